@@ -4,8 +4,6 @@
 //! Allocations are counted in the calling thread. With one calling thread, the client uses no
 //! other.
 
-mod support;
-
 use allocation_counter::{AllocationInfo, measure};
 use redlatch::{Builder, Event, LockClient, LockGuard};
 use std::sync::Arc;

@@ -4,8 +4,6 @@
 //! `cargo test --test api lock::` runs one module. What needs a process of its own is a program of
 //! its own: it counts threads, memory or allocations, gets signals, or takes the whole machine.
 
-mod support;
-
 mod bridges;
 mod bystanders;
 mod cancel;

@@ -3,8 +3,6 @@
 
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::thread;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Events as `tracing` logs and as `metrics`, beside a callback.
 
-use crate::support;
-
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 

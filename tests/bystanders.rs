@@ -1,7 +1,5 @@
 //! A client ends only its own abandoned connections on the server, never those of others.
 
-use crate::support;
-
 use std::time::Duration;
 
 use support::cli::Client;

@@ -1,7 +1,5 @@
 //! Cancelling: every call that waits for a lock returns at once, and nothing is left on the nodes.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

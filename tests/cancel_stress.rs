@@ -1,8 +1,6 @@
 //! Many threads whose calls are cancelled at random moments: no lock and no waiter is left behind,
 //! nobody who was not cancelled fails, and no two hold a lock at a time.
 
-use crate::support;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, ScopedJoinHandle};

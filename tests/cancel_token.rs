@@ -1,8 +1,6 @@
 //! Cancelling single calls: each returns at once from wherever it waits, leaves nothing on the
 //! nodes, and disturbs no other.
 
-use crate::support;
-
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};

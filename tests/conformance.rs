@@ -14,7 +14,6 @@ mod pushes;
 mod random;
 #[path = "conformance/rig.rs"]
 mod rig;
-use crate::support;
 #[path = "conformance/table.rs"]
 mod table;
 #[path = "conformance/versions.rs"]

@@ -1,8 +1,6 @@
 //! Many threads, clients and processes want the same lock: one at a time has it, no update is lost,
 //! and each gets it.
 
-use crate::support;
-
 use std::env;
 use std::fs;
 use std::path::Path;

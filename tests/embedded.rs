@@ -1,7 +1,5 @@
 //! Embedded nodes stop, restart and pause as their documentation says.
 
-use crate::support;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

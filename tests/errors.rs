@@ -1,8 +1,6 @@
 //! Invalid input gives a typed error that says what was wrong and where, and never shows the
 //! password.
 
-use crate::support;
-
 use std::time::Duration;
 
 use redlatch::error::{NodeListError, NodeUrlErrorKind, ResourceError, TtlError};

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
-use crate::support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};

@@ -1,7 +1,5 @@
 //! Events: which ones a client reports about its locks, in which order, and how often.
 
-use crate::support;
-
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;

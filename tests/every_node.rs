@@ -4,14 +4,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::support::eventually;
-use super::support::locks::{
+use redlatch::{LockClient, LockGuard};
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, connected, gone, holders, pause, take, value, without_restart_guard,
 };
-use super::support::proxy::{Mode, Proxy, proxied};
-use super::support::servers::Servers;
-use super::support::waiters::await_queued;
-use redlatch::{LockClient, LockGuard};
+use support::proxy::{Mode, Proxy, proxied};
+use support::servers::Servers;
+use support::waiters::await_queued;
 
 /// How long a lock is held before its nodes are counted. The holder does nothing meanwhile.
 const HOLD: Duration = Duration::from_millis(100);
@@ -93,7 +93,7 @@ fn handovers(count: usize) -> usize {
 
 #[test]
 fn a_lock_that_is_handed_over_lies_on_a_node_where_the_release_arrives_later() {
-    super::support::needs!(Tracking);
+    support::needs!(Tracking);
     let count = handovers(20);
     assert!(count >= 18, "{count} of 20");
 }

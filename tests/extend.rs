@@ -1,7 +1,5 @@
 //! Extending locks: which keys live longer, which must not, and which are restored.
 
-use crate::support;
-
 use std::thread;
 use std::time::Duration;
 

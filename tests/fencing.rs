@@ -1,7 +1,5 @@
 //! Fencing tokens grow with each grant, and normally need no additional round.
 
-use crate::support;
-
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;

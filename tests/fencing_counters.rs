@@ -1,8 +1,6 @@
 //! The counters of fencing tokens: how long they live, their maximum, and values under their keys
 //! that are no counters.
 
-use crate::support;
-
 use std::time::{Duration, Instant};
 
 use redlatch::error::ConfigError;

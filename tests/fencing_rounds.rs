@@ -1,8 +1,6 @@
 //! The second round of a fenced lock, in which the nodes confirm the token: what may happen at each
 //! node between the two rounds.
 
-use crate::support;
-
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,6 @@
 //! A forced release removes exactly the inspected lock: later locks stay, and so do values that are
 //! no locks.
 
-use crate::support;
-
 use std::time::Duration;
 
 use redlatch::{ForceReleaseError, InspectError, Inspection, LockClient, LossReason, ReleaseError};

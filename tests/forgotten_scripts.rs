@@ -1,7 +1,5 @@
 //! Servers may forget scripts at any time: removals still work.
 
-use crate::support;
-
 use std::thread;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Handoffs: the lock passes from one thread of a client to the next waiter in one round.
 
-use crate::support;
-
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -1,8 +1,6 @@
 //! Waiting threads when something fails: leaked guards, nodes that do not reply, missing keys. No
 //! thread waits longer than a ttl, and no key stays behind.
 
-use crate::support;
-
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

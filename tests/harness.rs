@@ -1,7 +1,5 @@
 //! Tests of the test harness.
 
-use crate::support;
-
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
 //! `hold_at_least`: a lock that is released early stays taken for that time, and no longer.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
 //! Inspecting locks.
 
-use crate::support;
-
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ResourceError};

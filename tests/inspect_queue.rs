@@ -1,8 +1,6 @@
 //! Inspecting the nodes' queue: who waits, since when and in which order; and reservations, which
 //! are no locks.
 
-use crate::support;
-
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 

@@ -6,8 +6,6 @@
 
 #![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
 
-mod support;
-
 use redlatch::error::{NodeAnswer, NodeError, Phase};
 use redlatch::{Builder, LockClient, LockError, LockGuard, LossReason};
 use rustix::process::{Pid, Signal, getpid, kill_process};

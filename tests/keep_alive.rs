@@ -1,8 +1,6 @@
 //! Locks with `keep_alive` are extended automatically as long as they are held, by one thread, and
 //! no longer.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

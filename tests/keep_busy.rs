@@ -1,8 +1,6 @@
 //! Locks that are extended automatically under load: beside locks that expire, and with more locks
 //! than can be extended.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! Which callbacks are called for watched locks, and by which thread: by one thread for all. It
 //! survives what the callbacks do, and a callback delays only the next callback.
 
-use crate::support;
-
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
 use std::thread;

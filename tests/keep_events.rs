@@ -1,8 +1,6 @@
 //! The events of a lock that is kept alive while extensions fail: when that begins, now and then,
 //! and when it ends.
 
-use crate::support;
-
 use std::time::Duration;
 
 use redlatch::LockGuard;

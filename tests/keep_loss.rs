@@ -1,8 +1,6 @@
 //! How a lock is lost, and that each loss is reported once, in time, and without effect on other
 //! locks.
 
-use crate::support;
-
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,8 +1,6 @@
 //! A thousand automatically extended locks: one thread, few writes, no loss. The only tests of this
 //! process, because they count its threads and its time.
 
-mod support;
-
 use std::fs;
 use std::sync::mpsc::channel;
 use std::thread;

@@ -6,8 +6,6 @@
 //! the right to `CLIENT KILL`. Each test also runs with a user without this right: then the
 //! commands themselves must be harmless.
 
-use crate::support;
-
 use std::time::Duration;
 
 use redlatch::{ExtendError, LockClient, LockGuard};

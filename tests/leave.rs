@@ -1,8 +1,6 @@
 //! Leaving a lock to its ttl: nothing is sent, and no client gets the lock before the ttl has
 //! passed.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

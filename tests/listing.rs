@@ -1,7 +1,5 @@
 //! Listing the locks whose names match a pattern.
 
-use crate::support;
-
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

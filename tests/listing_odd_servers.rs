@@ -1,7 +1,6 @@
 //! Listing locks on servers that refuse it, hold other data, or list without end.
 
 use crate::listing::names;
-use crate::support;
 
 use redlatch::error::{NodeAnswer, ResourceError, ServerErrorKind};
 use redlatch::{InspectError, LockClient, NodeError};

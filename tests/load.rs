@@ -1,8 +1,6 @@
 //! Many threads and long keys on healthy servers: no request is refused because of them, and no key
 //! stays behind.
 
-mod support;
-
 use std::env;
 use std::sync::Barrier;
 use std::thread;

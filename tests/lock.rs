@@ -1,7 +1,5 @@
 //! The four methods that acquire a lock, and the keys that the nodes then have.
 
-use crate::support;
-
 use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! Programs that are moved from one server to three, while others still use the old list: what
 //! `src/guide/one_server.md` says is safe, and what it says is not.
 
-use crate::support;
-
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Names of the greatest length: everything works with them, and one byte more is refused at once.
 
-use crate::support;
-
 use redlatch::error::ResourceError;
 use redlatch::{InspectError, LockClient, LockError, LockGuard};
 use support::locks::{LONG, connections, holders, take};

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::support::cli::Value;
-use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, take, without_restart_guard};
-use super::support::proxy::{Mode, proxied};
-use super::support::queue::{finish, spawn_waiter};
-use super::support::servers::Servers;
-use super::support::waiters::{BY_PUSH, LONG_LEASE, await_queued, holder, pushed, queued};
 use redlatch::{Builder, CancelToken, LockClient};
+use support::cli::Value;
+use support::eventually;
+use support::locks::{LIMIT, LONG, take, without_restart_guard};
+use support::proxy::{Mode, proxied};
+use support::queue::{finish, spawn_waiter};
+use support::servers::Servers;
+use support::waiters::{BY_PUSH, LONG_LEASE, await_queued, holder, pushed, queued};
 
 /// A waiter in the nodes' queue that does not get the lock.
 struct InVain {
@@ -111,7 +111,7 @@ fn delete(servers: &Servers, name: &str) {
 
 #[test]
 fn a_release_by_a_program_that_knows_no_queue_is_noticed_at_once() {
-    super::support::needs!(Tracking);
+    support::needs!(Tracking);
     let servers = Servers::start(3);
     let client = pushed(servers.urls());
     let noticed = |round: usize| {

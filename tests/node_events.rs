@@ -1,7 +1,5 @@
 //! Events about nodes: one for each change of state, however often it is noticed.
 
-use crate::support;
-
 use std::time::Duration;
 
 use redlatch::LockClient;

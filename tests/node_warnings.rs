@@ -1,8 +1,6 @@
 //! What `LockClient::nodes` says about how servers are set up, and its warnings, against servers
 //! that are set up so.
 
-use crate::support;
-
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;

@@ -1,7 +1,5 @@
 //! The errors that nodes report, and the status of each node.
 
-use crate::support;
-
 use std::fs;
 use std::process::Command;
 use std::thread;

@@ -1,7 +1,5 @@
 //! Permits over links that differ: a permit that is free is found by whoever waits for one.
 
-use crate::support;
-
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! What callers are told on nodes in quarantine: that nobody can have the lock yet, and not that
 //! another client holds it, unless one does.
 
-use crate::support;
-
 use std::thread::JoinHandle;
 use std::time::Duration;
 

@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
-use crate::support;
-
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};

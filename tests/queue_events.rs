@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
-use crate::support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 

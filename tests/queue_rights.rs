@@ -1,7 +1,5 @@
 //! The nodes' queue on servers that lack what it needs, or do not allow it.
 
-use crate::support;
-
 use std::time::{Duration, Instant};
 
 use redlatch::{LockClient, LockGuard, QueueSupport};

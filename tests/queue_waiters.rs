@@ -1,8 +1,6 @@
 //! A waiter in the nodes' queue that gives up leaves nothing, and whatever frees the lock serves
 //! the next one.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

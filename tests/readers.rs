@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
-use crate::support;
-
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 

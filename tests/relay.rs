@@ -1,7 +1,5 @@
 //! Tests of the relay that other tests use.
 
-use crate::support;
-
 use std::time::Duration;
 
 use support::cli::{Client, Value, encode};

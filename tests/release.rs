@@ -1,8 +1,6 @@
 //! Releasing locks, with `release` and by dropping guards: the client's own keys are removed, and
 //! no others.
 
-use crate::support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;

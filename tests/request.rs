@@ -1,7 +1,5 @@
 //! Requests: the settings of a lock besides its resource and its ttl.
 
-use crate::support;
-
 use redlatch::error::{ResourceError, TtlError};
 use redlatch::{LockError, LockGuard, LockRequest};
 use std::time::{Duration, Instant};

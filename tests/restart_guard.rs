@@ -3,8 +3,6 @@
 //! The tests use real servers, which lose their keys in a restart, and embedded nodes where a test
 //! would take long, because these can report any uptime.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

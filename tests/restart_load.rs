@@ -2,8 +2,6 @@
 //! clients compete for a lock. With the restart guard there are never two holders. Without it there
 //! are, which shows that this test can detect them.
 
-mod support;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,7 +1,5 @@
 //! Nodes that restart, close idle connections, pause and resume.
 
-use crate::support;
-
 use std::thread;
 use std::time::Duration;
 

@@ -1,8 +1,6 @@
 //! What the scripts do with a lock on a node, step by step on a real server: the rules of the
 //! queue, of fencing counters and of single keys, in the words in which clients call them.
 
-use crate::support;
-
 use redlatch::internal::node::script::{
     CLAIM, EXTEND, FENCE, HANDOFF, LEAVE, LEAVE_QUEUE, QUEUE, RELEASE, RELEASE_ALL, REMOVE,
     RESTORE, SHARE, Script, TURN,

@@ -1,7 +1,5 @@
 //! Several resources at once: all of them or none, on each node and in total.
 
-use crate::support;
-
 use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;

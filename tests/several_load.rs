@@ -1,8 +1,6 @@
 //! Overlapping sets of resources, locked by many threads of several clients: no deadlock in any
 //! order of the names, and no lost update of the protected data.
 
-mod support;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! Several resources at once on nodes that fail, lose data, hang, or refuse.
 
-use crate::support;
-
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};

@@ -6,8 +6,6 @@
 
 #![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
 
-mod support;
-
 use redlatch::LockError;
 use std::env;
 use std::io::{BufRead, BufReader, ErrorKind};

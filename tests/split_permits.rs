@@ -1,7 +1,5 @@
 //! Permits whose number a node gave to another client than the other nodes did.
 
-use crate::support;
-
 use redlatch::internal::node::script::{
     EXTEND_SHARED, FENCE, QUEUE, RELEASE_SHARED, RESTORE_SHARED, SHARE, Script,
 };

@@ -1,7 +1,5 @@
 //! Clients that request a free lock at the same moment: one of them gets it.
 
-use crate::support;
-
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -1,8 +1,6 @@
 //! URLs of other programs than Redis: each is reported as such, and none makes the client panic,
 //! hang or show the password.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,6 @@
 //! connection on which one came is not used again. Other messages, such as push messages, have no
 //! effect.
 
-use crate::support;
-
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;

@@ -8,9 +8,6 @@
 //! namespaces it says so and ends. The simulator (`tests/sim`) suspends clients on every system.
 
 #[cfg(target_os = "linux")]
-mod support;
-
-#[cfg(target_os = "linux")]
 mod linux {
     use std::env;
     use std::fs::File;
@@ -22,11 +19,11 @@ mod linux {
     use rustix::process::geteuid;
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-    use super::support::eventually;
-    use super::support::locks::{LIMIT, LONG, gone, take, with_long_timeout};
-    use super::support::loss::{loss, loss_in};
-    use super::support::program::end_with_parent;
-    use super::support::servers::Servers;
+    use support::eventually;
+    use support::locks::{LIMIT, LONG, gone, take, with_long_timeout};
+    use support::loss::{loss, loss_in};
+    use support::program::end_with_parent;
+    use support::servers::Servers;
 
     const URLS: &str = "REDLATCH_TEST_SUSPEND_URLS";
     const HOUR: Duration = Duration::from_secs(3_600);

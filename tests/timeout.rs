@@ -1,7 +1,5 @@
 //! Deadlines: when operations end, and that later replies do not count.
 
-use crate::support;
-
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,6 @@
 //! Commands that are delivered more than once: each one twice at once, or all of them again later.
 //! The client does not notice, and no lock is affected.
 
-use crate::support;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! `with_lock`: the body runs with the lock held, and never without.
 
-use crate::support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! `with_lock` whose lock is lost while the body runs: the result says so, and has the body's
 //! value.
 
-use crate::support;
-
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 use std::{fs, io, thread};

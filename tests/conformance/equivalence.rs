@@ -2,7 +2,7 @@
 
 use redlatch::internal::node::script;
 
-use crate::support::cli::{Value, parse};
+use support::cli::{Value, parse};
 
 /// The allowed difference, in ms, of two times to live that were set and read one after the other.
 /// The commands use times that differ by far more, so a wrong time is detected.

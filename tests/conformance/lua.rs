@@ -2,7 +2,6 @@
 //! directions, errors and their places. Each runs with the keys `text`, `list`, `set` and `none`.
 
 use super::rig::{Rig, Sequence};
-use crate::support;
 
 /// Sources of one line each; `;;` is a line break.
 const SCRIPTS: &[(&str, &[&str])] = &[

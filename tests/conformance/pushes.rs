@@ -9,9 +9,8 @@ use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedRepl
 
 use super::rig::filled_in;
 use super::versions::{self, Compared};
-use crate::support;
-use crate::support::cli::{Client, encode};
-use crate::support::redis::Server;
+use support::cli::{Client, encode};
+use support::redis::Server;
 
 /// Redis looks for expired keys ten times per second.
 const EXPIRY_WAIT: Duration = Duration::from_millis(600);

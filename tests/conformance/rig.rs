@@ -9,8 +9,8 @@ use redlatch::internal::node::script;
 
 use super::equivalence::equivalent;
 use super::versions::{Compared, compared};
-use crate::support::cli::{Client, Value, encode};
-use crate::support::redis::Server;
+use support::cli::{Client, Value, encode};
+use support::redis::Server;
 
 /// How long to wait until a time to live of a few milliseconds has passed on all sides.
 const EXPIRY_WAIT: Duration = Duration::from_millis(12);

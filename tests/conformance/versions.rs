@@ -4,7 +4,7 @@
 //! commands and how far they are compared, with the reason.
 
 use super::rig::filled_in;
-use crate::support::server_program::ServerProgram;
+use support::server_program::ServerProgram;
 
 /// How far a command is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]

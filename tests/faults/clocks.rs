@@ -9,18 +9,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use redlatch::LossReason;
 
-use super::support::cli::Client;
-use super::support::eventually;
-use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
-};
-use super::support::loss::{loss, loss_in};
-use super::support::program::{end_with_parent, succeed, test_process};
-use super::support::queue::finish;
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::shim::{Shim, set_clock};
-use super::support::waiters::{await_queued, holder, pushed};
+use support::cli::Client;
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout};
+use support::loss::{loss, loss_in};
+use support::program::{end_with_parent, succeed, test_process};
+use support::queue::finish;
+use support::redis::Server;
+use support::servers::Servers;
+use support::shim::{Shim, set_clock};
+use support::waiters::{await_queued, holder, pushed};
 
 const CLOCK: &str = "REDLATCH_CLOCK";
 const SECOND: i64 = 1_000_000_000;

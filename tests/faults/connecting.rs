@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NodeError};
 
-use super::support::deaf_port::DeafPort;
-use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, can_be_acquired, with_long_timeout};
-use super::support::proxy::{Mode, proxied};
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::transport::{is_tls, scheme};
+use support::deaf_port::DeafPort;
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, can_be_acquired, with_long_timeout};
+use support::proxy::{Mode, proxied};
+use support::redis::Server;
+use support::servers::Servers;
+use support::transport::{is_tls, scheme};
 
 /// The client's connections to this port that have a keepalive timer, and all of them.
 #[cfg(target_os = "linux")]
@@ -30,7 +30,7 @@ fn probed(port: u16) -> (usize, usize) {
 #[cfg(target_os = "linux")]
 #[test]
 fn idle_connections_are_probed_unless_that_is_turned_off() {
-    use super::support::locks::{connected, take};
+    use support::locks::{connected, take};
     let server = Server::start(&[]);
     let build = |builder: redlatch::Builder| connected(builder.build().unwrap());
     let settings = || with_long_timeout([server.url()]);

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use redlatch::{LockError, ReleaseError};
 
-use super::support::cli::{Value, encode};
-use super::support::eventually;
-use super::support::locks::{
+use support::cli::{Value, encode};
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, connected, gone, holders, report_texts, take, with_long_timeout,
 };
-use super::support::peer::Peer;
-use super::support::proxy::{Mode, Proxy};
-use super::support::redis::Server;
+use support::peer::Peer;
+use support::proxy::{Mode, Proxy};
+use support::redis::Server;
 
 /// The ways in which a reply is cut off.
 const ENDS: [fn(usize) -> Mode; 2] = [Mode::CutAfter, Mode::ResetAfter];

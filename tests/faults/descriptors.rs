@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use redlatch::{ConfigError, LockError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::support::eventually;
-use super::support::locks::{
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, can_be_acquired, connected, gone, report_texts, take,
     with_long_timeout,
 };
-use super::support::program::{end_with_parent, succeed, test_process};
-use super::support::servers::Servers;
-use super::support::transport::is_tls;
+use support::program::{end_with_parent, succeed, test_process};
+use support::servers::Servers;
+use support::transport::is_tls;
 
 const URLS: &str = "REDLATCH_TEST_DESCRIPTORS_URLS";
 

@@ -14,11 +14,11 @@ use std::time::Duration;
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
-use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, connected, gone, take};
-use super::support::program::{end_with_parent, succeed, test_process};
-use super::support::servers::Servers;
-use super::support::shim::Shim;
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, connected, gone, take};
+use support::program::{end_with_parent, succeed, test_process};
+use support::servers::Servers;
+use support::shim::Shim;
 
 /// The descriptors that a started program inherits from this one, besides the standard three.
 fn inherited() -> BTreeSet<String> {

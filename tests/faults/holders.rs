@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 use redlatch::{LockClient, LossReason, ReleaseError};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout,
-};
-use super::support::loss::{loss, loss_in};
-use super::support::program::{end_with_parent, test_process};
-use super::support::servers::Servers;
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout};
+use support::loss::{loss, loss_in};
+use support::program::{end_with_parent, test_process};
+use support::servers::Servers;
 
 const URLS: &str = "REDLATCH_TEST_HOLDER_URLS";
 const ENDING: &str = "REDLATCH_TEST_HOLDER_ENDING";

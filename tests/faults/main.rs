@@ -1,9 +1,6 @@
 //! Real faults on real servers. The table in `rows.md` lists which fault is tested where, also in
 //! other files, and which cannot be injected here and why; `rows.rs` checks the table.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod clocks;
 mod connecting;
 mod cuts;

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 
-use super::support::cli::{Client, Value};
-use super::support::deaf_port::DeafPort;
-use super::support::eventually;
-use super::support::locks::{
+use support::cli::{Client, Value};
+use support::deaf_port::DeafPort;
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, can_be_acquired, gone, report_texts, take, value,
     with_long_timeout,
 };
-use super::support::program::{end_with_parent, succeed, test_process};
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::shim::Shim;
-use super::support::transport::{is_tls, scheme};
+use support::program::{end_with_parent, succeed, test_process};
+use support::redis::Server;
+use support::servers::Servers;
+use support::shim::Shim;
+use support::transport::{is_tls, scheme};
 
 const NAMES: &str = "REDLATCH_NAMES";
 const ROUND: Duration = Duration::from_millis(200);

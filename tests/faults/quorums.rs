@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use redlatch::LockError;
 
-use super::support::eventually;
-use super::support::locks::{
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, can_be_acquired, connected, gone, take, value, with_long_timeout,
 };
-use super::support::proxy::{Mode, proxied};
-use super::support::redis::Server;
-use super::support::servers::Servers;
+use support::proxy::{Mode, proxied};
+use support::redis::Server;
+use support::servers::Servers;
 
 #[test]
 fn four_nodes_split_two_and_two_grant_no_lock() {

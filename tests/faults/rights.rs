@@ -7,15 +7,15 @@ use redlatch::{
     ExtendError, LockClient, LockError, LossReason, NoQuorum, NodeError, QueueSupport, ReleaseError,
 };
 
-use super::support::cli::Value;
-use super::support::eventually;
-use super::support::locks::{
+use support::cli::Value;
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, connections, gone, holders, pttl, take, value,
 };
-use super::support::loss::{loss, loss_in};
-use super::support::redis::Server;
-use super::support::secret::{SECRET, shown};
-use super::support::servers::Servers;
+use support::loss::{loss, loss_in};
+use support::redis::Server;
+use support::secret::{SECRET, shown};
+use support::servers::Servers;
 
 /// Runs a command on each of the servers.
 fn run_on_each(servers: &[Server], command: &[&str]) {
@@ -53,7 +53,7 @@ fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
 
 #[test]
 fn a_revoked_right_is_reported_and_works_again_when_granted() {
-    super::support::needs!(Users);
+    support::needs!(Users);
     let (servers, client) = with_user();
     let mut guard = take(&client, "held", LONG);
     run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "-set"]);
@@ -81,7 +81,7 @@ fn a_revoked_right_is_reported_and_works_again_when_granted() {
 
 #[test]
 fn a_removed_user_is_reported_and_works_again_when_created() {
-    super::support::needs!(Users);
+    support::needs!(Users);
     let (servers, client) = with_user();
     let guard = take(&client, "held", LONG);
     for server in &servers[..2] {
@@ -130,7 +130,7 @@ fn is_permanent(report: &redlatch::error::NodeReport) -> bool {
 
 #[test]
 fn the_documented_rights_suffice() {
-    super::support::needs!(Users);
+    support::needs!(Users);
     let servers = Servers::start(3);
     let least = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval";
     for (user, more) in [("least", ""), ("more", "+info")] {
@@ -169,7 +169,7 @@ fn the_documented_rights_suffice() {
 /// Without a right that only the queue needs, the lock is as safe and passes on, in some order.
 #[test]
 fn the_documented_rights_suffice_for_the_queue() {
-    super::support::needs!(Users);
+    support::needs!(Users);
     let servers = Servers::start(3);
     let locking = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval +info +ping";
     let queueing = "+zadd +zrange +zrem +zscore +zrank +zcard +exists";

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NodeError};
 
-use super::support::deaf_port::DeafPort;
-use super::support::eventually;
-use super::support::locks::{
+use support::deaf_port::DeafPort;
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, calls, can_be_acquired, connected, gone, holders, report_texts,
     take, with_long_timeout,
 };
-use super::support::proxy::{Mode, Proxy, proxied};
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::transport::scheme;
+use support::proxy::{Mode, Proxy, proxied};
+use support::redis::Server;
+use support::servers::Servers;
+use support::transport::scheme;
 
 const ROUND: Duration = Duration::from_millis(200);
 

@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::server_program::ServerProgram;
+use support::server_program::ServerProgram;
 
 /// The names of server programs.
 const NAMES: [&str; 4] = ["redis-server", "valkey-server", "redict-server", "keydb-server"];
@@ -38,7 +38,7 @@ pub(crate) fn programs() -> Vec<ServerProgram> {
 fn folders() -> Vec<PathBuf> {
     match env::var_os("REDLATCH_SERVERS") {
         Some(folders) => env::split_paths(&folders).collect(),
-        None => vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("target/servers")],
+        None => vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/servers")],
     }
 }
 

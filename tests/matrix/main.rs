@@ -5,9 +5,6 @@
 //! `tests/servers/fetch` puts them. The result is one table on standard error, with those that
 //! `fetch` could get and that were not there. `REDLATCH_REDIS_SERVER` adds one more.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod found;
 mod operations;
 mod operations_several;

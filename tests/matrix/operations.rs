@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use redlatch::{LockClient, LockState, LossReason, QueueSupport, ReleaseError};
 
 use crate::operations_several as several;
-use crate::support::cli::Value;
-use crate::support::eventually;
-use crate::support::fencing::{fenced, token};
-use crate::support::locks::{
+use support::cli::Value;
+use support::eventually;
+use support::fencing::{fenced, token};
+use support::locks::{
     LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, without_restart_guard,
 };
-use crate::support::loss::loss;
-use crate::support::redis::Server;
-use crate::support::server_program::ServerProgram;
-use crate::support::servers::Servers;
-use crate::support::waiters::{BY_PUSH, Line, pushed};
+use support::loss::loss;
+use support::redis::Server;
+use support::server_program::ServerProgram;
+use support::servers::Servers;
+use support::waiters::{BY_PUSH, Line, pushed};
 
 type Operation = fn(&mut Rig);
 

@@ -8,14 +8,14 @@ use redlatch::error::NodeAnswer;
 use redlatch::{LockClient, LockError, NodeError, QueueSupport};
 
 use crate::operations::{Rig, serve_in_order};
-use crate::support::cli::Value;
-use crate::support::eventually;
-use crate::support::locks::{
+use support::cli::Value;
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, connected, gone, holders, take, with_long_timeout,
     without_restart_guard,
 };
-use crate::support::redis::Server;
-use crate::support::servers::Servers;
+use support::redis::Server;
+use support::servers::Servers;
 
 pub(crate) fn request_all(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());

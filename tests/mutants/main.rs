@@ -129,7 +129,7 @@ fn programs_of(killers: &BTreeSet<&Killer>) -> BTreeMap<String, String> {
         killers.iter().filter_map(|killer| killer.test.split_once("::")).map(|it| it.0).collect();
     let without_the_others = |file: &str| {
         let is_kept = |line: &&str| match line.strip_prefix("mod ") {
-            Some(module) => module == "support;" || modules.contains(module.trim_end_matches(';')),
+            Some(module) => modules.contains(module.trim_end_matches(';')),
             None => true,
         };
         let text = workshop::original(file);

@@ -1,5 +1,6 @@
 //! The table of mutants, read from `table.md`.
 
+use crate::workshop::root;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -47,7 +48,7 @@ pub(crate) fn rows() -> Vec<Row> {
 
 /// The folder of the table and the changes.
 pub(crate) fn folder() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutants"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/mutants"))
 }
 
 impl Killer {
@@ -65,12 +66,12 @@ impl Killer {
 
     /// What the test's program is called.
     pub(crate) fn program(&self) -> &str {
-        self.target.get(1).map_or(env!("CARGO_PKG_NAME"), String::as_str)
+        self.target.get(1).map_or("redlatch", String::as_str)
     }
 
     /// Is there a test of this name in its file?
     pub(crate) fn is_written(&self) -> bool {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = root();
         let (modules, name) = self.test.rsplit_once("::").unwrap_or(("", &self.test));
         let files = match &*self.target {
             [_, program] if modules.is_empty() => {

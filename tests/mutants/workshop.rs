@@ -13,10 +13,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The files that cargo needs to build the library and its tests.
-const COPIED: [&str; 8] = [
+const COPIED: [&str; 10] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
+    "check",
+    "cli",
     "src",
     "tests",
     "examples",
@@ -76,9 +78,14 @@ impl Outcome {
     }
 }
 
+/// The folder of this repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in a folder of it")
+}
+
 /// An unchanged file of this repository.
 pub(crate) fn original(file: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let path = root().join(file);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -88,7 +95,7 @@ impl Workshop {
         // Not the directory in which this program was built: its cargo would have to wait for ours.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
         let source = folder.join("source");
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = root();
         let mut files = BTreeSet::new();
         for name in COPIED {
             list(root, &root.join(name), &mut files);
@@ -162,7 +169,8 @@ impl Workshop {
     /// Builds what cargo's arguments name.
     pub(crate) fn build(&self, targets: &[String]) -> Result<Programs, Outcome> {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["test", "--no-run", "--locked", "--message-format", "short"]).args(targets);
+        cargo.args(["test", "--no-run", "--locked", "--message-format", "short"]);
+        cargo.args(["--package", "redlatch", "--package", "redlatch-tests"]).args(targets);
         // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
         cargo.env("CARGO_TARGET_DIR", self.folder.join("builds"));
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");

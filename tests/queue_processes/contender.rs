@@ -12,10 +12,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::journal::Journal;
-use super::support::eventually;
-use super::support::locks::LIMIT;
-use super::support::program::{end_with_parent, test_process};
-use super::support::waiters::with_lease;
+use support::eventually;
+use support::locks::LIMIT;
+use support::program::{end_with_parent, test_process};
+use support::waiters::with_lease;
 
 pub(crate) const LEASE: Duration = Duration::from_millis(1_200);
 pub(crate) const TTL: Duration = Duration::from_millis(1_500);

@@ -5,8 +5,6 @@
 
 mod contender;
 mod journal;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

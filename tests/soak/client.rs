@@ -15,8 +15,8 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::chance::Chance;
 use super::journal::{Journal, RESOURCES, Section, Span, now};
-use super::support::locks::without_restart_guard;
-use super::support::program::end_with_parent;
+use support::locks::without_restart_guard;
+use support::program::end_with_parent;
 
 pub(crate) const URLS: &str = "REDLATCH_SOAK_URLS";
 pub(crate) const FOLDER: &str = "REDLATCH_SOAK_FOLDER";

@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::chance::Chance;
 use super::client::{FOLDER, NUMBER, TALLY, URLS};
 use super::figures::Figures;
-use super::support::eventually;
-use super::support::program::test_process;
+use support::eventually;
+use support::program::test_process;
 
 const COUNT: usize = 3;
 

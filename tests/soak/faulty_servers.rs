@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::chance::Chance;
-use super::support::eventually;
-use super::support::locks::LIMIT;
-use super::support::proxy::{Mode, Proxy};
-use super::support::redis::Server;
-use super::support::servers::Servers;
+use support::eventually;
+use support::locks::LIMIT;
+use support::proxy::{Mode, Proxy};
+use support::redis::Server;
+use support::servers::Servers;
 
 /// The pause between two kills: a restarted node does not count for [`TTL_MAX`](super::client), and
 /// with three of those no client gets a lock.

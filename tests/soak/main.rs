@@ -21,8 +21,6 @@ mod clients;
 mod faulty_servers;
 mod figures;
 mod journal;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};

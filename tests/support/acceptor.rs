@@ -10,7 +10,7 @@ use std::time::Duration;
 use socket2::SockRef;
 
 /// Accepts connections on a port of 127.0.0.1 until it is dropped.
-pub struct Acceptor {
+pub(crate) struct Acceptor {
     port: u16,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -18,7 +18,7 @@ pub struct Acceptor {
 
 impl Acceptor {
     /// Passes each connection to `handle`, which must not block. Port 0 is any free one.
-    pub fn start(
+    pub(crate) fn start(
         port: u16,
         mut handle: impl FnMut(TcpStream) + Send + 'static,
     ) -> io::Result<Self> {
@@ -37,7 +37,7 @@ impl Acceptor {
         Ok(Self { port, stopping, thread: Some(thread) })
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 }
@@ -55,10 +55,10 @@ impl Drop for Acceptor {
 
 /// The open streams, so that other threads than their users can close them.
 #[derive(Default)]
-pub struct Streams(Mutex<Vec<Weak<TcpStream>>>);
+pub(crate) struct Streams(Mutex<Vec<Weak<TcpStream>>>);
 
 impl Streams {
-    pub fn add(&self, stream: TcpStream) -> Arc<TcpStream> {
+    pub(crate) fn add(&self, stream: TcpStream) -> Arc<TcpStream> {
         let stream = Arc::new(stream);
         let mut all = self.all();
         all.retain(|other| other.strong_count() > 0);
@@ -67,14 +67,14 @@ impl Streams {
     }
 
     /// Closes all of them in order: the peer reads all bytes and then the end.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         for stream in self.take() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
     /// Resets all of them: the peer's next read fails.
-    pub fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.take().iter().for_each(|stream| mark_for_reset(stream));
     }
 
@@ -89,13 +89,13 @@ impl Streams {
 
 /// Closing the stream will reset the connection. Readers get the end of the stream, so the threads
 /// that use it drop it.
-pub fn mark_for_reset(stream: &TcpStream) {
+pub(crate) fn mark_for_reset(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
     let _ = stream.shutdown(Shutdown::Read);
 }
 
 /// Shuts down sending, unless the stream is to be reset: an orderly end must not come first.
-pub fn finish_sending(stream: &TcpStream) {
+pub(crate) fn finish_sending(stream: &TcpStream) {
     if SockRef::from(stream).linger().ok().flatten() != Some(Duration::ZERO) {
         let _ = stream.shutdown(Shutdown::Write);
     }

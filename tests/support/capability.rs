@@ -109,18 +109,15 @@ pub fn is_skipped(needed: &[Capability]) -> bool {
 }
 
 /// At the start of a test: skips it, with the reason, on a server that lacks one of these.
-#[allow(unused_macros, reason = "each test binary uses a part")]
+#[macro_export]
 macro_rules! needs {
     ($($capability:expr),+) => {
         #[allow(unused_imports, reason = "a setting is named by its path")]
         {
-            use $crate::support::capability::Capability::*;
-            if $crate::support::capability::is_skipped(&[$($capability),+]) {
+            use $crate::capability::Capability::*;
+            if $crate::capability::is_skipped(&[$($capability),+]) {
                 return;
             }
         }
     };
 }
-
-#[allow(unused_imports, reason = "as above")]
-pub(crate) use needs;

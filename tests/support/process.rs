@@ -17,7 +17,7 @@ type Environment = Vec<(String, String)>;
 
 /// Spawns `program` with `args` and additional environment variables. Its output and errors go to
 /// `log`.
-pub fn spawn_bound_to_us(
+pub(crate) fn spawn_bound_to_us(
     program: PathBuf,
     args: Vec<String>,
     environment: Environment,

@@ -6,7 +6,7 @@ use super::port::Port;
 use super::transport::is_tls;
 
 /// A port of 127.0.0.1, and the server's settings for it.
-pub struct SecurePort {
+pub(crate) struct SecurePort {
     port: Port,
     settings: Vec<String>,
 }
@@ -15,7 +15,7 @@ impl SecurePort {
     /// In a program with TLS: with a certificate that the tests' clients trust, and for clients
     /// without one. Its files are in `folder`.
     #[cfg(target_os = "linux")]
-    pub fn if_used(folder: &Path) -> Option<Self> {
+    pub(crate) fn if_used(folder: &Path) -> Option<Self> {
         use super::certificates::{Authority, Purpose};
         is_tls().then(|| {
             let identity = Authority::trusted().issue(Purpose::Server);
@@ -31,7 +31,11 @@ impl SecurePort {
 
     /// With this certificate and additional settings.
     #[cfg(target_os = "linux")]
-    pub fn new(folder: &Path, identity: &super::certificates::Identity, settings: &[&str]) -> Self {
+    pub(crate) fn new(
+        folder: &Path,
+        identity: &super::certificates::Identity,
+        settings: &[&str],
+    ) -> Self {
         use super::certificates::Authority;
         let (certificate, key) = identity.write_to(folder, "server");
         let authority = folder.join("authority.crt");
@@ -47,22 +51,22 @@ impl SecurePort {
         Self { port: Port::choose(), settings: settings.map(|word| (*word).to_owned()).collect() }
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port.number()
     }
 
     /// Uses another port, because another process has this one.
-    pub fn change(&mut self) {
+    pub(crate) fn change(&mut self) {
         self.port = Port::choose();
     }
 
     /// The arguments of redis-server.
-    pub fn args(&self) -> Vec<String> {
+    pub(crate) fn args(&self) -> Vec<String> {
         self.port_args().into_iter().chain(self.settings.iter().cloned()).collect()
     }
 
     /// Those for the port.
-    pub fn port_args(&self) -> [String; 2] {
+    pub(crate) fn port_args(&self) -> [String; 2] {
         ["--tls-port".to_owned(), self.port().to_string()]
     }
 }

@@ -1,11 +1,12 @@
-//! How clients of the library reach servers, proxies and other peers: in the program `tls`, over
-//! TLS; in all others, without it. So every test that is a module of that program as well runs both
-//! ways, as it is written.
+//! How clients of the library reach servers, proxies and other peers: over TLS in the program `tls`,
+//! and in all others if `REDLATCH_TLS` is in the environment. So tests run both ways, as they are
+//! written.
 
 use std::env;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use redlatch::Builder;
 #[cfg(target_os = "linux")]
@@ -19,10 +20,15 @@ use super::terminator::Terminator;
 #[cfg(target_os = "linux")]
 use super::tls_client;
 
-/// Do clients of the library use TLS in this program? With `REDLATCH_TLS` in the environment, they
-/// do in each program.
+/// Do clients of the library use TLS in this program?
 pub fn is_tls() -> bool {
-    env!("CARGO_CRATE_NAME") == "tls" || env::var_os("REDLATCH_TLS").is_some()
+    static IS_TLS: OnceLock<bool> = OnceLock::new();
+    *IS_TLS.get_or_init(|| {
+        let program = env::current_exe().expect("the program has a path");
+        let name = program.file_name().expect("it is a file");
+        // As cargo names programs: `tls-` and a digest.
+        name.to_string_lossy().starts_with("tls-") || env::var_os("REDLATCH_TLS").is_some()
+    })
 }
 
 /// `redis` or `rediss`.

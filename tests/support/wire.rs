@@ -18,7 +18,7 @@ use super::cli::parse;
 
 /// The orders for all connections through a relay.
 #[derive(Default)]
-pub struct Orders {
+pub(crate) struct Orders {
     /// Does the server get each command twice? The second reply is dropped.
     pub is_doubling: bool,
     /// The delay of repeated replies, if replies are repeated.
@@ -28,14 +28,14 @@ pub struct Orders {
 }
 
 /// One connection of a client, and the corresponding one to the server.
-pub struct Wire {
+pub(crate) struct Wire {
     pub client: TcpStream,
     pub server: TcpStream,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
-pub struct State {
+pub(crate) struct State {
     /// The bytes that the client has written and that are held back.
     pub held: Option<Vec<Vec<u8>>>,
     /// All bytes that the client has written.
@@ -48,13 +48,13 @@ pub struct State {
     pub has_server_ended: bool,
 }
 
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Wire {
     /// Begins to forward between these two.
-    pub fn open(orders: &Arc<Orders>, client: TcpStream, server: TcpStream) -> Arc<Self> {
+    pub(crate) fn open(orders: &Arc<Orders>, client: TcpStream, server: TcpStream) -> Arc<Self> {
         for stream in [&client, &server] {
             let _ = stream.set_nodelay(true);
         }
@@ -75,12 +75,12 @@ impl Wire {
         thread::spawn(move || work(&orders, &wire));
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
     /// Sends these bytes to the client, as if the server had.
-    pub fn say(&self, bytes: &[u8]) {
+    pub(crate) fn say(&self, bytes: &[u8]) {
         let _state = self.lock();
         self.write_to_client(bytes);
     }
@@ -93,7 +93,7 @@ impl Wire {
 
     /// Has each command its reply, is each reply repeated as ordered, and have all bytes reached
     /// the client's socket? The client must not write meanwhile.
-    pub fn is_quiet(&self, orders: &Orders) -> bool {
+    pub(crate) fn is_quiet(&self, orders: &Orders) -> bool {
         let has_replied =
             || self.lock().unanswered == 0 && orders.repeats_left.load(Ordering::SeqCst) == 0;
         // In the direction of the bytes: bytes that have left one place are in the next, or have
@@ -135,13 +135,13 @@ impl Wire {
 }
 
 /// Has everything been read that the peer wrote?
-pub fn has_read_all(stream: &TcpStream) -> bool {
+pub(crate) fn has_read_all(stream: &TcpStream) -> bool {
     let Some((own, other)) = ports(stream) else { return true };
     queues(other, own).0 == 0 && queues(own, other).1 == 0
 }
 
 /// Has everything that was written reached the peer's socket?
-pub fn has_delivered_all(stream: &TcpStream) -> bool {
+pub(crate) fn has_delivered_all(stream: &TcpStream) -> bool {
     let Some((own, other)) = ports(stream) else { return true };
     queues(own, other).0 == 0
 }

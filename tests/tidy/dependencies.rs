@@ -16,16 +16,13 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
         |list: &[(&str, _)]| list.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio"]);
     let of_embedded_nodes = ["mlua", "sha1_smol"];
-    let of_the_command = ["clap", "clap_complete", "clap_mangen", "serde_json"];
     let of_tls = ["rustls", "rustls-native-certs", "webpki-roots"];
     let of_monitoring = ["tracing", "metrics"];
-    let all =
-        [&of_embedded_nodes[..], &of_the_command[..], &of_tls[..], &of_monitoring[..]].concat();
+    let all = [&of_embedded_nodes[..], &of_tls[..], &of_monitoring[..]].concat();
     assert_eq!(names(&optional), all);
     let others: Vec<&str> =
         manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
-    // Those of each platform that are not optional. `signal-hook` is the command's.
-    let only = [("unix", "rustix"), ("target_os = \"linux\"", ""), ("windows", "socket2")];
+    let only = [("unix", "rustix"), ("windows", "socket2")];
     let headings = only.map(|(platform, _)| format!("[target.'cfg({platform})'.dependencies]"));
     assert_eq!(others, headings);
     for (heading, (_, name)) in headings.iter().zip(only) {

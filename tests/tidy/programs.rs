@@ -1,11 +1,11 @@
-//! Cargo.toml lists the test programs (`autotests = false`), so a file could be missing there.
+//! tests/Cargo.toml lists the test programs (`autotests = false`), so a file could be missing there.
 
 use super::{assert_none, files, root};
 use std::fs;
 
 #[test]
 fn every_test_file_belongs_to_a_program_that_cargo_runs() {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifest = fs::read_to_string(root().join("tests/Cargo.toml")).unwrap();
     let mut programs = String::new();
     for source in files("tests", "rs") {
         let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
@@ -24,5 +24,5 @@ fn every_test_file_belongs_to_a_program_that_cargo_runs() {
             lost.push(source.path);
         }
     }
-    assert_none("a test file is a [[test]] of Cargo.toml or a module of one", &lost);
+    assert_none("a test file is a [[test]] of tests/Cargo.toml or a module of one", &lost);
 }

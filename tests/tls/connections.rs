@@ -5,16 +5,16 @@ use std::thread;
 
 use redlatch::LockError;
 
-use super::support::cli::Value;
-use super::support::eventually;
-use super::support::locks::{
+use support::cli::Value;
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, connected, gone, report_texts, take, with_long_timeout,
 };
-use super::support::proxy::Proxy;
-use super::support::proxy::{Mode, proxied};
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::terminator::Ending;
+use support::proxy::Proxy;
+use support::proxy::{Mode, proxied};
+use support::redis::Server;
+use support::servers::Servers;
+use support::terminator::Ending;
 
 #[track_caller]
 fn reported_ending(ending: Ending) -> String {

@@ -7,17 +7,17 @@ use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NodeError};
 use rustls::{HandshakeKind, ServerConfig};
 
-use super::support::certificates::{Authority, Purpose};
-use super::support::eventually;
-use super::support::locks::{
+use support::certificates::{Authority, Purpose};
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, can_be_acquired, connected, holders, pause, report_texts, resume, take,
     with_long_timeout,
 };
-use super::support::peer::Peer;
-use super::support::proxy::{Mode, Proxy};
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::terminator::{Terminator, server_config};
+use support::peer::Peer;
+use support::proxy::{Mode, Proxy};
+use support::redis::Server;
+use support::servers::Servers;
+use support::terminator::{Terminator, server_config};
 
 /// A client of one node.
 #[track_caller]

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, HandshakeKind};
 
-use super::support::certificates::Authority;
-use super::support::cli::{Value, encode};
-use super::support::eventually;
-use super::support::locks::LIMIT;
-use super::support::peer::Peer;
-use super::support::redis::Server;
-use super::support::terminator::{Ending, Terminator};
-use super::support::tls_client::{config, connect};
-use super::support::transport::client_at;
+use support::certificates::Authority;
+use support::cli::{Value, encode};
+use support::eventually;
+use support::locks::LIMIT;
+use support::peer::Peer;
+use support::redis::Server;
+use support::terminator::{Ending, Terminator};
+use support::tls_client::{config, connect};
+use support::transport::client_at;
 
 fn client_config() -> Arc<ClientConfig> {
     config(&Authority::trusted_file())

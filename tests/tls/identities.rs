@@ -7,13 +7,13 @@ use redlatch::error::{NodeAnswer, Phase, TlsErrorKind};
 use redlatch::{Builder, LockClient, LockError, NodeError, TlsSettings};
 use tempfile::TempDir;
 
-use super::support::certificates::{Authority, INTERNAL, Identity, Purpose};
-use super::support::cli::Value;
-use super::support::locks::{LIMIT, LONG, gone, take, with_long_timeout};
-use super::support::peer::Peer;
-use super::support::redis::Server;
-use super::support::secret::{SECRET, shown};
-use super::support::transport::trusting;
+use support::certificates::{Authority, INTERNAL, Identity, Purpose};
+use support::cli::Value;
+use support::locks::{LIMIT, LONG, gone, take, with_long_timeout};
+use support::peer::Peer;
+use support::redis::Server;
+use support::secret::{SECRET, shown};
+use support::transport::trusting;
 
 const FOR_ANYONE: [&str; 2] = ["--tls-auth-clients", "no"];
 const FOR_KNOWN: [&str; 2] = ["--tls-auth-clients", "yes"];

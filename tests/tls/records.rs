@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use redlatch::{ExtendError, LockError};
 
-use super::network::{check_mutual_exclusion, check_single_bytes};
-use super::support::certificates::{Authority, Purpose};
-use super::support::eventually;
-use super::support::locks::{
+use support::bad_network::{check_mutual_exclusion, check_single_bytes};
+use support::certificates::{Authority, Purpose};
+use support::eventually;
+use support::locks::{
     LIMIT, LONG, all_nodes_client, connected, gone, holders, pttl, report_texts, take,
     without_restart_guard,
 };
-use super::support::proxy::{Mode, Proxy, proxied_by};
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::terminator::{Terminator, server_config};
+use support::proxy::{Mode, Proxy, proxied_by};
+use support::redis::Server;
+use support::servers::Servers;
+use support::terminator::{Terminator, server_config};
 
 /// Each server behind a proxy that acts on the bytes of TLS.
 fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
@@ -53,7 +53,7 @@ fn many_replies_in_one_record_are_many_replies() {
     const THREADS: usize = 16;
     let servers = Servers::start(3);
     // Behind the terminators, so replies that were held back together are one record.
-    let (proxies, urls) = super::support::proxy::proxied(&servers);
+    let (proxies, urls) = support::proxy::proxied(&servers);
     let client = &connected(all_nodes_client(urls));
     let delay = Duration::from_millis(5);
     let mode = Mode::Delay { to_server: Duration::ZERO, to_client: delay };

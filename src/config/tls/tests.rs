@@ -1,7 +1,6 @@
 //! Files that can be used, and errors that say which one cannot.
 
 use super::*;
-use rcgen::{CertificateParams, KeyPair};
 use std::error::Error;
 use std::fs;
 use tempfile::TempDir;
@@ -14,12 +13,10 @@ struct Files {
 impl Files {
     fn new() -> Self {
         let files = Self { folder: tempfile::tempdir().expect("a folder") };
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
-        let certificate = params.self_signed(&key).expect("a certificate");
-        files.write("a.crt", &certificate.pem());
-        files.write("a.key", &key.serialize_pem());
-        files.write("b.key", &KeyPair::generate().expect("a key").serialize_pem());
+        // Made with openssl, for `a.test` and a hundred years.
+        files.write("a.crt", include_str!("tests/a.crt"));
+        files.write("a.key", include_str!("tests/a.key"));
+        files.write("b.key", include_str!("tests/b.key"));
         files
     }
 

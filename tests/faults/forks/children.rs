@@ -14,15 +14,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{WaitOptions, wait};
 
 use super::{FORK, URLS, fork};
-use crate::support::cli::Value;
-use crate::support::eventually;
-use crate::support::locks::{
-    LIMIT, LONG, all_nodes_client, connected, gone, take, without_restart_guard,
-};
-use crate::support::program::{end_with_parent, succeed, test_process};
-use crate::support::servers::Servers;
-use crate::support::shim::Shim;
-use crate::support::transport::client_at;
+use support::cli::Value;
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, connected, gone, take, without_restart_guard};
+use support::program::{end_with_parent, succeed, test_process};
+use support::servers::Servers;
+use support::shim::Shim;
+use support::transport::client_at;
 
 const PARENT: &str = "forks::children::as_a_parent";
 

@@ -17,11 +17,9 @@ use redlatch::{
 use super::{
     KEPT, URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child,
 };
-use crate::support::locks::{
-    LIMIT, LONG, all_nodes_client, connected, take, without_restart_guard,
-};
-use crate::support::loss::{loss, reason};
-use crate::support::program::end_with_parent;
+use support::locks::{LIMIT, LONG, all_nodes_client, connected, take, without_restart_guard};
+use support::loss::{loss, reason};
+use support::program::end_with_parent;
 
 #[test]
 fn a_child_of_a_closure_under_a_lock_leaves_the_lock_to_its_parent() {

@@ -2,9 +2,9 @@
 
 use crate::net::stream::{Received, Stream, Target, TlsTarget};
 use mio::{Poll, Token};
-use rcgen::{CertificateParams, KeyPair};
 use rustls::client::ClientConfig;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
@@ -26,23 +26,23 @@ pub(super) struct Configs {
 
 impl Configs {
     pub(super) fn new() -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
-        let certificate = params.self_signed(&key).expect("a certificate");
+        let certificate = include_bytes!("../../../../config/tls/tests/a.crt");
+        let certificate = CertificateDer::from_pem_slice(certificate).expect("a certificate");
+        let key = include_bytes!("../../../../config/tls/tests/a.key");
+        let key = PrivateKeyDer::from_pem_slice(key).expect("a key");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(certificate.der().clone()).expect("a certificate");
+        roots.add(certificate.clone()).expect("a certificate");
         let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("PKCS 8");
         let server = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
+            .with_single_cert(vec![certificate], key)
             .expect("they fit");
         Self { client: Arc::new(client), server }
     }

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::program::{Running, end, redlatch};
-use super::support::locks::all_nodes_client;
-use super::support::servers::Servers;
-use super::support::waiters::await_queued;
 use super::terminal::in_terminal;
+use support::locks::all_nodes_client;
+use support::servers::Servers;
+use support::waiters::await_queued;
 
 const LINE: usize = 19;
 const COLUMN: f64 = 7.9;
@@ -72,7 +72,7 @@ fn draws_the_session() {
     session = session.lines().filter(is_shown).map(|line| format!("{line}\n")).collect();
     session = session.replace("  /0", "/0  ").replace(" /0", "/0 ");
     for (file, colours) in THEMES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(file);
         fs::write(path, svg(&session, colours)).expect("the folder is there");
     }
 }

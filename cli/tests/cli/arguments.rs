@@ -4,9 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use super::program::{bare, end, redlatch};
-use super::support::program::in_memory;
-use super::support::redis::Server;
-use super::support::servers::Servers;
+use support::program::in_memory;
+use support::redis::Server;
+use support::servers::Servers;
 
 #[test]
 fn help_and_the_version_go_to_stdout() {

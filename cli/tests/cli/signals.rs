@@ -5,11 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::program::{Left, Running, child_of, end, redlatch, shell_script};
-use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, holders, take};
-use super::support::servers::Servers;
-use super::support::waiters::{await_keys, await_queued};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, holders, take};
+use support::servers::Servers;
+use support::waiters::{await_keys, await_queued};
 
 /// Writes the name of each signal that it gets. It ends by SIGKILL only.
 const LOOP: &str = "for s in INT TERM HUP QUIT USR1 USR2; do trap \"echo $s\" $s; done; \

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::program::{Ended, Left, Running, bare, redlatch, shell_script};
-use super::support::eventually;
-use super::support::locks::{LIMIT, all_nodes_client, holders, pause, resume};
-use super::support::servers::Servers;
-use super::support::waiters::await_keys;
 use rustix::process::test_kill_process;
+use support::eventually;
+use support::locks::{LIMIT, all_nodes_client, holders, pause, resume};
+use support::servers::Servers;
+use support::waiters::await_keys;
 
 /// As [`redlatch`], with rounds that fit into a short ttl.
 pub(crate) fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> Command {

@@ -14,8 +14,6 @@ mod run;
 mod screenshot;
 mod show;
 mod signals;
-#[path = "../support/mod.rs"]
-mod support;
 mod terminal;
 mod top;
 // Linux: the certificates are made by a crate that the tests have there only.

@@ -5,12 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::program::{Running, bare, end, redlatch};
-use super::support::eventually;
-use super::support::locks::{LIMIT, pause, resume};
-use super::support::program::in_memory;
-use super::support::servers::Servers;
-use super::support::waiters::{await_keys, keys};
 use rustix::process::Signal;
+use support::eventually;
+use support::locks::{LIMIT, pause, resume};
+use support::program::in_memory;
+use support::servers::Servers;
+use support::waiters::{await_keys, keys};
 
 #[test]
 fn without_nodes_it_ends_and_a_signal_ends_it_while_it_waits_for_them() {

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::program::{Ended, bare, end};
-use super::support::certificates::{Authority, Purpose};
-use super::support::program::in_memory;
-use super::support::redis::Server;
-use super::support::waiters::keys;
+use support::certificates::{Authority, Purpose};
+use support::program::in_memory;
+use support::redis::Server;
+use support::waiters::keys;
 use tempfile::TempDir;
 
 /// Three servers that want a client certificate, and a folder with the files for it.

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use super::program::{Left, Running, child_of, expect_signals, has_terminal, state_of};
-use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
-use super::support::servers::Servers;
-use super::support::shim::Shim;
-use super::support::waiters::{await_keys, await_queued};
 use rustix::process::{Pid, Signal, kill_process};
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, take};
+use support::servers::Servers;
+use support::shim::Shim;
+use support::waiters::{await_keys, await_queued};
 
 /// Runs the command in a terminal of its own. What is written to its stdin is typed there.
 pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {

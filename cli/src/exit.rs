@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_guide_has_the_table() {
-        let guide = include_str!("../../guide/command.md");
+        let guide = include_str!("../../src/guide/command.md");
         for (code, meaning) in TABLE {
             assert!(guide.contains(&format!("| `{code}` | {meaning} |")), "{code}");
         }

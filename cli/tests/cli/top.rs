@@ -1,14 +1,14 @@
 //! `redlatch top`.
 
 use super::program::{Ended, Running, end, redlatch};
-use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, pause, resume, take};
-use super::support::servers::Servers;
-use super::support::waiters::await_queued;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, pause, resume, take};
+use support::servers::Servers;
+use support::waiters::await_queued;
 
 fn top(servers: &Servers, more: &[&str]) -> Ended {
     end(&mut redlatch(servers, &[&["top"], more].concat()))

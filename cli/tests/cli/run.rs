@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::program::{Running, bare, end, redlatch};
-use super::support::locks::{LONG, all_nodes_client, take};
-use super::support::program::in_memory;
-use super::support::servers::Servers;
-use super::support::waiters::{await_keys, await_queued};
 use redlatch::LockState;
+use support::locks::{LONG, all_nodes_client, take};
+use support::program::in_memory;
+use support::servers::Servers;
+use support::waiters::{await_keys, await_queued};
 
 #[test]
 fn the_command_runs_under_the_lock_and_its_exit_code_is_passed_on() {

@@ -4,11 +4,11 @@ use std::fs;
 use std::time::Duration;
 
 use super::program::{Running, redlatch};
-use super::support::eventually;
-use super::support::locks::{LONG, all_nodes_client, take};
-use super::support::program::in_memory;
-use super::support::servers::Servers;
-use super::support::waiters::{await_queued, queued};
+use support::eventually;
+use support::locks::{LONG, all_nodes_client, take};
+use support::program::in_memory;
+use support::servers::Servers;
+use support::waiters::{await_queued, queued};
 
 const COUNT: usize = 200;
 
@@ -40,5 +40,5 @@ fn two_hundred_at_once_on_one_name_are_served_in_order_and_leave_nothing() {
     let expected: String =
         (0..COUNT).map(|number| format!("in {number}\nout {number}\n")).collect();
     assert_eq!(served, expected);
-    super::support::waiters::await_keys(&servers, &[]);
+    support::waiters::await_keys(&servers, &[]);
 }

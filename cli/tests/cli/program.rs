@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use super::support::eventually;
-use super::support::locks::LIMIT;
-use super::support::servers::Servers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::flag;
+use support::eventually;
+use support::locks::LIMIT;
+use support::servers::Servers;
 
 /// Whoever started this program may have had it ignore signals, as nohup does, or a shell with `&`.
 /// The command would inherit that. Signals that are caught here have their usual effect there.

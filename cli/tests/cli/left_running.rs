@@ -9,12 +9,12 @@ use super::loss::{lose, with_short_rounds};
 use super::program::{
     Left, Running, child_of, children_of, end, has_ended, redlatch, shell_script, state_of,
 };
-use super::support::eventually;
-use super::support::locks::{LIMIT, holders};
-use super::support::program::in_memory;
-use super::support::servers::Servers;
-use super::support::waiters::await_keys;
 use rustix::process::{Pid, Signal, kill_process};
+use support::eventually;
+use support::locks::{LIMIT, holders};
+use support::program::in_memory;
+use support::servers::Servers;
+use support::waiters::await_keys;
 
 /// A process without the command's output, which a test reads to its end.
 const LEFT: &str = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!;";

@@ -7,13 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
 use super::program::{Running, bare, end, redlatch};
-use super::support::locks::{LONG, all_nodes_client, holders, take};
-use super::support::queue::finish;
-use super::support::redis::Server;
-use super::support::servers::Servers;
-use super::support::waiters::await_queued;
 use super::terminal::in_terminal;
 use serde_json::Value;
+use support::locks::{LONG, all_nodes_client, holders, take};
+use support::queue::finish;
+use support::redis::Server;
+use support::servers::Servers;
+use support::waiters::await_queued;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")

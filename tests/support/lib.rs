@@ -1,10 +1,11 @@
-//! Shared by the integration tests: real redis-server processes, a client without the crate's own
+//! What the test programs share: real redis-server processes, a client without the crate's own
 //! decoder, proxies that inject faults, and peers that are no Redis.
 
-#![allow(dead_code, reason = "each test binary uses a part")]
-#![allow(unreachable_pub, reason = "written as a library, though a test binary exports nothing")]
+#![allow(missing_docs, missing_debug_implementations, reason = "nothing outside the tests uses it")]
+#![allow(clippy::exhaustive_enums, clippy::exhaustive_structs, reason = "likewise")]
 
 mod acceptor;
+pub mod bad_network;
 pub mod capability;
 #[cfg(target_os = "linux")]
 pub mod certificates;
@@ -37,9 +38,6 @@ pub mod transport;
 mod urls;
 pub mod waiters;
 mod wire;
-
-#[allow(unused_imports, reason = "each test binary uses a part")]
-pub(crate) use capability::needs;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::program::{bare, end};
-use super::support::proxy::{Mode, Proxy};
-use super::support::servers::Servers;
+use support::proxy::{Mode, Proxy};
+use support::servers::Servers;
 
 fn delayed(proxy: &Proxy, round_trip: u64) {
     let each_way = Duration::from_millis(round_trip / 2);
@@ -44,9 +44,9 @@ fn every_run_reaches_nodes_that_are_far_away() {
 #[cfg(target_os = "linux")]
 #[test]
 fn every_run_reaches_nodes_that_are_far_away_over_tls() {
-    use crate::support::certificates::{Authority, Purpose};
-    use crate::support::program::in_memory;
-    use crate::support::redis::Server;
+    use support::certificates::{Authority, Purpose};
+    use support::program::in_memory;
+    use support::redis::Server;
 
     let folder = in_memory();
     let identity = Authority::trusted().issue(Purpose::Server);

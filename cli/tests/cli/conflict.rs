@@ -1,12 +1,12 @@
 //! `redlatch run` that does not get the lock: the exit code and the text say why.
 
 use super::program::{Ended, Running, end, guarded, redlatch};
-use super::support::locks::{LONG, all_nodes_client, pause, resume, take};
-use super::support::servers::Servers;
-use super::support::waiters::{await_keys, await_queued};
 use super::terminal::in_guarded_terminal;
 use rustix::process::Signal;
 use std::process::Command;
+use support::locks::{LONG, all_nodes_client, pause, resume, take};
+use support::servers::Servers;
+use support::waiters::{await_keys, await_queued};
 
 /// `run` with these options, which must not run its command.
 #[track_caller]
