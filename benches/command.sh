@@ -3,7 +3,7 @@
 # servers one after another, the same to all five at once, and `etcdctl lock`, on this machine in one run.
 # Prints the median of each in milliseconds.
 #
-#     cargo build --release --features cli && benches/command.sh target/release/redlatch
+#     cargo build --release -p redlatch-cli && benches/command.sh target/release/redlatch
 #
 # Needs redis-server, redis-cli and flock; etcd and etcdctl if they are there.
 set -euo pipefail

@@ -118,7 +118,7 @@ impl TlsArguments {
 
 fn needs(what: &str, feature: &str) -> String {
     format!(
-        "{what} is not built into this program: cargo install redlatch --features cli,{feature}"
+        "{what} is not built into this program: cargo install redlatch-cli --features {feature}"
     )
 }
 
@@ -141,7 +141,7 @@ mod tests {
     fn a_program_without_tls_says_how_it_is_built_with_it() {
         let none = TlsArguments::default();
         assert_eq!(none.check(&nodes("redis://b"), PLAIN), Ok(()));
-        let how = "cargo install redlatch --features cli,tls";
+        let how = "cargo install redlatch-cli";
         for (tls, url) in [
             (&none, "rediss://b"),
             (&none, "valkeys://b"),
