@@ -1,6 +1,6 @@
-//! How clients of the library reach servers, proxies and other peers: over TLS in the program `tls`,
-//! and in all others if `REDLATCH_TLS` is in the environment. So tests run both ways, as they are
-//! written.
+//! How clients of the library reach servers, proxies and other peers: over TLS in the program
+//! `tls`, and in all others if `REDLATCH_TLS` is in the environment. So tests run both ways, as
+//! they are written.
 
 use std::env;
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! tests/Cargo.toml lists the test programs (`autotests = false`), so a file could be missing there.
+//! tests/Cargo.toml lists the test programs (`autotests = false`): a file could be missing there.
 
 use super::{assert_none, files, root};
 use std::fs;
