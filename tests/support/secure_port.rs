@@ -24,7 +24,7 @@ impl SecurePort {
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub fn if_used(_folder: &Path) -> Option<Self> {
+    pub(crate) fn if_used(_folder: &Path) -> Option<Self> {
         assert!(!is_tls(), "the tests over TLS need Linux");
         None
     }
