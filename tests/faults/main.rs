@@ -1,4 +1,4 @@
-//! Real faults on real servers. The table in `rows.md` lists which fault is tested where, also in
+//! Real faults on real servers. The table in `docs/faults.md` lists which fault is tested where, also in
 //! other files, and which cannot be injected here and why; `rows.rs` checks the table.
 
 mod clocks;

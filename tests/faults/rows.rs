@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const TABLE: &str = include_str!("rows.md");
+const TABLE: &str = include_str!("../../docs/faults.md");
 
 /// The number of faults in the table.
 const ROWS: usize = 65;

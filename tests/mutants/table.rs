@@ -1,4 +1,4 @@
-//! The table of mutants, read from `table.md`.
+//! The table of mutants, read from `docs/mutants.md`.
 
 use crate::workshop::root;
 use std::fmt;
@@ -22,9 +22,9 @@ pub(crate) struct Killer {
     pub(crate) test: String,
 }
 
-/// Reads the rows of all tables in `table.md`.
+/// Reads the rows of all tables in `docs/mutants.md`.
 pub(crate) fn rows() -> Vec<Row> {
-    let text = fs::read_to_string(folder().join("table.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/mutants.md")).unwrap();
     let cells = |line: &str| -> Vec<String> {
         let cells = line.trim_matches('|').split('|');
         cells.map(|cell| cell.trim().trim_matches('`').to_owned()).collect()

@@ -13,12 +13,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The files that cargo needs to build the library and its tests.
-const COPIED: [&str; 10] = [
+const COPIED: [&str; 11] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
     "check",
     "cli",
+    "docs/faults.md",
     "src",
     "tests",
     "examples",
