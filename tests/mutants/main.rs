@@ -6,7 +6,7 @@
 //! | try all mutants, as `./check` does | `cargo test --test mutants -- --ignored --nocapture` |
 //! | try those whose names contain a word | the same after `REDLATCH_MUTANT=<word>` |
 //!
-//! `docs/mutants.md` lists which test kills which mutant; the `.diff` files here contain the changes.
+//! `docs/mutants.md` lists which test kills which mutant; the `.diff` files here have the changes.
 //! The mistakes are made only in copies of the source, below `target`, which are built there.
 //!
 //! A mutant is killed if it compiles and its test runs and fails, or aborts because of a panic
