@@ -8,6 +8,7 @@
 
 mod deadlines;
 mod entry;
+mod numbering;
 mod permits;
 mod quarantine;
 mod reaching;

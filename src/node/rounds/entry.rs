@@ -26,7 +26,7 @@ pub(super) struct Entry<W> {
     /// Nodes to which the request was never written.
     pub(super) unsent: NodeSet,
     permanent_failures: NodeSet,
-    counters: Counters,
+    pub(super) counters: Counters,
     pub(super) problems: Vec<Option<NodeError>>,
     snapshots: Vec<Option<KeySnapshot>>,
     /// What the node that is scanned has listed.

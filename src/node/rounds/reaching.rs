@@ -111,6 +111,9 @@ impl<W> Rounds<W> {
 
     /// Goes on with a round that is over, of a share or of a lock that is not held.
     fn end_other(&mut self, now: Time, slot: usize) {
+        if self.note_joined(now, slot) {
+            return;
+        }
         let Entry { tally, .. } = self.entries[slot];
         if self.entries[slot].is_to_restore() {
             tally.refused.iter().for_each(|node| self.restore(now, slot, node));
@@ -168,6 +171,7 @@ impl<W> Rounds<W> {
             return self.leave_if_everywhere(now, slot);
         }
         self.restore(now, slot, node);
+        self.note_late_number(now, slot, node);
         if self.entries[slot].tally.is_complete() {
             self.leave(slot);
         }

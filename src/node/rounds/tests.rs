@@ -3,6 +3,7 @@
 mod deadlines;
 mod fencing;
 mod leftovers;
+mod numbering;
 mod permits;
 mod quarantine;
 mod reaching;

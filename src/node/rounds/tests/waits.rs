@@ -11,7 +11,8 @@ use crate::node::{NodeError, RoundResult, Votes};
 const RESERVED: bool = true;
 
 /// The answer to `SUBSCRIBE`.
-const SUBSCRIBED: &str = ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:0000000000000000\r\n:1\r\n";
+pub(super) const SUBSCRIBED: &str =
+    ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:0000000000000000\r\n:1\r\n";
 
 /// Puts a waiter into the queue of all nodes, which answer so: is the lock reserved for it?
 fn enter(nodes: &mut Nodes, waiter: u8, reserved: [bool; 3]) {
@@ -24,15 +25,19 @@ fn enter(nodes: &mut Nodes, waiter: u8, reserved: [bool; 3]) {
 
 /// Answers the commands of a new waiter, by their numbers: see [`number`].
 fn answer(nodes: &mut Nodes, index: usize, reserved: u8) {
+    answer_with(nodes, index, (7, reserved));
+}
+
+/// The same with the number that the node gives to the waiter.
+pub(super) fn answer_with(nodes: &mut Nodes, index: usize, (given, reserved): (u64, u8)) {
     let number = number(nodes, index);
     let subscribed = if number == 2 { SUBSCRIBED } else { "" };
-    let flags = reserved;
-    let text = format!("{subscribed}*6\r\n:{number}\r\n:7\r\n:0\r\n:{flags}\r\n:900\r\n:1\r\n");
-    nodes.receive(index, &text);
+    let rest = format!(":{given}\r\n:0\r\n:{reserved}\r\n:900\r\n:1\r\n");
+    nodes.receive(index, &format!("{subscribed}*6\r\n:{number}\r\n{rest}"));
 }
 
 /// The number of the last command that was written to a node, which is a waiter's.
-fn number(nodes: &mut Nodes, index: usize) -> u64 {
+pub(super) fn number(nodes: &mut Nodes, index: usize) -> u64 {
     super::write(nodes.rounds.session(super::node(index)), &mut nodes.sent[index]);
     let text = String::from_utf8_lossy(&nodes.sent[index]).into_owned();
     let number = text.trim_end().rsplit("\r\n").next().and_then(|word| word.parse().ok());
@@ -57,7 +62,7 @@ fn granted(nodes: &mut Nodes) -> NodeSet {
 }
 
 /// The turn of a waiter, with another token.
-fn turn(nodes: &Nodes, waiter: u8) -> Request {
+pub(super) fn turn(nodes: &Nodes, waiter: u8) -> Request {
     let mut turn = request(Verb::Turn, waiter + 100, nodes.now);
     let Action::Turn { waiter: name, .. } = &mut turn.action else { panic!("{turn:?}") };
     *name = Token::new([waiter; Token::LEN]);
@@ -65,7 +70,7 @@ fn turn(nodes: &Nodes, waiter: u8) -> Request {
 }
 
 /// The request by which a waiter leaves.
-fn leave(nodes: &Nodes, waiter: u8) -> Request {
+pub(super) fn leave(nodes: &Nodes, waiter: u8) -> Request {
     let name = Some(Token::new([waiter; Token::LEN]));
     let removal = Removal { lock: lock(waiter), ttl: ttl(1_000), linger: None, waiter: name };
     Request { action: Action::Undo(removal), ..request(Verb::Undo, waiter, nodes.now) }
