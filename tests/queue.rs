@@ -90,7 +90,7 @@ fn calls_that_do_not_wait_do_not_queue() {
     let held = take(&holder, "name", LONG);
     assert!(other.try_lock("name", LONG).unwrap().is_none());
     assert!(other.try_lock_for("name", LONG, Duration::ZERO).unwrap().is_none());
-    assert!(other.try_lock_until("name", LONG, Instant::now()).unwrap().is_none());
+    assert!(other.request("name").ttl(LONG).try_lock_until(Instant::now()).unwrap().is_none());
     await_keys(&servers, &["name"]);
     drop(held);
 }

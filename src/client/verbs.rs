@@ -80,25 +80,24 @@ impl LockRequest<'_> {
         self.acquire(Wait::Until(clock::now().after(wait)))
     }
 
-    /// Acquires the lock, and waits for it until `deadline`, as
-    /// [`LockClient::try_lock_until`](crate::LockClient::try_lock_until) does. `None` if another
-    /// client or thread still holds it then.
+    /// Acquires the lock, and waits for it until `deadline`. `None` if another client or thread
+    /// still holds it then. A `deadline` that has passed makes it a [`try_lock`](Self::try_lock).
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
     /// # use std::time::{Duration, Instant};
-    /// # fn example(client: &LockClient, deadline: Instant) -> Result<(), LockError> {
-    /// let request = client.request("orders:42").min_validity(Duration::from_secs(5));
-    /// let lock = request.try_lock_until(deadline)?;
-    /// # drop(lock);
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let deadline = Instant::now() + Duration::from_secs(2); // of the request that is served
+    /// let report = client.request("report").try_lock_until(deadline)?;
+    /// let archive = client.request("archive").shared().try_lock_until(deadline)?;
+    /// # drop((report, archive));
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`LockClient::try_lock_for`](crate::LockClient::try_lock_for), and as
-    /// [`lock`](Self::lock).
+    /// As [`try_lock_for`](Self::try_lock_for).
     pub fn try_lock_until(self, deadline: Instant) -> Result<Option<LockGuard>, LockError> {
         self.acquire(Wait::Until(clock::at(deadline)))
     }
