@@ -6,7 +6,7 @@
 //! ```
 //! use redlatch::{Event, LockClient};
 //!
-//! let client = LockClient::builder().node("redis://10.0.0.1").on_event(|event| match event {
+//! let client = LockClient::builder().nodes(["redis://10.0.0.1"]).on_event(|event| match event {
 //!     Event::Acquired { waited, .. } => eprintln!("waited for {waited:?}"),
 //!     Event::NodeDown { .. } => eprintln!("{event}"),
 //!     _ => {}

@@ -286,7 +286,7 @@ fn nodes_are_read_from_an_environment_variable() {
         assert!(child.status.success() && text.contains("1 passed"), "{text}");
         return;
     }
-    let client = LockClient::from_env(VARIABLE).unwrap();
+    let client = LockClient::builder().nodes_from_env(VARIABLE).build().unwrap();
     assert_eq!(connected(client).nodes().len(), 3);
     // Without the restart guard: the servers have just been started.
     let builder = with_long_timeout(Vec::<String>::new()).nodes_from_env(VARIABLE);

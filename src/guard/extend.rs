@@ -116,7 +116,8 @@ mod tests {
 
     /// A lock that may not be held for longer than a minute. Its node is down.
     fn guard() -> LockGuard {
-        let builder = Builder::new().node("redis://127.0.0.1:1").max_ttl(Duration::from_secs(900));
+        let builder =
+            Builder::new().nodes(["redis://127.0.0.1:1"]).max_ttl(Duration::from_secs(900));
         let core = Arc::new(Core::new(builder.check().unwrap()).unwrap());
         LockGuard::new(core, lease(1), None, Some(Duration::from_secs(60)))
     }
