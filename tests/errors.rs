@@ -142,8 +142,8 @@ fn invalid_settings_are_refused_and_named() {
         ("connect_timeout", new().connect_timeout(day)),
         ("tcp_keepalive", new().tcp_keepalive(second - tick)),
         ("tcp_keepalive", new().tcp_keepalive(Some(day))),
-        ("tcp_user_timeout", new().tcp_user_timeout(zero)),
-        ("tcp_user_timeout", new().tcp_user_timeout(Duration::MAX)),
+        ("tcp_keepalive", new().tcp_keepalive(zero)),
+        ("tcp_keepalive", new().tcp_keepalive(Duration::MAX)),
     ];
     for (expected, builder) in table {
         match refused(builder) {

@@ -21,16 +21,11 @@ use support::transport::trusting;
 fn all_four_methods_acquire_a_free_lock() {
     let servers = Servers::start(5);
     let client = with_long_timeout(servers.urls()).build().unwrap();
-    let wait = Duration::from_secs(10);
+    let request = client.request("way-until").ttl(LONG);
     let guards = [
         client.try_lock("way", LONG).unwrap().unwrap(),
-        client.try_lock_for("way-for", LONG, wait).unwrap().unwrap(),
-        client
-            .request("way-until")
-            .ttl(LONG)
-            .try_lock_until(Instant::now() + wait)
-            .unwrap()
-            .unwrap(),
+        client.try_lock_for("way-for", LONG, LIMIT).unwrap().unwrap(),
+        request.try_lock_until(Instant::now() + LIMIT).unwrap().unwrap(),
         client.lock("way-waiting", LONG).unwrap(),
     ];
     for guard in guards {
@@ -52,9 +47,8 @@ fn all_four_methods_respect_a_held_lock() {
     let wait = Duration::from_millis(100);
     assert!(other.try_lock("held", LONG).unwrap().is_none());
     assert!(other.try_lock_for("held", LONG, wait).unwrap().is_none());
-    assert!(
-        other.request("held").ttl(LONG).try_lock_until(Instant::now() + wait).unwrap().is_none()
-    );
+    let request = other.request("held").ttl(LONG);
+    assert!(request.try_lock_until(Instant::now() + wait).unwrap().is_none());
     // Also in the same client: the lock is not reentrant.
     assert!(holder.try_lock("held", LONG).unwrap().is_none());
 

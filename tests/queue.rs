@@ -175,15 +175,12 @@ fn fencing_tokens_grow_along_the_queue() {
 }
 
 #[test]
-fn threads_of_two_clients_take_turns_if_no_handoff_is_allowed() {
+fn threads_of_two_clients_that_hold_a_lock_for_longer_than_handoffs_last_take_turns() {
     const THREADS: usize = 3;
     const ROUNDS: usize = 8;
     let servers = Servers::start(3);
     let order = Mutex::new(Vec::new());
-    let clients = [0, 1].map(|_| {
-        let builder = with_lease(servers.urls(), LONG_LEASE);
-        builder.contended_handoff_limit(Duration::ZERO).build().unwrap()
-    });
+    let clients = [0, 1].map(|_| with_lease(servers.urls(), LONG_LEASE).build().unwrap());
     thread::scope(|scope| {
         for (number, client) in clients.iter().enumerate() {
             for _ in 0..THREADS {
@@ -192,7 +189,8 @@ fn threads_of_two_clients_take_turns_if_no_handoff_is_allowed() {
                     for _ in 0..ROUNDS {
                         let guard = client.lock("name", LONG).unwrap();
                         order.lock().unwrap().push(number);
-                        thread::sleep(Duration::from_millis(5));
+                        // Longer than a client may hand it on while another waits.
+                        thread::sleep(Duration::from_millis(15));
                         drop(guard);
                     }
                 });

@@ -36,7 +36,6 @@ mod stream;
 mod sync;
 
 pub(crate) use change_queue::ChangeQueue;
-pub(crate) use socket_options::SocketOptions;
 
 pub(crate) use crate::node::Votes;
 #[cfg(not(feature = "tls"))]
@@ -69,7 +68,8 @@ const MARGIN: Duration = Duration::from_millis(20);
 pub(crate) struct ConnectOptions {
     /// How long one attempt may take, from the name to the end of the greeting.
     pub(crate) timeout: Duration,
-    pub(crate) sockets: SocketOptions,
+    /// How long a TCP connection is idle before the peer is probed; `None` for no probes.
+    pub(crate) keepalive: Option<Duration>,
 }
 
 /// Where a node is, and how connections to it are secured.

@@ -1,6 +1,6 @@
 //! The head of a wait queue: the only thread that asks the nodes, or that holds the lock.
 
-use super::HeadHandle;
+use super::{HandoffLimit, HeadHandle};
 use crate::clock::{self, Time};
 use crate::engine::Lease;
 
@@ -39,7 +39,7 @@ impl QueueHead {
         // The nodes reserve the lock for that client when it is released.
         let is_over = queue.is_limit_reached(limit, now)
             || now >= lease.valid_until
-            || lease.is_awaited && now.since(queue.granted_at) >= limit.awaited;
+            || lease.is_awaited && now.since(queue.granted_at) >= HandoffLimit::CONTENDED_TIME;
         if queue.waiters.is_empty() || is_over {
             return Err(lease);
         }

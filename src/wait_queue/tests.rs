@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_secs(1_000);
 const ROUND: Duration = Duration::from_millis(20);
 
 fn queues(count: u32, time: Duration) -> Arc<WaitQueues> {
-    let limit = HandoffLimit { count, time, awaited: time };
+    let limit = HandoffLimit { count, time };
     Arc::new(WaitQueues::new(limit, CancelToken::new(), Arc::new(OwnerProcess::here())))
 }
 

@@ -144,7 +144,7 @@ impl Connection {
             None => socket.is_writable = false,
             Some(Ok(())) => {
                 socket.is_securing = true;
-                socket.stream.set_options(self.options.sockets);
+                socket.stream.set_options(self.options.keepalive);
                 self.history.connected(socket.address);
                 self.earlier.clear(registry);
                 self.secure(rounds);
