@@ -7,8 +7,8 @@ use crate::error::ConfigError;
 use std::sync::Arc;
 
 impl LockClient {
-    /// A client of these nodes with the default settings: short for `builder().nodes(urls).build()`.
-    /// [`Builder::nodes`] has the forms of a URL. Connects to nothing yet.
+    /// A client of these nodes with the default settings, as `builder().nodes(urls).build()` makes
+    /// it. [`Builder::nodes`] has the forms of a URL. Connects to nothing yet.
     ///
     /// ```
     /// # use redlatch::{ConfigError, LockClient};

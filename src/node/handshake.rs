@@ -217,14 +217,12 @@ impl Handshake {
             Stage::End => false,
             Stage::Hello | Stage::SetName | Stage::Info => matches!(
                 error.kind,
-                ServerErrorKind::AuthenticationRequired
-                    | ServerErrorKind::Denied
-                    | ServerErrorKind::TooManyClients
+                ServerErrorKind::Authentication | ServerErrorKind::TooManyClients
             ),
         };
         // A busy server will report its identity soon. A server without a known identity might be
         // counted twice, if it has two URLs.
-        let is_busy = matches!(error.kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable);
+        let is_busy = error.kind == ServerErrorKind::Busy;
         let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
         // If an unsolicited error were accepted as the answer to `INFO`, the former connections
         // would not be ended and could still deliver commands.

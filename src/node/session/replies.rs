@@ -259,7 +259,7 @@ impl Session {
             self.remove_again_later(now, command);
         }
         // The name was resolved to a former master. It may lead to the new one by now.
-        if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }
+        if kind == Some(ServerErrorKind::Replica) { Err(problem) } else { Ok(()) }
     }
 
     /// Is the removal of this command's key already in flight? If a command that sets a key is
