@@ -14,7 +14,7 @@ use crate::error::{LockLost, LossReason};
 use crate::fencing::FencingToken;
 use crate::name::Name;
 use crate::wait_queue::QueueHead;
-use crate::watchdog::CapacityShare;
+use crate::watchdog::ReservedCapacity;
 use reused_lease::ReusedLease;
 use std::fmt;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ use std::time::Duration;
 pub struct LockGuard {
     core: Arc<Core>,
     lease: ReusedLease,
-    /// Its share of the watchdog's capacity, if it is extended automatically.
-    share: Option<Arc<CapacityShare>>,
+    /// The watchdog's capacity that is reserved for it, if it is extended automatically.
+    capacity: Option<Arc<ReservedCapacity>>,
     /// For how long extensions may keep the lock.
     max_hold: Option<Duration>,
     /// For how long after the request the lock stays taken, even if it is given up earlier.
@@ -65,10 +65,10 @@ impl LockGuard {
         head: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
-        let (lease, share) = (ReusedLease::new(granted), None);
+        let (lease, capacity) = (ReusedLease::new(granted), None);
         let hold_at_least = Duration::ZERO;
         let (is_given_up, is_loss_emitted) = (false, false);
-        Self { core, lease, share, max_hold, hold_at_least, is_given_up, is_loss_emitted, head }
+        Self { core, lease, capacity, max_hold, hold_at_least, is_given_up, is_loss_emitted, head }
     }
 
     /// The name of the locked resource; the first of them, if there are

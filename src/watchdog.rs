@@ -31,7 +31,7 @@ mod schedule;
 mod shared_lease;
 mod sync;
 
-pub(crate) use load::{CapacityShare, Demand, Load};
+pub(crate) use load::{Demand, Load, ReservedCapacity};
 pub(crate) use notifier::{BackgroundEvent, Emit};
 pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
 pub(crate) use shared_lease::SharedLease;
@@ -53,7 +53,7 @@ use std::thread::{self, JoinHandle};
 pub(crate) struct KeptLock {
     pub(crate) lease: Arc<SharedLease>,
     pub(crate) plan: Box<Plan>,
-    pub(crate) share: Arc<CapacityShare>,
+    pub(crate) capacity: Arc<ReservedCapacity>,
     /// Its place in the wait queue of this process.
     pub(crate) head: Option<HeadHandle>,
     /// Are its extensions emitted as events?
@@ -178,7 +178,7 @@ impl AsRef<SharedLease> for KeptLock {
 
 impl Drop for KeptLock {
     fn drop(&mut self) {
-        self.share.free();
+        self.capacity.free();
     }
 }
 

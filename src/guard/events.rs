@@ -56,7 +56,7 @@ impl LockGuard {
     }
 
     /// Emits that the lock was left to its ttl.
-    pub(super) fn emit_left(&mut self) {
+    pub(super) fn emit_let_expire(&mut self) {
         // The next waiter asks the nodes from now on.
         drop(self.head.take());
         if !self.core.has_listener() {
@@ -69,7 +69,7 @@ impl LockGuard {
         }
         let remaining = valid_until.map_or(Duration::ZERO, |valid_until| valid_until.since(now));
         let (resource, held) = (self.resource(), self.age(now));
-        self.core.emit(|| Event::Left { resource, held, remaining });
+        self.core.emit(|| Event::LetExpire { resource, held, remaining });
     }
 
     /// Emits that the lock was lost, once for each guard.

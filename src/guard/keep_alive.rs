@@ -25,15 +25,15 @@ impl LockGuard {
         let load = core.watchdog.load();
         // From the first byte to the answer that decided it, or a little longer.
         load.record_round(clock::now().since(since));
-        let share = Arc::new(load.reserve(core.demand(ttl, self.lease.key_bytes()))?);
-        self.share = Some(Arc::clone(&share));
+        let capacity = Arc::new(load.reserve(core.demand(ttl, self.lease.key_bytes()))?);
+        self.capacity = Some(Arc::clone(&capacity));
         let is_emitted = core.has_listener();
         if is_emitted {
             self.emit_when_lost()?;
         }
         let head = self.head.as_ref().map(|head| head.handle().clone());
         let lease = Arc::clone(&self.lease);
-        let kept = KeptLock { lease, plan: Box::new(plan), share, head, is_emitted };
+        let kept = KeptLock { lease, plan: Box::new(plan), capacity, head, is_emitted };
         core.watchdog.keep(kept).map_err(LockError::Spawn)?;
         Ok(self)
     }

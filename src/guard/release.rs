@@ -98,7 +98,7 @@ impl LockGuard {
     ///
     /// Automatic extension stops; one that is under way may still be carried out. Threads of this
     /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
-    /// [`Event::Left`](crate::Event::Left).
+    /// [`Event::LetExpire`](crate::Event::LetExpire).
     pub fn let_expire(mut self) {
         if self.core.is_forked() {
             return;
@@ -108,13 +108,13 @@ impl LockGuard {
         if let Some(left) = Ttl::from_duration(lease.expires_at(rules).since(now)) {
             self.core.post(lease.undo_after(Some(left), now, rules));
         }
-        self.emit_left();
+        self.emit_let_expire();
     }
 
     /// Ends the use of the lock: from here on nothing is sent for it but its release.
     pub(super) fn close(&mut self) -> Lease {
         self.is_given_up = true;
-        self.share.iter().for_each(|share| share.free());
+        self.capacity.iter().for_each(|capacity| capacity.free());
         self.lease.close(clock::now(), NodeSet::all(self.core.rules.nodes))
     }
 

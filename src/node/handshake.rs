@@ -183,7 +183,7 @@ impl Handshake {
     /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
     /// every time?
     #[must_use]
-    pub fn is_misunderstood(&self, problem: &NodeError) -> bool {
+    pub fn is_invalid_end_answer(&self, problem: &NodeError) -> bool {
         let is_odd = match problem {
             NodeError::UnexpectedReply(_) => true,
             NodeError::Server(error) => error.kind == ServerErrorKind::Other,

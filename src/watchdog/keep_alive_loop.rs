@@ -205,7 +205,7 @@ mod tests {
         let kept = KeptLock {
             lease: lease(end),
             plan: Box::new(Plan::new(&rules, ttl, at(0), MAX_HOLD, 1)),
-            share: Arc::new(Arc::<Load>::default().reserve(demand).expect("it is alone")),
+            capacity: Arc::new(Arc::<Load>::default().reserve(demand).expect("it is alone")),
             head: None,
             is_emitted: false,
         };

@@ -3,7 +3,7 @@
 //! ```text
 //!      begin_extension, finish_extension
 //!          ┌───────────┐
-//!          ▼           │      close (release, drop, leave, handoff)
+//!          ▼           │      close (release, drop, let_expire, handoff)
 //!   new ─▶ Held ───────┴──────────────────────────────────────▶ Released
 //!            │
 //!            └── validity passed, or the nodes say it is gone ─▶ Lost ─▶ callbacks, each once

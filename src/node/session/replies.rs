@@ -54,7 +54,7 @@ impl Session {
         if let State::Greeting { handshake, since } = &mut self.state {
             let was_ending = handshake.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
-            if matches!(&result, Err(problem) if handshake.is_misunderstood(problem)) {
+            if matches!(&result, Err(problem) if handshake.is_invalid_end_answer(problem)) {
                 self.former.note_invalid_answer();
             }
             let greeted = result?;
