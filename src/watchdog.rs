@@ -10,7 +10,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `shared_lease` | the lease of one lock, shared with its guard; released or lost, it stays so |
+//! | `guarded_lock` | a lock that a guard and the watchdog use; released or lost, it stays so |
 //! | `plan` | when a lock is to be extended: arithmetic |
 //! | `load` | how many locks can be kept alive: admission control |
 //! | `schedule` | locks, by when each is due |
@@ -23,18 +23,18 @@
 //! held: the [clock](crate::clock) does, and an extension that comes too late is not sent.
 
 mod auto_extension;
+mod guarded_lock;
 mod keep_alive_loop;
 mod load;
 mod notifier;
 mod plan;
 mod schedule;
-mod shared_lease;
 mod sync;
 
+pub(crate) use guarded_lock::GuardedLock;
 pub(crate) use load::{Demand, Load, ReservedCapacity};
 pub(crate) use notifier::{BackgroundEvent, Emit};
 pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
-pub(crate) use shared_lease::SharedLease;
 
 use crate::engine::Rules;
 use crate::error::SpawnError;
@@ -51,7 +51,7 @@ use std::thread::{self, JoinHandle};
 /// A lock that is extended automatically.
 #[derive(Debug)]
 pub(crate) struct KeptLock {
-    pub(crate) lease: Arc<SharedLease>,
+    pub(crate) held: Arc<GuardedLock>,
     pub(crate) plan: Box<Plan>,
     pub(crate) capacity: Arc<ReservedCapacity>,
     /// Its place in the wait queue of this process.
@@ -114,10 +114,10 @@ impl Watchdog {
         Ok(())
     }
 
-    /// Has the notifier check a lease now and when its validity ends, and call its callbacks once
+    /// Has the notifier check a lock now and when its validity ends, and call its callbacks once
     /// it is lost.
-    pub(crate) fn watch_for_loss(&self, lease: Arc<SharedLease>) {
-        self.notifier.notify(Notice::CheckLease(lease));
+    pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
+        self.notifier.notify(Notice::CheckLock(held));
     }
 
     /// How many locks are kept alive, and how many more can be.
@@ -170,9 +170,9 @@ impl Drop for Watchdog {
     }
 }
 
-impl AsRef<SharedLease> for KeptLock {
-    fn as_ref(&self) -> &SharedLease {
-        &self.lease
+impl AsRef<GuardedLock> for KeptLock {
+    fn as_ref(&self) -> &GuardedLock {
+        &self.held
     }
 }
 

@@ -107,7 +107,7 @@ impl LockRequest<'_> {
     ///
     /// The guard says whether the lock is [still held](LockGuard::ensure_held), for how long, and
     /// has its [fencing token](LockGuard::fencing_token) if the request is [fenced](Self::fenced).
-    /// A lease ends by the clock all the same if the nodes cannot be reached for too long: call
+    /// The lock ends by the clock all the same if the nodes cannot be reached for too long: call
     /// `ensure_held` in the line before the one that must not run twice.
     ///
     /// `Ok` means that the lock was held from beginning to end, as far as the nodes can tell: the

@@ -45,7 +45,7 @@ impl LockGuard {
         let is_lost = outcome == Some(Released::TooLate);
         if is_lost {
             // If it was not lost when it was given up, this was not emitted yet.
-            self.is_loss_emitted &= self.lease.check(clock::now()).is_err();
+            self.is_loss_emitted &= self.held.check(clock::now()).is_err();
             self.emit_lost(self.late_reason());
         }
         let now = clock::now();
@@ -63,7 +63,7 @@ impl LockGuard {
             return;
         }
         let now = clock::now();
-        let valid_until = self.lease.check(now);
+        let valid_until = self.held.check(now);
         if let Err(reason) = valid_until {
             self.emit_lost(reason);
         }
@@ -75,7 +75,7 @@ impl LockGuard {
     /// Emits that the lock was lost, once for each guard.
     fn emit_lost(&mut self, reason: LossReason) {
         if !std::mem::replace(&mut self.is_loss_emitted, true) {
-            self.core.emit_lost(self.resource(), self.lease.granted().since, reason);
+            self.core.emit_lost(self.resource(), self.held.granted().since, reason);
         }
     }
 }

@@ -14,8 +14,8 @@ fn a_lock_for_which_another_client_waits_is_handed_off_for_a_short_time_only() {
         let granted_at =
             if is_old { clock::now().before(HandoffLimit::CONTENDED_TIME) } else { Time::MAX };
         queues.lock().get_mut(&key()).unwrap().granted_at = granted_at;
-        let lease = Lease { is_awaited, ..lease(1, from_now(LONG)) };
-        let handed_off = head.hand_off(lease);
+        let held = HeldLock { is_awaited, ..held_lock(1, from_now(LONG)) };
+        let handed_off = head.hand_off(held);
         assert_eq!(handed_off.is_ok(), is_handed_off, "{is_old} {is_awaited}");
         drop(head);
         let (_, taken) = promoted(&next);
