@@ -3,7 +3,7 @@
 //! emits events that belong to no call.
 //!
 //! A client without such locks has no such threads. However many locks there are, the keep-alive
-//! loop sleeps until the first is due. It then leaves for the connections' leader all extensions
+//! loop sleeps until the first is due. It then gives the connections' leader all extensions
 //! that are due at about that time, those of locks that expire first before the others, up to a
 //! limit; more follow as answers come. It calls no user callbacks, so no callback delays an
 //! extension.

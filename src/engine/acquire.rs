@@ -5,7 +5,7 @@
 //!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
 //!      ▲                    │
 //!      │ Send(Undo), Wait   │ no majority, or too late
-//!      └────────────────────┴──── wait over, or hopeless ──▶ Send(Undo), Done(…)
+//!      └────────────────────┴── wait over, or permanent ──▶ Send(Undo), Done(…)
 //! ```
 
 mod failing;

@@ -39,7 +39,7 @@ impl AutoExtension {
         Self { kept, ttl, valid_until, units, began: Time::ZERO, extend: None }
     }
 
-    /// Leaves the extension for the nodes, and says whether it has: not if the lock is not held any
+    /// Posts the extension to the nodes, and says whether it has: not if the lock is not held any
     /// more, or would be held for too long.
     pub(super) fn begin(&mut self, rules: &Arc<Rules>, send: impl FnOnce(Request)) -> bool {
         // Before the first byte is written: the lock must not look longer than it is.

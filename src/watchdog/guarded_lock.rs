@@ -139,7 +139,7 @@ impl GuardedLock {
         self.lock().phase == Phase::Released
     }
 
-    /// Begins an extension to `ttl`, if the lock is held. `send` leaves the request for the nodes
+    /// Begins an extension to `ttl`, if the lock is held. `send` posts the request to the nodes
     /// without waiting, and says whether it has. If it has,
     /// [`finish_extension`](Self::finish_extension) must follow; if not, nothing has changed.
     pub(crate) fn begin_extension(

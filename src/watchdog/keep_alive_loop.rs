@@ -1,5 +1,5 @@
-//! The keep-alive loop, a thread: it sleeps until a lock is due, leaves the extensions of all locks
-//! that may be extended by then for the nodes, collects the answers as they come, and leaves more.
+//! The keep-alive loop, a thread: it sleeps until a lock is due, sends the extensions of all locks
+//! that may be extended by then, collects the answers as they come, and sends more.
 //!
 //! No more than [`UNDER_WAY_MAX`] is under way at a time. Of the extensions that wait for that,
 //! those of locks that expire first come first: a lock of an hour does not delay one of a second.

@@ -256,12 +256,9 @@ fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
     partial.sent.remove(super::super::Node::new(3));
     partial.sent.remove(super::super::Node::new(4));
     // Node 4 may hold the key; node 5 was down before.
-    let (mut script, _) = handoff("yyyyf", partial);
+    let ((mut script, _), lock) = (handoff("yyyyf", partial), held_lock(0, 5_000));
     let undo = script.undo();
-    assert_eq!(
-        (token_of(&undo), undo.ttl().unwrap().as_millis()),
-        (held_lock(0, 5_000).token, 5_000)
-    );
+    assert_eq!((token_of(&undo), undo.ttl()), (lock.token, Some(lock.ttl)));
     assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
     assert!(matches!(script.done(), Acquired::Held(_)));
     // If every node got the handoff, nothing more is written.

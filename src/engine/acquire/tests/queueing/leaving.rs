@@ -139,7 +139,7 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
 }
 
 #[test]
-fn hopeless_nodes_and_twins_end_the_wait_in_the_queue() {
+fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
     script.answer(2_010, ballot("-----")).request();
     let mut answers = ballot("yyfff");
