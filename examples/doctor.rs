@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let client = if !urls.is_empty() {
         LockClient::new(urls)?
     } else if std::env::var_os(VARIABLE).is_some() {
-        LockClient::from_env(VARIABLE)?
+        LockClient::builder().nodes_from_env(VARIABLE).build()?
     } else {
         let nodes = Nodes::start(3)?;
         return story(&nodes.urls());

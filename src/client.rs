@@ -23,7 +23,7 @@ use crate::error::{LockError, WithLockError};
 use crate::guard::LockGuard;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Acquires locks. Cheap to clone: all clones share one connection to each node, however many
 /// threads use them.
@@ -32,11 +32,11 @@ use std::time::{Duration, Instant};
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | no | `Ok(None)` |
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` at the end of it |
-/// | [`try_lock_until`](Self::try_lock_until) | until a deadline | `Ok(None)` at the deadline |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 /// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
-/// [`request`](Self::request) has the same methods and more settings.
+/// These four take a name and a ttl. Everything else is said by a [`request`](Self::request): a
+/// deadline, several resources, readers, permits, fencing tokens, locks that are kept alive.
 ///
 /// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or wait
 /// for it, or that another thread of this client holds it; [`inspect`](Self::inspect) tells which.
@@ -141,33 +141,6 @@ impl LockClient {
         wait: Duration,
     ) -> Result<Option<LockGuard>, LockError> {
         self.request(resource).ttl(ttl).try_lock_for(wait)
-    }
-
-    /// Acquires the lock of `resource` for `ttl`, and waits for it until `deadline`. A `deadline`
-    /// that has passed makes it a [`try_lock`](Self::try_lock).
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
-    /// # use std::time::{Duration, Instant};
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// let deadline = Instant::now() + Duration::from_secs(2); // of the request that is served
-    /// let ttl = Duration::from_secs(10);
-    /// let from = client.try_lock_until("account:1", ttl, deadline)?;
-    /// let to = client.try_lock_until("account:2", ttl, deadline)?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`try_lock_for`](Self::try_lock_for).
-    pub fn try_lock_until(
-        &self,
-        resource: impl AsRef<[u8]>,
-        ttl: Duration,
-        deadline: Instant,
-    ) -> Result<Option<LockGuard>, LockError> {
-        self.request(resource).ttl(ttl).try_lock_until(deadline)
     }
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the

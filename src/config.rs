@@ -121,7 +121,7 @@ impl Builder {
         self
     }
 
-    /// By what share of the ttl the clocks of this machine and of a node may run apart: 0 to 0.5,
+    /// By what part of the ttl the clocks of this machine and of a node may run apart: 0 to 0.5,
     /// by default 0.01.
     ///
     /// One per cent is what the Redlock description and most implementations use. It is a hundred

@@ -56,7 +56,7 @@ impl Core {
             let endpoint = Endpoint { address: url.address().clone(), tls: tls.clone() };
             (endpoint, Session::new(session_options(url, &settings)))
         });
-        let (nodes, patience) = (nodes.collect(), settings.rules.node_timeout);
+        let (nodes, node_timeout) = (nodes.collect(), settings.rules.node_timeout);
         let owner_process = Arc::new(OwnerProcess::here());
         let listener = settings.listener.as_ref();
         let listener = listener.map(|listener| listener.of_client(&owner_process));
@@ -65,7 +65,7 @@ impl Core {
             nodes,
             settings.connecting,
             settings.wait_for_all,
-            patience,
+            node_timeout,
             changes,
             settings.io_thread,
         );
@@ -178,7 +178,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     let client_name = settings.client_name.as_deref();
     options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
     options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
-    options.patience = settings.rules.node_timeout;
+    options.node_timeout = settings.rules.node_timeout;
     options.connect_timeout = settings.connecting.timeout;
     options.silence_max = settings.rules.node_timeout * 10;
     options

@@ -6,7 +6,7 @@
 //! ```
 //! use redlatch::{Event, LockClient};
 //!
-//! let client = LockClient::builder().node("redis://10.0.0.1").on_event(|event| match event {
+//! let client = LockClient::builder().nodes(["redis://10.0.0.1"]).on_event(|event| match event {
 //!     Event::Acquired { waited, .. } => eprintln!("waited for {waited:?}"),
 //!     Event::NodeDown { .. } => eprintln!("{event}"),
 //!     _ => {}
@@ -186,7 +186,7 @@ pub enum Event<'a> {
     },
     /// A lock was [left](crate::LockGuard::let_expire) to its ttl.
     #[non_exhaustive]
-    Left {
+    LetExpire {
         /// The resource.
         resource: Name<'a>,
         /// From the request for it to now.
@@ -246,7 +246,7 @@ impl<'a> Event<'a> {
             Self::NotExtended { .. } => "not_extended",
             Self::Lost { .. } => "lost",
             Self::Released { .. } => "released",
-            Self::Left { .. } => "left",
+            Self::LetExpire { .. } => "let_expire",
             Self::NodeUp { .. } => "node_up",
             Self::NodeDown { .. } => "node_down",
             Self::NodeSlow { .. } => "node_slow",
@@ -269,7 +269,7 @@ impl<'a> Event<'a> {
             | Self::NotExtended { resource, .. }
             | Self::Lost { resource, .. }
             | Self::Released { resource, .. }
-            | Self::Left { resource, .. } => Some(*resource),
+            | Self::LetExpire { resource, .. } => Some(*resource),
             Self::NodeUp { .. } | Self::NodeDown { .. } => None,
             Self::NodeSlow { .. } | Self::NodeQueue { .. } => None,
         }

@@ -6,7 +6,7 @@ use std::fmt;
 /// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`]. (Readers have
 /// the number of a writer: see [below](#readers-and-permits).)
 ///
-/// A lease ends by the clock: a thread that is stopped at the wrong moment can write after another
+/// A lock ends by the clock: a thread that is stopped at the wrong moment can write after another
 /// client has acquired the lock. A lock service cannot prevent that; the resource that is written
 /// to can. Send the token with every write, have the resource remember the largest token it has
 /// seen, and let it reject a write with a smaller one (Martin Kleppmann, *How to do distributed

@@ -5,17 +5,17 @@ mod extend;
 mod keep_alive;
 mod loss;
 mod release;
-mod reused_lease;
+mod reused_lock;
 
 use crate::clock::{self, Time};
 use crate::core::Core;
-use crate::engine::Lease;
+use crate::engine::HeldLock;
 use crate::error::{LockLost, LossReason};
 use crate::fencing::FencingToken;
 use crate::name::Name;
 use crate::wait_queue::QueueHead;
-use crate::watchdog::CapacityShare;
-use reused_lease::ReusedLease;
+use crate::watchdog::ReservedCapacity;
+use reused_lock::ReusedLock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +23,9 @@ use std::time::Duration;
 /// A lock that is held until it is released, until its guard is dropped, or until its validity has
 /// passed.
 ///
-/// It is a lease: when [`remaining`](Self::remaining) is zero, another client may hold the lock,
-/// whatever this process is doing. Nothing can stop a thread that was just about to write; see the
-/// guarantees at the top of the crate's documentation for what to do about that.
+/// When [`remaining`](Self::remaining) is zero, another client may hold the lock, whatever this
+/// process is doing. Nothing can stop a thread that was just about to write; see the guarantees at
+/// the top of the crate's documentation for what to do about that.
 ///
 /// It is not extended automatically unless the request [says so](crate::LockRequest::keep_alive). A
 /// leaked guard does not release its lock: the lock ends with its validity, or, if it is extended
@@ -43,9 +43,9 @@ use std::time::Duration;
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     core: Arc<Core>,
-    lease: ReusedLease,
-    /// Its share of the watchdog's capacity, if it is extended automatically.
-    share: Option<Arc<CapacityShare>>,
+    held: ReusedLock,
+    /// The watchdog's capacity that is reserved for it, if it is extended automatically.
+    capacity: Option<Arc<ReservedCapacity>>,
     /// For how long extensions may keep the lock.
     max_hold: Option<Duration>,
     /// For how long after the request the lock stays taken, even if it is given up earlier.
@@ -61,14 +61,14 @@ pub struct LockGuard {
 impl LockGuard {
     pub(crate) fn new(
         core: Arc<Core>,
-        granted: Lease,
+        granted: HeldLock,
         head: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
-        let (lease, share) = (ReusedLease::new(granted), None);
+        let (held, capacity) = (ReusedLock::new(granted), None);
         let hold_at_least = Duration::ZERO;
         let (is_given_up, is_loss_emitted) = (false, false);
-        Self { core, lease, share, max_hold, hold_at_least, is_given_up, is_loss_emitted, head }
+        Self { core, held, capacity, max_hold, hold_at_least, is_given_up, is_loss_emitted, head }
     }
 
     /// The name of the locked resource; the first of them, if there are
@@ -81,7 +81,7 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn resource(&self) -> Name<'_> {
-        Name::new(&self.lease.granted().key[self.core.key_prefix.len()..])
+        Name::new(&self.held.granted().key[self.core.key_prefix.len()..])
     }
 
     /// The names of the locked resources, in the order of their bytes: more than one if they were
@@ -95,7 +95,7 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn resources(&self) -> impl Iterator<Item = Name<'_>> {
-        self.lease.granted().keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
+        self.held.granted().keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
     }
 
     /// The number that grows with every grant of the lock, if the request asked for
@@ -115,7 +115,7 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.lease.granted().fence.map(FencingToken::new)
+        self.held.granted().fence.map(FencingToken::new)
     }
 
     /// Which of the [permits](crate::LockRequest::one_of) it is: a number from 0 to one below their
@@ -133,7 +133,7 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn slot(&self) -> Option<u32> {
-        self.lease.granted().attributes.as_ref()?.share?.permit()
+        self.held.granted().attributes.as_ref()?.share?.permit()
     }
 
     /// The time left in which work under the lock may go on: zero when the lock is lost.
@@ -156,7 +156,7 @@ impl LockGuard {
             return Duration::ZERO;
         }
         let now = clock::now();
-        self.lease.check(now).map_or(Duration::ZERO, |valid_until| valid_until.since(now))
+        self.held.check(now).map_or(Duration::ZERO, |valid_until| valid_until.since(now))
     }
 
     /// Checks that the lock is still held: for the line before the one that must not run twice.
@@ -183,7 +183,7 @@ impl LockGuard {
         if self.core.is_forked() {
             return Err(self.loss(LossReason::OtherProcess));
         }
-        self.lease.check(clock::now()).map(drop).map_err(|reason| self.loss(reason))
+        self.held.check(clock::now()).map(drop).map_err(|reason| self.loss(reason))
     }
 
     /// The loss of this lock.
@@ -193,7 +193,7 @@ impl LockGuard {
 
     /// How long ago the lock was asked for.
     pub(crate) fn age(&self, now: Time) -> Duration {
-        now.since(self.lease.granted().since)
+        now.since(self.held.granted().since)
     }
 
     /// This thread gives the lock up after the work that it is about to do, and no other thread

@@ -2,14 +2,14 @@
 //!
 //! Threads of one client that want the same lock wait in a queue. Only its head asks the nodes; the
 //! others would only compete with it. A release hands the lock to the next waiter together with the
-//! lease, and that waiter replaces the token on the nodes in one round
+//! lock, and that waiter replaces the token on the nodes in one round
 //! ([`Acquire::taking_over`](crate::engine::Acquire::taking_over)).
 //!
 //! ```text
 //!         queue is empty                    granted                hand_off
 //!   join ───────────────▶ head, asks the ───────────▶ head, holds ──────────▶ next waiter
 //!     │                   nodes                       the lock                becomes the head
-//!     └── otherwise ──▶ waiter ──▶ promoted, with or without the lease ──▶ head
+//!     └── otherwise ──▶ waiter ──▶ promoted, with or without the lock ──▶ head
 //! ```
 //!
 //! What must stay true: a queue with waiters has a head. The first waiter watches the clock, so
@@ -24,7 +24,7 @@ mod waiter;
 
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
-use crate::engine::{Lease, Wait};
+use crate::engine::{HeldLock, Wait};
 use crate::owner_process::OwnerProcess;
 pub(crate) use handoff_limit::HandoffLimit;
 pub(crate) use head_handle::HeadHandle;
@@ -129,7 +129,7 @@ impl WaitQueues {
         loop {
             if let Some(promotion) = waiter.take_promotion() {
                 let head = self.head(key, promotion.number, promotion.is_after_limit);
-                return Joined::Head(head, promotion.lease);
+                return Joined::Head(head, promotion.held);
             }
             let now = clock::now();
             let queue = queues.entry(Arc::clone(key)).or_default();
@@ -230,11 +230,11 @@ impl WaitQueue {
     }
 
     /// Makes the first waiter the head.
-    fn promote_next(&mut self, lease: Option<Lease>, is_after_limit: bool) {
+    fn promote_next(&mut self, held: Option<HeldLock>, is_after_limit: bool) {
         match self.waiters.pop_front() {
             Some(next) => {
-                let number = if lease.is_some() { self.next_head() } else { self.start_head() };
-                next.promote(Promotion { number, lease, is_after_limit });
+                let number = if held.is_some() { self.next_head() } else { self.start_head() };
+                next.promote(Promotion { number, held, is_after_limit });
             }
             None => self.head = None,
         }

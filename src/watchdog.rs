@@ -3,14 +3,14 @@
 //! emits events that belong to no call.
 //!
 //! A client without such locks has no such threads. However many locks there are, the keep-alive
-//! loop sleeps until the first is due. It then leaves for the connections' leader all extensions
+//! loop sleeps until the first is due. It then gives the connections' leader all extensions
 //! that are due at about that time, those of locks that expire first before the others, up to a
 //! limit; more follow as answers come. It calls no user callbacks, so no callback delays an
 //! extension.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `shared_lease` | the lease of one lock, shared with its guard; released or lost, it stays so |
+//! | `guarded_lock` | a lock that a guard and the watchdog use; released or lost, it stays so |
 //! | `plan` | when a lock is to be extended: arithmetic |
 //! | `load` | how many locks can be kept alive: admission control |
 //! | `schedule` | locks, by when each is due |
@@ -23,18 +23,18 @@
 //! held: the [clock](crate::clock) does, and an extension that comes too late is not sent.
 
 mod auto_extension;
+mod guarded_lock;
 mod keep_alive_loop;
 mod load;
 mod notifier;
 mod plan;
 mod schedule;
-mod shared_lease;
 mod sync;
 
-pub(crate) use load::{CapacityShare, Demand, Load};
+pub(crate) use guarded_lock::GuardedLock;
+pub(crate) use load::{Demand, Load, ReservedCapacity};
 pub(crate) use notifier::{BackgroundEvent, Emit};
 pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
-pub(crate) use shared_lease::SharedLease;
 
 use crate::engine::Rules;
 use crate::error::SpawnError;
@@ -51,9 +51,9 @@ use std::thread::{self, JoinHandle};
 /// A lock that is extended automatically.
 #[derive(Debug)]
 pub(crate) struct KeptLock {
-    pub(crate) lease: Arc<SharedLease>,
+    pub(crate) held: Arc<GuardedLock>,
     pub(crate) plan: Box<Plan>,
-    pub(crate) share: Arc<CapacityShare>,
+    pub(crate) capacity: Arc<ReservedCapacity>,
     /// Its place in the wait queue of this process.
     pub(crate) head: Option<HeadHandle>,
     /// Are its extensions emitted as events?
@@ -114,10 +114,10 @@ impl Watchdog {
         Ok(())
     }
 
-    /// Has the notifier check a lease now and when its validity ends, and call its callbacks once
+    /// Has the notifier check a lock now and when its validity ends, and call its callbacks once
     /// it is lost.
-    pub(crate) fn watch_for_loss(&self, lease: Arc<SharedLease>) {
-        self.notifier.notify(Notice::CheckLease(lease));
+    pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
+        self.notifier.notify(Notice::CheckLock(held));
     }
 
     /// How many locks are kept alive, and how many more can be.
@@ -170,15 +170,15 @@ impl Drop for Watchdog {
     }
 }
 
-impl AsRef<SharedLease> for KeptLock {
-    fn as_ref(&self) -> &SharedLease {
-        &self.lease
+impl AsRef<GuardedLock> for KeptLock {
+    fn as_ref(&self) -> &GuardedLock {
+        &self.held
     }
 }
 
 impl Drop for KeptLock {
     fn drop(&mut self) {
-        self.share.free();
+        self.capacity.free();
     }
 }
 

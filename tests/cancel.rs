@@ -108,7 +108,7 @@ fn after_the_cancellation_nothing_is_acquired_by_any_clone() {
         assert_cancelled(client.lock("free", LONG));
         assert_cancelled(client.try_lock("free", LONG));
         assert_cancelled(client.try_lock_for("free", LONG, LIMIT));
-        assert_cancelled(client.try_lock_until("free", LONG, Instant::now()));
+        assert_cancelled(client.request("free").ttl(LONG).try_lock_until(Instant::now()));
         let ran = client.with_lock("free", LONG, |_| Ok(()));
         assert_cancelled(ran.or_else(WithLockError::into_value));
         let ran = client.request("free").try_with_lock(|_| Ok(()));

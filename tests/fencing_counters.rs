@@ -71,7 +71,7 @@ fn counters_live_for_the_configured_time_after_the_latest_grant() {
 #[test]
 fn counters_must_outlive_locks() {
     let build = |max_ttl, expiry| {
-        let builder = LockClient::builder().node("redis://127.0.0.1:1").max_ttl(max_ttl);
+        let builder = LockClient::builder().nodes(["redis://127.0.0.1:1"]).max_ttl(max_ttl);
         builder.fencing_expiry(expiry).build()
     };
     let day = 24 * HOUR;

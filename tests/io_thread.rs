@@ -67,7 +67,7 @@ fn callers_keep_their_deadlines_when_the_io_thread_is_stopped() {
 /// The settings of a client of two servers and a silent node: a round over all nodes takes the
 /// whole node timeout.
 fn builder(urls: &str, silent: &Peer) -> Builder {
-    without_restart_guard(urls.split(' ')).node(silent.url()).node_timeout(NODE_TIMEOUT)
+    without_restart_guard(urls.split(' ')).nodes([silent.url()]).node_timeout(NODE_TIMEOUT)
 }
 
 /// What another thread sees while a caller is stopped, which leads if there is no I/O thread: how

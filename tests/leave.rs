@@ -32,7 +32,7 @@ fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
     assert!(asked.elapsed() >= TTL, "the ttl had not passed: {:?}", asked.elapsed());
     drop(next);
     let events = journal.take_lock_events();
-    assert_eq!(names(&events), ["attempt", "acquired", "left"]);
+    assert_eq!(names(&events), ["attempt", "acquired", "let_expire"]);
     assert!(events[2].validity > Duration::ZERO && events[2].validity < TTL);
 }
 
@@ -78,7 +78,7 @@ fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     guard.let_expire();
     let events = journal.take_lock_events();
-    assert_eq!(names(&events), ["attempt", "acquired", "lost", "left"]);
+    assert_eq!(names(&events), ["attempt", "acquired", "lost", "let_expire"]);
     assert_eq!(events[3].validity, Duration::ZERO);
 }
 

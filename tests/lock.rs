@@ -19,11 +19,11 @@ use support::transport::trusting;
 fn all_four_methods_acquire_a_free_lock() {
     let servers = Servers::start(5);
     let client = with_long_timeout(servers.urls()).build().unwrap();
-    let wait = Duration::from_secs(10);
+    let request = client.request("way-until").ttl(LONG);
     let guards = [
         client.try_lock("way", LONG).unwrap().unwrap(),
-        client.try_lock_for("way-for", LONG, wait).unwrap().unwrap(),
-        client.try_lock_until("way-until", LONG, Instant::now() + wait).unwrap().unwrap(),
+        client.try_lock_for("way-for", LONG, LIMIT).unwrap().unwrap(),
+        request.try_lock_until(Instant::now() + LIMIT).unwrap().unwrap(),
         client.lock("way-waiting", LONG).unwrap(),
     ];
     for guard in guards {
@@ -45,7 +45,8 @@ fn all_four_methods_respect_a_held_lock() {
     let wait = Duration::from_millis(100);
     assert!(other.try_lock("held", LONG).unwrap().is_none());
     assert!(other.try_lock_for("held", LONG, wait).unwrap().is_none());
-    assert!(other.try_lock_until("held", LONG, Instant::now() + wait).unwrap().is_none());
+    let request = other.request("held").ttl(LONG);
+    assert!(request.try_lock_until(Instant::now() + wait).unwrap().is_none());
     // Also in the same client: the lock is not reentrant.
     assert!(holder.try_lock("held", LONG).unwrap().is_none());
 
@@ -279,7 +280,7 @@ fn threads_and_clones_share_one_connection_to_each_node() {
 #[test]
 fn connections_have_a_name_on_the_server() {
     let server = Server::start(&[]);
-    let client = trusting(LockClient::builder().node(server.url())).build().unwrap();
+    let client = trusting(LockClient::builder().nodes([server.url()])).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
     assert_eq!(connections(&server, "redlatch"), 1);
 }

@@ -88,7 +88,7 @@ fn calls_that_do_not_wait_do_not_queue() {
     let held = take(&holder, "name", LONG);
     assert!(other.try_lock("name", LONG).unwrap().is_none());
     assert!(other.try_lock_for("name", LONG, Duration::ZERO).unwrap().is_none());
-    assert!(other.try_lock_until("name", LONG, Instant::now()).unwrap().is_none());
+    assert!(other.request("name").ttl(LONG).try_lock_until(Instant::now()).unwrap().is_none());
     await_keys(&servers, &["name"]);
     drop(held);
 }
@@ -173,15 +173,12 @@ fn fencing_tokens_grow_along_the_queue() {
 }
 
 #[test]
-fn threads_of_two_clients_take_turns_if_no_handoff_is_allowed() {
+fn threads_of_two_clients_that_hold_a_lock_for_longer_than_handoffs_last_take_turns() {
     const THREADS: usize = 3;
     const ROUNDS: usize = 8;
     let servers = Servers::start(3);
     let order = Mutex::new(Vec::new());
-    let clients = [0, 1].map(|_| {
-        let builder = with_lease(servers.urls(), LONG_LEASE);
-        builder.contended_handoff_limit(Duration::ZERO).build().unwrap()
-    });
+    let clients = [0, 1].map(|_| with_lease(servers.urls(), LONG_LEASE).build().unwrap());
     thread::scope(|scope| {
         for (number, client) in clients.iter().enumerate() {
             for _ in 0..THREADS {
@@ -190,7 +187,8 @@ fn threads_of_two_clients_take_turns_if_no_handoff_is_allowed() {
                     for _ in 0..ROUNDS {
                         let guard = client.lock("name", LONG).unwrap();
                         order.lock().unwrap().push(number);
-                        thread::sleep(Duration::from_millis(5));
+                        // Longer than a client may hand it on while another waits.
+                        thread::sleep(Duration::from_millis(15));
                         drop(guard);
                     }
                 });

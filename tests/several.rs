@@ -164,8 +164,8 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     let (length, most) = (63 * 1024 + 1, 63 * 1024);
     let too_long = ResourceError::TooLong { length, most };
     assert_eq!(refusal(vec![long(b'a'), long(b'b'), name(1)]), too_long);
-    // Keys of counters, queues, leases and bells.
-    for suffix in ["fence", "queue", "lease:some-waiter", "bell:some-waiter", ""] {
+    // Keys of counters, queues, leases and readers.
+    for suffix in ["fence", "queue", "lease:some-waiter", "holders", ""] {
         let other = format!("account:redlatch:{suffix}").into_bytes();
         assert_eq!(refusal(vec![b"account".to_vec(), other.clone()]), ResourceError::Reserved);
         let plain = client.request(&other).lock().unwrap_err();

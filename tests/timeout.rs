@@ -49,7 +49,7 @@ fn waiting_for_a_held_lock_ends_at_the_deadline() {
     assert!(took > wait / 2 && took < wait + MARGIN, "{took:?}");
 
     let start = Instant::now();
-    assert!(client.try_lock_until("held", LONG, start + wait).unwrap().is_none());
+    assert!(client.request("held").ttl(LONG).try_lock_until(start + wait).unwrap().is_none());
     let took = start.elapsed();
     assert!(took > wait / 2 && took < wait + MARGIN, "{took:?}");
 }
@@ -76,12 +76,12 @@ fn a_wait_of_zero_is_one_attempt() {
     let past = Instant::now();
     thread::sleep(Duration::from_millis(2));
     client.try_lock_for("free", LONG, Duration::ZERO).unwrap().unwrap().release().unwrap();
-    client.try_lock_until("free", LONG, past).unwrap().unwrap().release().unwrap();
+    client.request("free").ttl(LONG).try_lock_until(past).unwrap().unwrap().release().unwrap();
 
     let _held = take(&client, "held", LONG);
     let before = calls(&servers[0], "set");
     assert!(client.try_lock_for("held", LONG, Duration::ZERO).unwrap().is_none());
-    assert!(client.try_lock_until("held", LONG, past).unwrap().is_none());
+    assert!(client.request("held").ttl(LONG).try_lock_until(past).unwrap().is_none());
     assert_eq!(calls(&servers[0], "set"), before + 2);
 }
 

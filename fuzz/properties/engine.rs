@@ -19,7 +19,9 @@ mod release;
 
 use super::input::Input;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Drift, Entropy, Lease, LockAttributes, Rules, Share, Token, Ttl};
+use redlatch::internal::engine::{
+    Drift, Entropy, HeldLock, LockAttributes, Rules, Share, Token, Ttl,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,11 +31,11 @@ const MILLISECOND: i128 = 1_000_000;
 pub(crate) fn check(data: &[u8]) {
     let mut client = Client::new(Input(data));
     while let Some(what) = client.input.byte() {
-        match (what % 4, client.lease.take()) {
-            (0 | 1, lease) if what >= 240 => queueing::check(&mut client, lease),
-            (0 | 1, lease) => acquire::check(&mut client, lease),
-            (2, Some(lease)) => extend::check(&mut client, lease),
-            (_, Some(lease)) => release::check(&mut client, &lease),
+        match (what % 4, client.held.take()) {
+            (0 | 1, held) if what >= 240 => queueing::check(&mut client, held),
+            (0 | 1, held) => acquire::check(&mut client, held),
+            (2, Some(held)) => extend::check(&mut client, held),
+            (_, Some(held)) => release::check(&mut client, &held),
             (_, None) => client.pass_time(),
         }
     }
@@ -48,7 +50,7 @@ struct Client<'a> {
     now: Time,
     draws: u64,
     /// The lock that it has, or had.
-    lease: Option<Lease>,
+    held: Option<HeldLock>,
 }
 
 impl<'a> Client<'a> {
@@ -67,7 +69,7 @@ impl<'a> Client<'a> {
             255 => Time::MAX.before(duration(byte())),
             since_boot => Time::ZERO.after(duration(since_boot)),
         };
-        Self { input, rules: Arc::new(rules), drift: drift.into(), now, draws: 0, lease: None }
+        Self { input, rules: Arc::new(rules), drift: drift.into(), now, draws: 0, held: None }
     }
 
     fn byte(&mut self) -> u8 {
@@ -119,9 +121,9 @@ fn wanted(what: u8) -> Option<Share> {
 }
 
 /// The lock to hand off, if an operation with this byte does that. Shares are not handed off.
-fn predecessor(what: u8, lease: Option<Lease>) -> Option<Lease> {
-    let is_whole = |lease: &Lease| wanted(what).is_none() && lease.id().share().is_none();
-    lease.filter(|lease| what & 4 != 0 && is_whole(lease))
+fn predecessor(what: u8, held: Option<HeldLock>) -> Option<HeldLock> {
+    let is_whole = |held: &HeldLock| wanted(what).is_none() && held.id().share().is_none();
+    held.filter(|held| what & 4 != 0 && is_whole(held))
 }
 
 /// The attributes of a lock of which this share is taken, and nothing else.

@@ -70,10 +70,10 @@ const PERMITS: u32 = 3;
 /// Messages that a node may send at any time.
 const PUSHES: [&str; 2] = [">2\r\n+invalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n"];
 
-/// The message that a node has set the bell of the waiter of this request.
-fn ring(serial: u64) -> Vec<u8> {
+/// A push message that names the waiter of this request, and is none that the session expects.
+fn push(serial: u64) -> Vec<u8> {
     let (before, waiter) =
-        (b">2\r\n$10\r\ninvalidate\r\n*1\r\n$37\r\nkk:redlatch:bell:", waiter(serial));
+        (b">2\r\n$10\r\ninvalidate\r\n*1\r\n$37\r\nkk:redlatch:wait:", waiter(serial));
     [&before[..], waiter.as_bytes(), b"\r\n"].concat()
 }
 

@@ -125,7 +125,7 @@ fn extension(outcome: &'static str, is_automatic: bool, took: Duration) {
 
 fn release(outcome: &'static str, held: Duration) {
     labelled!(counter, "redlatch_releases_total", "outcome", outcome, [
-        "in_time" "too_late" "unknown" "left"
+        "in_time" "too_late" "unknown" "let_expire"
     ])
     .increment(1);
     histogram!("redlatch_hold_duration_seconds").record(held);
@@ -155,7 +155,7 @@ pub(crate) fn measure(event: &Event<'_>) {
             counter!("redlatch_lost_total", "reason" => words::lost(reason)).increment(1);
         }
         Event::Released { held, outcome, .. } => release(words::released(outcome), held),
-        Event::Left { held, .. } => release("left", held),
+        Event::LetExpire { held, .. } => release("let_expire", held),
         Event::NodeUp { url } => gauge!("redlatch_node_up", "node" => url.to_owned()).set(1.0),
         Event::NodeDown { url, .. } => {
             gauge!("redlatch_node_up", "node" => url.to_owned()).set(0.0);

@@ -67,7 +67,7 @@ fn trace_lock(event: &Event<'_>) {
             let (held, remaining) = (secs(held), secs(remaining));
             debug!(target: LOCK, %resource, held, outcome, remaining, "released");
         }
-        Event::Left { resource, held, remaining } => {
+        Event::LetExpire { resource, held, remaining } => {
             let (held, remaining) = (secs(held), secs(remaining));
             debug!(target: LOCK, %resource, held, remaining, "left to its ttl");
         }
@@ -91,7 +91,7 @@ fn trace_node(event: &Event<'_>) {
         Event::Attempt { .. } | Event::Quarantined { .. } | Event::Queued { .. } => {}
         Event::Woken { .. } | Event::Acquired { .. } | Event::Contended { .. } => {}
         Event::Failed { .. } | Event::Extended { .. } | Event::NotExtended { .. } => {}
-        Event::Lost { .. } | Event::Released { .. } | Event::Left { .. } => {}
+        Event::Lost { .. } | Event::Released { .. } | Event::LetExpire { .. } => {}
     }
 }
 

@@ -5,7 +5,7 @@ use super::event_recorder::EventRecorder;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
 use crate::core::{Call, LastRound, draw};
-use crate::engine::{Acquire, Acquired, Jitter, Lease, LockAttributes, Wait};
+use crate::engine::{Acquire, Acquired, HeldLock, Jitter, LockAttributes, Wait};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
@@ -85,17 +85,17 @@ impl LockClient {
             return Err(LockError::OtherProcess);
         }
         if call.is_cancelled() {
-            if let Acquired::Held(lease) = outcome {
-                self.give_back(lease, head.as_ref());
+            if let Acquired::Held(held) = outcome {
+                self.give_back(held, head.as_ref());
             }
             return Err(LockError::Cancelled);
         }
         match outcome {
-            Acquired::Held(lease) => {
+            Acquired::Held(held) => {
                 if let Some(head) = &head {
-                    head.set_key_expiry(lease.expires_at(rules));
+                    head.set_key_expiry(held.expires_at(rules));
                 }
-                self.guard(lease, head, settings).map(Some)
+                self.guard(held, head, settings).map(Some)
             }
             Acquired::Contended => Ok(None),
             Acquired::Unanswered => {
@@ -148,24 +148,24 @@ impl LockClient {
             // Threads of this client can have shares at the same time.
             return Ok(Some((None, acquire)));
         }
-        let (head, lease) = match wait_queues.join(key, wait, node_timeout, call.own()) {
-            Joined::Head(head, lease) => (head, lease),
+        let (head, held) = match wait_queues.join(key, wait, node_timeout, call.own()) {
+            Joined::Head(head, held) => (head, held),
             Joined::NotQueued => return Ok(Some((None, acquire))),
             Joined::TimedOut => return Ok(None),
             Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
             Joined::Cancelled => return Err(LockError::Cancelled),
         };
         let deadline = wait.deadline();
-        if let Some(lease) = lease {
+        if let Some(held) = held {
             if call.is_cancelled() {
-                self.give_back(lease, Some(&head));
+                self.give_back(held, Some(&head));
                 return Err(LockError::Cancelled);
             }
             if deadline.is_some_and(|deadline| clock::now() >= deadline) {
-                self.give_back(lease, Some(&head));
+                self.give_back(held, Some(&head));
                 return Ok(None);
             }
-            acquire = acquire.taking_over(lease);
+            acquire = acquire.taking_over(held);
         } else if head.is_after_limit() {
             let now = clock::now();
             let seed = draw().map_or(0, |draw| draw.seed);
@@ -180,17 +180,17 @@ impl LockClient {
 
     /// Gives up a lock that the caller does not get: it goes to the next thread that waits for it,
     /// or is removed.
-    fn give_back(&self, lease: Lease, head: Option<&QueueHead>) {
+    fn give_back(&self, held: HeldLock, head: Option<&QueueHead>) {
         let rules = &self.core.rules;
         let refused = match head {
             Some(head) => {
-                head.set_key_expiry(lease.expires_at(rules));
-                head.hand_off(lease).err()
+                head.set_key_expiry(held.expires_at(rules));
+                head.hand_off(held).err()
             }
-            None => Some(lease),
+            None => Some(held),
         };
-        if let Some(lease) = refused {
-            self.core.post(lease.undo(clock::now(), rules));
+        if let Some(held) = refused {
+            self.core.post(held.undo(clock::now(), rules));
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::error::ConfigError;
 use std::sync::Arc;
 
 impl LockClient {
-    /// A client of these nodes with the default settings. Connects to nothing yet.
+    /// A client of these nodes with the default settings, as `builder().nodes(urls).build()` makes
+    /// it. [`Builder::nodes`] has the forms of a URL. Connects to nothing yet.
     ///
     /// ```
     /// # use redlatch::{ConfigError, LockClient};
@@ -23,25 +24,8 @@ impl LockClient {
         Self::builder().nodes(urls).build()
     }
 
-    /// A client of the nodes in this environment variable, a comma-separated
-    /// [list of URLs](Builder::node_list), with the default settings. Connects to nothing yet.
-    ///
-    /// ```no_run
-    /// # use redlatch::{ConfigError, LockClient};
-    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
-    /// let client = LockClient::from_env("LOCK_NODES")?;
-    /// # Ok::<(), ConfigError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Builder::build`], or the variable is not set. The error names the variable and shows no
-    /// password.
-    pub fn from_env(variable: &str) -> Result<Self, ConfigError> {
-        Self::builder().nodes_from_env(variable).build()
-    }
-
-    /// Starts a client with settings other than the defaults.
+    /// Starts a client with settings other than the defaults, or with the nodes in an
+    /// [environment variable](Builder::nodes_from_env).
     ///
     /// ```
     /// # use redlatch::{ConfigError, LockClient};

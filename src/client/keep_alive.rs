@@ -2,7 +2,7 @@
 
 use super::LockClient;
 use super::request::RequestSettings;
-use crate::engine::{Lease, TTL_LIMIT, Ttl};
+use crate::engine::{HeldLock, TTL_LIMIT, Ttl};
 use crate::error::{LockError, TtlError};
 use crate::guard::LockGuard;
 use crate::wait_queue::QueueHead;
@@ -51,12 +51,12 @@ impl LockClient {
     /// The guard of a lock that was granted, kept alive if the request asks for that.
     pub(super) fn guard(
         &self,
-        lease: Lease,
+        held: HeldLock,
         head: Option<QueueHead>,
         settings: &RequestSettings,
     ) -> Result<LockGuard, LockError> {
         let max_hold = self.core.max_hold(settings.max_hold);
-        let mut guard = LockGuard::new(Arc::clone(&self.core), lease, head, max_hold);
+        let mut guard = LockGuard::new(Arc::clone(&self.core), held, head, max_hold);
         if settings.keep_alive {
             guard = guard.keep_alive()?;
         }

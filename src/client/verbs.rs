@@ -80,25 +80,24 @@ impl LockRequest<'_> {
         self.acquire(Wait::Until(clock::now().after(wait)))
     }
 
-    /// Acquires the lock, and waits for it until `deadline`, as
-    /// [`LockClient::try_lock_until`](crate::LockClient::try_lock_until) does. `None` if another
-    /// client or thread still holds it then.
+    /// Acquires the lock, and waits for it until `deadline`. `None` if another client or thread
+    /// still holds it then. A `deadline` that has passed makes it a [`try_lock`](Self::try_lock).
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
     /// # use std::time::{Duration, Instant};
-    /// # fn example(client: &LockClient, deadline: Instant) -> Result<(), LockError> {
-    /// let request = client.request("orders:42").min_validity(Duration::from_secs(5));
-    /// let lock = request.try_lock_until(deadline)?;
-    /// # drop(lock);
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let deadline = Instant::now() + Duration::from_secs(2); // of the request that is served
+    /// let report = client.request("report").try_lock_until(deadline)?;
+    /// let archive = client.request("archive").shared().try_lock_until(deadline)?;
+    /// # drop((report, archive));
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`LockClient::try_lock_for`](crate::LockClient::try_lock_for), and as
-    /// [`lock`](Self::lock).
+    /// As [`try_lock_for`](Self::try_lock_for).
     pub fn try_lock_until(self, deadline: Instant) -> Result<Option<LockGuard>, LockError> {
         self.acquire(Wait::Until(clock::at(deadline)))
     }
@@ -108,7 +107,7 @@ impl LockRequest<'_> {
     ///
     /// The guard says whether the lock is [still held](LockGuard::ensure_held), for how long, and
     /// has its [fencing token](LockGuard::fencing_token) if the request is [fenced](Self::fenced).
-    /// A lease ends by the clock all the same if the nodes cannot be reached for too long: call
+    /// The lock ends by the clock all the same if the nodes cannot be reached for too long: call
     /// `ensure_held` in the line before the one that must not run twice.
     ///
     /// `Ok` means that the lock was held from beginning to end, as far as the nodes can tell: the

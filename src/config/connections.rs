@@ -2,7 +2,7 @@
 
 use super::Builder;
 use crate::error::ConfigError;
-use crate::net::{ConnectOptions, SocketOptions};
+use crate::net::ConnectOptions;
 use std::time::Duration;
 
 /// The limits of the time for one attempt to connect.
@@ -13,21 +13,19 @@ const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const ROUNDS: u32 = 10;
 
-/// The limits of the times for TCP. Linux takes 32,767 s for the longest idle time.
-const TCP_MIN: Duration = Duration::from_secs(1);
-const TCP_MAX: Duration = Duration::from_secs(9 * 60 * 60);
+/// The limits of the idle time of a TCP connection. The longest that Linux takes is 32,767 s.
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionSettings {
     connect_timeout: Option<Duration>,
-    sockets: SocketOptions,
+    keepalive: Option<Duration>,
 }
 
 impl Default for ConnectionSettings {
     fn default() -> Self {
-        let minute = Some(Duration::from_secs(60));
-        let sockets = SocketOptions { keepalive: minute, user_timeout: minute };
-        Self { connect_timeout: None, sockets }
+        Self { connect_timeout: None, keepalive: Some(Duration::from_secs(60)) }
     }
 }
 
@@ -74,26 +72,12 @@ impl Builder {
     ///
     /// On OpenBSD and other systems that have one time for all connections, that time is used.
     /// Unix sockets need no probes.
+    ///
+    /// On Linux and Android, bytes that a node does not acknowledge for 60 s end the connection
+    /// too, whatever is set here. That counts for the probes as well: an idle connection ends when
+    /// it has been silent for this long and one probe is unanswered.
     pub fn tcp_keepalive(mut self, idle: impl Into<Option<Duration>>) -> Self {
-        self.connections.sockets.keepalive = idle.into();
-        self
-    }
-
-    /// How long bytes that were sent to a node may stay unacknowledged before the operating system
-    /// gives up the connection (`TCP_USER_TIMEOUT`): `None` for the operating system's default,
-    /// about 15 minutes, or 1 s to 9 h, by default 60 s. Linux and Android only; it is ignored
-    /// elsewhere.
-    ///
-    /// While calls are in progress, the client itself gives up a connection that has left a request
-    /// unanswered for ten [`node_timeout`](Self::node_timeout). This is for the time when there is
-    /// no call: the next one finds the dead connection closed. It also bounds how late a command
-    /// can arrive on a connection that was given up. After a minute, the default of
-    /// [`max_ttl`](Self::max_ttl), such a command is of no use any more.
-    ///
-    /// It also counts for the probes of [`tcp_keepalive`](Self::tcp_keepalive): an idle connection
-    /// ends when it has been silent for this long and one probe is unanswered.
-    pub fn tcp_user_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.connections.sockets.user_timeout = limit.into();
+        self.connections.keepalive = idle.into();
         self
     }
 }
@@ -106,13 +90,11 @@ impl ConnectionSettings {
             let reason = format!("{timeout:?} is not between 1 ms and 600 s");
             return Err(ConfigError::Setting { name: "connect_timeout", reason });
         }
-        let SocketOptions { keepalive, user_timeout } = self.sockets;
-        for (name, time) in [("tcp_keepalive", keepalive), ("tcp_user_timeout", user_timeout)] {
-            if let Some(time) = time.filter(|time| !(TCP_MIN..=TCP_MAX).contains(time)) {
-                let reason = format!("{time:?} is not between 1 s and 9 h");
-                return Err(ConfigError::Setting { name, reason });
-            }
+        let limits = KEEPALIVE_MIN..=KEEPALIVE_MAX;
+        if let Some(idle) = self.keepalive.filter(|idle| !limits.contains(idle)) {
+            let reason = format!("{idle:?} is not between 1 s and 9 h");
+            return Err(ConfigError::Setting { name: "tcp_keepalive", reason });
         }
-        Ok(ConnectOptions { timeout, sockets: self.sockets })
+        Ok(ConnectOptions { timeout, keepalive: self.keepalive })
     }
 }

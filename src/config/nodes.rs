@@ -1,5 +1,4 @@
-//! Where the URLs of the nodes come from: named one by one, in a list, or in an environment
-//! variable.
+//! Where the URLs of the nodes come from: from the program, or from an environment variable.
 
 use super::Builder;
 use crate::engine::NODES_MAX;
@@ -8,7 +7,7 @@ use crate::node_url::{NodeUrl, has_scheme, redact};
 use std::env::{self, VarError};
 
 impl Builder {
-    /// Adds a node by its URL, with user, password and path percent-encoded:
+    /// Adds nodes by their URLs, with user, password and path percent-encoded:
     ///
     /// * `redis://[[user]:password@]host[:port][/db]`, or the same with `valkey://`;
     /// * `rediss://…` or `valkeys://…` for the same over TLS, with the feature `tls`. The option
@@ -23,34 +22,15 @@ impl Builder {
     /// of two; an even number tolerates no more than one node fewer, and two tolerate none. One
     /// node [works too](crate::guide::one_server). All clients that share locks must name the same
     /// nodes.
-    pub fn node(mut self, url: impl Into<String>) -> Self {
-        self.nodes.push(NodeSource::Url(url.into()));
-        self
-    }
-
-    /// Adds several nodes, each as [`node`](Self::node) does.
     pub fn nodes<I: IntoIterator<Item: Into<String>>>(mut self, urls: I) -> Self {
         self.nodes.extend(urls.into_iter().map(|url| NodeSource::Url(url.into())));
         self
     }
 
-    /// Adds the nodes of a comma-separated list of [URLs](Self::node). Whitespace around a comma is
-    /// ignored. An empty entry is an error, and a comma in a password is written `%2C`.
-    ///
-    /// ```
-    /// # use redlatch::{ConfigError, LockClient};
-    /// let list = "redis://10.0.0.1, redis://10.0.0.2, redis://10.0.0.3";
-    /// let client = LockClient::builder().node_list(list).build()?;
-    /// # Ok::<(), ConfigError>(())
-    /// ```
-    pub fn node_list(mut self, urls: impl Into<String>) -> Self {
-        self.nodes.push(NodeSource::List(urls.into()));
-        self
-    }
-
-    /// Adds the nodes of the [list](Self::node_list) in this environment variable, which is read
-    /// now. [`build`](Self::build) fails if it is not set; the error names the variable and shows
-    /// no password.
+    /// Adds the nodes in this environment variable, a comma-separated list of
+    /// [URLs](Self::nodes), which is read now. Whitespace around a comma is ignored. An empty entry
+    /// is an error, and a comma in a password is written `%2C`. [`build`](Self::build) fails if the
+    /// variable is not set; the error names the variable and shows no password.
     ///
     /// ```no_run
     /// # use redlatch::{ConfigError, LockClient};
@@ -69,62 +49,61 @@ impl Builder {
 #[derive(Clone)]
 pub(super) enum NodeSource {
     Url(String),
-    List(String),
     Variable { name: String, value: Result<String, VarError> },
 }
 
-/// The text of one URL, and where it is from.
+/// The text of one URL, and the environment variable that it is from, if it is from one.
 struct Entry<'a> {
     text: &'a str,
-    source: &'a NodeSource,
+    variable: Option<&'a str>,
 }
 
 impl NodeSource {
     fn entries(&self) -> Result<Vec<Entry<'_>>, ConfigError> {
-        let list = match self {
-            Self::Url(text) => return Ok(vec![Entry { text, source: self }]),
-            Self::List(list) => list,
-            Self::Variable { value: Ok(list), .. } => list,
-            Self::Variable { value: Err(VarError::NotPresent), .. } => {
-                return Err(self.error(NodeListError::NotSet));
-            }
-            Self::Variable { value: Err(VarError::NotUnicode(_)), .. } => {
-                return Err(self.error(NodeListError::NotUnicode));
-            }
+        let (name, value) = match self {
+            Self::Url(text) => return Ok(vec![Entry { text, variable: None }]),
+            Self::Variable { name, value } => (name.as_str(), value),
         };
-        if list.trim().is_empty() {
-            return Err(self.error(NodeListError::Empty));
-        }
-        let entries = list.split(',').map(|text| Entry { text: text.trim(), source: self });
-        let entries: Vec<_> = entries.collect();
-        // Before any URL is parsed and perhaps shown: what has no known scheme may be the part of a
-        // password that follows a comma, and then the entry before it is another part of it.
-        for (index, entry) in entries.iter().enumerate() {
-            let number = index + 1;
-            if entry.text.is_empty() {
-                return Err(self.error(NodeListError::EmptyEntry { number }));
-            }
-            if !has_scheme(entry.text) {
-                return Err(self.error(NodeListError::NoScheme { number }));
-            }
-        }
-        Ok(entries)
+        entries_of_list(name, value).map_err(|error| in_variable(name, error))
     }
+}
 
-    fn error(&self, error: NodeListError) -> ConfigError {
-        let variable = match self {
-            Self::Variable { name, .. } => Some(name.clone()),
-            Self::Url(_) | Self::List(_) => None,
-        };
-        ConfigError::NodeList { variable, error }
+/// The entries of the list in the environment variable of this name.
+fn entries_of_list<'a>(
+    name: &'a str,
+    value: &'a Result<String, VarError>,
+) -> Result<Vec<Entry<'a>>, NodeListError> {
+    let list = match value {
+        Ok(list) if list.trim().is_empty() => return Err(NodeListError::Empty),
+        Ok(list) => list,
+        Err(VarError::NotPresent) => return Err(NodeListError::NotSet),
+        Err(VarError::NotUnicode(_)) => return Err(NodeListError::NotUnicode),
+    };
+    let entry = |text: &'a str| Entry { text: text.trim(), variable: Some(name) };
+    let entries: Vec<_> = list.split(',').map(entry).collect();
+    // Before any URL is parsed and perhaps shown: what has no known scheme may be the part of a
+    // password that follows a comma, and then the entry before it is another part of it.
+    for (index, entry) in entries.iter().enumerate() {
+        let number = index + 1;
+        if entry.text.is_empty() {
+            return Err(NodeListError::EmptyEntry { number });
+        }
+        if !has_scheme(entry.text) {
+            return Err(NodeListError::NoScheme { number });
+        }
     }
+    Ok(entries)
+}
+
+fn in_variable(name: &str, error: NodeListError) -> ConfigError {
+    ConfigError::NodeList { variable: name.to_owned(), error }
 }
 
 impl Entry<'_> {
     fn parse(&self) -> Result<NodeUrl, ConfigError> {
-        NodeUrl::parse(self.text).map_err(|error| match self.source {
-            NodeSource::Url(_) => ConfigError::Url(error),
-            _ => self.source.error(NodeListError::Url(error)),
+        NodeUrl::parse(self.text).map_err(|error| match self.variable {
+            None => ConfigError::Url(error),
+            Some(name) => in_variable(name, NodeListError::Url(error)),
         })
     }
 }
@@ -157,6 +136,7 @@ pub(super) fn node_urls(sources: &[NodeSource]) -> Result<Vec<NodeUrl>, ConfigEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::error::Error as _;
 
     fn urls(source: NodeSource) -> Result<Vec<String>, ConfigError> {
         let urls = node_urls(&[source])?;
@@ -164,7 +144,7 @@ mod tests {
     }
 
     fn list(text: &str) -> Result<Vec<String>, ConfigError> {
-        urls(NodeSource::List(text.to_owned()))
+        variable(Ok(text))
     }
 
     fn variable(value: Result<&str, VarError>) -> Result<Vec<String>, ConfigError> {
@@ -177,11 +157,11 @@ mod tests {
         let three = ["redis://a:6379/0", "redis://b:6379/0", "redis://c:6379/0"];
         assert_eq!(list("redis://a,redis://b,redis://c").unwrap(), three);
         assert_eq!(list(" redis://a ,\n\tvalkey://b , redis://c\n").unwrap(), three);
-        assert_eq!(variable(Ok("redis://a,redis://b, redis://c")).unwrap(), three);
         assert_eq!(list("unix:///a%2Cb").unwrap(), ["unix:///a%2Cb?db=0"]);
-        let sources = ["redis://a", "redis://b,redis://c"];
-        let [url, list] = sources.map(str::to_owned);
-        let both = node_urls(&[NodeSource::Url(url), NodeSource::List(list)]).unwrap();
+        let url = NodeSource::Url("redis://a".to_owned());
+        let value = Ok("redis://b,redis://c".to_owned());
+        let list = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
+        let both = node_urls(&[url, list]).unwrap();
         assert_eq!(both.iter().map(NodeUrl::to_string).collect::<Vec<_>>(), three);
     }
 
@@ -198,8 +178,6 @@ mod tests {
             ("redis://a,redis://b?x", "bad node url 'redis://b?***': unknown option 'x'"),
         ] {
             let error = list(text).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("list of nodes: {expected}")), "{error}");
-            let error = variable(Ok(text)).unwrap_err().to_string();
             let variable = "environment variable LOCK_NODES:";
             assert!(error.starts_with(&format!("{variable} {expected}")), "{error}");
         }
@@ -242,9 +220,13 @@ mod tests {
                 format!("redis://a,redis://user:{password}@b:x"),
                 format!("unix:///r?password={password}&x"),
                 format!("unix:///r?password={password}&db=x"),
+                format!("redis://:{password}@10.0.0.1,redis://:{password}@10.0.0.2,"),
+                format!("redis://:{password}@10.0.0.1,redis://:{password}@10.0.0.2:x"),
             ] {
-                let error = variable(Ok(&url)).unwrap_err();
-                assert!(!format!("{error} {error:?}").contains("Zq7x"), "{error:?} of {url}");
+                let error = list(&url).unwrap_err();
+                let source = error.source().map(|source| format!("{source} {source:?}"));
+                let shown = format!("{error} {error:?} {source:?}");
+                assert!(!shown.contains("Zq7x"), "{error:?} of {url}");
             }
         }
     }

@@ -13,10 +13,10 @@ impl Builder {
     /// when either limit is reached, the lock is released, and the next waiter pauses for up to 20
     /// ms before it asks the nodes, so that other processes can acquire the lock first. The time
     /// counts from when the nodes granted the lock. With a count of zero there is no handoff, and
-    /// every waiter pauses. While another client waits in the nodes' queue,
-    /// [`contended_handoff_limit`](Self::contended_handoff_limit) is the limit of the time.
+    /// every waiter pauses. While another client waits in the nodes' [queue](Self::queue), the
+    /// time is limited to 10 ms.
     pub fn handoff_limit(mut self, count: u32, time: Duration) -> Self {
-        self.handoff_limit = HandoffLimit { count, time, ..self.handoff_limit };
+        self.handoff_limit = HandoffLimit { count, time };
         self
     }
 

@@ -29,8 +29,11 @@ const SESSIONS: usize = 8;
 ///     .ca_file("/etc/redis/ca.crt")
 ///     .client_certificate("/etc/redis/client.crt", "/etc/redis/client.key");
 /// let client = LockClient::builder()
-///     .nodes(["rediss://redis-1.internal", "rediss://redis-2.internal"])
-///     .node("rediss://10.0.0.3?server_name=redis-3.internal")
+///     .nodes([
+///         "rediss://redis-1.internal",
+///         "rediss://redis-2.internal",
+///         "rediss://10.0.0.3?server_name=redis-3.internal",
+///     ])
 ///     .tls(tls)
 ///     .build()?;
 /// # Ok::<(), ConfigError>(())

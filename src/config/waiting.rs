@@ -44,22 +44,6 @@ impl Builder {
         self
     }
 
-    /// For how long a release may hand a lock to the next waiter of this client although another
-    /// client waits for it in the nodes' queue: by default 10 ms, counted from when the nodes
-    /// granted the lock.
-    ///
-    /// Measured with four clients of eight threads each that hold a lock for 1 ms: with zero, 640
-    /// grants a second and a 99th percentile of the wait of 55 ms; with 10 ms, 750 and 44 ms; with
-    /// 50 ms, 750 and 166 ms. Beyond 10 ms, only the others wait longer.
-    ///
-    /// With zero, clients take turns grant by grant. The longer it is, the more a client with many
-    /// waiting threads gets done before it passes the lock on, and the longer the others wait.
-    /// While no other client waits, [`handoff_limit`](Self::handoff_limit) alone counts.
-    pub fn contended_handoff_limit(mut self, time: Duration) -> Self {
-        self.handoff_limit.awaited = time;
-        self
-    }
-
     pub(super) fn check_waiter_lease(&self) -> Result<Option<Ttl>, ConfigError> {
         let default = WAITER_LEASE.max(self.node_timeout.saturating_mul(ROUNDS));
         let lease = self.waiter_lease.unwrap_or(default);

@@ -3,7 +3,7 @@
 use super::Core;
 use crate::engine::Ttl;
 use crate::error::SpawnError;
-use crate::watchdog::{Demand, SharedLease, period};
+use crate::watchdog::{Demand, GuardedLock, period};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Core {
 
     /// Has the notifier check a lock now and when its validity ends, and call its callbacks once it
     /// is lost.
-    pub(crate) fn watch_for_loss(&self, lease: Arc<SharedLease>) {
-        self.watchdog.watch_for_loss(lease);
+    pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
+        self.watchdog.watch_for_loss(held);
     }
 }

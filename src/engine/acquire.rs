@@ -5,7 +5,7 @@
 //!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
 //!      ▲                    │
 //!      │ Send(Undo), Wait   │ no majority, or too late
-//!      └────────────────────┴──── wait over, or hopeless ──▶ Send(Undo), Done(…)
+//!      └────────────────────┴── wait over, or permanent ──▶ Send(Undo), Done(…)
 //! ```
 
 mod failing;
@@ -16,7 +16,7 @@ mod renewal;
 mod rounds;
 mod split;
 
-use super::{Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes};
+use super::{Action, Backoff, Ballot, Entropy, HeldLock, Input, Jitter, LockAttributes};
 use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict, Wait};
 use crate::clock::Time;
 use place::Place;
@@ -28,7 +28,7 @@ use std::time::Duration;
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
 pub enum Acquired {
     /// The lock was granted to this client.
-    Held(Lease),
+    Held(HeldLock),
     /// A majority answered, and other clients hold the lock or wait for it.
     Contended,
     /// Too few nodes answered to know, or too many are in quarantine.
@@ -66,7 +66,7 @@ pub struct Acquire {
     /// The undo of the predecessor, if a handoff failed.
     undo_before: Option<Request>,
     /// The lock to take over in a handoff, until the handoff was tried.
-    predecessor: Option<Lease>,
+    predecessor: Option<HeldLock>,
     /// The place in the nodes' queue, if the caller has joined it.
     place: Option<Place>,
     /// Have enough nodes a queue, as far as is known?
@@ -83,7 +83,7 @@ enum State {
     /// An attempt has begun: its request is to be sent, or has been.
     Asking { request: Request, is_sent: bool },
     /// The lock was granted; a majority must still confirm its fencing token.
-    Confirming { lease: Lease, request: Request, is_sent: bool },
+    Confirming { held: HeldLock, request: Request, is_sent: bool },
     /// The operation has an outcome.
     Over(Option<Acquired>),
 }
@@ -131,7 +131,7 @@ impl Acquire {
     /// each node replaces the predecessor's token by the new one in one step. If that fails, the
     /// predecessor's keys are removed as well, and the next attempts are ordinary ones.
     #[must_use]
-    pub fn taking_over(mut self, predecessor: Lease) -> Self {
+    pub fn taking_over(mut self, predecessor: HeldLock) -> Self {
         self.predecessor = Some(predecessor);
         // The predecessor held the lock until now. This is the outcome if the caller's deadline
         // cuts the round short.
@@ -198,7 +198,7 @@ impl Acquire {
             let before = self.predecessor.as_ref().and_then(|before| before.waiter);
             self.give_up_predecessor(now, ballot.sent);
             let lock = lock.with_permit(ballot.permit);
-            let lease = Lease {
+            let held = HeldLock {
                 key: Arc::clone(&lock.key),
                 token: lock.token,
                 attributes: lock.attributes.clone(),
@@ -211,7 +211,7 @@ impl Acquire {
                 waiter: self.waiter().or(before),
                 is_awaited: ballot.queue.is_awaited,
             };
-            self.state = self.granted(now, lease, lock, ballot);
+            self.state = self.granted(now, held, lock, ballot);
             return;
         }
 
@@ -244,8 +244,8 @@ impl Operation for Acquire {
                     _ => self.conclude(now, &request, &ballot),
                 }
             }
-            (State::Confirming { lease, request, is_sent: true }, Input::Ballot(ballot)) => {
-                self.confirmed(now, lease, &request, &ballot);
+            (State::Confirming { held, request, is_sent: true }, Input::Ballot(ballot)) => {
+                self.confirmed(now, held, &request, &ballot);
             }
             (state, input) => {
                 debug_assert!(false, "{input:?} in {state:?}");
@@ -268,10 +268,10 @@ impl Operation for Acquire {
                 self.state = State::Asking { request: request.clone(), is_sent: true };
                 Step::Send(request)
             }
-            State::Confirming { lease, request, is_sent } => {
+            State::Confirming { held, request, is_sent } => {
                 debug_assert!(!is_sent, "polled while the nodes are being asked");
                 let sent = request.clone();
-                self.state = State::Confirming { lease, request, is_sent: true };
+                self.state = State::Confirming { held, request, is_sent: true };
                 Step::Send(sent)
             }
             State::Over(outcome) => {

@@ -2,7 +2,7 @@
 //! validity ends, unless the nodes' answers prove that no majority holds it any more.
 
 use super::judge;
-use super::{Action, Ballot, Input, Lease, Operation, Request, Rules, Step, Ttl, Verdict};
+use super::{Action, Ballot, HeldLock, Input, Operation, Request, Rules, Step, Ttl, Verdict};
 use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
 pub enum Extended {
-    /// A majority confirmed the extension. This is the lease from now on.
-    Confirmed(Lease),
+    /// A majority confirmed the extension. This is the lock from now on.
+    Confirmed(HeldLock),
     /// The lock was lost: its validity has passed, or so many nodes refused that the others are no
-    /// majority. The lease has its old validity. It must be released: on some nodes the key may
+    /// majority. The lock has its old validity. It must be released: on some nodes the key may
     /// stay for as long as the extension asked for.
-    Lost(Lease),
+    Lost(HeldLock),
     /// Too few nodes answered. The lock is valid as before, and the extension may be tried again.
-    /// On some nodes the key may stay longer; the lease records that for its release.
-    Unanswered(Lease),
+    /// On some nodes the key may stay longer; the lock records that for its release.
+    Unanswered(HeldLock),
     /// The lock would be held in all for longer than the configuration allows.
     HeldTooLong(Duration),
 }
@@ -28,7 +28,7 @@ pub enum Extended {
 #[derive(Debug)]
 pub struct Extend {
     rules: Arc<Rules>,
-    lease: Lease,
+    held: HeldLock,
     state: State,
 }
 
@@ -39,25 +39,25 @@ enum State {
 }
 
 impl Extend {
-    /// Extends `lease`, which the caller believes to hold, to `ttl` from `now` on.
+    /// Extends `held`, which the caller believes to hold, to `ttl` from `now` on.
     #[must_use]
-    pub fn new(rules: Arc<Rules>, lease: Lease, ttl: Ttl, now: Time) -> Self {
-        let hold = now.after(ttl.as_duration()).since(lease.since);
-        let state = if now >= lease.valid_until {
-            State::Over(Some(Extended::Lost(lease.clone())))
+    pub fn new(rules: Arc<Rules>, held: HeldLock, ttl: Ttl, now: Time) -> Self {
+        let hold = now.after(ttl.as_duration()).since(held.since);
+        let state = if now >= held.valid_until {
+            State::Over(Some(Extended::Lost(held.clone())))
         } else if rules.hold_max.is_some_and(|most| hold > most) {
             State::Over(Some(Extended::HeldTooLong(hold)))
         } else {
             // All nodes, also those that never had the key: it is restored where it was lost.
-            let action = Action::Extend { lock: lease.id(), ttl };
+            let action = Action::Extend { lock: held.id(), ttl };
             let request = Request::to_all(&rules, now, action);
             // Waiting for connections for longer than the lock is valid would be of no use.
-            let connect_deadline = request.connect_deadline.min(lease.valid_until);
+            let connect_deadline = request.connect_deadline.min(held.valid_until);
             let connect_deadline = connect_deadline.max(request.deadline);
             let request = Request { connect_deadline, ..request };
             State::Asking { request, ttl, is_sent: false }
         };
-        Self { rules, lease, state }
+        Self { rules, held, state }
     }
 
     /// Is it over before anything was sent?
@@ -70,27 +70,27 @@ impl Extend {
     fn conclude(&self, now: Time, (started, ttl): (Time, Ttl), ballot: &Ballot) -> Extended {
         // This holds for a confirmed extension too: a node may have granted it because the request
         // that took the lock reached the node only now. Until then another client may have had it.
-        let is_past = now >= self.lease.valid_until;
-        let mut lease = self.lease.clone();
-        lease.nodes = lease.nodes.union(ballot.sent);
-        lease.ttl_longest = lease.ttl_longest.max(ttl);
+        let is_past = now >= self.held.valid_until;
+        let mut held = self.held.clone();
+        held.nodes = held.nodes.union(ballot.sent);
+        held.ttl_longest = held.ttl_longest.max(ttl);
 
         let tally = &ballot.tally;
         if tally.granted_by_majority() == Verdict::Won {
             if is_past {
                 // With the old end: another extension that was confirmed in time may have kept the
                 // lock, and this answer must not look like the nodes' denial of it.
-                return Extended::Lost(lease);
+                return Extended::Lost(held);
             }
             let valid_until = started.after(self.rules.drift.validity(ttl));
-            lease.ttl = ttl;
-            lease.valid_until = lease.valid_until.max(valid_until);
-            Extended::Confirmed(lease)
+            held.ttl = ttl;
+            held.valid_until = held.valid_until.max(valid_until);
+            Extended::Confirmed(held)
         } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
             // Whatever the nodes without an answer hold is no majority, or was one too long ago.
-            Extended::Lost(lease)
+            Extended::Lost(held)
         } else {
-            Extended::Unanswered(lease)
+            Extended::Unanswered(held)
         }
     }
 }
@@ -127,7 +127,7 @@ impl Operation for Extend {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Script, ballot, lease, rules};
+    use super::super::fixture::{Script, ballot, held_lock, rules};
     use super::super::{NodeSet, Verb};
     use super::*;
 
@@ -137,7 +137,7 @@ mod tests {
 
     /// Extends a lock that was taken at 0 for 1,000 ms and is valid until 988.
     fn extend(millis: u64, now: u64) -> Script<Extend> {
-        Script::new(Extend::new(rules(5), lease(0, 1_000), ttl(millis), Time::from_millis(now)))
+        Script::new(Extend::new(rules(5), held_lock(0, 1_000), ttl(millis), Time::from_millis(now)))
     }
 
     #[test]
@@ -145,21 +145,21 @@ mod tests {
         let mut extend = extend(1_000, 500);
         let request = extend.request();
         assert_eq!((request.verb(), request.nodes), (Verb::Extend, NodeSet::all(5)));
-        let Extended::Confirmed(lease) = extend.answer(510, ballot("yyy--")).done() else {
+        let Extended::Confirmed(held) = extend.answer(510, ballot("yyy--")).done() else {
             panic!()
         };
-        assert_eq!(lease.valid_until, Time::from_millis(500 + 988));
+        assert_eq!(held.valid_until, Time::from_millis(500 + 988));
     }
 
     #[test]
     fn a_shorter_extension_never_shortens_the_validity() {
         let mut extend = extend(100, 500);
         assert_eq!(extend.request().ttl(), Some(ttl(100)));
-        let Extended::Confirmed(lease) = extend.answer(510, ballot("yyyyy")).done() else {
+        let Extended::Confirmed(held) = extend.answer(510, ballot("yyyyy")).done() else {
             panic!()
         };
-        assert_eq!(lease.valid_until, Time::from_millis(988));
-        assert_eq!((lease.ttl, lease.ttl_longest), (ttl(100), ttl(1_000)));
+        assert_eq!(held.valid_until, Time::from_millis(988));
+        assert_eq!((held.ttl, held.ttl_longest), (ttl(100), ttl(1_000)));
     }
 
     #[test]
@@ -179,10 +179,10 @@ mod tests {
         for votes in ["yyfff", "fffff", "ynnff", "nnfff", "yynnf"] {
             let mut script = extend(1_000, 500);
             script.request();
-            let Extended::Unanswered(lease) = script.answer(550, ballot(votes)).done() else {
+            let Extended::Unanswered(held) = script.answer(550, ballot(votes)).done() else {
                 panic!("{votes}")
             };
-            assert_eq!(lease.valid_until, Time::from_millis(988));
+            assert_eq!(held.valid_until, Time::from_millis(988));
 
             let mut script = extend(1_000, 950);
             script.request();
@@ -206,26 +206,26 @@ mod tests {
     fn the_release_of_a_lost_lock_stays_pending_for_the_longest_ttl_sent() {
         let mut extend = extend(60_000, 500);
         extend.request();
-        let Extended::Lost(lease) = extend.answer(510, ballot("nnny-")).done() else { panic!() };
-        let undo = lease.undo(Time::from_millis(520), &rules(5));
+        let Extended::Lost(held) = extend.answer(510, ballot("nnny-")).done() else { panic!() };
+        let undo = held.undo(Time::from_millis(520), &rules(5));
         assert_eq!((undo.ttl(), undo.nodes), (Some(ttl(60_000)), NodeSet::all(5)));
     }
 
     #[test]
     fn a_lock_is_released_on_every_node_that_got_an_extension() {
         // The last two never had the key; if it is restored there, it must be removed again.
-        let mut before = lease(0, 1_000);
+        let mut before = held_lock(0, 1_000);
         before.nodes = ballot("yyy--").tally.granted;
         for votes in ["yyynn", "yyfff", "nnnyy"] {
             let now = Time::from_millis(500);
             let mut extend = Script::new(Extend::new(rules(5), before.clone(), ttl(1_000), now));
             extend.request();
-            let (Extended::Confirmed(lease) | Extended::Unanswered(lease) | Extended::Lost(lease)) =
+            let (Extended::Confirmed(held) | Extended::Unanswered(held) | Extended::Lost(held)) =
                 extend.answer(510, ballot(votes)).done()
             else {
                 panic!("{votes}")
             };
-            assert_eq!(lease.nodes, NodeSet::all(5), "{votes}");
+            assert_eq!(held.nodes, NodeSet::all(5), "{votes}");
         }
     }
 
@@ -254,9 +254,9 @@ mod tests {
         // the clock, and not by the nodes' answers.
         let mut extend = extend(1_000, 970);
         extend.request();
-        let Extended::Lost(lease) = extend.answer(988, ballot("yyyyy")).done() else { panic!() };
-        assert_eq!((lease.valid_until, lease.ttl), (Time::from_millis(988), ttl(1_000)));
-        assert_eq!((lease.ttl_longest, lease.nodes), (ttl(1_000), NodeSet::all(5)));
+        let Extended::Lost(held) = extend.answer(988, ballot("yyyyy")).done() else { panic!() };
+        assert_eq!((held.valid_until, held.ttl), (Time::from_millis(988), ttl(1_000)));
+        assert_eq!((held.ttl_longest, held.nodes), (ttl(1_000), NodeSet::all(5)));
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         let rules = Arc::new(rules);
         let extend = |now| {
             let now = Time::from_millis(now);
-            Script::new(Extend::new(Arc::clone(&rules), lease(0, 1_000), ttl(1_000), now))
+            Script::new(Extend::new(Arc::clone(&rules), held_lock(0, 1_000), ttl(1_000), now))
         };
         extend(500).request();
         assert!(matches!(extend(501).done(), Extended::HeldTooLong(_)));

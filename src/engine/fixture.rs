@@ -41,10 +41,10 @@ pub(super) fn fenced_ballot(votes: &str, counters: [u64; 5]) -> Ballot {
 }
 
 /// A lock of five nodes taken at `since` for `ttl`, both in milliseconds.
-pub(super) fn lease(since: u64, ttl: u64) -> Lease {
+pub(super) fn held_lock(since: u64, ttl: u64) -> HeldLock {
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).unwrap();
     let since = Time::from_millis(since);
-    Lease {
+    HeldLock {
         key: Arc::from(&b"key"[..]),
         token: draw(9).token,
         attributes: None,

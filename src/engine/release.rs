@@ -1,7 +1,9 @@
 //! Releasing a lock: compare and delete, on every node that may hold its key.
 
 use super::judge;
-use super::{Action, Ballot, Input, Lease, Operation, Removal, Request, Rules, Step, Ttl, Verdict};
+use super::{
+    Action, Ballot, HeldLock, Input, Operation, Removal, Request, Rules, Step, Ttl, Verdict,
+};
 use crate::clock::Time;
 
 /// The outcome of releasing a lock.
@@ -25,19 +27,19 @@ pub struct Release {
 }
 
 impl Release {
-    /// Releases `lease`.
+    /// Releases `held`.
     #[must_use]
-    pub fn new(rules: &Rules, lease: &Lease, now: Time) -> Self {
-        Self::after(None, rules, lease, now)
+    pub fn new(rules: &Rules, held: &HeldLock, now: Time) -> Self {
+        Self::after(None, rules, held, now)
     }
 
     /// The same, but the key stays for `linger` from now on, if that is given.
     #[must_use]
-    pub fn after(linger: Option<Ttl>, rules: &Rules, lease: &Lease, now: Time) -> Self {
+    pub fn after(linger: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
         // The key may still exist, late or not, and a key that stays only blocks other clients.
-        let removal = Removal { linger, ..lease.removal() };
-        let request = lease.request(Action::Release(removal), now, rules);
-        Self { is_late: now >= lease.valid_until, request: Some(request), outcome: None }
+        let removal = Removal { linger, ..held.removal() };
+        let request = held.request(Action::Release(removal), now, rules);
+        Self { is_late: now >= held.valid_until, request: Some(request), outcome: None }
     }
 
     fn conclude(&self, ballot: &Ballot) -> ReleaseOutcome {
@@ -79,7 +81,7 @@ impl Operation for Release {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Script, ballot, lease, rules};
+    use super::super::fixture::{Script, ballot, held_lock, rules};
     use super::super::{TTL_LIMIT, Verb};
     use super::*;
     use std::time::Duration;
@@ -96,7 +98,7 @@ mod tests {
             ("fffff", ReleaseOutcome::Unanswered),
         ];
         for (votes, expected) in table {
-            let release = Release::new(&rules(5), &lease(0, 1_000), Time::from_millis(500));
+            let release = Release::new(&rules(5), &held_lock(0, 1_000), Time::from_millis(500));
             let mut script = Script::new(release);
             assert_eq!(script.request().verb(), Verb::Release);
             assert_eq!(script.answer(510, ballot(votes)).done(), expected, "{votes}");
@@ -106,7 +108,7 @@ mod tests {
     #[test]
     fn an_expired_lock_is_released_too_late_but_released() {
         for votes in ["yyyyy", "nnnnn", "fffff"] {
-            let release = Release::new(&rules(5), &lease(0, 1_000), Time::from_millis(988));
+            let release = Release::new(&rules(5), &held_lock(0, 1_000), Time::from_millis(988));
             let mut script = Script::new(release);
             assert_eq!(script.request().verb(), Verb::Release);
             assert_eq!(script.answer(990, ballot(votes)).done(), ReleaseOutcome::TooLate);
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_release_before_hold_at_least_keeps_the_key_for_the_rest_of_that_time() {
-        let lease = lease(2_000, 1_000);
+        let held = held_lock(2_000, 1_000);
         let least = Duration::from_millis(30_000);
         let table = [
             (2_000, Some(30_000)),
@@ -126,19 +128,19 @@ mod tests {
         ];
         for (now, left) in table {
             let now = Time::from_millis(now);
-            let linger = lease.linger(least, now);
+            let linger = held.linger(least, now);
             assert_eq!(linger.map(Ttl::as_millis), left);
-            let release = Release::after(linger, &rules(5), &lease, now);
+            let release = Release::after(linger, &rules(5), &held, now);
             let request = Script::new(release).request();
-            let removal = Removal { linger, ..lease.removal() };
+            let removal = Removal { linger, ..held.removal() };
             assert_eq!(request.action, Action::Release(removal.clone()));
-            assert_eq!(lease.undo_after(linger, now, &rules(5)).action, Action::Undo(removal));
-            assert_eq!(lease.undo(now, &rules(5)).action, Action::Undo(lease.removal()));
+            assert_eq!(held.undo_after(linger, now, &rules(5)).action, Action::Undo(removal));
+            assert_eq!(held.undo(now, &rules(5)).action, Action::Undo(held.removal()));
         }
-        let almost = lease.since.after(Duration::from_nanos(29_999_000_001));
-        assert_eq!(lease.linger(least, almost).map(Ttl::as_millis), Some(1), "it is rounded up");
-        assert_eq!(lease.linger(Duration::ZERO, lease.since), None);
-        let longest = lease.linger(TTL_LIMIT, lease.since).map(Ttl::as_duration);
+        let almost = held.since.after(Duration::from_nanos(29_999_000_001));
+        assert_eq!(held.linger(least, almost).map(Ttl::as_millis), Some(1), "it is rounded up");
+        assert_eq!(held.linger(Duration::ZERO, held.since), None);
+        let longest = held.linger(TTL_LIMIT, held.since).map(Ttl::as_duration);
         assert_eq!(longest, Some(TTL_LIMIT), "the longest is not taken for none");
     }
 }

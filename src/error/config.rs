@@ -13,11 +13,11 @@ pub enum ConfigError {
     TooManyNodes(usize),
     /// A node's URL cannot be used.
     Url(NodeUrlError),
-    /// A list of nodes, or the environment variable that has it, cannot be used.
+    /// The list of nodes in an environment variable cannot be used.
     NodeList {
-        /// The environment variable that has the list, if it is from one.
-        variable: Option<String>,
-        /// What is wrong with the list.
+        /// The name of the variable.
+        variable: String,
+        /// What is wrong with it.
         error: NodeListError,
     },
     /// Two URLs lead to the same server, whose vote would count twice.
@@ -47,10 +47,9 @@ impl fmt::Display for ConfigError {
             Self::NoNodes => f.write_str("no nodes: at least one URL is needed"),
             Self::TooManyNodes(count) => write!(f, "{count} nodes: at most 64 are possible"),
             Self::Url(error) => error.fmt(f),
-            Self::NodeList { variable: Some(name), error } => {
-                write!(f, "environment variable {}: {error}", name.escape_debug())
+            Self::NodeList { variable, error } => {
+                write!(f, "environment variable {}: {error}", variable.escape_debug())
             }
-            Self::NodeList { variable: None, error } => write!(f, "list of nodes: {error}"),
             Self::Duplicate { first, second } => {
                 write!(f, "{first} and {second} are the same server: it must not vote twice")
             }

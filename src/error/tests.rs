@@ -52,7 +52,10 @@ fn configuration() -> Vec<Box<dyn Error>> {
     vec![
         Box::new(bad.kind().clone()),
         Box::new(bad.clone()),
-        Box::new(ConfigError::NodeList { variable: None, error: NodeListError::Url(bad.clone()) }),
+        Box::new(ConfigError::NodeList {
+            variable: "LOCK_NODES".to_owned(),
+            error: NodeListError::Url(bad.clone()),
+        }),
         Box::new(NodeListError::NotSet),
         Box::new(ConfigError::Url(bad)),
         Box::new(ConfigError::NoNodes),

@@ -56,7 +56,7 @@ impl fmt::Display for Event<'_> {
                 }
                 Ok(())
             }
-            Self::Left { held, remaining, .. } => {
+            Self::LetExpire { held, remaining, .. } => {
                 write!(f, "left to its ttl: held {held:.1?}, valid for {remaining:.1?}")
             }
             Self::NodeUp { .. } => f.write_str("is up"),

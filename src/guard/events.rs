@@ -45,7 +45,7 @@ impl LockGuard {
         let is_lost = outcome == Some(Released::TooLate);
         if is_lost {
             // If it was not lost when it was given up, this was not emitted yet.
-            self.is_loss_emitted &= self.lease.check(clock::now()).is_err();
+            self.is_loss_emitted &= self.held.check(clock::now()).is_err();
             self.emit_lost(self.late_reason());
         }
         let now = clock::now();
@@ -56,26 +56,26 @@ impl LockGuard {
     }
 
     /// Emits that the lock was left to its ttl.
-    pub(super) fn emit_left(&mut self) {
+    pub(super) fn emit_let_expire(&mut self) {
         // The next waiter asks the nodes from now on.
         drop(self.head.take());
         if !self.core.has_listener() {
             return;
         }
         let now = clock::now();
-        let valid_until = self.lease.check(now);
+        let valid_until = self.held.check(now);
         if let Err(reason) = valid_until {
             self.emit_lost(reason);
         }
         let remaining = valid_until.map_or(Duration::ZERO, |valid_until| valid_until.since(now));
         let (resource, held) = (self.resource(), self.age(now));
-        self.core.emit(|| Event::Left { resource, held, remaining });
+        self.core.emit(|| Event::LetExpire { resource, held, remaining });
     }
 
     /// Emits that the lock was lost, once for each guard.
     fn emit_lost(&mut self, reason: LossReason) {
         if !std::mem::replace(&mut self.is_loss_emitted, true) {
-            self.core.emit_lost(self.resource(), self.lease.granted().since, reason);
+            self.core.emit_lost(self.resource(), self.held.granted().since, reason);
         }
     }
 }

@@ -41,12 +41,12 @@ impl LockGuard {
             return Err(ExtendError::OtherProcess);
         }
         let began = self.core.now_if_listened();
-        let result = self.extend_lease(ttl);
+        let result = self.extend_held(ttl);
         self.emit_extended(began, &result);
         result
     }
 
-    fn extend_lease(&mut self, ttl: Duration) -> Result<(), ExtendError> {
+    fn extend_held(&mut self, ttl: Duration) -> Result<(), ExtendError> {
         let rules = self.extension_rules();
         let ttl = self.core.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
         let (extend, is_sent) = self.begin_extension(&rules, ttl)?;
@@ -65,17 +65,17 @@ impl LockGuard {
         };
         let now = clock::now();
         let held_until =
-            if is_sent { self.lease.finish_extension(now, outcome) } else { self.lease.check(now) };
+            if is_sent { self.held.finish_extension(now, outcome) } else { self.held.check(now) };
         if let Some(head) = &self.head {
             head.set_key_expiry(match held_until {
-                Ok(_) => self.lease.key_expires_at(&rules),
+                Ok(_) => self.held.key_expires_at(&rules),
                 // The next waiter need not wait for this guard to be dropped.
-                Err(_) => self.lease.valid_until(),
+                Err(_) => self.held.valid_until(),
             });
         }
         if let Err(reason) = held_until {
             // The notifier would find it only when the validity would have passed.
-            self.core.watch_for_loss(Arc::clone(&self.lease));
+            self.core.watch_for_loss(Arc::clone(&self.held));
             return Err(ExtendError::Lost(self.loss(reason)));
         }
         error.map_or(Ok(()), Err)
@@ -85,14 +85,14 @@ impl LockGuard {
     fn begin_extension(&self, rules: &Arc<Rules>, ttl: Ttl) -> Result<(Extend, bool), ExtendError> {
         let now = clock::now();
         let mut begun = None;
-        let begin = |lease| {
-            let extend = Extend::new(Arc::clone(rules), lease, ttl, now);
+        let begin = |held| {
+            let extend = Extend::new(Arc::clone(rules), held, ttl, now);
             let is_sent = !extend.is_over();
             begun = Some((extend, is_sent));
             is_sent
         };
         let lost = |reason| ExtendError::Lost(self.loss(reason));
-        self.lease.begin_extension(now, ttl, begin).map_err(lost)?;
+        self.held.begin_extension(now, ttl, begin).map_err(lost)?;
         Ok(begun.expect("an extension that began without an error is there"))
     }
 
@@ -112,24 +112,25 @@ mod tests {
     use crate::config::Builder;
     use crate::core::Core;
     use crate::engine::NodeSet;
-    use crate::guard::fixture::lease;
+    use crate::guard::fixture::held_lock;
 
     /// A lock that may not be held for longer than a minute. Its node is down.
     fn guard() -> LockGuard {
-        let builder = Builder::new().node("redis://127.0.0.1:1").max_ttl(Duration::from_secs(900));
+        let builder =
+            Builder::new().nodes(["redis://127.0.0.1:1"]).max_ttl(Duration::from_secs(900));
         let core = Arc::new(Core::new(builder.check().unwrap()).unwrap());
-        LockGuard::new(core, lease(1), None, Some(Duration::from_secs(60)))
+        LockGuard::new(core, held_lock(1), None, Some(Duration::from_secs(60)))
     }
 
     #[test]
     fn an_extension_that_is_refused_before_anything_is_sent_changes_nothing() {
         let mut guard = guard();
-        let before = guard.lease.granted().clone();
+        let before = guard.held.granted().clone();
         let refused = guard.extend(Duration::from_secs(900));
         assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })), "{refused:?}");
         assert!(guard.ensure_held().is_ok());
-        let lease = guard.close();
-        assert_eq!((lease.ttl_longest, lease.nodes), (before.ttl_longest, NodeSet::EMPTY));
-        assert_eq!((lease.valid_until, lease.ttl), (before.valid_until, before.ttl));
+        let held = guard.close();
+        assert_eq!((held.ttl_longest, held.nodes), (before.ttl_longest, NodeSet::EMPTY));
+        assert_eq!((held.valid_until, held.ttl), (before.valid_until, before.ttl));
     }
 }

@@ -1,15 +1,15 @@
-//! Leases for the tests of this folder.
+//! Locks for the tests of this folder.
 
 use crate::clock;
-use crate::engine::{Lease, NodeSet, Token, Ttl};
+use crate::engine::{HeldLock, NodeSet, Token, Ttl};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A lease of a minute with this token, of which no node is known to hold the key.
-pub(super) fn lease(token: u8) -> Lease {
+/// A lock of a minute with this token, of which no node is known to hold the key.
+pub(super) fn held_lock(token: u8) -> HeldLock {
     let ttl = Ttl::from_duration(Duration::from_secs(60)).expect("a minute is a ttl");
     let now = clock::now();
-    Lease {
+    HeldLock {
         key: Arc::from(*b"key"),
         token: Token::new([token; Token::LEN]),
         attributes: None,

@@ -20,20 +20,20 @@ impl LockGuard {
         let seed = draw().map_or(0, |draw| draw.seed);
         let longest = self.max_hold.unwrap_or(MAX_HOLD);
         let core = Arc::clone(&self.core);
-        let (since, ttl) = (self.lease.granted().since, self.lease.granted().ttl);
+        let (since, ttl) = (self.held.granted().since, self.held.granted().ttl);
         let plan = Plan::new(&core.rules, ttl, since, longest, seed);
         let load = core.watchdog.load();
         // From the first byte to the answer that decided it, or a little longer.
         load.record_round(clock::now().since(since));
-        let share = Arc::new(load.reserve(core.demand(ttl, self.lease.key_bytes()))?);
-        self.share = Some(Arc::clone(&share));
+        let capacity = Arc::new(load.reserve(core.demand(ttl, self.held.key_bytes()))?);
+        self.capacity = Some(Arc::clone(&capacity));
         let is_emitted = core.has_listener();
         if is_emitted {
             self.emit_when_lost()?;
         }
         let head = self.head.as_ref().map(|head| head.handle().clone());
-        let lease = Arc::clone(&self.lease);
-        let kept = KeptLock { lease, plan: Box::new(plan), share, head, is_emitted };
+        let held = Arc::clone(&self.held);
+        let kept = KeptLock { held, plan: Box::new(plan), capacity, head, is_emitted };
         core.watchdog.keep(kept).map_err(LockError::Spawn)?;
         Ok(self)
     }
@@ -42,7 +42,7 @@ impl LockGuard {
     /// guard finds it.
     fn emit_when_lost(&mut self) -> Result<(), LockError> {
         let Some(listener) = self.core.listener.clone() else { return Ok(()) };
-        let since = self.lease.granted().since;
+        let since = self.held.granted().since;
         let emit = move |lost: LockLost| {
             let (held, reason) = (clock::now().since(since), lost.reason());
             listener.emit(&Event::Lost { resource: lost.resource(), held, reason });

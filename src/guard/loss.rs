@@ -59,8 +59,8 @@ impl LockGuard {
         self.core.start_notifier()?;
         let resource: Arc<[u8]> = self.resource().as_bytes().into();
         let callback = move |reason| callback(LockLost::new(resource, reason));
-        if self.lease.on_lost(Box::new(callback)) {
-            self.core.watch_for_loss(Arc::clone(&self.lease));
+        if self.held.on_lost(Box::new(callback)) {
+            self.core.watch_for_loss(Arc::clone(&self.held));
         }
         Ok(())
     }
@@ -86,6 +86,6 @@ impl LockGuard {
         if self.core.is_forked() {
             return Some(self.loss(LossReason::OtherProcess));
         }
-        self.lease.wait_lost(clock::now, timeout).map(|reason| self.loss(reason))
+        self.held.wait_lost(clock::now, timeout).map(|reason| self.loss(reason))
     }
 }

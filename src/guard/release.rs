@@ -3,7 +3,7 @@
 use super::LockGuard;
 use crate::callback;
 use crate::clock::{self, Time};
-use crate::engine::{Lease, NodeSet, Release, ReleaseOutcome, Ttl};
+use crate::engine::{HeldLock, NodeSet, Release, ReleaseOutcome, Ttl};
 use crate::error::{LockLost, LossReason, NoQuorum, ReleaseError};
 use crate::released::Released;
 use std::time::Duration;
@@ -59,12 +59,12 @@ impl LockGuard {
     }
 
     fn release_or_hand_off(&mut self) -> Result<Released, ReleaseError> {
-        let lease = self.close();
+        let held = self.close();
         let linger = self.linger(clock::now());
-        if linger.is_none() && self.hand_off(&lease) {
+        if linger.is_none() && self.hand_off(&held) {
             return Ok(Released::InTime);
         }
-        let release = Release::after(linger, &self.core.rules, &lease, clock::now());
+        let release = Release::after(linger, &self.core.rules, &held, clock::now());
         match self.core.run(release) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
             (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
@@ -98,30 +98,30 @@ impl LockGuard {
     ///
     /// Automatic extension stops; one that is under way may still be carried out. Threads of this
     /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
-    /// [`Event::Left`](crate::Event::Left).
+    /// [`Event::LetExpire`](crate::Event::LetExpire).
     pub fn let_expire(mut self) {
         if self.core.is_forked() {
             return;
         }
-        let (lease, now) = (self.close(), clock::now());
+        let (held, now) = (self.close(), clock::now());
         let rules = &self.core.rules;
-        if let Some(left) = Ttl::from_duration(lease.expires_at(rules).since(now)) {
-            self.core.post(lease.undo_after(Some(left), now, rules));
+        if let Some(left) = Ttl::from_duration(held.expires_at(rules).since(now)) {
+            self.core.post(held.undo_after(Some(left), now, rules));
         }
-        self.emit_left();
+        self.emit_let_expire();
     }
 
     /// Ends the use of the lock: from here on nothing is sent for it but its release.
-    pub(super) fn close(&mut self) -> Lease {
+    pub(super) fn close(&mut self) -> HeldLock {
         self.is_given_up = true;
-        self.share.iter().for_each(|share| share.free());
-        self.lease.close(clock::now(), NodeSet::all(self.core.rules.nodes))
+        self.capacity.iter().for_each(|capacity| capacity.free());
+        self.held.close(clock::now(), NodeSet::all(self.core.rules.nodes))
     }
 
     /// How the lock was lost of which a release says that it came too late.
     pub(super) fn late_reason(&self) -> LossReason {
         let now = clock::now();
-        match self.lease.check(now) {
+        match self.held.check(now) {
             Err(reason) => reason,
             Ok(valid_until) if now >= valid_until => LossReason::Expired,
             Ok(_) => LossReason::Gone,
@@ -129,8 +129,8 @@ impl LockGuard {
     }
 
     /// Hands the lock to the next waiter of this process, if there is one.
-    fn hand_off(&self, lease: &Lease) -> bool {
-        self.head.as_ref().is_some_and(|head| head.hand_off(lease.clone()).is_ok())
+    fn hand_off(&self, held: &HeldLock) -> bool {
+        self.head.as_ref().is_some_and(|head| head.hand_off(held.clone()).is_ok())
     }
 
     /// From now on, giving the lock up before so much time has passed since the request lets it
@@ -141,7 +141,7 @@ impl LockGuard {
 
     /// For how long the nodes keep the lock if it is given up now, because the request asks for it.
     fn linger(&self, now: Time) -> Option<Ttl> {
-        self.lease.granted().linger(self.hold_at_least, now)
+        self.held.granted().linger(self.hold_at_least, now)
     }
 }
 
@@ -150,15 +150,15 @@ impl Drop for LockGuard {
         if self.is_given_up || self.core.is_forked() {
             return;
         }
-        let lease = self.close();
+        let held = self.close();
         let linger = self.linger(clock::now());
-        let outcome = if linger.is_none() && self.hand_off(&lease) {
+        let outcome = if linger.is_none() && self.hand_off(&held) {
             Some(Released::InTime)
         } else {
             let now = clock::now();
-            self.core.post(lease.undo_after(linger, now, &self.core.rules));
+            self.core.post(held.undo_after(linger, now, &self.core.rules));
             // The clock is all there is to go by: no answer is waited for.
-            (now >= lease.valid_until).then_some(Released::TooLate)
+            (now >= held.valid_until).then_some(Released::TooLate)
         };
         if self.core.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.

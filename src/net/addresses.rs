@@ -11,14 +11,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How long one address is tried before the next one is tried beside it, if the time to connect
-/// allows as much for each: the value of RFC 8305.
-const SHARE: Duration = Duration::from_millis(250);
+/// allows as much for each: the Connection Attempt Delay of RFC 8305, and its value.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// The addresses that were found for one attempt to connect.
 #[derive(Debug)]
 pub(super) struct Addresses {
     untried: VecDeque<SocketAddr>,
-    share: Duration,
+    attempt_delay: Duration,
     next_at: Time,
 }
 
@@ -27,12 +27,13 @@ impl Addresses {
     pub(super) fn new(found: &[SocketAddr], history: &mut History, timeout: Duration) -> Self {
         let untried = VecDeque::from(history.sorted(interleaved(found)));
         let count = u32::try_from(untried.len().max(1)).unwrap_or(u32::MAX);
-        Self { untried, share: SHARE.min(timeout / count), next_at: Time::ZERO }
+        let attempt_delay = ATTEMPT_DELAY.min(timeout / count);
+        Self { untried, attempt_delay, next_at: Time::ZERO }
     }
 
     /// The next address, which is tried now.
     pub(super) fn next(&mut self, now: Time) -> Option<SocketAddr> {
-        self.next_at = now.after(self.share);
+        self.next_at = now.after(self.attempt_delay);
         self.untried.pop_front()
     }
 
@@ -190,15 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn each_address_gets_its_share_of_the_time() {
+    fn each_address_gets_its_part_of_the_time() {
         let at = |millis| Time::ZERO.after(Duration::from_millis(millis));
         let found = addresses(&["1.0.0.1", "1.0.0.2"]);
-        for (timeout, share) in [(2_000, 250), (500, 250), (300, 150), (1, 0)] {
+        for (timeout, delay) in [(2_000, 250), (500, 250), (300, 150), (1, 0)] {
             let timeout = Duration::from_millis(timeout);
             let mut all = Addresses::new(&found, &mut History::default(), timeout);
             assert_eq!(all.next(at(10)), Some(found[0]));
             let next_at = all.next_at().expect("there is another");
-            assert_eq!(next_at.since(at(10)).as_millis(), share, "{timeout:?}");
+            assert_eq!(next_at.since(at(10)).as_millis(), delay, "{timeout:?}");
             assert_eq!(all.next(at(10)), Some(found[1]));
             assert_eq!((all.next_at(), all.next(at(10))), (None, None));
         }

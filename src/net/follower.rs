@@ -98,8 +98,8 @@ impl<O> Followers<O> {
         })
     }
 
-    /// The thread has its outcome.
-    pub(super) fn leave(&mut self, follower: Arc<Follower<O>>) {
+    /// The thread has its outcome: another may use its follower.
+    pub(super) fn reuse(&mut self, follower: Arc<Follower<O>>) {
         self.free.push(follower);
     }
 

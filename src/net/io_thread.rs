@@ -12,19 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
-/// The thread. Dropping this waits until the thread has ended, but for at most `patience`.
+/// The thread. Dropping this waits until the thread has ended, but for at most `join_timeout`.
 #[derive(Debug)]
 pub(super) struct IoThread {
     ended: Receiver<Infallible>,
-    patience: Duration,
+    join_timeout: Duration,
 }
 
 impl IoThread {
-    /// Starts the thread. It should take at most `patience` to end after it is
+    /// Starts the thread. It should take at most `join_timeout` to end after it is
     /// [closed](LeaderFollowers::close).
     pub(super) fn start<E, W>(
         shared: &Arc<LeaderFollowers<E, W>>,
-        patience: Duration,
+        join_timeout: Duration,
     ) -> io::Result<Self>
     where
         E: EventLoop<Request: Send, Outcome: Send> + Send + 'static,
@@ -38,13 +38,13 @@ impl IoThread {
             drop(ends);
         };
         thread::Builder::new().name("redlatch-io".to_owned()).spawn(run)?;
-        Ok(Self { ended, patience })
+        Ok(Self { ended, join_timeout })
     }
 }
 
 impl Drop for IoThread {
     fn drop(&mut self) {
         // Nothing is ever sent: this returns when the sender is dropped or the time is over.
-        let _ = self.ended.recv_timeout(self.patience);
+        let _ = self.ended.recv_timeout(self.join_timeout);
     }
 }

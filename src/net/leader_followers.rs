@@ -127,7 +127,7 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         let outcome = self.submit_as(&follower, request, limit);
         let mut followers = self.lock_followers();
         if outcome.is_some() {
-            followers.leave(follower);
+            followers.reuse(follower);
         } else {
             followers.remove(&follower);
         }

@@ -36,7 +36,6 @@ mod stream;
 mod sync;
 
 pub(crate) use change_queue::ChangeQueue;
-pub(crate) use socket_options::SocketOptions;
 
 pub(crate) use crate::node::Votes;
 #[cfg(not(feature = "tls"))]
@@ -69,7 +68,8 @@ const MARGIN: Duration = Duration::from_millis(20);
 pub(crate) struct ConnectOptions {
     /// How long one attempt may take, from the name to the end of the greeting.
     pub(crate) timeout: Duration,
-    pub(crate) sockets: SocketOptions,
+    /// How long a TCP connection is idle before the peer is probed; `None` for no probes.
+    pub(crate) keepalive: Option<Duration>,
 }
 
 /// Where a node is, and how connections to it are secured.
@@ -95,9 +95,10 @@ pub(crate) struct Net {
 impl Net {
     /// Connections to these nodes, each made when it is first needed.
     ///
-    /// When this is dropped, it waits for up to `patience` for the nodes' replies to the removals
-    /// that were sent. Changes of the nodes' states are put into `changes`, if it is given; a node
-    /// that has been silent for `patience` is slow. With `has_io_thread`, an I/O thread leads.
+    /// When this is dropped, it waits for up to `node_timeout` for the nodes' replies to the
+    /// removals that were sent. Changes of the nodes' states are put into `changes`, if it is
+    /// given; a node that has been silent for `node_timeout` is slow. With `has_io_thread`, an I/O
+    /// thread leads.
     ///
     /// # Errors
     ///
@@ -106,7 +107,7 @@ impl Net {
         nodes: Vec<(Endpoint, Session)>,
         options: ConnectOptions,
         wait_for_all: bool,
-        patience: Duration,
+        node_timeout: Duration,
         changes: Option<Arc<ChangeQueue>>,
         has_io_thread: bool,
     ) -> io::Result<Self> {
@@ -114,14 +115,14 @@ impl Net {
         let names = sessions.iter().map(|session| Arc::clone(session.name())).collect();
         let mut rounds = Rounds::new(sessions, wait_for_all);
         if changes.is_some() {
-            rounds.watch(patience);
+            rounds.watch(node_timeout);
         }
         let connections = socket_loop::connections(endpoints, options);
-        let (socket_loop, waker) = SocketLoop::new(connections, rounds, patience, changes)?;
+        let (socket_loop, waker) = SocketLoop::new(connections, rounds, node_timeout, changes)?;
         let is_connected = socket_loop.is_connected();
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, waker, has_io_thread));
         // The event loop lingers before the I/O thread ends.
-        let longest = patience * LINGER_ROUNDS + MARGIN;
+        let longest = node_timeout * LINGER_ROUNDS + MARGIN;
         let io_thread = has_io_thread.then(|| IoThread::start(&event_loop, longest)).transpose()?;
         Ok(Self { event_loop, io_thread, is_connected, names })
     }

@@ -44,7 +44,7 @@ pub(super) struct SocketLoop {
     /// When the last poll returned.
     polled_at: Time,
     /// How long a node may take to reply to a removal when the connections are closed.
-    patience: Duration,
+    node_timeout: Duration,
     /// Where to put changes of the nodes' states, if there is a listener.
     changes: Option<Arc<ChangeQueue>>,
     /// Has a majority of the nodes answered on its connections?
@@ -57,7 +57,7 @@ impl SocketLoop {
     pub(super) fn new(
         connections: Vec<Connection>,
         rounds: Rounds<Arc<Follower<RoundResult>>>,
-        patience: Duration,
+        node_timeout: Duration,
         changes: Option<Arc<ChangeQueue>>,
     ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
@@ -70,7 +70,7 @@ impl SocketLoop {
             resolver: Resolver::new(Arc::clone(&waker)),
             buffer: vec![0; READ_SIZE].into_boxed_slice(),
             polled_at: Time::ZERO,
-            patience,
+            node_timeout,
             changes,
             is_connected: Arc::default(),
             is_poisoned: false,
@@ -121,17 +121,18 @@ impl SocketLoop {
     }
 
     /// Waits until the nodes have replied to the removals that were written to them. It does not
-    /// wait for a node that has been silent for `patience`, nor longer than [`LINGER_ROUNDS`] for
-    /// nodes that reply slowly. Without this wait, a server that finds the connection closed when
-    /// it writes a reply would not read the remaining commands, and would keep the keys.
+    /// wait for a node that has been silent for `node_timeout`, nor longer than
+    /// [`LINGER_ROUNDS`] for nodes that reply slowly. Without this wait, a server that finds the
+    /// connection closed when it writes a reply would not read the remaining commands, and would
+    /// keep the keys.
     fn linger(&mut self) {
         // First read: a node whose replies were not read yet is not silent.
         self.read_all(Some(Duration::ZERO));
         self.flush();
         let mut now = clock::now();
-        let end = now.after(self.patience * LINGER_ROUNDS);
-        while now < end && self.rounds.has_removals(now, self.patience) {
-            self.read_all(Some(self.patience));
+        let end = now.after(self.node_timeout * LINGER_ROUNDS);
+        while now < end && self.rounds.has_removals(now, self.node_timeout) {
+            self.read_all(Some(self.node_timeout));
             self.flush();
             now = clock::now();
             self.rounds.tick(now);

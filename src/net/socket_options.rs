@@ -13,28 +13,26 @@ use std::time::Duration;
 )))]
 const PROBES: u32 = 3;
 
-/// What to set on each TCP socket. `None` leaves an option as the operating system has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SocketOptions {
-    /// How long a connection is idle before the peer is probed.
-    pub(crate) keepalive: Option<Duration>,
-    /// How long written bytes may stay unacknowledged.
-    pub(crate) user_timeout: Option<Duration>,
-}
+/// How long written bytes may stay unacknowledged before the operating system gives up the
+/// connection (`TCP_USER_TIMEOUT`).
+///
+/// While calls are in progress, the client itself gives up a connection that leaves a request
+/// unanswered. This is for the time when there is no call: the next one finds the dead connection
+/// closed. It also bounds how late a command can arrive on a connection that was given up: after a
+/// minute, the default of `max_ttl`, such a command is of no use any more. The operating system's
+/// own limit is about 15 minutes.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const USER_TIMEOUT_MS: u32 = 60_000;
 
-impl SocketOptions {
-    /// Sets the options. One that the operating system refuses is left as it is: the connection
-    /// works without it.
-    pub(super) fn set_on(&self, stream: &TcpStream) {
-        if let Some(idle) = self.keepalive {
-            let _ = set_keepalive(stream, idle);
-        }
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if let Some(limit) = self.user_timeout {
-            let millis = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
-            let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, millis);
-        }
+/// Sets the options of a socket: the peer is probed when the connection has been idle for
+/// `keepalive`, or never. An option that the operating system refuses is left as it is: the
+/// connection works without it.
+pub(super) fn set(stream: &TcpStream, keepalive: Option<Duration>) {
+    if let Some(idle) = keepalive {
+        let _ = set_keepalive(stream, idle);
     }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, USER_TIMEOUT_MS);
 }
 
 /// The pause between two probes: with three of them, a peer that is gone is found out within less
@@ -89,29 +87,28 @@ mod tests {
     #[test]
     fn the_socket_has_the_options_that_were_set() {
         let (_listener, stream) = connected();
-        let (minute, half) = (Duration::from_secs(60), Duration::from_secs(30));
-        SocketOptions { keepalive: Some(minute), user_timeout: Some(half) }.set_on(&stream);
+        let minute = Duration::from_secs(60);
+        set(&stream, Some(minute));
         assert!(sockopt::socket_keepalive(&stream).expect("Linux has it"));
         assert_eq!(sockopt::tcp_keepidle(&stream), Ok(minute));
         assert_eq!(sockopt::tcp_keepintvl(&stream), Ok(Duration::from_secs(15)));
         assert_eq!(sockopt::tcp_keepcnt(&stream), Ok(PROBES));
-        assert_eq!(sockopt::tcp_user_timeout(&stream), Ok(30_000));
+        assert_eq!(sockopt::tcp_user_timeout(&stream), Ok(60_000));
     }
 
     #[test]
-    fn options_that_are_not_wanted_stay_as_they_are() {
+    fn without_probes_only_written_bytes_must_be_acknowledged() {
         let (_listener, stream) = connected();
-        let timeout = sockopt::tcp_user_timeout(&stream);
-        SocketOptions::default().set_on(&stream);
+        set(&stream, None);
         assert!(!sockopt::socket_keepalive(&stream).expect("Linux has it"));
-        assert_eq!(sockopt::tcp_user_timeout(&stream), timeout);
+        assert_eq!(sockopt::tcp_user_timeout(&stream), Ok(60_000));
     }
 
     #[test]
     fn a_short_idle_time_has_an_interval_of_a_second() {
         let (_listener, stream) = connected();
         let second = Duration::from_secs(1);
-        SocketOptions { keepalive: Some(second), user_timeout: None }.set_on(&stream);
+        set(&stream, Some(second));
         assert_eq!(sockopt::tcp_keepidle(&stream), Ok(second));
         assert_eq!(sockopt::tcp_keepintvl(&stream), Ok(second));
     }

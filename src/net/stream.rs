@@ -6,7 +6,7 @@ mod tls;
 #[cfg(feature = "tls")]
 mod tls;
 
-use super::SocketOptions;
+use super::socket_options;
 use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
@@ -17,6 +17,7 @@ use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 #[cfg(not(feature = "tls"))]
 use tls::TlsSession;
 #[cfg(not(feature = "tls"))]
@@ -73,8 +74,8 @@ impl Stream {
     }
 
     /// Sets the options that a TCP socket has.
-    pub(super) fn set_options(&self, options: SocketOptions) {
-        self.socket.set_options(options);
+    pub(super) fn set_options(&self, keepalive: Option<Duration>) {
+        self.socket.set_options(keepalive);
     }
 
     /// The machine at the other end, if it is known.
@@ -190,9 +191,9 @@ impl Socket {
     }
 
     /// Sets the options that a TCP socket has.
-    fn set_options(&self, options: SocketOptions) {
+    fn set_options(&self, keepalive: Option<Duration>) {
         match self {
-            Self::Tcp(stream) => options.set_on(stream),
+            Self::Tcp(stream) => socket_options::set(stream, keepalive),
             #[cfg(unix)]
             Self::Unix(_) => {}
         }

@@ -60,7 +60,7 @@ impl Changes {
 #[derive(Debug)]
 pub(super) struct ChangeRecorder {
     /// A node that is silent for this long is slow.
-    patience: Duration,
+    node_timeout: Duration,
     up: NodeSet,
     down: NodeSet,
     slow: NodeSet,
@@ -68,9 +68,9 @@ pub(super) struct ChangeRecorder {
 }
 
 impl ChangeRecorder {
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(super) fn new(node_timeout: Duration) -> Self {
         let (up, down, slow) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        Self { patience, up, down, slow, changes: Changes::default() }
+        Self { node_timeout, up, down, slow, changes: Changes::default() }
     }
 
     /// The node has answered the greeting.
@@ -95,7 +95,7 @@ impl ChangeRecorder {
 
     /// The node has answered a command, after this time.
     pub(super) fn answered(&mut self, node: Node, took: Duration) {
-        if took < self.patience {
+        if took < self.node_timeout {
             self.slow.remove(node);
         }
     }
@@ -103,7 +103,7 @@ impl ChangeRecorder {
     /// The node has been silent for this time.
     pub(super) fn silent(&mut self, node: Node, name: &Arc<str>, silent: Duration) {
         let is_reported = self.slow.contains(node) || self.down.contains(node);
-        if silent >= self.patience && !is_reported {
+        if silent >= self.node_timeout && !is_reported {
             self.slow.insert(node);
             self.record(name, NodeState::Slow(silent));
         }

@@ -183,7 +183,7 @@ impl Handshake {
     /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
     /// every time?
     #[must_use]
-    pub fn is_misunderstood(&self, problem: &NodeError) -> bool {
+    pub fn is_invalid_end_answer(&self, problem: &NodeError) -> bool {
         let is_odd = match problem {
             NodeError::UnexpectedReply(_) => true,
             NodeError::Server(error) => error.kind == ServerErrorKind::Other,
@@ -217,14 +217,12 @@ impl Handshake {
             Stage::End => false,
             Stage::Hello | Stage::SetName | Stage::Info => matches!(
                 error.kind,
-                ServerErrorKind::AuthenticationRequired
-                    | ServerErrorKind::Denied
-                    | ServerErrorKind::TooManyClients
+                ServerErrorKind::Authentication | ServerErrorKind::TooManyClients
             ),
         };
         // A busy server will report its identity soon. A server without a known identity might be
         // counted twice, if it has two URLs.
-        let is_busy = matches!(error.kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable);
+        let is_busy = error.kind == ServerErrorKind::Busy;
         let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
         // If an unsolicited error were accepted as the answer to `INFO`, the former connections
         // would not be ended and could still deliver commands.

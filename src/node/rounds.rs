@@ -156,10 +156,10 @@ impl<W> Rounds<W> {
     }
 
     /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
-    /// that has been silent for `patience` is not likely to.
+    /// that has been silent for `node_timeout` is not likely to.
     #[must_use]
-    pub fn has_removals(&self, now: Time, patience: Duration) -> bool {
-        self.sessions.iter().any(|session| session.has_removals(now, patience))
+    pub fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
+        self.sessions.iter().any(|session| session.has_removals(now, node_timeout))
     }
 
     /// The result of the next decided round.
@@ -276,11 +276,11 @@ impl<W> Rounds<W> {
     }
 
     /// Removes a round from its entry.
-    fn leave(&mut self, slot: usize) {
+    fn end_round(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
             self.reaching.forget(request, slot);
             if let Action::Await { waiter, .. } = request.action {
-                self.leave_wait(&waiter);
+                self.end_wait(&waiter);
             }
             self.entries[slot].clear();
             self.vacant.push(slot);

@@ -25,6 +25,11 @@ impl ServerError {
         let kind = ServerErrorKind::of(&text);
         Self { kind, text: presentable(reply, secret) }
     }
+
+    /// Does the server not know the script of this request?
+    pub(super) fn is_unknown_script(&self) -> bool {
+        ServerErrorKind::code(self.text.as_bytes()) == NO_SCRIPT.as_bytes()
+    }
 }
 
 impl fmt::Display for ServerError {
@@ -92,100 +97,82 @@ pub(crate) fn is_unseen(character: char) -> bool {
         )
 }
 
-/// The errors of Redis and Valkey that a lock can meet.
+/// What can be done about an error of Redis or Valkey. Which error it is, the code at the beginning
+/// of [`ServerError::text`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerErrorKind {
-    /// `NOAUTH`: the server requires a password, and none was sent.
-    AuthenticationRequired,
-    /// `WRONGPASS`: user or password are wrong, or the server has no password set.
-    WrongPassword,
-    /// `NOPERM`: the user may not do this.
+    /// `NOAUTH`, `WRONGPASS`, `DENIED`: the server does not admit this client. Its URL has no
+    /// password or a wrong one, or a wrong user, or a password for a server without one; or the
+    /// server is in protected mode.
+    Authentication,
+    /// `NOPERM`: the user lacks a [right](crate::guide::settings#servers-and-rights).
     NoPermission,
-    /// `DENIED`: protected mode, no connections from other machines.
-    Denied,
-    /// The database number does not exist there.
+    /// The database number of the URL does not exist there.
     NoSuchDatabase,
-    /// The command does not exist there, for instance because it was renamed.
+    /// The command does not exist there: the server is too old, or the command was renamed.
     UnknownCommand,
-    /// `LOADING`: the server is reading its data after a start.
-    Loading,
-    /// `MISCONF`: the server cannot write to its disk, so it refuses all writes.
-    Misconf,
-    /// `READONLY`: the server is a replica.
-    ReadOnly,
-    /// `MASTERDOWN`: the server is a replica that has lost its master.
-    MasterDown,
-    /// `NOREPLICAS`: the server has too few replicas to accept writes.
-    NoReplicas,
-    /// `OOM`: the server has no memory left.
-    OutOfMemory,
-    /// `BUSY`: a script keeps it busy.
-    Busy,
-    /// `UNKILLABLE`: a script that cannot be stopped keeps it busy.
-    Unkillable,
-    /// `MOVED`: the server is a node of a cluster, and the key belongs to another node.
-    Moved,
-    /// `ASK`: the server is a node of a cluster, and the key is moving to another node.
-    Ask,
-    /// `TRYAGAIN`: the server is a node of a cluster that is being changed.
-    TryAgain,
-    /// `CROSSSLOT`: the server is a node of a cluster, and the keys are not all in one slot.
-    CrossSlot,
-    /// `CLUSTERDOWN`: the server is a node of a cluster that does not work.
-    ClusterDown,
-    /// `NOSCRIPT`: the server does not know the script. Handled by sending the script again.
-    NoScript,
-    /// `NOPROTO`: the server does not support the requested version of RESP.
-    NoProto,
-    /// `EXECABORT`: a transaction was discarded.
-    ExecAbort,
-    /// `FENCE`: the key of a lock's fencing counter holds no number, or one too large to be raised.
-    Counter,
-    /// `WRONGTYPE`: the key holds a value that is not a lock.
-    WrongType,
     /// `ERR max number of clients reached`.
     TooManyClients,
+    /// `LOADING`, `BUSY`, `UNKILLABLE`, `TRYAGAIN`: the server reads its data after a start, runs a
+    /// script, or moves keys of a cluster. It will answer later.
+    Busy,
+    /// `MISCONF`, `OOM`, `NOREPLICAS`: the server refuses to write until it can write to its disk,
+    /// has memory again, or enough replicas.
+    WriteRefused,
+    /// `READONLY`, `MASTERDOWN`: the server is a replica. Nodes must be masters.
+    Replica,
+    /// `MOVED`, `ASK`, `CROSSSLOT`, `CLUSTERDOWN`: the server is a node of a cluster. Nodes must be
+    /// independent.
+    Cluster,
+    /// `WRONGTYPE`: the key holds a value that is not a lock.
+    WrongType,
+    /// `FENCE`: the key of a lock's fencing counter holds no number, or one too large to be raised.
+    Counter,
     /// Any other.
     Other,
 }
 
 /// The codes at the beginning of an error reply, and their meaning.
 const CODES: [(&str, ServerErrorKind); 22] = [
-    ("NOAUTH", ServerErrorKind::AuthenticationRequired),
-    ("WRONGPASS", ServerErrorKind::WrongPassword),
+    ("NOAUTH", ServerErrorKind::Authentication),
+    ("WRONGPASS", ServerErrorKind::Authentication),
+    ("DENIED", ServerErrorKind::Authentication),
     ("NOPERM", ServerErrorKind::NoPermission),
-    ("DENIED", ServerErrorKind::Denied),
-    ("LOADING", ServerErrorKind::Loading),
-    ("MISCONF", ServerErrorKind::Misconf),
-    ("READONLY", ServerErrorKind::ReadOnly),
-    ("MASTERDOWN", ServerErrorKind::MasterDown),
-    ("NOREPLICAS", ServerErrorKind::NoReplicas),
-    ("OOM", ServerErrorKind::OutOfMemory),
+    ("LOADING", ServerErrorKind::Busy),
     ("BUSY", ServerErrorKind::Busy),
-    ("UNKILLABLE", ServerErrorKind::Unkillable),
-    ("MOVED", ServerErrorKind::Moved),
-    ("ASK", ServerErrorKind::Ask),
-    ("TRYAGAIN", ServerErrorKind::TryAgain),
-    ("CROSSSLOT", ServerErrorKind::CrossSlot),
-    ("CLUSTERDOWN", ServerErrorKind::ClusterDown),
-    ("NOSCRIPT", ServerErrorKind::NoScript),
-    ("NOPROTO", ServerErrorKind::NoProto),
-    ("EXECABORT", ServerErrorKind::ExecAbort),
-    ("FENCE", ServerErrorKind::Counter),
+    ("UNKILLABLE", ServerErrorKind::Busy),
+    ("TRYAGAIN", ServerErrorKind::Busy),
+    ("MISCONF", ServerErrorKind::WriteRefused),
+    ("OOM", ServerErrorKind::WriteRefused),
+    ("NOREPLICAS", ServerErrorKind::WriteRefused),
+    ("READONLY", ServerErrorKind::Replica),
+    ("MASTERDOWN", ServerErrorKind::Replica),
+    ("MOVED", ServerErrorKind::Cluster),
+    ("ASK", ServerErrorKind::Cluster),
+    ("CROSSSLOT", ServerErrorKind::Cluster),
+    ("CLUSTERDOWN", ServerErrorKind::Cluster),
     ("WRONGTYPE", ServerErrorKind::WrongType),
+    ("FENCE", ServerErrorKind::Counter),
+    // These are answered by the client itself, and so are of no other kind.
+    (NO_SCRIPT, ServerErrorKind::Other),
+    ("NOPROTO", ServerErrorKind::Other),
+    ("EXECABORT", ServerErrorKind::Other),
 ];
+
+/// The code of an error about a script that the server does not know.
+const NO_SCRIPT: &str = "NOSCRIPT";
 
 /// The beginnings of errors without a code of their own, and their meaning.
 const BEGINNINGS: [(&str, ServerErrorKind); 13] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
     // Servers before version 6 have no codes for these.
-    ("ERR operation not permitted", ServerErrorKind::AuthenticationRequired),
-    ("ERR invalid password", ServerErrorKind::WrongPassword),
-    ("ERR Client sent AUTH", ServerErrorKind::WrongPassword),
-    ("ERR AUTH", ServerErrorKind::WrongPassword),
-    ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
+    ("ERR operation not permitted", ServerErrorKind::Authentication),
+    ("ERR invalid password", ServerErrorKind::Authentication),
+    ("ERR Client sent AUTH", ServerErrorKind::Authentication),
+    ("ERR AUTH", ServerErrorKind::Authentication),
+    ("ERR wrong number of arguments for 'auth'", ServerErrorKind::Authentication),
     ("ERR Operation against a key holding the wrong kind of value", ServerErrorKind::WrongType),
     ("ERR invalid DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
@@ -235,16 +222,11 @@ impl ServerErrorKind {
     pub(super) fn is_permanent(self) -> bool {
         matches!(
             self,
-            Self::AuthenticationRequired
-                | Self::WrongPassword
+            Self::Authentication
                 | Self::NoPermission
-                | Self::Denied
                 | Self::NoSuchDatabase
                 | Self::UnknownCommand
-                | Self::Moved
-                | Self::Ask
-                | Self::CrossSlot
-                | Self::ClusterDown
+                | Self::Cluster
                 | Self::Counter
         )
     }
@@ -320,15 +302,15 @@ mod tests {
                 "NOPERM ACL failure in script: User lock has no permissions to access the 'a' key",
                 ServerErrorKind::NoPermission,
             ),
-            ("ERR Client sent AUTH, but no password is set", ServerErrorKind::WrongPassword),
+            ("ERR Client sent AUTH, but no password is set", ServerErrorKind::Authentication),
             (
                 "ERR AUTH <password> called without any password configured for the default user.",
-                ServerErrorKind::WrongPassword,
+                ServerErrorKind::Authentication,
             ),
             (
                 "ERR Error running script (call to f_e0): @user_script:1: @user_script: 1: \
                  -READONLY You can't write against a read only replica.",
-                ServerErrorKind::ReadOnly,
+                ServerErrorKind::Replica,
             ),
             (
                 "ERR Error running script (call to f_e0): @user_script:1: WRONGTYPE Operation \

@@ -73,7 +73,7 @@ pub struct Session {
     backoff: Backoff,
     /// When a command was last answered.
     answered_at: Time,
-    /// Has the node been silent for `patience`, and sent nothing since?
+    /// Has the node been silent for `node_timeout`, and sent nothing since?
     is_silent: bool,
     /// No pending release is written before this time: the node has just refused one.
     pending_at: Time,
@@ -244,11 +244,11 @@ impl Session {
     /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
     /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
     pub fn tick(&mut self, now: Time) {
-        self.is_silent |= !self.is_alive(now, self.options.patience);
+        self.is_silent |= !self.is_alive(now, self.options.node_timeout);
         for ticket in self.pending_releases.expire(now) {
             self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
         }
-        if let Some((limit, phase)) = self.patience() {
+        if let Some((limit, phase)) = self.given_up_at() {
             if now >= limit {
                 self.closed(now, NodeError::TimedOut(phase));
             }

@@ -1,12 +1,12 @@
 //! How joining a wait queue ends.
 
 use super::QueueHead;
-use crate::engine::Lease;
+use crate::engine::HeldLock;
 
 /// How joining a queue ended.
 pub(crate) enum Joined {
     /// The caller is the head, perhaps with a lock to take over.
-    Head(QueueHead, Option<Lease>),
+    Head(QueueHead, Option<HeldLock>),
     /// The caller is not in the queue, and asks the nodes itself: it does not wait at all, or its
     /// deadline leaves just enough time for a round.
     NotQueued,

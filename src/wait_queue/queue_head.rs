@@ -1,8 +1,8 @@
 //! The head of a wait queue: the only thread that asks the nodes, or that holds the lock.
 
-use super::HeadHandle;
+use super::{HandoffLimit, HeadHandle};
 use crate::clock::{self, Time};
-use crate::engine::Lease;
+use crate::engine::HeldLock;
 
 /// The place at the head of a queue. Dropping it promotes the next waiter.
 #[derive(Debug)]
@@ -26,25 +26,25 @@ impl QueueHead {
         &self.handle
     }
 
-    /// Hands the lock to the next waiter. Returns the lease, to be released on the nodes, if there
+    /// Hands the lock to the next waiter. Returns the lock, to be released on the nodes, if there
     /// is none, if the handoff limit is reached, or if this is not the head any more.
-    #[expect(clippy::result_large_err, reason = "the lease is given back, and it is no error")]
-    pub(crate) fn hand_off(&self, lease: Lease) -> Result<(), Lease> {
+    #[expect(clippy::result_large_err, reason = "the lock is given back, and it is no error")]
+    pub(crate) fn hand_off(&self, held: HeldLock) -> Result<(), HeldLock> {
         let HeadHandle { queues, key, number } = &self.handle;
         let (limit, mut queues) = (queues.limit, queues.lock());
         let Some(queue) = queues.get_mut(key).filter(|queue| queue.is_head(*number)) else {
-            return Err(lease);
+            return Err(held);
         };
         let now = clock::now();
         // The nodes reserve the lock for that client when it is released.
         let is_over = queue.is_limit_reached(limit, now)
-            || now >= lease.valid_until
-            || lease.is_awaited && now.since(queue.granted_at) >= limit.awaited;
+            || now >= held.valid_until
+            || held.is_awaited && now.since(queue.granted_at) >= HandoffLimit::CONTENDED_TIME;
         if queue.waiters.is_empty() || is_over {
-            return Err(lease);
+            return Err(held);
         }
         queue.handoffs += 1;
-        queue.promote_next(Some(lease), false);
+        queue.promote_next(Some(held), false);
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_secs(1_000);
 const ROUND: Duration = Duration::from_millis(20);
 
 fn queues(count: u32, time: Duration) -> Arc<WaitQueues> {
-    let limit = HandoffLimit { count, time, awaited: time };
+    let limit = HandoffLimit { count, time };
     Arc::new(WaitQueues::new(limit, CancelToken::new(), Arc::new(OwnerProcess::here())))
 }
 
@@ -31,10 +31,10 @@ fn from_now(time: Duration) -> Time {
     clock::now().after(time)
 }
 
-/// A lease with this token that is valid until then.
-fn lease(token: u8, valid_until: Time) -> Lease {
+/// A lock with this token that is valid until then.
+fn held_lock(token: u8, valid_until: Time) -> HeldLock {
     let ttl = Ttl::from_duration(Duration::from_secs(10)).unwrap();
-    Lease {
+    HeldLock {
         key: key(),
         token: Token::new([token; Token::LEN]),
         attributes: None,
@@ -49,14 +49,14 @@ fn lease(token: u8, valid_until: Time) -> Lease {
     }
 }
 
-fn token(lease: Option<&Lease>) -> Option<u8> {
-    lease.map(|lease| lease.token.as_bytes()[0])
+fn token(held: Option<&HeldLock>) -> Option<u8> {
+    held.map(|held| held.token.as_bytes()[0])
 }
 
 impl Joined {
-    fn head(self) -> (QueueHead, Option<Lease>) {
+    fn head(self) -> (QueueHead, Option<HeldLock>) {
         match self {
-            Self::Head(head, lease) => (head, lease),
+            Self::Head(head, held) => (head, held),
             Self::NotQueued => panic!("not queued"),
             Self::TimedOut => panic!("timed out"),
             Self::Cancelled => panic!("cancelled"),
@@ -67,8 +67,8 @@ impl Joined {
 
 /// Becomes the head of an empty queue.
 fn alone(queues: &Arc<WaitQueues>) -> QueueHead {
-    let (head, lease) = queues.join(&key(), Forever, ROUND, None).head();
-    assert!(lease.is_none() && !head.is_after_limit());
+    let (head, held) = queues.join(&key(), Forever, ROUND, None).head();
+    assert!(held.is_none() && !head.is_after_limit());
     head
 }
 
@@ -109,7 +109,7 @@ fn join_with(
 
 /// The waiter that is promoted, now or soon.
 #[track_caller]
-fn promoted(receiver: &Receiver<Joined>) -> (QueueHead, Option<Lease>) {
+fn promoted(receiver: &Receiver<Joined>) -> (QueueHead, Option<HeldLock>) {
     receiver.recv_timeout(LIMIT).expect("it is promoted").head()
 }
 
@@ -118,8 +118,8 @@ fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
     let queues = queues(9, LONG);
     let until = Wait::Until;
     for wait in [Forever, Wait::No, until(clock::now()), until(from_now(LONG))] {
-        let (head, lease) = queues.join(&key(), wait, ROUND, None).head();
-        assert!(lease.is_none() && !head.is_after_limit());
+        let (head, held) = queues.join(&key(), wait, ROUND, None).head();
+        assert!(held.is_none() && !head.is_after_limit());
     }
     assert!(queues.lock().is_empty());
 }
@@ -131,22 +131,22 @@ fn a_lock_is_handed_to_the_first_waiter_and_then_to_the_next() {
     first.set_key_expiry(from_now(LONG));
     let (second, third) =
         (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
-    assert!(first.hand_off(lease(1, from_now(LONG))).is_ok());
+    assert!(first.hand_off(held_lock(1, from_now(LONG))).is_ok());
     drop(first);
     let (second, taken) = promoted(&second);
     assert_eq!(token(taken.as_ref()), Some(1));
     assert!(third.try_recv().is_err(), "only one waiter is promoted");
     second.set_key_expiry(from_now(LONG));
-    assert!(second.hand_off(lease(2, from_now(LONG))).is_ok());
+    assert!(second.hand_off(held_lock(2, from_now(LONG))).is_ok());
     assert_eq!(token(promoted(&third).1.as_ref()), Some(2));
 }
 
 #[test]
-fn a_lease_is_returned_if_no_thread_waits() {
+fn a_lock_is_returned_if_no_thread_waits() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    assert_eq!(token(head.hand_off(lease(7, from_now(LONG))).as_ref().err()), Some(7));
+    assert_eq!(token(head.hand_off(held_lock(7, from_now(LONG))).as_ref().err()), Some(7));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_expired_lock_is_not_handed_off() {
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
     let next = join_in_thread(&queues, Forever, ROUND);
-    assert!(head.hand_off(lease(1, clock::now())).is_err());
+    assert!(head.hand_off(held_lock(1, clock::now())).is_err());
     assert!(next.try_recv().is_err());
     drop(head);
     let (head, taken) = promoted(&next);
@@ -163,7 +163,7 @@ fn an_expired_lock_is_not_handed_off() {
 }
 
 #[test]
-fn dropping_the_head_promotes_the_next_waiter_without_a_lease() {
+fn dropping_the_head_promotes_the_next_waiter_without_a_lock() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     let (next, last) =
@@ -178,7 +178,7 @@ fn dropping_the_head_promotes_the_next_waiter_without_a_lease() {
 }
 
 #[test]
-fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
+fn at_the_handoff_limit_the_lock_is_returned_and_the_next_head_knows_why() {
     for (count, time) in [(2, LONG), (9, Duration::from_millis(1))] {
         let queues = queues(count, time);
         let mut head = alone(&queues);
@@ -188,7 +188,7 @@ fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
             let next = join_in_thread(&queues, Forever, ROUND);
             // As long as the time limit needs, and too short for the other one to matter.
             thread::sleep(time.min(Duration::from_millis(2)));
-            if head.hand_off(lease(1, from_now(LONG))).is_err() {
+            if head.hand_off(held_lock(1, from_now(LONG))).is_err() {
                 break next;
             }
             handoffs += 1;
@@ -204,7 +204,7 @@ fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
         // The nodes were asked again: the lock may be handed off again.
         head.set_key_expiry(from_now(LONG));
         let _next = join_in_thread(&queues, Forever, ROUND);
-        assert!(time < LONG || head.hand_off(lease(2, from_now(LONG))).is_ok());
+        assert!(time < LONG || head.hand_off(held_lock(2, from_now(LONG))).is_ok());
     }
 }
 
@@ -215,7 +215,7 @@ fn with_a_limit_of_zero_no_lock_is_handed_off() {
         let head = alone(&queues);
         head.set_key_expiry(from_now(LONG));
         let next = join_in_thread(&queues, Forever, ROUND);
-        assert!(head.hand_off(lease(1, from_now(LONG))).is_err());
+        assert!(head.hand_off(held_lock(1, from_now(LONG))).is_err());
         drop(head);
         assert!(promoted(&next).0.is_after_limit());
     }
@@ -229,7 +229,7 @@ fn the_time_limit_counts_from_the_grant_not_from_the_request() {
     queues.lock().get_mut(&key()).unwrap().granted_at = Time::ZERO;
     head.set_key_expiry(from_now(LONG));
     let next = join_in_thread(&queues, Forever, ROUND);
-    assert!(head.hand_off(lease(1, from_now(LONG))).is_ok());
+    assert!(head.hand_off(held_lock(1, from_now(LONG))).is_ok());
     assert_eq!(token(promoted(&next).1.as_ref()), Some(1));
 }
 
@@ -274,11 +274,11 @@ fn a_head_that_does_not_come_back_is_replaced_when_its_key_has_expired() {
     assert!(taken.is_none());
     // Later calls of the old head change nothing.
     leaked.set_key_expiry(Time::ZERO);
-    assert!(leaked.hand_off(lease(1, from_now(LONG))).is_err());
+    assert!(leaked.hand_off(held_lock(1, from_now(LONG))).is_err());
     drop(leaked);
     assert!(third.recv_timeout(Duration::from_millis(30)).is_err());
     second.set_key_expiry(from_now(LONG));
-    assert!(second.hand_off(lease(2, from_now(LONG))).is_ok());
+    assert!(second.hand_off(held_lock(2, from_now(LONG))).is_ok());
     assert_eq!(token(promoted(&third).1.as_ref()), Some(2));
 }
 

@@ -1,7 +1,7 @@
 //! A thread that waits in a queue.
 
 use crate::cancel_token::CancelToken;
-use crate::engine::Lease;
+use crate::engine::HeldLock;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct Waiter {
 pub(super) struct Promotion {
     pub(super) number: usize,
     /// The lock, if it is handed off.
-    pub(super) lease: Option<Lease>,
+    pub(super) held: Option<HeldLock>,
     /// The handoff limit is reached: other processes first.
     pub(super) is_after_limit: bool,
 }

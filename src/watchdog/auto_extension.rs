@@ -35,21 +35,21 @@ pub(super) struct FinishedExtension {
 
 impl AutoExtension {
     pub(super) fn new(kept: KeptLock, ttl: Ttl, valid_until: Time) -> Self {
-        let units = load::units(kept.lease.key_bytes());
+        let units = load::units(kept.held.key_bytes());
         Self { kept, ttl, valid_until, units, began: Time::ZERO, extend: None }
     }
 
-    /// Leaves the extension for the nodes, and says whether it has: not if the lock is not held any
+    /// Posts the extension to the nodes, and says whether it has: not if the lock is not held any
     /// more, or would be held for too long.
     pub(super) fn begin(&mut self, rules: &Arc<Rules>, send: impl FnOnce(Request)) -> bool {
         // Before the first byte is written: the lock must not look longer than it is.
         let now = clock::now();
         self.began = now;
         let (ttl, extend) = (self.ttl, &mut self.extend);
-        let begun = self.kept.lease.begin_extension(now, ttl, |lease| {
+        let begun = self.kept.held.begin_extension(now, ttl, |held| {
             // An answer that comes after the validity has no effect.
-            let end = lease.valid_until;
-            let mut operation = Extend::new(Arc::clone(rules), lease, ttl, now);
+            let end = held.valid_until;
+            let mut operation = Extend::new(Arc::clone(rules), held, ttl, now);
             let Step::Send(request) = operation.poll() else { return false };
             send(request.ending_by(end));
             *extend = Some(operation);
@@ -84,7 +84,7 @@ impl AutoExtension {
         };
         let (began, mut kept) = (self.began, self.kept);
         let (took, is_confirmed) = (now.since(began), matches!(outcome, Extended::Confirmed(_)));
-        let held_until = kept.lease.finish_extension(now, outcome);
+        let held_until = kept.held.finish_extension(now, outcome);
         if let Ok(valid_until) = held_until {
             if is_confirmed {
                 kept.plan.confirmed();
@@ -93,20 +93,20 @@ impl AutoExtension {
             }
         }
         if let Some(head) = kept.head.as_ref().filter(|_| is_confirmed) {
-            head.set_key_expiry(kept.lease.key_expires_at(rules));
+            head.set_key_expiry(kept.held.key_expires_at(rules));
         } else if let Some(head) = kept.head.as_ref().filter(|_| held_until.is_err()) {
             // The next waiter need not wait for the guard to be dropped.
-            head.set_key_expiry(kept.lease.valid_until());
+            head.set_key_expiry(kept.held.valid_until());
         }
         let event = has_listener.then(|| {
-            let valid_until = kept.lease.held_until(now).filter(|_| kept.is_emitted);
+            let valid_until = kept.held.held_until(now).filter(|_| kept.is_emitted);
             let Some(valid_until) = valid_until else { return BackgroundEvent::Nodes };
             if !is_confirmed && !kept.plan.is_to_report(now) {
                 return BackgroundEvent::Nodes;
             }
             let no_quorum = || ExtendError::NoQuorum(NoQuorum::new(votes.reports));
             let error = (!is_confirmed).then(no_quorum);
-            let key = Arc::clone(&kept.lease.granted().key);
+            let key = Arc::clone(&kept.held.granted().key);
             BackgroundEvent::AutoExtension { key, took, validity: valid_until.since(now), error }
         });
         FinishedExtension { kept, held_until, round: is_confirmed.then_some(took), event }

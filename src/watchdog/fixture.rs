@@ -1,8 +1,8 @@
-//! Leases for the tests of this folder.
+//! Locks for the tests of this folder.
 
-use super::SharedLease;
+use super::GuardedLock;
 use crate::clock::Time;
-use crate::engine::{Lease, NodeSet, Token, Ttl};
+use crate::engine::{HeldLock, NodeSet, Token, Ttl};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ pub(super) fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A lease that was requested at 0 and is valid until `end`.
-pub(super) fn lease(end: u64) -> Arc<SharedLease> {
-    lease_until(at(end))
+/// A lock that was requested at 0 and is valid until `end`.
+pub(super) fn held_lock(end: u64) -> Arc<GuardedLock> {
+    lock_until(at(end))
 }
 
 /// The same, by the clock.
-pub(super) fn lease_until(valid_until: Time) -> Arc<SharedLease> {
+pub(super) fn lock_until(valid_until: Time) -> Arc<GuardedLock> {
     let ttl = Ttl::from_duration(Duration::from_secs(50)).unwrap();
-    let lease = Lease {
+    let held = HeldLock {
         key: Arc::from(*b"key"),
         token: Token::new([1; Token::LEN]),
         attributes: None,
@@ -31,5 +31,5 @@ pub(super) fn lease_until(valid_until: Time) -> Arc<SharedLease> {
         waiter: None,
         is_awaited: false,
     };
-    Arc::new(SharedLease::new(lease))
+    Arc::new(GuardedLock::new(held))
 }

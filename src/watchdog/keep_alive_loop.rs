@@ -1,5 +1,5 @@
-//! The keep-alive loop, a thread: it sleeps until a lock is due, leaves the extensions of all locks
-//! that may be extended by then for the nodes, collects the answers as they come, and leaves more.
+//! The keep-alive loop, a thread: it sleeps until a lock is due, sends the extensions of all locks
+//! that may be extended by then, collects the answers as they come, and sends more.
 //!
 //! No more than [`UNDER_WAY_MAX`] is under way at a time. Of the extensions that wait for that,
 //! those of locks that expire first come first: a lock of an hour does not delay one of a second.
@@ -118,7 +118,7 @@ impl KeepAliveLoop {
     /// What to do next with a lock, and until when it is held. `None` if it is not held any more:
     /// the notifier reports that.
     fn next(&self, now: Time, kept: &KeptLock) -> Option<(Next, Time)> {
-        let valid_until = kept.lease.held_until(now)?;
+        let valid_until = kept.held.held_until(now)?;
         let next = if self.is_cut_off {
             Next::Wait(valid_until, Duration::ZERO)
         } else {
@@ -172,7 +172,7 @@ impl KeepAliveLoop {
         // First: the events of a lock come before its loss.
         event.into_iter().for_each(|event| self.notifier.notify(Notice::Emit(event)));
         if held_until.is_err() {
-            self.notifier.notify(Notice::CheckLease(Arc::clone(&kept.lease)));
+            self.notifier.notify(Notice::CheckLock(Arc::clone(&kept.held)));
         }
         self.schedule_next(kept);
     }
@@ -195,7 +195,7 @@ impl Due {
 mod tests {
     use super::*;
     use crate::engine::{Drift, Ttl};
-    use crate::watchdog::fixture::{at, lease};
+    use crate::watchdog::fixture::{at, held_lock};
     use crate::watchdog::{Demand, MAX_HOLD, Plan};
 
     fn extension(end: u64) -> AutoExtension {
@@ -203,9 +203,9 @@ mod tests {
         let ttl = Ttl::from_duration(Duration::from_secs(3)).unwrap();
         let demand = Demand::new(ttl.as_duration(), Duration::from_secs(1), 3);
         let kept = KeptLock {
-            lease: lease(end),
+            held: held_lock(end),
             plan: Box::new(Plan::new(&rules, ttl, at(0), MAX_HOLD, 1)),
-            share: Arc::new(Arc::<Load>::default().reserve(demand).expect("it is alone")),
+            capacity: Arc::new(Arc::<Load>::default().reserve(demand).expect("it is alone")),
             head: None,
             is_emitted: false,
         };

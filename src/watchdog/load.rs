@@ -49,7 +49,7 @@ pub(crate) struct Demand {
 
 /// The capacity that is reserved for one lock, until it is freed.
 #[derive(Debug)]
-pub(crate) struct CapacityShare {
+pub(crate) struct ReservedCapacity {
     load: Arc<Load>,
     demand: Demand,
     is_freed: AtomicBool,
@@ -86,12 +86,12 @@ impl Load {
     /// # Errors
     ///
     /// As [`admit`](Self::admit).
-    pub(crate) fn reserve(self: &Arc<Self>, demand: Demand) -> Result<CapacityShare, LockError> {
+    pub(crate) fn reserve(self: &Arc<Self>, demand: Demand) -> Result<ReservedCapacity, LockError> {
         let mut state = self.lock();
         state.admit(demand)?;
         state.kept += 1;
         state.rate = state.rate.saturating_add(demand.rate);
-        Ok(CapacityShare { load: Arc::clone(self), demand, is_freed: AtomicBool::new(false) })
+        Ok(ReservedCapacity { load: Arc::clone(self), demand, is_freed: AtomicBool::new(false) })
     }
 
     /// Records how long a round took.
@@ -125,7 +125,7 @@ fn capacity(round: Duration) -> Option<u64> {
     u64::try_from(most.checked_div(round.as_nanos())?).ok()
 }
 
-impl CapacityShare {
+impl ReservedCapacity {
     /// The lock is not kept alive any more. A second call changes nothing.
     pub(crate) fn free(&self) {
         if !self.is_freed.swap(true, Ordering::Relaxed) {
@@ -150,14 +150,14 @@ mod tests {
     }
 
     /// How many such locks are admitted.
-    fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<CapacityShare>, LockError) {
-        let mut shares = Vec::new();
+    fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<ReservedCapacity>, LockError) {
+        let mut reserved = Vec::new();
         loop {
             match load.reserve(demand) {
-                Ok(share) => shares.push(share),
-                Err(error) => return (shares, error),
+                Ok(capacity) => reserved.push(capacity),
+                Err(error) => return (reserved, error),
             }
-            assert!(shares.len() < 1_000_000, "there is a limit");
+            assert!(reserved.len() < 1_000_000, "there is a limit");
         }
     }
 
@@ -165,17 +165,17 @@ mod tests {
     fn as_many_are_admitted_as_can_be_extended_with_time_for_a_second_try() {
         let load = Arc::<Load>::default();
         load.record_round(50 * MILLISECOND);
-        let (shares, error) = fill(&load, demand(20));
+        let (reserved, error) = fill(&load, demand(20));
         // 320 in a round, 20 rounds a second, and 1.978 s for each: two thirds of the validity.
-        assert_eq!(shares.len(), 12_659);
+        assert_eq!(reserved.len(), 12_659);
         let LockError::TooManyKeptAlive { kept, most, ttl, round } = error else {
             panic!("{error}")
         };
         assert_eq!((kept, most), (12_659, 12_659));
         assert_eq!((ttl, round), (3_000 * MILLISECOND, 50 * MILLISECOND));
         // Freed capacity makes room, once.
-        shares[0].free();
-        shares[0].free();
+        reserved[0].free();
+        reserved[0].free();
         let (more, _) = fill(&load, demand(20));
         assert_eq!(more.len(), 1);
         assert!(load.admit(Demand::new(60_000 * MILLISECOND, u32::MAX * MILLISECOND, 1)).is_ok());
@@ -185,8 +185,8 @@ mod tests {
     fn threads_that_were_all_admitted_do_not_reserve_more_than_there_is() {
         let load = Arc::<Load>::default();
         load.record_round(50 * MILLISECOND);
-        let (mut shares, _) = fill(&load, demand(20));
-        shares.drain(1..4).for_each(|share| share.free());
+        let (mut reserved, _) = fill(&load, demand(20));
+        reserved.drain(1..4).for_each(|capacity| capacity.free());
         let all = Barrier::new(16);
         let kept = thread::scope(|scope| {
             let try_it = || {
@@ -204,9 +204,9 @@ mod tests {
     fn a_single_lock_is_admitted_however_slow_the_nodes_were() {
         let load = Arc::<Load>::default();
         load.record_round(Duration::from_secs(24 * 3600));
-        let share = load.reserve(demand(20)).expect("there is no other");
+        let reserved = load.reserve(demand(20)).expect("there is no other");
         assert!(load.admit(demand(20)).is_err());
-        share.free();
+        reserved.free();
         assert!(load.admit(demand(20)).is_ok());
     }
 
@@ -217,12 +217,12 @@ mod tests {
         load.record_round(50 * MILLISECOND);
         assert_eq!(fill(&load, demand(64 * 1024)).0.len(), 12_659 / 82);
         (0..100).for_each(|_| load.record_round(100 * MILLISECOND));
-        let (shares, _) = fill(
+        let (reserved, _) = fill(
             &Arc::new(Load {
                 state: Mutex::new(State { round: load.lock().round, ..State::default() }),
             }),
             demand(20),
         );
-        assert!((6_329..6_400).contains(&shares.len()), "{}", shares.len());
+        assert!((6_329..6_400).contains(&reserved.len()), "{}", reserved.len());
     }
 }

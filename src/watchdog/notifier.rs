@@ -10,8 +10,8 @@
 //! A callback may fork. The child has a copy of this thread and no other, and its parent calls the
 //! remaining callbacks: in the child the thread ends, and drops nothing.
 
+use super::guarded_lock::{GuardedLock, HoldStatus};
 use super::schedule::Schedule;
-use super::shared_lease::{LeaseStatus, SharedLease};
 use crate::callback::contain;
 use crate::clock;
 use crate::error::{ExtendError, SpawnError};
@@ -52,8 +52,8 @@ pub(crate) enum BackgroundEvent {
 /// What the thread is to do.
 #[derive(Debug)]
 pub(super) enum Notice {
-    /// Check this lease, now and when its validity ends.
-    CheckLease(Arc<SharedLease>),
+    /// Check this lock, now and when its validity ends.
+    CheckLock(Arc<GuardedLock>),
     /// Emit this event, if there is a listener.
     Emit(BackgroundEvent),
 }
@@ -101,7 +101,7 @@ impl Notifier {
     /// listener.
     pub(super) fn notify(&self, notice: Notice) {
         if let Some(Thread { inbox, .. }) = &*self.lock() {
-            if matches!(notice, Notice::CheckLease(_)) || inbox.len() < EVENTS_MAX {
+            if matches!(notice, Notice::CheckLock(_)) || inbox.len() < EVENTS_MAX {
                 // It fails only if the thread has ended, which it does only with this notifier.
                 let _ = inbox.send(notice);
             }
@@ -116,8 +116,8 @@ impl Notifier {
 /// The state of the thread.
 struct NotifierLoop {
     inbox: Receiver<Notice>,
-    /// Leases with callbacks, by the end of their validity as far as it is known.
-    schedule: Schedule<Arc<SharedLease>>,
+    /// Locks with callbacks, by the end of their validity as far as it is known.
+    schedule: Schedule<Arc<GuardedLock>>,
     emit: Option<Arc<Emit>>,
     owner_process: Arc<OwnerProcess>,
 }
@@ -136,13 +136,13 @@ impl NotifierLoop {
                 return mem::forget(self);
             }
             let ended = self.schedule.take_due(now, Duration::ZERO);
-            if self.each(ended, Self::check_lease).is_break() {
+            if self.each(ended, Self::check_lock).is_break() {
                 return mem::forget(self);
             }
         }
         // No lock is held any more, but one may have been lost a moment ago.
         let rest: Vec<_> = self.schedule.drain().collect();
-        if self.each(rest, Self::check_lease).is_break() {
+        if self.each(rest, Self::check_lock).is_break() {
             mem::forget(self);
         }
     }
@@ -177,20 +177,20 @@ impl NotifierLoop {
 
     fn handle(&mut self, notice: Notice) -> ControlFlow<()> {
         match (notice, self.emit.clone()) {
-            (Notice::CheckLease(lease), _) => self.check_lease(lease),
+            (Notice::CheckLock(held), _) => self.check_lock(held),
             (Notice::Emit(event), Some(emit)) => self.call(|| emit(&event)),
             (Notice::Emit(_), None) => ControlFlow::Continue(()),
         }
     }
 
     /// Calls the callbacks of a lost lock, or puts a held one into the schedule.
-    fn check_lease(&mut self, lease: Arc<SharedLease>) -> ControlFlow<()> {
-        match lease.take_status(clock::now()) {
-            LeaseStatus::Held(end) => self.schedule.insert(end, Duration::ZERO, lease),
-            LeaseStatus::Lost(lost, callbacks) => {
+    fn check_lock(&mut self, held: Arc<GuardedLock>) -> ControlFlow<()> {
+        match held.take_status(clock::now()) {
+            HoldStatus::Held(end) => self.schedule.insert(end, Duration::ZERO, held),
+            HoldStatus::Lost(lost, callbacks) => {
                 return self.each(callbacks, |this, callback| this.call(|| callback(lost)));
             }
-            LeaseStatus::Released => {}
+            HoldStatus::Released => {}
         }
         ControlFlow::Continue(())
     }
@@ -215,13 +215,13 @@ impl fmt::Debug for Notifier {
 mod tests {
     use super::*;
     use crate::error::LossReason;
-    use crate::watchdog::fixture::lease_until;
+    use crate::watchdog::fixture::lock_until;
     use std::sync::mpsc::{channel, sync_channel};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    fn soon(millis: u64) -> Arc<SharedLease> {
-        lease_until(clock::now().after(Duration::from_millis(millis)))
+    fn soon(millis: u64) -> Arc<GuardedLock> {
+        lock_until(clock::now().after(Duration::from_millis(millis)))
     }
 
     #[test]
@@ -234,23 +234,23 @@ mod tests {
         });
         let notifier = Notifier::new(Some(emit), Arc::new(OwnerProcess::here()));
         notifier.start().unwrap();
-        let lease = soon(100);
+        let held = soon(100);
         let last = sender.clone();
         let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), LossReason::Expired));
-        assert!(lease.on_lost(Box::new(lost)));
-        notifier.notify(Notice::CheckLease(Arc::clone(&lease)));
+        assert!(held.on_lost(Box::new(lost)));
+        notifier.notify(Notice::CheckLock(Arc::clone(&held)));
         // It is busy until the events are there, and the lock has expired.
         let (enter, entered) = sync_channel::<()>(0);
         let busy = soon(0);
         assert!(busy.on_lost(Box::new(move |_| entered.recv().unwrap())));
-        notifier.notify(Notice::CheckLease(busy));
+        notifier.notify(Notice::CheckLock(busy));
         (0..2).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
-        assert_eq!(lease.wait_lost(clock::now, LIMIT), Some(LossReason::Expired));
+        assert_eq!(held.wait_lost(clock::now, LIMIT), Some(LossReason::Expired));
         enter.send(()).unwrap();
         let next = || calls.recv_timeout(LIMIT).unwrap();
         assert_eq!([next(), next(), next()], ["event", "event", "lost"]);
-        assert!(lease.on_lost(Box::new(move |_| sender.send("again").unwrap())), "all were called");
-        notifier.notify(Notice::CheckLease(lease));
+        assert!(held.on_lost(Box::new(move |_| sender.send("again").unwrap())), "all were called");
+        notifier.notify(Notice::CheckLock(held));
         assert_eq!(next(), "again");
     }
 
@@ -262,14 +262,14 @@ mod tests {
         let (enter, entered) = sync_channel::<()>(0);
         let first = soon(0);
         assert!(first.on_lost(Box::new(move |_| entered.recv().unwrap())));
-        notifier.notify(Notice::CheckLease(first));
+        notifier.notify(Notice::CheckLock(first));
         (0..2 * EVENTS_MAX).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
         let waiting = || notifier.lock().as_ref().map_or(0, |thread| thread.inbox.len());
         assert!(waiting() <= EVENTS_MAX, "{}", waiting());
         let (sender, calls) = channel();
-        let lease = soon(0);
-        assert!(lease.on_lost(Box::new(move |lost| sender.send(lost).unwrap())));
-        notifier.notify(Notice::CheckLease(lease));
+        let held = soon(0);
+        assert!(held.on_lost(Box::new(move |lost| sender.send(lost).unwrap())));
+        notifier.notify(Notice::CheckLock(held));
         enter.send(()).unwrap();
         assert_eq!(calls.recv_timeout(LIMIT), Ok(LossReason::Expired));
     }

@@ -1,6 +1,6 @@
 //! Locks, in the order in which they are due.
 
-use super::shared_lease::SharedLease;
+use super::guarded_lock::GuardedLock;
 use crate::clock::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,7 +23,7 @@ struct Entry<T> {
     lock: T,
 }
 
-impl<T: AsRef<SharedLease>> Schedule<T> {
+impl<T: AsRef<GuardedLock>> Schedule<T> {
     pub(super) fn new() -> Self {
         Self { entries: BinaryHeap::new(), sweep_at: 0 }
     }
@@ -93,13 +93,13 @@ impl<T> Eq for Entry<T> {}
 mod tests {
     use super::*;
     use crate::engine::NodeSet;
-    use crate::watchdog::fixture::{at, lease};
+    use crate::watchdog::fixture::{at, held_lock};
     use std::sync::Arc;
 
     const SLACK: Duration = Duration::from_millis(100);
 
-    fn ends(taken: &[Arc<SharedLease>]) -> Vec<Time> {
-        taken.iter().map(|lease| lease.valid_until()).collect()
+    fn ends(taken: &[Arc<GuardedLock>]) -> Vec<Time> {
+        taken.iter().map(|held| held.valid_until()).collect()
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let mut schedule = Schedule::new();
         let entries = [(1_000, 0), (1_050, 60), (1_060, 0), (1_090, 90), (1_200, 500)];
         for (millis, slack) in entries {
-            schedule.insert(at(millis), Duration::from_millis(slack), lease(millis));
+            schedule.insert(at(millis), Duration::from_millis(slack), held_lock(millis));
         }
         assert_eq!(schedule.next_at(), Some(at(1_000)));
         assert!(schedule.take_due(at(999), SLACK).is_empty(), "no lock is due");
@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn entries_of_released_locks_do_not_pile_up() {
         let mut schedule = Schedule::new();
-        schedule.insert(at(60_000), SLACK, lease(60_000));
+        schedule.insert(at(60_000), SLACK, held_lock(60_000));
         for _ in 0..10_000 {
-            let released = lease(50_000);
+            let released = held_lock(50_000);
             schedule.insert(at(50_000), SLACK, Arc::clone(&released));
             released.close(at(1), NodeSet::all(3));
             assert!(schedule.entries.len() <= 66 + 2, "{}", schedule.entries.len());
         }
-        assert!(schedule.drain().any(|lease| lease.valid_until() == at(60_000)));
+        assert!(schedule.drain().any(|held| held.valid_until() == at(60_000)));
     }
 }

@@ -1,4 +1,4 @@
-//! The locks behind a shared lease. tests/keep_model puts a model checker's in place of this file.
+//! The mutex behind a guarded lock. tests/keep_model puts a model checker's in place of this file.
 
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -18,7 +18,7 @@ const EXPIRY_WAIT: Duration = Duration::from_millis(600);
 /// Commands of the connections `a` and `b`. `wait` waits until short times to live have passed and
 /// servers have noticed it.
 const SEQUENCES: &[(&str, &str)] = &[
-    ("bell", include_str!("pushes/bell.txt")),
+    ("tracked_key", include_str!("pushes/tracked_key.txt")),
     ("changes", include_str!("pushes/changes.txt")),
     ("modes", include_str!("pushes/modes.txt")),
     ("channels", include_str!("pushes/channels.txt")),

@@ -102,7 +102,7 @@ fn attempts_that_time_out_at_once_leave_no_key() {
         for wait in [Duration::ZERO, Duration::from_millis(1)] {
             let name = format!("hurry-{round}");
             drop(client.try_lock_for(&name, LONG, wait));
-            drop(client.try_lock_until(&name, LONG, Instant::now() + wait));
+            drop(client.request(&name).ttl(LONG).try_lock_until(Instant::now() + wait));
         }
     }
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));

@@ -6,18 +6,18 @@ use super::*;
 fn a_callback_that_is_added_during_the_loss_is_called_once() {
     explore(|| {
         let world = World::new();
-        // The nodes deny it: the thread that learns that has the notifier check the lease.
+        // The nodes deny it: the thread that learns that has the notifier check the lock.
         let watchdog = spawn(&world, |world| {
             let mut extended = None;
-            let begin = |lease| extended.replace(lease).is_none();
-            world.lease.begin_extension(world.now(), ttl(1_000), begin).unwrap();
-            let lost = world.lease.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
+            let begin = |held| extended.replace(held).is_none();
+            world.held.begin_extension(world.now(), ttl(1_000), begin).unwrap();
+            let lost = world.held.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
             assert_eq!(lost, Err(LossReason::Gone));
             world.check();
         });
         let calls = Arc::clone(&world.calls);
         let callback = move |_| _ = calls.fetch_add(1, Ordering::SeqCst);
-        if world.lease.on_lost(Box::new(callback)) {
+        if world.held.on_lost(Box::new(callback)) {
             world.check();
         }
         watchdog.join().unwrap();
@@ -29,13 +29,13 @@ fn a_callback_that_is_added_during_the_loss_is_called_once() {
 fn a_thread_that_waits_for_the_loss_is_woken_by_it() {
     explore(|| {
         let world = World::new();
-        let holder = spawn(&world, |world| world.lease.wait_lost(|| at(EXTENSION), Duration::MAX));
+        let holder = spawn(&world, |world| world.held.wait_lost(|| at(EXTENSION), Duration::MAX));
         let mut extended = None;
-        let begin = |lease| extended.replace(lease).is_none();
-        world.lease.begin_extension(world.now(), ttl(1_000), begin).unwrap();
-        let lost = world.lease.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
+        let begin = |held| extended.replace(held).is_none();
+        world.held.begin_extension(world.now(), ttl(1_000), begin).unwrap();
+        let lost = world.held.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
         assert_eq!(lost, Err(LossReason::Gone));
         assert_eq!(holder.join().unwrap(), Some(LossReason::Gone));
-        assert_eq!(world.lease.check(at(EXTENSION)), Err(LossReason::Gone));
+        assert_eq!(world.held.check(at(EXTENSION)), Err(LossReason::Gone));
     });
 }

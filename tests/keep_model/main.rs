@@ -1,4 +1,4 @@
-//! Model-checks the lease that a guard and the watchdog share: `watchdog/shared_lease.rs`, compiled
+//! Model-checks the lock that a guard and the watchdog use: `watchdog/guarded_lock.rs`, compiled
 //! against loom's locks and run through every order of extension, release, drop and loss.
 //!
 //! The nodes are a list of the requests that were sent to them. Time is a number that one of the
@@ -9,14 +9,14 @@
     reason = "a lock is poisoned only where the model has failed already"
 )]
 
-#[path = "../../src/watchdog/shared_lease.rs"]
+#[path = "../../src/watchdog/guarded_lock.rs"]
 #[allow(dead_code, reason = "the model has no schedule")]
-mod shared_lease;
+mod guarded_lock;
 
 mod losses;
 mod sync;
 
-/// The names that `shared_lease` imports from the crate.
+/// The names that `guarded_lock` imports from the crate.
 use redlatch::internal::engine;
 
 mod clock {
@@ -29,14 +29,14 @@ mod error {
 
 use clock::Time;
 use engine::{
-    Acquire, Acquired, Ballot, Drift, Entropy, Extend, Extended, Input, Lease, Node, NodeSet,
+    Acquire, Acquired, Ballot, Drift, Entropy, Extend, Extended, HeldLock, Input, Node, NodeSet,
     Operation, Rules, Step, Tally, Ttl, Vote, Wait,
 };
 use error::LossReason;
+use guarded_lock::{GuardedLock, HoldStatus};
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
-use shared_lease::{LeaseStatus, SharedLease};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ enum Sent {
 
 /// A lock of a second that was requested at 0, with its nodes, its clock and its callbacks.
 struct World {
-    lease: SharedLease,
+    held: GuardedLock,
     nodes: Mutex<Vec<Sent>>,
     millis: AtomicU64,
     calls: Arc<AtomicUsize>,
@@ -68,8 +68,8 @@ fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A lease that one node granted.
-fn lease() -> Lease {
+/// A lock that one node granted.
+fn held_lock() -> HeldLock {
     let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
     let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Wait::No);
     assert!(matches!(acquire.poll(), Step::Wait(_)));
@@ -79,22 +79,22 @@ fn lease() -> Lease {
     assert!(ballot.tally.cast(Node::new(0), Vote::Granted));
     ballot.sent = NodeSet::all(1);
     acquire.handle(at(1), Input::Ballot(ballot));
-    let Step::Done(Acquired::Held(lease)) = acquire.poll() else { panic!("it was granted") };
-    assert_eq!(lease.valid_until, at(END));
-    lease
+    let Step::Done(Acquired::Held(held)) = acquire.poll() else { panic!("it was granted") };
+    assert_eq!(held.valid_until, at(END));
+    held
 }
 
 impl World {
     fn new() -> Arc<Self> {
         let calls = Arc::new(AtomicUsize::new(0));
-        let (lease, counter) = (SharedLease::new(lease()), Arc::clone(&calls));
+        let (held, counter) = (GuardedLock::new(held_lock()), Arc::clone(&calls));
         let count_call = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
         assert!(
-            lease.on_lost(Box::new(count_call)),
+            held.on_lost(Box::new(count_call)),
             "the notifier must check it for the first callback"
         );
         let millis = AtomicU64::new(EXTENSION);
-        Arc::new(Self { lease, nodes: Mutex::new(Vec::new()), millis, calls })
+        Arc::new(Self { held, nodes: Mutex::new(Vec::new()), millis, calls })
     }
 
     fn now(&self) -> Time {
@@ -109,31 +109,31 @@ impl World {
     /// Returns the time of their answer, if the request was sent.
     fn extend(&self) -> Option<Time> {
         let (now, mut extended) = (self.now(), None);
-        let begun = self.lease.begin_extension(now, ttl(3_000), |lease| {
+        let begun = self.held.begin_extension(now, ttl(3_000), |held| {
             self.send(Sent::Extension);
-            extended = Some(lease);
+            extended = Some(held);
             true
         });
-        let mut lease = begun.ok().and(extended)?;
-        lease.valid_until = now.after(Duration::from_millis(2_968));
-        lease.ttl_longest = ttl(3_000);
+        let mut held = begun.ok().and(extended)?;
+        held.valid_until = now.after(Duration::from_millis(2_968));
+        held.ttl_longest = ttl(3_000);
         let answered = self.now();
-        _ = self.lease.finish_extension(answered, Extended::Confirmed(lease));
+        _ = self.held.finish_extension(answered, Extended::Confirmed(held));
         Some(answered)
     }
 
     /// What the notifier does when the lock is due in its schedule, or when it is notified.
     fn check(&self) {
-        if let LeaseStatus::Lost(lost, callbacks) = self.lease.take_status(self.now()) {
+        if let HoldStatus::Lost(lost, callbacks) = self.held.take_status(self.now()) {
             callbacks.into_iter().for_each(|callback| callback(lost));
         }
     }
 
     /// How a release, a drop and a handoff begin, and the release itself.
-    fn give_up(&self) -> Lease {
-        let lease = self.lease.close(self.now(), NodeSet::all(5));
+    fn give_up(&self) -> HeldLock {
+        let held = self.held.close(self.now(), NodeSet::all(5));
         self.send(Sent::Release);
-        lease
+        held
     }
 
     fn calls(&self) -> usize {
@@ -162,21 +162,17 @@ fn no_extension_comes_after_the_release() {
             world.extend();
             world.extend();
         });
-        let lease = world.give_up();
+        let held = world.give_up();
         let nodes = world.nodes.lock().unwrap().clone();
         watchdog.join().unwrap();
         let after = world.nodes.lock().unwrap().clone();
         assert_eq!(nodes, after, "nothing is sent after the release");
         assert_eq!(after.last(), Some(&Sent::Release));
         if after.len() > 1 {
-            assert_eq!(
-                lease.ttl_longest,
-                ttl(3_000),
-                "the release knows how long the key may live"
-            );
+            assert_eq!(held.ttl_longest, ttl(3_000), "the release knows how long the key may live");
             // Either the extension has finished and says where the key is, or it may be anywhere.
-            let is_settled = lease.valid_until > at(END);
-            assert!(is_settled || lease.nodes == NodeSet::all(5));
+            let is_settled = held.valid_until > at(END);
+            assert!(is_settled || held.nodes == NodeSet::all(5));
         }
         world.millis.store(60_000, Ordering::SeqCst);
         world.check();
@@ -191,11 +187,11 @@ fn a_lock_that_a_thread_saw_lost_does_not_come_back() {
         let watchdog = spawn(&world, World::extend);
         let holder = spawn(&world, |world| {
             world.millis.store(END, Ordering::SeqCst);
-            world.lease.check(world.now())
+            world.held.check(world.now())
         });
         let answered = watchdog.join().unwrap();
         let seen = holder.join().unwrap();
-        let stands = world.lease.check(world.now());
+        let stands = world.held.check(world.now());
         assert_eq!(seen.is_err(), stands.is_err());
         let in_time = answered.is_some_and(|answered| answered < at(END));
         assert!(in_time || stands.is_err(), "an answer that comes too late brings nothing back");
@@ -216,20 +212,20 @@ fn a_callback_is_called_once_or_the_lock_was_released_before() {
             world.extend();
             world.check();
         });
-        let lease = world.give_up();
+        let held = world.give_up();
         clock.join().unwrap();
         watchdog.join().unwrap();
         let last = world.nodes.lock().unwrap().last().copied();
         assert_eq!(last, Some(Sent::Release));
         // The guard is gone; the callbacks of an earlier loss are still called.
         world.check();
-        match world.lease.take_status(world.now()) {
-            LeaseStatus::Lost(lost, rest) => {
+        match world.held.take_status(world.now()) {
+            HoldStatus::Lost(lost, rest) => {
                 assert_eq!((lost, rest.len(), world.calls()), (LossReason::Expired, 0, 1));
-                assert!(lease.valid_until <= world.now(), "its release says that it is too late");
+                assert!(held.valid_until <= world.now(), "its release says that it is too late");
             }
-            LeaseStatus::Released => assert_eq!(world.calls(), 0),
-            LeaseStatus::Held(_) => panic!("it was released"),
+            HoldStatus::Released => assert_eq!(world.calls(), 0),
+            HoldStatus::Held(_) => panic!("it was released"),
         }
     });
 }
@@ -240,15 +236,15 @@ fn two_extensions_at_once_add_up() {
         let world = World::new();
         let watchdog = spawn(&world, World::extend);
         let mut own = None;
-        let begin = |lease| own.replace(lease).is_none();
-        world.lease.begin_extension(world.now(), ttl(500), begin).unwrap();
-        let mut lease = own.unwrap();
-        lease.nodes = NodeSet::all(3);
-        world.lease.finish_extension(world.now(), Extended::Unanswered(lease)).unwrap();
+        let begin = |held| own.replace(held).is_none();
+        world.held.begin_extension(world.now(), ttl(500), begin).unwrap();
+        let mut held = own.unwrap();
+        held.nodes = NodeSet::all(3);
+        world.held.finish_extension(world.now(), Extended::Unanswered(held)).unwrap();
         watchdog.join().unwrap();
-        let lease = world.give_up();
-        assert_eq!((lease.ttl_longest, lease.nodes), (ttl(3_000), NodeSet::all(3)));
-        assert_eq!(lease.valid_until, at(EXTENSION + 2_968));
+        let held = world.give_up();
+        assert_eq!((held.ttl_longest, held.nodes), (ttl(3_000), NodeSet::all(3)));
+        assert_eq!(held.valid_until, at(EXTENSION + 2_968));
     });
 }
 
@@ -259,10 +255,10 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
         // The extension by the guard is sent; its answer comes only after the old validity.
         let mut own = None;
         world
-            .lease
-            .begin_extension(world.now(), ttl(1_000), |lease| {
+            .held
+            .begin_extension(world.now(), ttl(1_000), |held| {
                 let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
-                let mut extend = Extend::new(rules, lease, ttl(1_000), at(EXTENSION));
+                let mut extend = Extend::new(rules, held, ttl(1_000), at(EXTENSION));
                 assert!(matches!(extend.poll(), Step::Send(_)));
                 own = Some(extend);
                 true
@@ -279,7 +275,7 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
         let mut own = own.unwrap();
         own.handle(at(END), Input::Ballot(ballot));
         let Step::Done(outcome) = own.poll() else { panic!("it has its answers") };
-        let settled = world.lease.finish_extension(at(END), outcome);
+        let settled = world.held.finish_extension(at(END), outcome);
         assert_eq!(settled.is_ok(), is_extended, "{settled:?}");
         assert_eq!(settled.err(), (!is_extended).then_some(LossReason::Expired));
     });

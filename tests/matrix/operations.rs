@@ -128,7 +128,7 @@ fn try_lock_for(rig: &mut Rig) {
     let refused = other.try_lock_for("for", LONG, Duration::from_millis(300));
     assert!(matches!(refused, Ok(None)) && start.elapsed() >= Duration::from_millis(300));
     drop(guard);
-    let got = other.try_lock_until("for", LONG, Instant::now() + LIMIT);
+    let got = other.request("for").ttl(LONG).try_lock_until(Instant::now() + LIMIT);
     assert!(matches!(got, Ok(Some(_))), "{got:?}");
 }
 

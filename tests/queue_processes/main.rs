@@ -34,8 +34,8 @@ fn client(servers: &Servers) -> LockClient {
     with_lease(servers.urls(), LEASE).build().expect("the settings are good")
 }
 
-/// The same, and it holds its locks on all nodes. Its lease is also how long the bell of a dead
-/// waiter stays.
+/// The same, and it holds its locks on all nodes. Its lease is also how long the entry of a
+/// dead waiter stays.
 fn all_nodes(servers: &Servers) -> LockClient {
     let settings = with_lease(servers.urls(), LEASE).wait_for_all(true);
     settings.build().expect("the settings are good")

@@ -75,7 +75,7 @@ impl Client {
         let quarantine = Duration::from_millis(context.options.ttl.1);
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
-            options.patience = node_timeout;
+            options.node_timeout = node_timeout;
             options.connect_timeout = rules.connect_timeout;
             options.silence_max = node_timeout * 10;
             let password = context.options.password.map(str::as_bytes);

@@ -21,7 +21,7 @@ use nodes_queue::is_wait;
 use operation::{Asked, Outcome, Running};
 use operator::locks;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Entropy, Input, Lease, NodeSet, Request, Share, Step};
+use redlatch::internal::engine::{Entropy, HeldLock, Input, NodeSet, Request, Share, Step};
 use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 
@@ -30,8 +30,8 @@ pub(crate) struct Worker {
     index: usize,
     state: State,
     operation: Option<Running>,
-    /// The lease that it holds, and the resources that it wants or holds.
-    lease: Option<Lease>,
+    /// The lock that it holds, and the resources that it wants or holds.
+    held: Option<HeldLock>,
     wanted: Vec<u64>,
     /// The share that it wants, if not all of the lock.
     share: Option<Share>,
@@ -94,7 +94,7 @@ impl Worker {
             index,
             state: State::Idle,
             operation: None,
-            lease: None,
+            held: None,
             wanted: Vec::new(),
             share: None,
             has_place: false,
@@ -135,13 +135,13 @@ impl Worker {
 
     /// Does it hold this lock?
     pub(crate) fn holds(&self, token: Name) -> bool {
-        self.lease.as_ref().is_some_and(|lease| name(lease.token.as_bytes()) == token)
+        self.held.as_ref().is_some_and(|held| name(held.token.as_bytes()) == token)
     }
 
     /// Is it idle, without a lock?
     pub(crate) fn is_done(&self) -> bool {
         let is_idle = matches!(self.operation, None | Some(Running::Ping(_)));
-        self.lease.is_none() && is_idle && !matches!(self.state, State::InLine(_))
+        self.held.is_none() && is_idle && !matches!(self.state, State::InLine(_))
     }
 
     /// The event loop delivers the outcome of a round.

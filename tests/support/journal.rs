@@ -57,7 +57,7 @@ impl Entry {
             Event::Released { held, outcome, remaining, .. } => {
                 Self { span: held, validity: remaining, released: outcome, ..entry }
             }
-            Event::Left { held, remaining, .. } => {
+            Event::LetExpire { held, remaining, .. } => {
                 Self { span: held, validity: remaining, ..entry }
             }
             Event::NodeSlow { silent, .. } => Self { span: silent, ..entry },

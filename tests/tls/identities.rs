@@ -26,7 +26,7 @@ fn server(purpose: Purpose) -> Server {
 
 /// Clients of this node that wait long for it.
 fn settings(url: &str) -> Builder {
-    LockClient::builder().node(url).restart_guard(false).node_timeout(Duration::from_secs(5))
+    LockClient::builder().nodes([url]).restart_guard(false).node_timeout(Duration::from_secs(5))
 }
 
 fn trusted() -> TlsSettings {

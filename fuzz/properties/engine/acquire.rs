@@ -5,7 +5,7 @@
 //! - each attempt has the token that was drawn for it;
 //! - after a failed attempt, its undo comes first, to each node that it was sent to; the same for a
 //!   lock that was to be handed off;
-//! - a permit is held only with a majority for the same one, and that is the one in the lease;
+//! - a permit is held only with a majority for the same one, and that is the one in the lock;
 //! - no pause is longer than the settings allow, and none ends after the caller's deadline; no
 //!   second attempt begins after it, and no round continues beyond it;
 //! - a request for one attempt gets another only after a split vote, and no more than fit in one
@@ -17,8 +17,8 @@ use super::outcome::Outcome;
 use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, NodeSet, Operation, Request, Share,
-    Step, Token, Ttl, Verb, Wait,
+    Acquire, Acquired, Action, Ballot, Entropy, HeldLock, Input, NodeSet, Operation, Request,
+    Share, Step, Token, Ttl, Verb, Wait,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct Attempts {
     /// The share that is wanted, if it is not all of the lock.
     share: Option<Share>,
     /// The lock that is to be handed off, until that was tried.
-    predecessor: Option<Lease>,
+    predecessor: Option<HeldLock>,
     /// The random numbers of the attempt that has begun, and its time.
     begun: Option<(Entropy, Time)>,
     /// The time of the first attempt, and the number of attempts.
@@ -48,7 +48,7 @@ struct Attempts {
     has_failed: bool,
 }
 
-pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
+pub(super) fn check(client: &mut Client<'_>, held: Option<HeldLock>) {
     let (what, ttl) = (client.byte(), client.ttl());
     let wait = match what % 4 {
         0 => Wait::No,
@@ -60,9 +60,9 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     let share = wanted(what);
     let machine = Acquire::new(Arc::clone(&client.rules), Arc::clone(&key), ttl, wait);
     let mut machine = machine.with(attributes(share));
-    let predecessor = predecessor(what, lease);
-    if let Some(lease) = &predecessor {
-        machine = machine.taking_over(lease.clone());
+    let predecessor = predecessor(what, held);
+    if let Some(held) = &predecessor {
+        machine = machine.taking_over(held.clone());
     }
     if what & 8 != 0 {
         machine = machine.pausing(client.now.after(duration(client.byte())));
@@ -139,8 +139,8 @@ impl Attempts {
         let verb = if before.is_some() { Verb::Handoff } else { Verb::Acquire };
         assert_eq!(request.verb(), verb);
         assert_eq!(request.predecessor(), before.map(predecessor_of).as_ref());
-        if let (Action::Handoff { ttl_longest, .. }, Some(lease)) = (&request.action, before) {
-            assert!(*ttl_longest >= lease.ttl_longest && *ttl_longest >= self.ttl);
+        if let (Action::Handoff { ttl_longest, .. }, Some(held)) = (&request.action, before) {
+            assert!(*ttl_longest >= held.ttl_longest && *ttl_longest >= self.ttl);
         }
         let round_end = started.after(client.rules.node_timeout);
         assert_eq!(request.deadline, round_end.min(self.end(client)));
@@ -262,10 +262,10 @@ impl Attempts {
 
     /// The lock that was to be handed off is removed where it was not.
     fn owe_predecessor(&mut self, handed_off: NodeSet) {
-        let Some(lease) = self.predecessor.take() else { return };
-        let nodes = lease.nodes.without(handed_off);
+        let Some(held) = self.predecessor.take() else { return };
+        let nodes = held.nodes.without(handed_off);
         if !nodes.is_empty() {
-            self.owed.push_back((lease.token, nodes, lease.ttl_longest, None));
+            self.owed.push_back((held.token, nodes, held.ttl_longest, None));
         }
     }
 
@@ -274,14 +274,14 @@ impl Attempts {
     fn check_end(&self, client: &mut Client<'_>, acquired: Acquired) {
         assert!(self.must_end || self.may_end, "it gave up");
         let outcome = match acquired {
-            Acquired::Held(lease) => {
-                let (token, since, valid_until) = (lease.token, lease.since, lease.valid_until);
-                let (nodes, share) = (lease.nodes, lease.id().share());
+            Acquired::Held(held) => {
+                let (token, since, valid_until) = (held.token, held.since, held.valid_until);
+                let (nodes, share) = (held.nodes, held.id().share());
                 assert!(is_like(share, self.share), "{share:?} instead of {:?}", self.share);
                 let permit = share.and_then(Share::permit);
-                assert_eq!((&lease.key, lease.ttl), (&self.key, self.ttl));
-                assert_eq!(lease.ttl_longest, self.ttl);
-                client.lease = Some(lease);
+                assert_eq!((&held.key, held.ttl), (&self.key, self.ttl));
+                assert_eq!(held.ttl_longest, self.ttl);
+                client.held = Some(held);
                 Outcome::Held { token, since, valid_until, nodes, permit }
             }
             Acquired::Contended => Outcome::Contended,

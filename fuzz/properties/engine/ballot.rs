@@ -1,7 +1,7 @@
 //! The nodes' replies to one request.
 
 use super::Client;
-use redlatch::internal::engine::{Ballot, Lease, Node, NodeSet, Predecessor, Request, Share};
+use redlatch::internal::engine::{Ballot, HeldLock, Node, NodeSet, Predecessor, Request, Share};
 use redlatch::internal::engine::{Tally, Token, Ttl, Vote};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -72,9 +72,9 @@ pub(super) fn is_like(one: Option<Share>, other: Option<Share>) -> bool {
 }
 
 /// What a handoff replaces: a lock that was taken from the nodes' queue leaves it.
-pub(super) fn predecessor_of(lease: &Lease) -> Predecessor {
-    let mut predecessor = Predecessor::new(lease.token);
-    predecessor.waiter = lease.waiter;
+pub(super) fn predecessor_of(held: &HeldLock) -> Predecessor {
+    let mut predecessor = Predecessor::new(held.token);
+    predecessor.waiter = held.waiter;
     predecessor
 }
 

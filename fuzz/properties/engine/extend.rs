@@ -12,44 +12,44 @@ use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Ballot, Extend, Extended, Input, Lease, NodeSet, Operation, Request, Step, Ttl, Verb,
+    Ballot, Extend, Extended, HeldLock, Input, NodeSet, Operation, Request, Step, Ttl, Verb,
 };
 use std::sync::Arc;
 
-pub(super) fn check(client: &mut Client<'_>, lease: Lease) {
+pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
     let ttl = client.ttl();
     let started = client.now;
-    let mut machine = Extend::new(Arc::clone(&client.rules), lease.clone(), ttl, started);
-    let held = started.after(ttl.as_duration()).since(lease.since);
-    let is_too_long = client.rules.hold_max.is_some_and(|most| held > most);
+    let mut machine = Extend::new(Arc::clone(&client.rules), held.clone(), ttl, started);
+    let held_for = started.after(ttl.as_duration()).since(held.since);
+    let is_too_long = client.rules.hold_max.is_some_and(|most| held_for > most);
     match machine.poll() {
         Step::Send(request) => {
-            assert!(started < lease.valid_until && !is_too_long);
-            check_request(client, &request, &lease, ttl);
+            assert!(started < held.valid_until && !is_too_long);
+            check_request(client, &request, &held, ttl);
             client.pass_time();
             let ballot = ballot(client, &request);
             machine.handle(client.now, Input::Ballot(ballot));
             let Step::Done(extended) = machine.poll() else { panic!("a round, and then the end") };
-            client.lease = Some(after(client, extended, &lease, &request, &ballot));
+            client.held = Some(after(client, extended, &held, &request, &ballot));
         }
         Step::Done(Extended::Lost(same)) => {
-            assert!(started >= lease.valid_until);
-            assert_eq!((same.token, same.valid_until), (lease.token, lease.valid_until));
-            client.lease = Some(lease);
+            assert!(started >= held.valid_until);
+            assert_eq!((same.token, same.valid_until), (held.token, held.valid_until));
+            client.held = Some(held);
         }
         Step::Done(Extended::HeldTooLong(time)) => {
-            assert!(is_too_long && started < lease.valid_until);
-            assert_eq!(time, held);
-            client.lease = Some(lease);
+            assert!(is_too_long && started < held.valid_until);
+            assert_eq!(time, held_for);
+            client.held = Some(held);
         }
         other => panic!("{other:?}, and no node was asked"),
     }
 }
 
-fn check_request(client: &Client<'_>, request: &Request, lease: &Lease, ttl: Ttl) {
-    assert_eq!((request.verb(), token_of(request)), (Verb::Extend, lease.token));
-    assert_eq!((request.key(), request.predecessor()), (&*lease.key, None));
-    assert_eq!(request.lock(), Some(&lease.id()), "a permit is extended by its number");
+fn check_request(client: &Client<'_>, request: &Request, held: &HeldLock, ttl: Ttl) {
+    assert_eq!((request.verb(), token_of(request)), (Verb::Extend, held.token));
+    assert_eq!((request.key(), request.predecessor()), (&*held.key, None));
+    assert_eq!(request.lock(), Some(&held.id()), "a permit is extended by its number");
     assert_eq!(ttl_of(request), ttl);
     assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
     assert_eq!(request.started, client.now);
@@ -60,46 +60,46 @@ fn check_request(client: &Client<'_>, request: &Request, lease: &Lease, ttl: Ttl
 fn after(
     client: &Client<'_>,
     extended: Extended,
-    old: &Lease,
+    old: &HeldLock,
     request: &Request,
     ballot: &Ballot,
-) -> Lease {
+) -> HeldLock {
     let (now, nodes) = (client.now, client.rules.nodes);
     let is_granted = is_majority(ballot.tally.granted, nodes);
     let new_end = old.valid_until.max(client.valid_until(request.started, ttl_of(request)));
     let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
     let is_lost = now >= old.valid_until || !is_majority(may_be_ours, nodes);
-    let lease = match extended {
-        Extended::Confirmed(lease) => {
+    let held = match extended {
+        Extended::Confirmed(held) => {
             assert!(is_granted && !is_lost);
-            assert_eq!((lease.valid_until, lease.ttl), (new_end, ttl_of(request)));
-            lease
+            assert_eq!((held.valid_until, held.ttl), (new_end, ttl_of(request)));
+            held
         }
-        Extended::Unanswered(lease) => {
+        Extended::Unanswered(held) => {
             assert!(!is_granted && !is_lost);
-            assert_eq!((lease.valid_until, lease.ttl), (old.valid_until, old.ttl));
-            lease
+            assert_eq!((held.valid_until, held.ttl), (old.valid_until, old.ttl));
+            held
         }
-        Extended::Lost(lease) => {
+        Extended::Lost(held) => {
             assert!(is_lost);
-            let valid_until = lease.valid_until.min(now);
-            let mut lease = lease;
-            lease.valid_until = valid_until;
-            lease
+            let valid_until = held.valid_until.min(now);
+            let mut held = held;
+            held.valid_until = valid_until;
+            held
         }
         Extended::HeldTooLong(held) => panic!("{held:?}, after the nodes were asked"),
     };
-    assert_eq!((lease.id(), lease.since), (old.id(), old.since));
-    assert_eq!(lease.nodes, old.nodes.union(ballot.sent));
-    assert_eq!(lease.ttl_longest, old.ttl_longest.max(ttl_of(request)));
-    check_undo(client, &lease, now);
-    lease
+    assert_eq!((held.id(), held.since), (old.id(), old.since));
+    assert_eq!(held.nodes, old.nodes.union(ballot.sent));
+    assert_eq!(held.ttl_longest, old.ttl_longest.max(ttl_of(request)));
+    check_undo(client, &held, now);
+    held
 }
 
 /// A later release reaches each node that may have the key, for as long as it may live.
-fn check_undo(client: &Client<'_>, lease: &Lease, now: Time) {
-    let undo = lease.undo(now, &client.rules);
-    assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, lease.token, lease.nodes));
-    assert_eq!((undo.key(), ttl_of(&undo)), (&*lease.key, lease.ttl_longest));
-    assert_eq!(undo.lock(), Some(&lease.id()));
+fn check_undo(client: &Client<'_>, held: &HeldLock, now: Time) {
+    let undo = held.undo(now, &client.rules);
+    assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, held.token, held.nodes));
+    assert_eq!((undo.key(), ttl_of(&undo)), (&*held.key, held.ttl_longest));
+    assert_eq!(undo.lock(), Some(&held.id()));
 }

@@ -6,9 +6,9 @@
 //!   is held;
 //! - a waiter stays the same until it has left, tells the largest number that it was given, and
 //!   takes its turn only after a majority of the nodes reserved the lock for it;
-//! - every request is about the share that is wanted, and the lease has the permit for which a
+//! - every request is about the share that is wanted, and the lock has the permit for which a
 //!   majority voted;
-//! - after the end no waiter is left in a queue, unless its name is in the lease, nor that of a
+//! - after the end no waiter is left in a queue, unless its name is in the lock, nor that of a
 //!   lock that was handed off;
 //! - a single attempt never queues, and no round continues beyond the caller's deadline;
 //! - it ends once no node answers any more.
@@ -17,8 +17,8 @@ use super::ballot::{ballot, is_like, is_majority, share_of, token_of, ttl_of};
 use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, Node, NodeSet, Operation, QueueEntry,
-    Request, Share, Step, Tally, Token, Ttl, Verb, Vote, Wait,
+    Acquire, Acquired, Action, Ballot, Entropy, HeldLock, Input, Node, NodeSet, Operation,
+    QueueEntry, Request, Share, Step, Tally, Token, Ttl, Verb, Vote, Wait,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ struct Waiter {
     inherited: Option<Token>,
 }
 
-pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
+pub(super) fn check(client: &mut Client<'_>, held: Option<HeldLock>) {
     let mut rules = (*client.rules).clone();
     rules.waiter_lease = Some(client.ttl());
     let (what, ttl) = (client.byte(), client.ttl());
@@ -57,9 +57,9 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     let share = wanted(what);
     let machine = Acquire::new(Arc::new(rules), Arc::from(&b"key"[..]), ttl, wait);
     let mut machine = machine.with(attributes(share));
-    let predecessor = predecessor(what, lease);
-    if let Some(lease) = &predecessor {
-        machine = machine.taking_over(lease.clone());
+    let predecessor = predecessor(what, held);
+    if let Some(held) = &predecessor {
+        machine = machine.taking_over(held.clone());
     }
     let mut waiter = Waiter {
         wait,
@@ -72,7 +72,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         sent: BTreeSet::new(),
         name: None,
         reserved: NodeSet::EMPTY,
-        predecessor: predecessor.map(|lease| lease.token),
+        predecessor: predecessor.map(|held| held.token),
         inherited: None,
     };
     let mut steps_left = 8 * client.input.0.len() + 64;
@@ -269,18 +269,18 @@ impl Waiter {
     }
 
     fn check_end(&mut self, client: &mut Client<'_>, outcome: Acquired) {
-        if let Acquired::Held(lease) = outcome {
-            assert!(self.sent.remove(&lease.token), "a token that was not sent");
+        if let Acquired::Held(held) = outcome {
+            assert!(self.sent.remove(&held.token), "a token that was not sent");
             let name = self.name.take().map(|(name, _)| name);
-            assert_eq!(lease.waiter, name.or(self.inherited));
-            let share = lease.id().share();
+            assert_eq!(held.waiter, name.or(self.inherited));
+            let share = held.id().share();
             assert!(is_like(share, self.share), "{share:?} instead of {:?}", self.share);
             assert_eq!(share.and_then(Share::permit), self.permit);
-            let valid_until = client.valid_until(lease.since, self.ttl);
-            assert_eq!(lease.valid_until, valid_until);
+            let valid_until = client.valid_until(held.since, self.ttl);
+            assert_eq!(held.valid_until, valid_until);
             let left = valid_until.since(client.now);
             assert!(client.now < valid_until && left >= client.rules.min_validity);
-            client.lease = Some(lease);
+            client.held = Some(held);
         }
         assert!(self.sent.is_empty(), "left on the nodes: {:?}", self.sent);
         assert!(self.name.is_none(), "left in the queue: {:?}", self.name);

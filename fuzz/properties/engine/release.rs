@@ -6,16 +6,16 @@
 use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use redlatch::internal::engine::{
-    Input, Lease, NodeSet, Operation, Release, ReleaseOutcome, Step, Verb,
+    HeldLock, Input, NodeSet, Operation, Release, ReleaseOutcome, Step, Verb,
 };
 
-pub(super) fn check(client: &mut Client<'_>, lease: &Lease) {
+pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     let started = client.now;
-    let mut machine = Release::new(&client.rules, lease, started);
+    let mut machine = Release::new(&client.rules, held, started);
     let Step::Send(request) = machine.poll() else { panic!("no node is asked") };
-    assert_eq!((request.verb(), token_of(&request)), (Verb::Release, lease.token));
-    assert_eq!((request.lock(), request.nodes), (Some(&lease.id()), lease.nodes));
-    assert_eq!((ttl_of(&request), request.started), (lease.ttl_longest, started));
+    assert_eq!((request.verb(), token_of(&request)), (Verb::Release, held.token));
+    assert_eq!((request.lock(), request.nodes), (Some(&held.id()), held.nodes));
+    assert_eq!((ttl_of(&request), request.started), (held.ttl_longest, started));
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));
     client.pass_time();
     let ballot = ballot(client, &request);
@@ -24,7 +24,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: &Lease) {
 
     let nodes = client.rules.nodes;
     let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
-    let expected = if started >= lease.valid_until || !is_majority(may_be_ours, nodes) {
+    let expected = if started >= held.valid_until || !is_majority(may_be_ours, nodes) {
         ReleaseOutcome::TooLate
     } else if is_majority(ballot.tally.granted, nodes) {
         ReleaseOutcome::InTime

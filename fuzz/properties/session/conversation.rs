@@ -1,7 +1,7 @@
 //! One session.
 
 use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
-use super::{is_token, pause, reply, request, ring};
+use super::{is_token, pause, push, reply, request};
 use redlatch::internal::Time;
 use redlatch::internal::engine::Vote;
 use redlatch::internal::node::{
@@ -81,7 +81,7 @@ impl Conversation {
                     let replies = QUEUE_REPLIES.iter().chain(&SHARE_REPLIES);
                     self.hear_reply(replies.copied().nth(which).expect("there are eleven"));
                 }
-                _ => self.hear_push(&ring(self.serial.saturating_sub(u64::from(what / 27)))),
+                _ => self.hear_push(&push(self.serial.saturating_sub(u64::from(what / 27)))),
             },
         }
     }

@@ -1,7 +1,7 @@
 //! Rounds over three sessions.
 
 use super::{Input, PERMITS, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
-use super::{pause, reply, request, ring, waiter};
+use super::{pause, push, reply, request, waiter};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Action, Node, Request};
 use redlatch::internal::node::{
@@ -49,7 +49,7 @@ pub(super) fn check(mut input: Input<'_>) {
                 1 | 2 => answer(&mut rounds, now, node, (&QUEUE_REPLIES, input.byte())),
                 3..=5 => {
                     let before = u64::from(input.byte().unwrap_or(0));
-                    rounds.received(now, node, &ring((serial / 3).saturating_sub(before % 16)));
+                    rounds.received(now, node, &push((serial / 3).saturating_sub(before % 16)));
                 }
                 6 | 7 => {
                     serial += 1;

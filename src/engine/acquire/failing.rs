@@ -49,10 +49,10 @@ impl Acquire {
     /// Prepares the removal of the predecessor, which its holder has given up, from every node that
     /// may still have its key and was not asked for the handoff.
     pub(super) fn give_up_predecessor(&mut self, now: Time, handed_off: NodeSet) {
-        let Some(mut lease) = self.predecessor.take() else { return };
-        lease.nodes = lease.nodes.without(handed_off);
-        let is_anywhere = !lease.nodes.is_empty();
-        self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
+        let Some(mut held) = self.predecessor.take() else { return };
+        held.nodes = held.nodes.without(handed_off);
+        let is_anywhere = !held.nodes.is_empty();
+        self.undo_before = is_anywhere.then(|| held.undo(now, &self.rules));
     }
 
     /// Do other clients hold the lock, or wait for it? Where nodes are in quarantine, nobody may: a

@@ -24,7 +24,7 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, Lease, LockId, Request,
+    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, HeldLock, LockId, Request,
     Verdict, quorum,
 };
 use std::sync::Arc;
@@ -51,37 +51,43 @@ impl Acquire {
     }
 
     /// The state after a majority has granted the lock in time.
-    pub(super) fn granted(&self, now: Time, lease: Lease, lock: LockId, ballot: &Ballot) -> State {
+    pub(super) fn granted(
+        &self,
+        now: Time,
+        held: HeldLock,
+        lock: LockId,
+        ballot: &Ballot,
+    ) -> State {
         if !self.is_fenced() {
-            return State::Over(Some(Acquired::Held(lease)));
+            return State::Over(Some(Acquired::Held(held)));
         }
         let Counters { largest, nodes } = ballot.counters;
         if nodes.len() >= quorum(self.rules.nodes) {
-            return State::Over(Some(Acquired::Held(Lease { fence: Some(largest), ..lease })));
+            return State::Over(Some(Acquired::Held(HeldLock { fence: Some(largest), ..held })));
         }
         let request = Request::to_all(&self.rules, now, Action::Fence { lock, fence: largest });
-        let request = Request { started: lease.since, ..request };
-        let request = request.ending_by(self.end_of_call(lease.since)).ending_by(lease.valid_until);
-        State::Confirming { lease, request, is_sent: false }
+        let request = Request { started: held.since, ..request };
+        let request = request.ending_by(self.end_of_call(held.since)).ending_by(held.valid_until);
+        State::Confirming { held, request, is_sent: false }
     }
 
     /// Handles the votes of the round that raises the nodes' counters to the token.
     pub(super) fn confirmed(
         &mut self,
         now: Time,
-        lease: Lease,
+        held: HeldLock,
         request: &Request,
         ballot: &Ballot,
     ) {
         let is_confirmed = ballot.tally.granted_by_majority() == Verdict::Won;
-        let in_time = self.is_in_time(now, lease.valid_until);
+        let in_time = self.is_in_time(now, held.valid_until);
         if is_confirmed && in_time && !ballot.same_server {
-            let lease = Lease { fence: request.fence(), ..lease };
-            self.state = State::Over(Some(Acquired::Held(lease)));
+            let held = HeldLock { fence: request.fence(), ..held };
+            self.state = State::Over(Some(Acquired::Held(held)));
             return;
         }
         // If a majority refused, their keys do not hold our token any more: the keys were removed.
-        let nodes = lease.nodes.union(ballot.sent);
-        self.fail(now, lease.since, request, nodes, ballot);
+        let nodes = held.nodes.union(ballot.sent);
+        self.fail(now, held.since, request, nodes, ballot);
     }
 }

@@ -1,14 +1,14 @@
 //! Acquisitions with literal times and votes.
 
 mod fencing;
-mod leases;
+mod held_locks;
 mod quarantine;
 mod queueing;
 mod shares;
 mod split;
 
 use super::super::Verb;
-use super::super::fixture::{Script, ballot, draw, lease, rules, token_of};
+use super::super::fixture::{Script, ballot, draw, held_lock, rules, token_of};
 use super::*;
 
 fn acquire(wait: Wait) -> Script<Acquire> {
@@ -23,9 +23,9 @@ fn validity_counts_from_before_the_request() {
     assert_eq!((request.verb(), request.ttl().unwrap().as_millis()), (Verb::Acquire, 1_000));
     assert_eq!(request.deadline, Time::from_millis(1_050));
     let outcome = acquire.answer(1_007, ballot("yyy--"));
-    let Acquired::Held(lease) = outcome.done() else { panic!() };
-    assert_eq!(lease.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
-    assert_eq!(lease.token, draw(1).token);
+    let Acquired::Held(held) = outcome.done() else { panic!() };
+    assert_eq!(held.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
+    assert_eq!(held.token, draw(1).token);
 }
 
 #[test]
@@ -166,27 +166,27 @@ fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
 fn a_lock_is_handed_off_in_one_round() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
-    let mut script = Script::new(acquire.taking_over(lease(0, 500)));
+    let mut script = Script::new(acquire.taking_over(held_lock(0, 500)));
     let request = script.attempt(100, draw(1));
     assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
     let before = request.predecessor().expect("a handoff names its predecessor");
-    assert_eq!((before.token, before.attributes.clone()), (lease(0, 500).token, None));
+    assert_eq!((before.token, before.attributes.clone()), (held_lock(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
-    let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };
-    assert_eq!(lease.token, draw(1).token);
-    assert_eq!(lease.valid_until, Time::from_millis(100 + 988));
+    let Acquired::Held(held) = script.answer(110, ballot("yyy--")).done() else { panic!() };
+    assert_eq!(held.token, draw(1).token);
+    assert_eq!(held.valid_until, Time::from_millis(100 + 988));
 }
 
 #[test]
 fn a_failed_handoff_removes_both_locks_and_retries_without_a_handoff() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
-    let acquire = Acquire::new(rules(5), key, ttl, Wait::Forever).taking_over(lease(0, 500));
+    let acquire = Acquire::new(rules(5), key, ttl, Wait::Forever).taking_over(held_lock(0, 500));
     let mut script = Script::new(acquire);
     script.attempt(100, draw(1));
     let rest = script.answer(110, ballot("yynnn"));
     assert_eq!(token_of(&rest.undo()), draw(1).token);
-    assert_eq!(token_of(&rest.undo()), lease(0, 500).token);
+    assert_eq!(token_of(&rest.undo()), held_lock(0, 500).token);
     rest.wait();
     let request = script.attempt(300, draw(2));
     assert_eq!((request.verb(), request.predecessor()), (Verb::Acquire, None));
@@ -196,10 +196,10 @@ fn a_failed_handoff_removes_both_locks_and_retries_without_a_handoff() {
 fn without_random_numbers_the_predecessor_is_removed() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
-    let mut acquire = Acquire::new(rules(5), key, ttl, Wait::No).taking_over(lease(0, 500));
+    let mut acquire = Acquire::new(rules(5), key, ttl, Wait::No).taking_over(held_lock(0, 500));
     acquire.handle(Time::from_millis(100), Input::NoEntropy);
     let mut script = Script::new(acquire);
-    assert_eq!(token_of(&script.undo()), lease(0, 500).token);
+    assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
     assert!(matches!(script.done(), Acquired::NoEntropy));
 }
 
@@ -241,7 +241,7 @@ fn two_nodes_that_are_one_server_grant_no_lock() {
 /// Hands off a lock that may be on these nodes, with another ttl, and returns the next requests.
 fn handoff(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-    let mut before = lease(0, 5_000);
+    let mut before = held_lock(0, 5_000);
     before.nodes = super::super::fixture::ballot(may_hold).tally.granted;
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
     let mut script = Script::new(acquire.taking_over(before));
@@ -256,9 +256,9 @@ fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
     partial.sent.remove(super::super::Node::new(3));
     partial.sent.remove(super::super::Node::new(4));
     // Node 4 may hold the key; node 5 was down before.
-    let (mut script, _) = handoff("yyyyf", partial);
+    let ((mut script, _), lock) = (handoff("yyyyf", partial), held_lock(0, 5_000));
     let undo = script.undo();
-    assert_eq!((token_of(&undo), undo.ttl().unwrap().as_millis()), (lease(0, 5_000).token, 5_000));
+    assert_eq!((token_of(&undo), undo.ttl()), (lock.token, Some(lock.ttl)));
     assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
     assert!(matches!(script.done(), Acquired::Held(_)));
     // If every node got the handoff, nothing more is written.
@@ -280,14 +280,14 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
     let start = || {
         let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
         let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, deadline);
-        Script::new(acquire.taking_over(lease(0, 500)))
+        Script::new(acquire.taking_over(held_lock(0, 500)))
     };
     for (votes, is_contended) in [("y----", true), ("yyfff", false)] {
         let mut script = start();
         script.attempt(100, draw(1));
         script.answer(101, ballot(votes));
         assert_eq!(token_of(&script.undo()), draw(1).token);
-        assert_eq!(token_of(&script.undo()), lease(0, 500).token);
+        assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
         let outcome = script.done();
         assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes} {outcome:?}");
     }
@@ -295,6 +295,6 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
     let mut script = start();
     assert_eq!(script.wait(), Time::ZERO);
     script.oversleep(101, draw(1));
-    assert_eq!(token_of(&script.undo()), lease(0, 500).token);
+    assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
     assert!(matches!(script.done(), Acquired::Contended));
 }

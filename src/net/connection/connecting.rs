@@ -47,7 +47,7 @@ impl Connection {
             Some(_) => {}
         }
         if self.next_deadline().is_some_and(|next_at| clock::now() >= next_at) {
-            // This address has had its share of the time. It may still be the first to answer.
+            // This address has had its part of the time. It may still be the first to answer.
             self.earlier.extend(self.socket.take(), registry);
             self.connect(rounds, registry, resolver);
         }
@@ -144,7 +144,7 @@ impl Connection {
             None => socket.is_writable = false,
             Some(Ok(())) => {
                 socket.is_securing = true;
-                socket.stream.set_options(self.options.sockets);
+                socket.stream.set_options(self.options.keepalive);
                 self.history.connected(socket.address);
                 self.earlier.clear(registry);
                 self.secure(rounds);

@@ -15,10 +15,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-const OPTIONS: ConnectOptions = ConnectOptions {
-    timeout: Duration::from_secs(2),
-    sockets: crate::net::SocketOptions { keepalive: None, user_timeout: None },
-};
+const OPTIONS: ConnectOptions = ConnectOptions { timeout: Duration::from_secs(2), keepalive: None };
 
 /// A connection to a peer in this process, and its event loop.
 struct Fixture {

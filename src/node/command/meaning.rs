@@ -170,7 +170,7 @@ fn claim_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
 
 fn error_meaning(error: ServerError) -> Meaning {
     match error.kind {
-        ServerErrorKind::NoScript => Meaning::UnknownScript,
+        _ if error.is_unknown_script() => Meaning::UnknownScript,
         // The lock's key holds something that is no lock, so it does not hold our token.
         ServerErrorKind::WrongType => Meaning::Vote(Vote::Refused),
         _ => Meaning::Failed(NodeError::Server(error)),

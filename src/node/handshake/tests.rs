@@ -23,14 +23,15 @@ fn password(user: Option<&[u8]>) -> Credentials {
     Credentials::new(user, Some(b"s3cret"), 0, None)
 }
 
-/// The error that ended a greeting.
-fn refusal(credentials: Credentials, replies: &[&str]) -> ServerErrorKind {
+/// The kind of the error that ended a greeting. It is this one of the replies.
+fn refusal(credentials: Credentials, replies: &[&str], first: &str) -> ServerErrorKind {
     let (mut talk, _) = greet(credentials, replies);
     assert!(talk.session.is_down());
     assert_eq!(talk.commands(), [""; 0]);
     match talk.problem() {
         NodeError::Server(error) => {
             assert!(!error.text.contains("s3cret"), "{error}");
+            assert_eq!(error.text, first.trim_start_matches('-').trim_end());
             error.kind
         }
         other => panic!("{other:?}"),
@@ -135,35 +136,37 @@ fn names_and_versions_are_shown_without_secrets_and_control_characters() {
 fn wrong_credentials_are_reported_with_the_servers_error() {
     let noauth = "-NOAUTH Authentication required.\r\n";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
-    let kind = ServerErrorKind::WrongPassword;
+    let kind = ServerErrorKind::Authentication;
     // With users, since version 6.
-    assert_eq!(refusal(password(Some(b"me")), &[wrong, noauth, noauth]), kind);
+    assert_eq!(refusal(password(Some(b"me")), &[wrong, noauth, noauth], wrong), kind);
     // Without.
     let old = "-ERR invalid password\r\n";
-    assert_eq!(refusal(password(None), &[old, UNKNOWN, noauth]), kind);
+    assert_eq!(refusal(password(None), &[old, UNKNOWN, noauth], old), kind);
     // A password for a server that asks for none.
     let none = "-ERR Client sent AUTH, but no password is set\r\n";
-    assert_eq!(refusal(password(None), &[none, "%0\r\n", &info("a", 9)]), kind);
+    assert_eq!(refusal(password(None), &[none, "%0\r\n", &info("a", 9)], none), kind);
     // Servers before version 6 take no user.
     let arity = "-ERR wrong number of arguments for 'auth' command\r\n";
-    assert_eq!(refusal(password(Some(b"me")), &[arity, UNKNOWN, noauth]), kind);
+    assert_eq!(refusal(password(Some(b"me")), &[arity, UNKNOWN, noauth], arity), kind);
 }
 
 #[test]
 fn a_missing_password_is_reported() {
     let noauth = "-NOAUTH HELLO must be called with the client already authenticated.\r\n";
-    let kind = refusal(Credentials::default(), &[noauth, "-NOAUTH Authentication required.\r\n"]);
-    assert_eq!(kind, ServerErrorKind::AuthenticationRequired);
+    let later = "-NOAUTH Authentication required.\r\n";
+    let kind = refusal(Credentials::default(), &[noauth, later], noauth);
+    assert_eq!(kind, ServerErrorKind::Authentication);
     // An old server does not know HELLO, and asks only then.
-    let kind = refusal(Credentials::default(), &[UNKNOWN, "-NOAUTH Authentication required.\r\n"]);
-    assert_eq!(kind, ServerErrorKind::AuthenticationRequired);
+    let kind = refusal(Credentials::default(), &[UNKNOWN, later], later);
+    assert_eq!(kind, ServerErrorKind::Authentication);
 }
 
 #[test]
 fn a_database_that_does_not_exist_makes_the_node_unusable() {
     let nine = Credentials::new(None, None, 99, None);
-    let answers = ["%0\r\n", "-ERR DB index is out of range\r\n", &info("a", 9)];
-    assert_eq!(refusal(nine, &answers), ServerErrorKind::NoSuchDatabase);
+    let refused = "-ERR DB index is out of range\r\n";
+    let answers = ["%0\r\n", refused, &info("a", 9)];
+    assert_eq!(refusal(nine, &answers, refused), ServerErrorKind::NoSuchDatabase);
 }
 
 #[test]
@@ -190,8 +193,8 @@ fn a_server_that_answers_info_with_an_odd_error_is_asked_three_times_and_then_us
 #[test]
 fn a_server_that_is_too_busy_to_identify_itself_is_asked_again() {
     for error in ["-BUSY Redis is busy running a script.\r\n", "-UNKILLABLE Sorry\r\n"] {
-        let kind = refusal(Credentials::default(), &["%0\r\n", error]);
-        assert!(matches!(kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable), "{kind:?}");
+        let kind = refusal(Credentials::default(), &["%0\r\n", error], error);
+        assert_eq!(kind, ServerErrorKind::Busy);
         assert!(!kind.is_permanent(), "the server will identify itself soon");
     }
 }
@@ -200,14 +203,17 @@ fn a_server_that_is_too_busy_to_identify_itself_is_asked_again() {
 fn the_error_before_the_server_closes_a_connection_is_reported() {
     let table = [
         ("-ERR max number of clients reached\r\n", ServerErrorKind::TooManyClients),
-        ("-DENIED Redis is running in protected mode\r\n", ServerErrorKind::Denied),
+        ("-DENIED Redis is running in protected mode\r\n", ServerErrorKind::Authentication),
     ];
     for (error, kind) in table {
         let (mut talk, _) = greet(Credentials::default(), &[error]);
         assert_eq!(talk.session.phase(), Phase::Greeting);
         talk.lose();
         match talk.problem() {
-            NodeError::Server(error) => assert_eq!(error.kind, kind),
+            NodeError::Server(found) => {
+                assert_eq!(found.kind, kind);
+                assert_eq!(format!("-{found}\r\n"), error);
+            }
             other => panic!("{other:?}"),
         }
     }

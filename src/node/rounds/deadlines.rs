@@ -66,7 +66,7 @@ impl<W> Rounds<W> {
             let Some(request) = &entry.request else { continue };
             if entry.waiter.is_none() {
                 if request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none() {
-                    self.leave(slot);
+                    self.end_round(slot);
                 }
                 continue;
             }

@@ -106,7 +106,7 @@ impl<W> Rounds<W> {
         }
         self.keep(slot);
         self.bring_to_new(now, slot);
-        self.leave_if_everywhere(now, slot);
+        self.end_if_everywhere(now, slot);
     }
 
     /// Goes on with a round that is over, of a share or of a lock that is not held.
@@ -124,10 +124,10 @@ impl<W> Rounds<W> {
         let token =
             self.entries[slot].token().filter(|_| tally.refused.len() >= quorum(tally.nodes()));
         let is_lost = self.entries[slot].verb() == Some(Verb::Extend);
-        self.leave(slot);
+        self.end_round(slot);
         // A majority says that it has no such key.
         while let Some(slot) = token.filter(|_| is_lost).and_then(|token| self.idle_slot(&token)) {
-            self.leave(slot);
+            self.end_round(slot);
         }
     }
 
@@ -139,7 +139,7 @@ impl<W> Rounds<W> {
             let restored = self.entries[earlier].reach.restored;
             let reach = &mut self.entries[slot].reach;
             reach.restored = reach.restored.union(restored);
-            self.leave(earlier);
+            self.end_round(earlier);
         }
         self.reaching.kept.insert((token, slot));
     }
@@ -168,12 +168,12 @@ impl<W> Rounds<W> {
             if self.entries[slot].tally.refused.contains(node) {
                 self.bring(now, slot, node);
             }
-            return self.leave_if_everywhere(now, slot);
+            return self.end_if_everywhere(now, slot);
         }
         self.restore(now, slot, node);
         self.note_late_number(now, slot, node);
         if self.entries[slot].tally.is_complete() {
-            self.leave(slot);
+            self.end_round(slot);
         }
     }
 
@@ -191,7 +191,7 @@ impl<W> Rounds<W> {
             Vote::Failed => {}
         }
         self.settle(now, slot, false);
-        self.leave_if_everywhere(now, slot);
+        self.end_if_everywhere(now, slot);
     }
 
     /// A node reserves the lock for a waiter whose turn it refused: it has freed the lock.
@@ -286,14 +286,14 @@ impl<W> Rounds<W> {
         self.reaching.retry_by(at);
     }
 
-    fn leave_if_everywhere(&mut self, now: Time, slot: usize) {
+    fn end_if_everywhere(&mut self, now: Time, slot: usize) {
         let entry = &self.entries[slot];
         let Some(request) = entry.request.as_ref().filter(|_| entry.waiter.is_none()) else {
             return;
         };
         let is_expired = request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none();
         if entry.is_everywhere() || is_expired {
-            self.leave(slot);
+            self.end_round(slot);
         }
     }
 }

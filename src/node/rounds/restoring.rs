@@ -56,7 +56,7 @@ impl<W> Rounds<W> {
             // It may still have a waiter: another thread may be extending the lock.
             self.entries[slot].is_forgotten = true;
             if self.entries[slot].waiter.is_none() {
-                self.leave(slot);
+                self.end_round(slot);
             }
         }
         nodes

@@ -155,7 +155,7 @@ impl<W> Rounds<W> {
     }
 
     /// The round of this waiter is over.
-    pub(super) fn leave_wait(&mut self, name: &Token) {
+    pub(super) fn end_wait(&mut self, name: &Token) {
         if let Some(waiter) = self.queued.get_mut(name) {
             waiter.round = None;
         }

@@ -9,9 +9,9 @@ use crate::node::session::Answer;
 use std::time::Duration;
 
 impl<W> Rounds<W> {
-    /// Records the changes of nodes from now on. A node is slow after `patience` of silence.
-    pub fn watch(&mut self, patience: Duration) {
-        self.watch = Some(ChangeRecorder::new(patience));
+    /// Records the changes of nodes from now on. A node is slow after `node_timeout` of silence.
+    pub fn watch(&mut self, node_timeout: Duration) {
+        self.watch = Some(ChangeRecorder::new(node_timeout));
     }
 
     /// The next change.

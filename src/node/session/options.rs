@@ -18,7 +18,7 @@ pub struct SessionOptions {
     pub credentials: Credentials,
     /// How long a node may be silent before a contended attempt stops waiting for it: as long as
     /// a round lasts.
-    pub patience: Duration,
+    pub node_timeout: Duration,
     /// How long one attempt to connect may take, from its first phase to the end of the greeting.
     pub connect_timeout: Duration,
     /// How long a node may be silent with commands unanswered before its connection is given up.
@@ -38,7 +38,7 @@ impl SessionOptions {
         Self {
             name: Arc::from(name),
             credentials: Credentials::default(),
-            patience: Duration::from_millis(50),
+            node_timeout: Duration::from_millis(50),
             connect_timeout: Duration::from_secs(2),
             silence_max: Duration::from_millis(500),
             reconnect: (Duration::from_millis(10), Duration::from_millis(500)),

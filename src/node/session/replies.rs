@@ -54,7 +54,7 @@ impl Session {
         if let State::Greeting { handshake, since } = &mut self.state {
             let was_ending = handshake.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
-            if matches!(&result, Err(problem) if handshake.is_misunderstood(problem)) {
+            if matches!(&result, Err(problem) if handshake.is_invalid_end_answer(problem)) {
                 self.former.note_invalid_answer();
             }
             let greeted = result?;
@@ -259,7 +259,7 @@ impl Session {
             self.remove_again_later(now, command);
         }
         // The name was resolved to a former master. It may lead to the new one by now.
-        if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }
+        if kind == Some(ServerErrorKind::Replica) { Err(problem) } else { Ok(()) }
     }
 
     /// Is the removal of this command's key already in flight? If a command that sets a key is

@@ -43,7 +43,7 @@ impl Session {
 
     /// How long a round lasts.
     pub(in crate::node) fn round(&self) -> Duration {
-        self.options.patience
+        self.options.node_timeout
     }
 
     /// May one more request wait? A node that left commands unanswered for as long as a round lasts
@@ -65,7 +65,7 @@ impl Session {
     /// silent.
     pub(super) fn fails_waiting_at(&self) -> Option<Time> {
         let waits = self.is_ready() && !self.waiting.is_empty();
-        self.silence().filter(|_| waits).map(|since| since.after(self.options.patience))
+        self.silence().filter(|_| waits).map(|since| since.after(self.options.node_timeout))
     }
 
     /// Is the node likely to accept removals?

@@ -56,16 +56,16 @@ impl Session {
     }
 
     /// Are there unanswered or pending removals, and has the connection not been silent for
-    /// `patience`?
-    pub(in crate::node) fn has_removals(&self, now: Time, patience: Duration) -> bool {
+    /// `node_timeout`?
+    pub(in crate::node) fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
         let is_connected = !matches!(self.state, State::Down { .. });
         let is_any = self.flight.has_removals() || !self.pending_releases.is_empty();
-        is_any && is_connected && self.is_alive(now, patience)
+        is_any && is_connected && self.is_alive(now, node_timeout)
     }
 
-    /// Is the node's silence shorter than `patience`?
-    pub(super) fn is_alive(&self, now: Time, patience: Duration) -> bool {
-        self.silence().is_none_or(|since| now < since.after(patience))
+    /// Is the node's silence shorter than `node_timeout`?
+    pub(super) fn is_alive(&self, now: Time, node_timeout: Duration) -> bool {
+        self.silence().is_none_or(|since| now < since.after(node_timeout))
     }
 
     /// Was the node silent for as long as a round lasts at the last [`tick`](Self::tick), and has
@@ -125,7 +125,7 @@ impl Session {
                 Some(retry_at)
             }
             _ => {
-                let limit = self.patience().map(|(limit, _)| limit);
+                let limit = self.given_up_at().map(|(limit, _)| limit);
                 let deadlines = [limit, self.pays_at(), self.fails_waiting_at()];
                 deadlines.into_iter().flatten().min()
             }
@@ -163,7 +163,7 @@ impl Session {
     }
 
     /// When the connection, or the attempt to make one, is given up, and the phase it is in.
-    pub(super) fn patience(&self) -> Option<(Time, Phase)> {
+    pub(super) fn given_up_at(&self) -> Option<(Time, Phase)> {
         let limit = match self.state {
             State::Down { .. } => None,
             State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),

@@ -24,7 +24,7 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     assert_eq!(waiting(&queues), 0);
     // Later waits end at once. The head is still the head, and gives its place up as ever.
     assert!(matches!(queues.join(&key(), Forever, ROUND, None), Joined::Cancelled));
-    assert!(head.hand_off(lease(1, from_now(LONG))).is_err());
+    assert!(head.hand_off(held_lock(1, from_now(LONG))).is_err());
     drop(head);
     assert!(queues.lock().is_empty());
 }
@@ -39,11 +39,11 @@ fn a_waiter_that_was_handed_the_lock_before_it_is_cancelled_gets_it() {
     let held = queues.lock();
     let waiter = Arc::clone(&held[&key()].waiters[0]);
     drop(held);
-    head.hand_off(lease(1, from_now(LONG))).unwrap();
+    head.hand_off(held_lock(1, from_now(LONG))).unwrap();
     cancel_all(&queues);
     waiter.wake();
-    let (_, lease) = next.recv_timeout(LIMIT).unwrap().head();
-    assert_eq!(token(lease.as_ref()), Some(1));
+    let (_, held) = next.recv_timeout(LIMIT).unwrap().head();
+    assert_eq!(token(held.as_ref()), Some(1));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
     let mut before = head;
     for (number, waiter) in (1..).zip(left) {
         assert!(waiter.try_recv().is_err(), "it is not its turn");
-        assert!(before.hand_off(lease(number, from_now(LONG))).is_ok());
+        assert!(before.hand_off(held_lock(number, from_now(LONG))).is_ok());
         let (next, taken) = promoted(&waiter);
         assert_eq!(token(taken.as_ref()), Some(number));
         next.set_key_expiry(from_now(LONG));

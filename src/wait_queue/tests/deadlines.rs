@@ -62,7 +62,7 @@ fn a_wait_shorter_than_a_round_keeps_its_place_behind_a_head_that_asks() {
     let next = join_in_thread(&queues, Wait::Until(from_now(Duration::from_secs(10))), LONG);
     assert_eq!(waiting(&queues), 1);
     asking.set_key_expiry(from_now(LONG));
-    assert!(asking.hand_off(lease(1, from_now(LONG))).is_ok());
+    assert!(asking.hand_off(held_lock(1, from_now(LONG))).is_ok());
     assert_eq!(token(promoted(&next).1.as_ref()), Some(1));
 }
 
@@ -94,7 +94,7 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
                 head.set_key_expiry(from_now(LONG));
                 // Half of them hand the lock off, and half only leave.
                 if round % 2 == 0 {
-                    drop(head.hand_off(lease(1, from_now(LONG))));
+                    drop(head.hand_off(held_lock(1, from_now(LONG))));
                 }
             }
             let _ = sender.send(heads);
@@ -117,7 +117,7 @@ fn a_wait_behind_a_lock_that_is_handed_off_ends_at_its_deadline() {
     let waiting = join_in_thread(&queues, Wait::Until(deadline), round);
     // After the time at which it would leave to ask the nodes.
     thread::sleep(deadline.before(round / 2).since(clock::now()));
-    first.hand_off(lease(1, from_now(LONG))).expect("there is a waiter");
+    first.hand_off(held_lock(1, from_now(LONG))).expect("there is a waiter");
     // The next head replaces the token on the nodes when the deadline comes.
     let (next, _) = promoted(&next);
     let ended = waiting.recv_timeout(LIMIT).expect("its deadline ends the wait");

@@ -58,7 +58,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
         while queues.lock()[&key()].waiters.is_empty() {
             thread::yield_now();
         }
-        first.hand_off(lease(1, from_now(LONG))).unwrap();
+        first.hand_off(held_lock(1, from_now(LONG))).unwrap();
         let next = next.join().unwrap();
         next.set_key_expiry(from_now(LONG));
         drop(first);

@@ -54,8 +54,8 @@ impl Checker {
             return self.taken_away(token, it);
         }
         let owner = self.owners.get_mut(&token);
-        let is_its = owner.as_ref().is_some_and(|owner| owner.client == it.client);
-        if !is_its || it.command.removed() != Some(token) {
+        let is_removed_by_owner = owner.as_ref().is_some_and(|owner| owner.client == it.client);
+        if !is_removed_by_owner || it.command.removed() != Some(token) {
             let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
             self.report_violation(Invariant::Ownership, text);
         } else if let Some(owner) = owner {

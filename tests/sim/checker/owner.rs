@@ -103,9 +103,9 @@ impl Owner {
     pub(super) fn credit(&mut self, node: usize, kind: Kind, counted: Credit, since: u64) -> bool {
         let Credit { is_granted, permit } = counted;
         let found = self.answers.iter().position(|answer| {
-            let is_its = permit.is_none() || answer.permit == permit;
+            let is_counted_permit = permit.is_none() || answer.permit == permit;
             (answer.node, answer.kind) == (node, kind)
-                && (answer.is_granted && is_its) == is_granted
+                && (answer.is_granted && is_counted_permit) == is_granted
                 && answer.at >= since
         });
         found.map(|index| self.answers.swap_remove(index)).is_some()

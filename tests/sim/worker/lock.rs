@@ -8,34 +8,32 @@ use crate::clock::{MILLIS, SECONDS};
 use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Acquired, Extend, Extended, Lease, Release, Share, Ttl};
+use redlatch::internal::engine::{Acquired, Extend, Extended, HeldLock, Release, Share, Ttl};
 use std::sync::Arc;
 use std::time::Duration;
 
 impl Worker {
     pub(super) fn finish(&mut self, client: &mut Client, context: &mut Context, outcome: Outcome) {
         match outcome {
-            Outcome::Acquired(Acquired::Held(lease))
-                if client.is_cancelled || self.is_cancelled =>
-            {
+            Outcome::Acquired(Acquired::Held(held)) if client.is_cancelled || self.is_cancelled => {
                 self.stop_waiting(context);
-                context.checker.over(name(lease.token.as_bytes()));
+                context.checker.over(name(held.token.as_bytes()));
                 self.kept_since = client.now(context);
-                if !self.pass_on(client, context, Some(&lease)) {
-                    client.post(context, &lease.undo(client.now(context), &client.rules));
+                if !self.pass_on(client, context, Some(&held)) {
+                    client.post(context, &held.undo(client.now(context), &client.rules));
                     self.pass_on(client, context, None);
                 }
                 self.rest(client, context);
             }
-            Outcome::Acquired(Acquired::Held(mut lease)) => {
+            Outcome::Acquired(Acquired::Held(mut held)) => {
                 if context.options.mistake == Some(Mistake::ValidityFromReply) {
-                    let ttl = client.rules.drift.validity(lease.ttl);
-                    lease.valid_until = client.now(context).after(ttl);
+                    let ttl = client.rules.drift.validity(held.ttl);
+                    held.valid_until = client.now(context).after(ttl);
                 }
                 if context.options.mistake == Some(Mistake::DriftIgnored) {
-                    lease.valid_until = lease.valid_until.after(Duration::from_millis(2));
+                    held.valid_until = held.valid_until.after(Duration::from_millis(2));
                 }
-                self.take(client, context, lease);
+                self.take(client, context, held);
             }
             Outcome::Extended(extended) => self.extended(client, context, extended),
             other => {
@@ -56,23 +54,23 @@ impl Worker {
     }
 
     /// Holds a lock from now on.
-    pub(super) fn take(&mut self, client: &Client, context: &mut Context, lease: Lease) {
-        let until = client.clock.when(lease.valid_until);
-        let token = name(lease.token.as_bytes());
-        let share = lease.attributes.as_ref().and_then(|attributes| attributes.share);
-        let is_fenced = lease.attributes.as_ref().is_some_and(|it| it.fence.is_some());
+    pub(super) fn take(&mut self, client: &Client, context: &mut Context, held: HeldLock) {
+        let until = client.clock.when(held.valid_until);
+        let token = name(held.token.as_bytes());
+        let share = held.attributes.as_ref().and_then(|attributes| attributes.share);
+        let is_fenced = held.attributes.as_ref().is_some_and(|it| it.fence.is_some());
         let fence = match share {
             // Nodes that have lost their keys have lost the number that readers ask for.
             Some(Share::Reader) if context.options.restart_guard => None,
             // A reader before any writer has no number, which counts as the smallest.
-            Some(Share::Reader) if is_fenced => Some(lease.fence.unwrap_or(0)),
-            _ => lease.fence,
+            Some(Share::Reader) if is_fenced => Some(held.fence.unwrap_or(0)),
+            _ => held.fence,
         };
         let (who, what) = (client.name, &self.wanted);
         context.trace(|| {
             format!("client {who:?} holds {what:?} by {token:?} {fence:?} {share:?} until {until}")
         });
-        let (asked, now) = (client.clock.when(lease.since), context.queue.now());
+        let (asked, now) = (client.clock.when(held.since), context.queue.now());
         context.checker.granted(&self.wanted, &Grant { token, asked, now, until, fence, share });
         if self.wanted.len() == 1 {
             let (resource, waiter) = (self.wanted[0], self.waiter.take());
@@ -80,48 +78,48 @@ impl Worker {
             let taking = Taking { resource, token, share, waiter, called_at };
             context.checker.granted_in_order(&taking, now);
         }
-        if lease.waiter.is_some() {
+        if held.waiter.is_some() {
             self.expect_readers_only(context, "queued");
         }
         if self.predecessor.take().is_none() {
             self.kept_since = client.now(context);
         }
-        context.tally.from_queue += u64::from(lease.waiter.is_some());
-        context.tally.awaited += u64::from(lease.is_awaited);
+        context.tally.from_queue += u64::from(held.waiter.is_some());
+        context.tally.awaited += u64::from(held.is_awaited);
         context.tally.grants += 1;
-        context.tally.fenced += u64::from(lease.fence.is_some());
+        context.tally.fenced += u64::from(held.fence.is_some());
         context.tally.of_several += u64::from(self.wanted.len() > 1);
         context.tally.readers += u64::from(share == Some(Share::Reader));
         context.tally.permits += u64::from(share.is_some_and(|share| share.permits() > 0));
-        context.tally.shares_from_queue += u64::from(share.is_some() && lease.waiter.is_some());
-        self.lease = Some(lease);
+        context.tally.shares_from_queue += u64::from(share.is_some() && held.waiter.is_some());
+        self.held = Some(held);
         self.hold(client, context);
     }
 
     fn extended(&mut self, client: &mut Client, context: &mut Context, extended: Extended) {
         context.trace(|| format!("client {:?}.{}: {extended:?}", client.name, self.index));
         let now = context.queue.now();
-        let Some(held) = &mut self.lease else { return };
+        let Some(current) = &mut self.held else { return };
         match extended {
-            Extended::Confirmed(lease) => {
-                let until = client.clock.when(lease.valid_until);
-                context.checker.extended(name(lease.token.as_bytes()), until);
+            Extended::Confirmed(held) => {
+                let until = client.clock.when(held.valid_until);
+                context.checker.extended(name(held.token.as_bytes()), until);
                 context.tally.extensions += 1;
                 context.tally.extended_shares += u64::from(self.share.is_some());
-                *held = lease;
+                *current = held;
             }
-            Extended::Unanswered(lease) => *held = lease,
-            Extended::Lost(mut lease) => {
-                lease.valid_until = held.valid_until.min(client.clock.read(now));
-                context.checker.left(name(held.token.as_bytes()), now);
-                *held = lease;
+            Extended::Unanswered(held) => *current = held,
+            Extended::Lost(mut held) => {
+                held.valid_until = current.valid_until.min(client.clock.read(now));
+                context.checker.left(name(current.token.as_bytes()), now);
+                *current = held;
             }
             Extended::HeldTooLong(_) => {}
         }
         if context.options.mistake == Some(Mistake::ExtensionAssumed) {
-            held.valid_until = self.began.after(client.rules.drift.validity(held.ttl));
-            let until = client.clock.when(held.valid_until);
-            context.checker.extended(name(held.token.as_bytes()), until);
+            current.valid_until = self.began.after(client.rules.drift.validity(current.ttl));
+            let until = client.clock.when(current.valid_until);
+            context.checker.extended(name(current.token.as_bytes()), until);
         }
         self.hold(client, context);
     }
@@ -137,8 +135,8 @@ impl Worker {
     /// Holds the lock for a while.
     pub(super) fn hold(&mut self, client: &Client, context: &mut Context) {
         let now = context.queue.now();
-        let Some(lease) = &self.lease else { return };
-        let valid = client.clock.when(lease.valid_until).saturating_sub(now);
+        let Some(held) = &self.held else { return };
+        let valid = client.clock.when(held.valid_until).saturating_sub(now);
         let work = if context.options.queueing.is_parade {
             // All others arrive meanwhile.
             if context.tally.grants == 1 { 2 * SECONDS } else { 0 }
@@ -164,49 +162,49 @@ impl Worker {
     /// Extends or releases the lock after holding it for a while.
     pub(super) fn go_on(&mut self, client: &mut Client, context: &mut Context) {
         let now = client.now(context);
-        let Some(lease) = self.lease.clone() else { return };
+        let Some(held) = self.held.clone() else { return };
         if !context.has_faults_ended && context.random.chance(context.options.extend_permille) {
             let ttl = self.ttl(context);
-            let extend = Extend::new(Arc::clone(&client.rules), lease, ttl, now);
+            let extend = Extend::new(Arc::clone(&client.rules), held, ttl, now);
             let limit = now.after(client.rules.node_timeout);
             self.start(client, context, Running::Extend(extend), Some(limit));
             return self.advance(client, context);
         }
-        context.checker.left(name(lease.token.as_bytes()), context.queue.now());
-        context.checker.over(name(lease.token.as_bytes()));
-        self.lease = None;
-        if self.pass_on(client, context, Some(&lease)) {
+        context.checker.left(name(held.token.as_bytes()), context.queue.now());
+        context.checker.over(name(held.token.as_bytes()));
+        self.held = None;
+        if self.pass_on(client, context, Some(&held)) {
             return self.rest(client, context);
         }
-        self.note_released(context, &lease);
-        let linger = self.linger(context, &lease, now);
+        self.note_released(context, &held);
+        let linger = self.linger(context, &held, now);
         if context.random.chance(500) {
-            let release = Release::after(linger, &client.rules, &lease, now);
+            let release = Release::after(linger, &client.rules, &held, now);
             let limit = now.after(client.rules.node_timeout);
             self.start(client, context, Running::Release(release), Some(limit));
             self.advance(client, context);
         } else {
             // Dropped.
-            client.post(context, &lease.undo_after(linger, now, &client.rules));
+            client.post(context, &held.undo_after(linger, now, &client.rules));
             self.pass_on(client, context, None);
             self.rest(client, context);
         }
     }
 
-    pub(super) fn note_released(&self, context: &mut Context, lease: &Lease) {
-        let (token, now) = (name(lease.token.as_bytes()), context.queue.now());
+    pub(super) fn note_released(&self, context: &mut Context, held: &HeldLock) {
+        let (token, now) = (name(held.token.as_bytes()), context.queue.now());
         context.checker.order.released(self.wanted[0], token, now);
     }
 
     /// How long the key of a released lock stays, in some histories.
-    fn linger(&self, context: &mut Context, lease: &Lease, now: Time) -> Option<Ttl> {
+    fn linger(&self, context: &mut Context, held: &HeldLock, now: Time) -> Option<Ttl> {
         let (permille, longest) = (context.options.sharing.linger_permille, context.options.ttl.1);
         if permille == 0 || context.has_faults_ended || !context.random.chance(permille) {
             return None;
         }
         let hold_at_least = Duration::from_millis(context.random.below(longest));
-        let linger = lease.linger(hold_at_least, now)?;
-        context.checker.allow_leftover(name(lease.token.as_bytes()));
+        let linger = held.linger(hold_at_least, now)?;
+        context.checker.allow_leftover(name(held.token.as_bytes()));
         context.tally.fault("lock lingers");
         Some(linger)
     }

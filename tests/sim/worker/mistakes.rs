@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquired, Ballot, Entropy, Lease, Node, NodeSet, Request, Verb, Vote, quorum,
+    Acquired, Ballot, Entropy, HeldLock, Node, NodeSet, Request, Verb, Vote, quorum,
 };
 
 impl Worker {
@@ -62,14 +62,14 @@ impl Worker {
         &mut self,
         client: &Client,
         context: &mut Context,
-        lease: &Lease,
+        held: &HeldLock,
     ) -> bool {
         if !context.options.has(Mistake::HandoffAssumed) {
             return false;
         }
-        let mut lease = lease.clone();
-        lease.valid_until = client.now(context).after(client.rules.drift.validity(lease.ttl));
-        self.take(client, context, lease);
+        let mut held = held.clone();
+        held.valid_until = client.now(context).after(client.rules.drift.validity(held.ttl));
+        self.take(client, context, held);
         true
     }
 

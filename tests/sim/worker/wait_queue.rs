@@ -13,7 +13,7 @@ use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::queue::Event;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Acquire, Lease, Wait};
+use redlatch::internal::engine::{Acquire, HeldLock, Wait};
 use std::time::Duration;
 
 /// How long a client may keep a lock for which another client waits.
@@ -25,7 +25,7 @@ const PAUSE: u64 = 20 * MILLIS;
 /// What a thread gets when it becomes the head.
 #[derive(Debug)]
 struct Call {
-    lease: Option<Lease>,
+    held: Option<HeldLock>,
     kept_since: Time,
     is_after_limit: bool,
 }
@@ -79,22 +79,22 @@ impl Worker {
         let is_late = waiting.limit.is_some_and(|limit| client.now(context) >= limit);
         let Waiting { mut acquire, wait, mut limit, call, .. } = waiting;
         match call {
-            Some(Call { lease, kept_since, .. }) if is_late => {
+            Some(Call { held, kept_since, .. }) if is_late => {
                 self.kept_since = kept_since;
                 // Called too late. Another waiter may have more time.
-                self.pass_on_or_release(client, context, lease);
+                self.pass_on_or_release(client, context, held);
                 self.rest(client, context);
             }
-            Some(Call { lease, kept_since, is_after_limit }) => {
+            Some(Call { held, kept_since, is_after_limit }) => {
                 self.has_place = true;
-                if let Some(lease) = lease {
+                if let Some(held) = held {
                     self.kept_since = kept_since;
-                    self.predecessor = Some(name(lease.token.as_bytes()));
+                    self.predecessor = Some(name(held.token.as_bytes()));
                     context.tally.handoffs += 1;
-                    if self.believes_handoff(client, context, &lease) {
+                    if self.believes_handoff(client, context, &held) {
                         return;
                     }
-                    acquire = acquire.taking_over(lease);
+                    acquire = acquire.taking_over(held);
                 } else {
                     // A thread that begins with too little time left still gets one whole attempt.
                     let whole = client.now(context).after(client.rules.node_timeout * ROUNDS_MAX);
@@ -121,7 +121,7 @@ impl Worker {
         &mut self,
         client: &mut Client,
         context: &mut Context,
-        lease: Option<&Lease>,
+        held: Option<&HeldLock>,
     ) -> bool {
         if !self.has_place {
             return false;
@@ -130,9 +130,9 @@ impl Worker {
         let may_hand = context.random.chance(context.options.pass_permille);
         let is_kept = now.since(self.kept_since) >= AWAITED;
         let may_keep =
-            |lease: &Lease| may_hand && now < lease.valid_until && !(lease.is_awaited && is_kept);
-        let is_handed = lease.is_some_and(may_keep);
-        if lease.is_some() && !is_handed {
+            |held: &HeldLock| may_hand && now < held.valid_until && !(held.is_awaited && is_kept);
+        let is_handed = held.is_some_and(may_keep);
+        if held.is_some() && !is_handed {
             // The lock is released first.
             self.is_limited = true;
             return false;
@@ -146,11 +146,11 @@ impl Worker {
         });
         let Some((_, next)) = waiting.min() else { return false };
         context
-            .trace(|| format!("client {:?}.{} calls .{next}: {lease:?}", client.name, self.index));
+            .trace(|| format!("client {:?}.{} calls .{next}: {held:?}", client.name, self.index));
         client.workers[next].has_place = true;
         if let State::InLine(waiting) = &mut client.workers[next].state {
             let kept_since = self.kept_since;
-            waiting.call = Some(Call { lease: lease.cloned(), kept_since, is_after_limit });
+            waiting.call = Some(Call { held: held.cloned(), kept_since, is_after_limit });
         }
         let scheduling_delay = context.network.scheduling_delay(&mut context.random);
         let (owner, life) = client.name;
@@ -163,14 +163,14 @@ impl Worker {
         &mut self,
         client: &mut Client,
         context: &mut Context,
-        lease: Option<Lease>,
+        held: Option<HeldLock>,
     ) {
         self.has_place = true;
-        if !self.pass_on(client, context, lease.as_ref()) {
-            if let Some(lease) = lease {
-                context.checker.over(name(lease.token.as_bytes()));
-                self.note_released(context, &lease);
-                client.post(context, &lease.undo(client.now(context), &client.rules));
+        if !self.pass_on(client, context, held.as_ref()) {
+            if let Some(held) = held {
+                context.checker.over(name(held.token.as_bytes()));
+                self.note_released(context, &held);
+                client.post(context, &held.undo(client.now(context), &client.rules));
             }
             self.pass_on(client, context, None);
         }
@@ -183,9 +183,9 @@ impl Worker {
         context: &mut Context,
         waiting: Waiting,
     ) {
-        if let Some(Call { lease, kept_since, .. }) = waiting.call {
+        if let Some(Call { held, kept_since, .. }) = waiting.call {
             self.kept_since = kept_since;
-            self.pass_on_or_release(client, context, lease);
+            self.pass_on_or_release(client, context, held);
         }
         self.rest(client, context);
     }

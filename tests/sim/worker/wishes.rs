@@ -124,7 +124,7 @@ impl Worker {
         let shortest = shortest.min(longest);
         let millis = if !context.options.ttls_differ {
             context.random.between(shortest, longest)
-        } else if self.lease.is_some() {
+        } else if self.held.is_some() {
             context.random.pick(&[shortest, shortest, longest / 2, longest])
         } else {
             shortest

@@ -1,6 +1,6 @@
 //! Fenced locks: which counter becomes the token, and when a second round must confirm it.
 
-use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, lease, rules};
+use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, held_lock, rules};
 use super::*;
 use crate::engine::{FENCE_MAX, FENCE_SEED_MAX, Node};
 
@@ -27,7 +27,7 @@ fn unconfirmed(wait: Wait) -> (Script<Acquire>, Request) {
 
 fn token(outcome: Acquired) -> Option<u64> {
     match outcome {
-        Acquired::Held(lease) => lease.fence,
+        Acquired::Held(held) => held.fence,
         other => panic!("{other:?}"),
     }
 }
@@ -81,10 +81,10 @@ fn a_largest_counter_from_a_minority_is_written_to_all_nodes() {
 #[test]
 fn the_second_round_does_not_extend_the_validity() {
     let (mut script, _) = unconfirmed(Wait::No);
-    let Acquired::Held(lease) = script.answer(1_040, ballot("yyyyy")).done() else { panic!() };
-    assert_eq!(lease.since, Time::from_millis(1_000));
-    assert_eq!(lease.valid_until, Time::from_millis(1_988), "the second takes from its validity");
-    assert_eq!((lease.token, lease.nodes), (draw(1).token, NodeSet::all(5)));
+    let Acquired::Held(held) = script.answer(1_040, ballot("yyyyy")).done() else { panic!() };
+    assert_eq!(held.since, Time::from_millis(1_000));
+    assert_eq!(held.valid_until, Time::from_millis(1_988), "the second takes from its validity");
+    assert_eq!((held.token, held.nodes), (draw(1).token, NodeSet::all(5)));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
 #[test]
 fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let start = || {
-        let mut script = Script::new(fenced(Wait::No).taking_over(lease(0, 5_000)));
+        let mut script = Script::new(fenced(Wait::No).taking_over(held_lock(0, 5_000)));
         let request = script.attempt(1_000, draw(1).at(50));
         assert_eq!((request.verb(), request.fence().unwrap()), (Verb::Handoff, 50));
         script
@@ -263,7 +263,7 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let mut claims = fenced_ballot("yyy--", [50, 51, 50, 0, 0]);
     claims.sent.remove(Node::new(4));
     let undo = script.answer(1_005, claims).undo();
-    assert_eq!(token_of(&undo), lease(0, 5_000).token);
+    assert_eq!(token_of(&undo), held_lock(0, 5_000).token);
     assert_eq!(undo.nodes.iter().map(Node::index).collect::<Vec<_>>(), [4]);
     let request = script.request();
     assert_eq!(

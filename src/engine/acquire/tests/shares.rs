@@ -1,4 +1,4 @@
-//! Readers and permits: the permit in the lease and in every request about it, and the numbers of
+//! Readers and permits: the permit in the lock and in every request about it, and the numbers of
 //! fenced readers.
 
 use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, rules};
@@ -39,9 +39,9 @@ fn counted(votes: &str, counters: [u64; 5]) -> Ballot {
     ballot
 }
 
-fn held(outcome: Acquired) -> Lease {
+fn granted(outcome: Acquired) -> HeldLock {
     match outcome {
-        Acquired::Held(lease) => lease,
+        Acquired::Held(held) => held,
         other => panic!("{other:?}"),
     }
 }
@@ -51,25 +51,25 @@ fn share_of(request: &Request) -> Option<Share> {
 }
 
 #[test]
-fn the_lease_and_all_requests_about_it_have_the_permit_that_was_granted() {
+fn the_lock_and_all_requests_about_it_have_the_permit_that_was_granted() {
     for is_fenced in [false, true] {
         let mut script = taking(ANY, is_fenced, Wait::No);
         let request = script.attempt(1_000, draw(1).at(50));
         assert_eq!(share_of(&request), Some(ANY), "each node chooses one that is free");
         assert!(script.operation().is_shared());
         let answers = fenced_ballot("yyynn", [if is_fenced { 50 } else { 0 }; 5]);
-        let lease = held(script.answer(1_005, Ballot { permit: Some(2), ..answers }).done());
-        assert_eq!(lease.attributes, Some(attributes(THIRD, is_fenced)), "the rest stays");
-        assert_eq!(lease.id().share(), Some(THIRD));
+        let held = granted(script.answer(1_005, Ballot { permit: Some(2), ..answers }).done());
+        assert_eq!(held.attributes, Some(attributes(THIRD, is_fenced)), "the rest stays");
+        assert_eq!(held.id().share(), Some(THIRD));
 
         let now = Time::from_millis(1_100);
         let requests = [
-            Script::new(Extend::new(rules(5), lease.clone(), lease.ttl, now)).request(),
-            Script::new(Release::new(&rules(5), &lease, now)).request(),
-            lease.undo(now, &rules(5)),
+            Script::new(Extend::new(rules(5), held.clone(), held.ttl, now)).request(),
+            Script::new(Release::new(&rules(5), &held, now)).request(),
+            held.undo(now, &rules(5)),
         ];
         for request in requests {
-            assert_eq!(request.lock(), Some(&lease.id()), "{:?}", request.verb());
+            assert_eq!(request.lock(), Some(&held.id()), "{:?}", request.verb());
             assert_eq!(share_of(&request), Some(THIRD), "{:?}", request.verb());
         }
     }
@@ -95,7 +95,7 @@ fn a_permit_of_split_votes_is_requested_again() {
     assert!(script.wait() < Time::from_millis(1_050));
     let again = script.attempt(1_045, draw(2));
     assert_eq!((share_of(&again), token_of(&again)), (Some(ANY), draw(2).token));
-    assert_eq!(held(script.answer(1_046, third("yyy--")).done()).id().share(), Some(THIRD));
+    assert_eq!(granted(script.answer(1_046, third("yyy--")).done()).id().share(), Some(THIRD));
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn a_reader_has_no_permit() {
     let mut script = taking(Share::Reader, false, Wait::No);
     let request = script.attempt(1_000, draw(1));
     assert_eq!((share_of(&request), request.fence()), (Some(Share::Reader), Some(0)));
-    let lease = held(script.answer(1_005, ballot("yyynn")).done());
+    let held = granted(script.answer(1_005, ballot("yyynn")).done());
     let given = request.lock().and_then(|lock| lock.attributes.clone()).unwrap();
-    assert!(Arc::ptr_eq(&given, lease.attributes.as_ref().unwrap()), "nothing was copied");
+    assert!(Arc::ptr_eq(&given, held.attributes.as_ref().unwrap()), "nothing was copied");
     assert!(!acquire(Wait::No).operation().is_shared());
     let fenced = LockAttributes { share: None, ..(*attributes(ANY, true)).clone() };
     let ttl = Ttl::SHORTEST;
@@ -132,8 +132,8 @@ fn a_readers_number_is_the_largest_that_a_majority_knows() {
     for (votes, counters, number) in table {
         let mut script = taking(Share::Reader, true, Wait::No);
         script.attempt(1_000, draw(1));
-        let lease = held(script.answer(1_005, counted(votes, counters)).done());
-        assert_eq!(lease.fence, Some(number), "{votes} {counters:?}");
+        let held = granted(script.answer(1_005, counted(votes, counters)).done());
+        assert_eq!(held.fence, Some(number), "{votes} {counters:?}");
     }
 }
 
@@ -150,8 +150,8 @@ fn a_number_that_a_minority_knows_is_told_to_all_nodes_before_a_reader_gets_it()
             assert_eq!((request.lock(), request.nodes), (attempt.lock(), NodeSet::all(5)));
             script
         };
-        let lease = held(confirming().answer(1_010, ballot("yyy--")).done());
-        assert_eq!((lease.fence, lease.id().share()), (Some(9), Some(Share::Reader)), "{votes}");
+        let held = granted(confirming().answer(1_010, ballot("yyy--")).done());
+        assert_eq!((held.fence, held.id().share()), (Some(9), Some(Share::Reader)), "{votes}");
         let mut script = confirming();
         let undo = script.answer(1_010, ballot("yynnn")).undo();
         assert_eq!((share_of(&undo), undo.nodes), (Some(Share::Reader), NodeSet::all(5)));
@@ -171,8 +171,8 @@ fn a_permits_number_is_confirmed_for_that_permit() {
         script
     };
     // The second round grants no permit. The first one's stays.
-    let lease = held(start().answer(1_010, ballot("yyy--")).done());
-    assert_eq!((lease.fence, lease.id().share()), (Some(9), Some(THIRD)));
+    let held = granted(start().answer(1_010, ballot("yyy--")).done());
+    assert_eq!((held.fence, held.id().share()), (Some(9), Some(THIRD)));
     let mut script = start();
     let undo = script.answer(1_010, ballot("ynn--")).undo();
     let LockId { token, .. } = undo.lock().unwrap();

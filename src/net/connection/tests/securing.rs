@@ -5,7 +5,7 @@ use crate::net::TlsTarget;
 use crate::node::Phase;
 use rustls::{ClientConfig, RootCertStore};
 
-const PATIENCE: Duration = Duration::from_millis(50);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A connection over TLS to this port.
 fn over_tls(listener: &TcpListener) -> Fixture {
@@ -19,7 +19,7 @@ fn over_tls(listener: &TcpListener) -> Fixture {
     let port = listener.local_addr().expect("an address").port();
     let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
     let mut options = SessionOptions::new("peer", 7);
-    options.connect_timeout = PATIENCE;
+    options.connect_timeout = CONNECT_TIMEOUT;
     Fixture::with(Endpoint { address, tls }, &options)
 }
 
@@ -33,7 +33,7 @@ fn a_silent_peer_is_given_up_although_no_thread_looked_when_its_time_was_over() 
     let mut fixture = over_tls(&listener);
     fixture.run_until(is_securing);
     assert_eq!(fixture.rounds.session(Node::new(0)).phase(), Phase::Securing);
-    std::thread::sleep(PATIENCE);
+    std::thread::sleep(CONNECT_TIMEOUT);
     let registry = fixture.poll.registry();
     fixture.connection.follow_session(&mut fixture.rounds, registry, &fixture.resolver);
     fixture.rounds.tick(clock::now());
@@ -50,7 +50,7 @@ fn a_handshake_that_waits_has_no_use_for_a_writable_socket() {
     assert!(socket.is_writable && !socket.stream.has_unsent() && !socket.is_readable);
     // Its event has been taken, and nothing else happens: the poll sleeps.
     fixture.poll.poll(&mut fixture.events, Some(Duration::ZERO)).expect("a poll");
-    fixture.poll.poll(&mut fixture.events, Some(PATIENCE)).expect("a poll");
+    fixture.poll.poll(&mut fixture.events, Some(CONNECT_TIMEOUT)).expect("a poll");
     assert!(fixture.events.is_empty());
     assert!(!fixture.connection.has_more());
 }

@@ -46,7 +46,7 @@ pub(super) fn number(nodes: &mut Nodes, index: usize) -> u64 {
 }
 
 /// A node tells that it reserves the lock for this waiter.
-fn ring(nodes: &mut Nodes, index: usize, waiter: u8) {
+fn notify(nodes: &mut Nodes, index: usize, waiter: u8) {
     tell(nodes, index, waiter, "r");
 }
 
@@ -87,12 +87,12 @@ fn a_majority_of_reservations_decides_and_nothing_is_sent() {
         enter(&mut nodes, 1, [false; 3]);
         nodes.open(1, Verb::Await, 1);
         (0..3).for_each(|index| assert_eq!(nodes.commands(index), [""; 0]));
-        ring(&mut nodes, 2, 1);
-        ring(&mut nodes, 2, 1);
-        assert!(!nodes.is_over(), "one node, however often it rings");
-        ring(&mut nodes, 0, 1);
+        notify(&mut nodes, 2, 1);
+        notify(&mut nodes, 2, 1);
+        assert!(!nodes.is_over(), "one node, however often it notifies");
+        notify(&mut nodes, 0, 1);
         assert_eq!(granted(&mut nodes), set(&[0, 2]));
-        ring(&mut nodes, 1, 1);
+        notify(&mut nodes, 1, 1);
         assert!(!nodes.is_over(), "the round is over");
     }
 }
@@ -101,7 +101,7 @@ fn a_majority_of_reservations_decides_and_nothing_is_sent() {
 fn reservations_that_are_told_before_the_round_is_opened_count() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [RESERVED, false, false]);
-    ring(&mut nodes, 1, 1);
+    notify(&mut nodes, 1, 1);
     nodes.open(1, Verb::Await, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
 
@@ -110,7 +110,7 @@ fn reservations_that_are_told_before_the_round_is_opened_count() {
     enter(&mut nodes, 1, [false, RESERVED, false]);
     nodes.open(1, Verb::Await, 1);
     assert!(!nodes.is_over());
-    ring(&mut nodes, 2, 1);
+    notify(&mut nodes, 2, 1);
     assert_eq!(granted(&mut nodes), set(&[1, 2]));
 }
 
@@ -132,7 +132,7 @@ fn a_round_ends_at_its_deadline_with_the_reservations_so_far() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [false; 3]);
     nodes.open(1, Verb::Await, 1);
-    ring(&mut nodes, 1, 1);
+    notify(&mut nodes, 1, 1);
     nodes.pass(49);
     assert!(!nodes.is_over());
     nodes.pass(1);
@@ -148,13 +148,13 @@ fn a_reservation_counts_only_for_its_own_waiter() {
     enter(&mut nodes, 2, [false; 3]);
     nodes.open(1, Verb::Await, 1);
     nodes.open(2, Verb::Await, 2);
-    ring(&mut nodes, 0, 1);
-    ring(&mut nodes, 1, 2);
-    ring(&mut nodes, 2, 2);
+    notify(&mut nodes, 0, 1);
+    notify(&mut nodes, 1, 2);
+    notify(&mut nodes, 2, 2);
     let (waiter, result) = nodes.rounds.poll().expect("the second is decided");
     assert_eq!((waiter, result.into_votes().ballot.tally.granted), (2, set(&[1, 2])));
     assert!(nodes.rounds.poll().is_none());
-    ring(&mut nodes, 1, 1);
+    notify(&mut nodes, 1, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
 }
 
@@ -185,7 +185,7 @@ fn a_reservation_that_is_told_after_the_turn_is_dropped() {
     enter(&mut nodes, 1, [RESERVED, RESERVED, false]);
     let turn = turn(&nodes, 1);
     nodes.rounds.open(nodes.now, turn, 1);
-    ring(&mut nodes, 2, 1);
+    notify(&mut nodes, 2, 1);
     assert!(is_forgotten(&nodes));
     // The turn fails, and the waiter goes on waiting: nothing is left of what was told.
     nodes.pass(50);
@@ -217,8 +217,8 @@ fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
         nodes.rounds.open(nodes.now, turn, 1);
     }
     assert!(is_forgotten(&nodes));
-    (1..=4).for_each(|waiter| ring(&mut nodes, 1, waiter));
-    assert!(is_forgotten(&nodes), "a late ring");
+    (1..=4).for_each(|waiter| notify(&mut nodes, 1, waiter));
+    assert!(is_forgotten(&nodes), "a late notification");
 }
 
 #[test]

@@ -6,11 +6,11 @@ use crate::node::fixture::{greeting, node};
 use crate::node::{CHANGES_MAX, NodeError, NodeState, Phase};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_millis(50);
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
 fn watched() -> Nodes {
     let mut nodes = Nodes::down(false);
-    nodes.rounds.watch(PATIENCE);
+    nodes.rounds.watch(NODE_TIMEOUT);
     nodes
 }
 
@@ -104,7 +104,7 @@ fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     nodes.pass(49);
     assert_eq!(changes(&mut nodes), []);
     nodes.pass(1);
-    let slow = NodeState::Slow(PATIENCE);
+    let slow = NodeState::Slow(NODE_TIMEOUT);
     assert_eq!(
         changes(&mut nodes),
         [("2".to_owned(), slow.clone())],
@@ -154,7 +154,7 @@ fn a_failing_connection_is_reported_as_slow_and_then_down_once() {
         nodes.pass(1_000);
     }
     let reported = changes(&mut nodes);
-    assert_eq!(reported[0].1, NodeState::Slow(PATIENCE));
+    assert_eq!(reported[0].1, NodeState::Slow(NODE_TIMEOUT));
     assert_eq!(reported[1].1, NodeState::Down(NodeError::TimedOut(Phase::Connecting)));
     assert_eq!(reported.len(), 2);
 }

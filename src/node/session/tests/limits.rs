@@ -8,7 +8,7 @@ use crate::node::{
 use std::time::Duration;
 
 const HALF: usize = IN_FLIGHT_MAX / 2;
-const PATIENCE: Duration = Duration::from_millis(50);
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A request about a key of 64 KiB.
 fn long(verb: Verb, talk: &ScriptedSession) -> Request {
@@ -82,7 +82,7 @@ fn waiting_requests_fail_when_the_node_falls_silent() {
     assert_eq!(talk.votes(), [(0, Vote::Granted)]);
     assert_eq!(
         talk.session.next_deadline(),
-        Some(talk.now.after(PATIENCE)),
+        Some(talk.now.after(NODE_TIMEOUT)),
         "the node has replied"
     );
     talk.pass(49);

@@ -34,12 +34,12 @@ fn an_unsolicited_reply_closes_the_connection_and_is_reported() {
     }
     for (stray, kind) in [
         ("-ERR max number of clients reached\r\n", ServerErrorKind::TooManyClients),
-        ("-DENIED Redis is running in protected mode\r\n", ServerErrorKind::Denied),
+        ("-DENIED Redis is running in protected mode\r\n", ServerErrorKind::Authentication),
     ] {
         let mut talk = idle();
         talk.hear(stray);
         let NodeError::Server(error) = loss(&talk) else { panic!("{stray}") };
-        assert_eq!(error.kind, kind);
+        assert_eq!((error.kind, format!("-{error}\r\n").as_str()), (kind, stray));
     }
 }
 

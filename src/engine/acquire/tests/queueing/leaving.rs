@@ -139,7 +139,7 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
 }
 
 #[test]
-fn hopeless_nodes_and_twins_end_the_wait_in_the_queue() {
+fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
     script.answer(2_010, ballot("-----")).request();
     let mut answers = ballot("yyfff");
@@ -196,21 +196,21 @@ fn a_caller_that_abandons_its_wait_leaves() {
 
 #[test]
 fn abandoning_before_the_first_attempt_removes_the_predecessor() {
-    let acquire = waiting(Wait::Forever).taking_over(lease(0, 500));
+    let acquire = waiting(Wait::Forever).taking_over(held_lock(0, 500));
     let mut script = Script::new(acquire);
     script.operation().abandon(at(100));
     let undo = script.undo();
-    assert_eq!((token_of(&undo), undo.waiter()), (lease(0, 500).token, None));
+    assert_eq!((token_of(&undo), undo.waiter()), (held_lock(0, 500).token, None));
     assert!(matches!(script.done(), Acquired::Contended));
 }
 
 #[test]
 fn a_failed_handoff_joins_and_removes_the_predecessor() {
-    let acquire = waiting(Wait::Forever).taking_over(lease(0, 500));
+    let acquire = waiting(Wait::Forever).taking_over(held_lock(0, 500));
     let mut script = Script::new(acquire);
     assert_eq!(script.attempt(1_000, draw(1)).verb(), Verb::Handoff);
     script.answer(1_005, ballot("nnn--"));
-    assert_eq!(token_of(&script.undo()), lease(0, 500).token);
+    assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
     let request = script.request();
     assert_eq!((request.verb(), token_of(&request)), (Verb::Queue, draw(1).token));
 }

@@ -32,11 +32,11 @@ fn a_share_is_waited_for_in_the_nodes_queue_and_taken_in_turn() {
         assert_eq!((turn.verb(), turn.waiter()), (Verb::Turn, Some(draw(1).token)));
         assert_eq!((token_of(&turn), share_of(&turn)), (draw(2).token, Some(share)));
         let answers = Ballot { permit, ..ballot("yyynn") };
-        let Acquired::Held(lease) = script.answer(1_505, answers).done() else { panic!() };
-        assert_eq!(lease.id().share().and_then(Share::permit), permit, "{share:?}");
-        assert_eq!(lease.waiter, Some(draw(1).token), "it may still stand in some queues");
-        let undo = lease.undo(at(1_600), &rules(5));
-        assert_eq!((undo.waiter(), undo.lock()), (lease.waiter, Some(&lease.id())));
+        let Acquired::Held(held) = script.answer(1_505, answers).done() else { panic!() };
+        assert_eq!(held.id().share().and_then(Share::permit), permit, "{share:?}");
+        assert_eq!(held.waiter, Some(draw(1).token), "it may still stand in some queues");
+        let undo = held.undo(at(1_600), &rules(5));
+        assert_eq!((undo.waiter(), undo.lock()), (held.waiter, Some(&held.id())));
     }
 }
 

@@ -19,10 +19,10 @@ fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
     assert_eq!((turn.waiter(), turn.ttl()), (Some(draw(1).token), Some(ttl(10_000))));
     assert_eq!((turn.started, turn.deadline), (at(1_501), at(1_551)));
     assert_eq!(turn.nodes, NodeSet::all(5), "a reservation is no vote");
-    let Acquired::Held(lease) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
-    assert_eq!((lease.token, lease.waiter), (draw(2).token, Some(draw(1).token)));
-    assert_eq!((lease.since, lease.valid_until), (at(1_501), at(1_501 + 9_898)));
-    assert_eq!(lease.nodes, NodeSet::all(5));
+    let Acquired::Held(held) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
+    assert_eq!((held.token, held.waiter), (draw(2).token, Some(draw(1).token)));
+    assert_eq!((held.since, held.valid_until), (at(1_501), at(1_501 + 9_898)));
+    assert_eq!(held.nodes, NodeSet::all(5));
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn a_fenced_lock_is_taken_in_turn_with_its_counters() {
     // The counters disagree, so a second round confirms the largest.
     let request = script.answer(1_505, fenced_ballot("yyy--", [60, 61, 60, 0, 0])).request();
     assert_eq!((request.verb(), request.fence()), (Verb::Fence, Some(61)));
-    let Acquired::Held(lease) = script.answer(1_510, ballot("yyy--")).done() else { panic!() };
-    assert_eq!((lease.fence, lease.waiter), (Some(61), Some(draw(1).token)));
+    let Acquired::Held(held) = script.answer(1_510, ballot("yyy--")).done() else { panic!() };
+    assert_eq!((held.fence, held.waiter), (Some(61), Some(draw(1).token)));
 }
 
 #[test]
@@ -228,21 +228,21 @@ fn a_fenced_turn_that_is_not_confirmed_is_withdrawn_and_the_place_kept() {
 #[test]
 fn a_lock_that_is_handed_off_keeps_the_waiter_whose_turn_it_was() {
     let waiter = Some(draw(1).token);
-    let before = Lease { waiter, ..lease(0, 500) };
+    let before = HeldLock { waiter, ..held_lock(0, 500) };
     let mut script = Script::new(waiting(Wait::Forever).taking_over(before));
     let handoff = script.attempt(100, draw(2));
     assert_eq!(handoff.predecessor().expect("of a handoff").waiter, waiter);
     // A node that refused it may still have the waiter in its queue.
-    let Acquired::Held(lease) = script.answer(105, ballot("yyynn")).done() else { panic!() };
-    assert_eq!((lease.token, lease.waiter), (draw(2).token, waiter));
+    let Acquired::Held(held) = script.answer(105, ballot("yyynn")).done() else { panic!() };
+    assert_eq!((held.token, held.waiter), (draw(2).token, waiter));
 }
 
 #[test]
 fn a_lock_that_was_taken_in_turn_is_removed_with_its_waiter() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_501, draw(2));
-    let Acquired::Held(lease) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
-    let undo = lease.undo(at(1_600), &rules(5));
+    let Acquired::Held(held) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
+    let undo = held.undo(at(1_600), &rules(5));
     assert_eq!((token_of(&undo), undo.waiter()), (draw(2).token, Some(draw(1).token)));
 }
 
@@ -253,7 +253,7 @@ fn a_lock_knows_whether_others_wait_for_it() {
         script.attempt(1_501, draw(2));
         let mut answers = ballot("yyy--");
         answers.queue.is_awaited = is_awaited;
-        let Acquired::Held(lease) = script.answer(1_505, answers).done() else { panic!() };
-        assert_eq!(lease.is_awaited, is_awaited);
+        let Acquired::Held(held) = script.answer(1_505, answers).done() else { panic!() };
+        assert_eq!(held.is_awaited, is_awaited);
     }
 }

@@ -34,7 +34,7 @@ fn a_wait_ends_when_the_key_has_changed_on_enough_nodes_that_the_lock_may_be_fre
         enter(&mut nodes, 1, [false; 3]);
         watch(&mut nodes, 1);
         (0..3).for_each(|index| nodes.receive(index, "+OK\r\n+OK\r\n:5\r\n"));
-        told.iter().for_each(|index| ring(&mut nodes, *index, 1));
+        told.iter().for_each(|index| notify(&mut nodes, *index, 1));
         for index in changed {
             assert!(!nodes.is_over(), "{told:?} {changed:?}");
             change(&mut nodes, *index);
@@ -82,7 +82,7 @@ fn a_wait_ends_when_the_reservation_of_another_should_have_been_claimed() {
     enter(&mut nodes, 1, [false; 3]);
     nodes.open(4, Verb::Await, 1);
     tell(&mut nodes, 0, 1, "w2");
-    ring(&mut nodes, 0, 1);
+    notify(&mut nodes, 0, 1);
     tell(&mut nodes, 1, 1, "w20");
     nodes.pass(8);
     assert!(!nodes.is_over(), "the time of another is over there, and that is no reason to ask");

@@ -1,9 +1,9 @@
-//! The lease of a lock, shared between its guard and the watchdog's threads.
+//! A lock that is held, as its guard and the watchdog's threads use it.
 //!
 //! ```text
 //!      begin_extension, finish_extension
 //!          ┌───────────┐
-//!          ▼           │      close (release, drop, leave, handoff)
+//!          ▼           │      close (release, drop, let_expire, handoff)
 //!   new ─▶ Held ───────┴──────────────────────────────────────▶ Released
 //!            │
 //!            └── validity passed, or the nodes say it is gone ─▶ Lost ─▶ callbacks, each once
@@ -14,18 +14,18 @@
 //! * The first transition out of `Held` decides, under one mutex, and nothing leads back. Any call
 //!   that finds that the validity has passed makes the transition to `Lost`: a confirmation that
 //!   comes later brings nothing back.
-//! * The watchdog sends an extension under that mutex ([`SharedLease::begin_extension`]), and a
-//!   release is sent only after [`SharedLease::close`]. So on every node the release comes after
+//! * The watchdog sends an extension under that mutex ([`GuardedLock::begin_extension`]), and a
+//!   release is sent only after [`GuardedLock::close`]. So on every node the release comes after
 //!   all extensions, and none begins later. A guard's own extension borrows the guard for its whole
 //!   time, so no release can begin meanwhile.
-//! * While there are callbacks, the lease is in the notifier's schedule, under the end of its
-//!   validity: the first callback puts it there ([`SharedLease::on_lost`]), and it stays until all
-//!   callbacks are taken. Code that ends the lease earlier, because of what the nodes say, has the
+//! * While there are callbacks, the lock is in the notifier's schedule, under the end of its
+//!   validity: the first callback puts it there ([`GuardedLock::on_lost`]), and it stays until all
+//!   callbacks are taken. Code that ends the lock earlier, because of what the nodes say, has the
 //!   notifier check it at once.
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
-use crate::engine::{Extended, Lease, NodeSet, Rules, Ttl};
+use crate::engine::{Extended, HeldLock, NodeSet, Rules, Ttl};
 use crate::error::LossReason;
 use std::fmt;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ use std::time::Duration;
 /// A function to call when a lock is lost.
 pub(crate) type Callback = Box<dyn FnOnce(LossReason) + Send>;
 
-/// A lease that several threads use.
-pub(crate) struct SharedLease {
-    /// The lease as it was granted. What extensions change of it is in the state.
-    granted: Lease,
+/// A lock that several threads use.
+pub(crate) struct GuardedLock {
+    /// The lock as it was granted. What extensions change of it is in the state.
+    granted: HeldLock,
     state: Mutex<State>,
     /// Notified when the lock is lost.
     lost: Condvar,
@@ -64,8 +64,8 @@ enum Phase {
     Released,
 }
 
-/// What the notifier finds when it checks a lease.
-pub(crate) enum LeaseStatus {
+/// What the notifier finds when it checks a lock.
+pub(crate) enum HoldStatus {
     /// Held until this time.
     Held(Time),
     /// Lost, with the callbacks that have not been called.
@@ -74,9 +74,9 @@ pub(crate) enum LeaseStatus {
     Released,
 }
 
-impl SharedLease {
-    /// The lease of a lock that was just granted.
-    pub(crate) fn new(granted: Lease) -> Self {
+impl GuardedLock {
+    /// A lock that was just granted.
+    pub(crate) fn new(granted: HeldLock) -> Self {
         let state = State {
             phase: Phase::Held,
             valid_until: granted.valid_until,
@@ -89,8 +89,8 @@ impl SharedLease {
         Self { granted, state: Mutex::new(state), lost: Condvar::new() }
     }
 
-    /// The lease as it was granted: only its validity, ttl and nodes may have changed.
-    pub(crate) fn granted(&self) -> &Lease {
+    /// The lock as it was granted: only its validity, ttl and nodes may have changed.
+    pub(crate) fn granted(&self) -> &HeldLock {
         &self.granted
     }
 
@@ -102,13 +102,13 @@ impl SharedLease {
     }
 
     /// The same for the notifier, which takes the callbacks of a lost lock and calls them.
-    pub(crate) fn take_status(&self, now: Time) -> LeaseStatus {
+    pub(crate) fn take_status(&self, now: Time) -> HoldStatus {
         let mut state = self.lock();
         self.expire(&mut state, now);
         match state.phase {
-            Phase::Held => LeaseStatus::Held(state.valid_until),
-            Phase::Lost(lost) => LeaseStatus::Lost(lost, std::mem::take(&mut state.callbacks)),
-            Phase::Released => LeaseStatus::Released,
+            Phase::Held => HoldStatus::Held(state.valid_until),
+            Phase::Lost(lost) => HoldStatus::Lost(lost, std::mem::take(&mut state.callbacks)),
+            Phase::Released => HoldStatus::Released,
         }
     }
 
@@ -126,7 +126,7 @@ impl SharedLease {
 
     /// When its key will have expired on the nodes.
     pub(crate) fn key_expires_at(&self, rules: &Rules) -> Time {
-        self.lease(&self.lock()).expires_at(rules)
+        self.current(&self.lock()).expires_at(rules)
     }
 
     /// How many bytes its keys have.
@@ -139,14 +139,14 @@ impl SharedLease {
         self.lock().phase == Phase::Released
     }
 
-    /// Begins an extension to `ttl`, if the lock is held. `send` leaves the request for the nodes
+    /// Begins an extension to `ttl`, if the lock is held. `send` posts the request to the nodes
     /// without waiting, and says whether it has. If it has,
     /// [`finish_extension`](Self::finish_extension) must follow; if not, nothing has changed.
     pub(crate) fn begin_extension(
         &self,
         now: Time,
         ttl: Ttl,
-        send: impl FnOnce(Lease) -> bool,
+        send: impl FnOnce(HeldLock) -> bool,
     ) -> Result<(), LossReason> {
         let mut state = self.lock();
         self.expire(&mut state, now);
@@ -155,7 +155,7 @@ impl SharedLease {
             Phase::Lost(lost) => return Err(lost),
             Phase::Released => return Err(LossReason::Expired),
         }
-        if send(self.lease(&state)) {
+        if send(self.current(&state)) {
             // Whether or not it is confirmed: a release must know for how long the key may live,
             // and another extension what it must not shorten.
             state.ttl_longest = state.ttl_longest.max(ttl);
@@ -170,21 +170,21 @@ impl SharedLease {
         state.extensions -= 1;
         self.expire(&mut state, now);
         match end {
-            Extended::Confirmed(lease) => {
+            Extended::Confirmed(held) => {
                 if state.phase == Phase::Held {
-                    state.valid_until = state.valid_until.max(lease.valid_until);
-                    state.ttl = lease.ttl;
+                    state.valid_until = state.valid_until.max(held.valid_until);
+                    state.ttl = held.ttl;
                 }
-                state.merge_reach(&lease);
+                state.merge_reach(&held);
             }
-            Extended::Unanswered(lease) => state.merge_reach(&lease),
-            Extended::Lost(lease) => {
+            Extended::Unanswered(held) => state.merge_reach(&held),
+            Extended::Lost(held) => {
                 // If the validity that the extension began with has not passed, the nodes have
                 // denied the lock. If it has, another extension may have been confirmed meanwhile.
-                if state.phase == Phase::Held && now < lease.valid_until {
+                if state.phase == Phase::Held && now < held.valid_until {
                     self.lose(&mut state, now, LossReason::Gone);
                 }
-                state.merge_reach(&lease);
+                state.merge_reach(&held);
             }
             Extended::HeldTooLong(_) => {}
         }
@@ -192,14 +192,14 @@ impl SharedLease {
     }
 
     /// Ends the use of the lock. From here on no extension begins, and callbacks are dropped unless
-    /// the lock was lost before. The caller may send a release for the returned lease.
-    pub(crate) fn close(&self, now: Time, all: NodeSet) -> Lease {
+    /// the lock was lost before. The caller may send a release for the returned lock.
+    pub(crate) fn close(&self, now: Time, all: NodeSet) -> HeldLock {
         let mut state = self.lock();
         self.expire(&mut state, now);
-        let mut lease = self.lease(&state);
+        let mut held = self.current(&state);
         if state.extensions > 0 {
             // An extension under way may put the key back on any node.
-            lease.nodes = all;
+            held.nodes = all;
         }
         let callbacks = if state.phase == Phase::Held {
             state.phase = Phase::Released;
@@ -208,13 +208,13 @@ impl SharedLease {
             Vec::new()
         };
         drop(state);
-        // Not under the mutex: dropping what they own may call into this lease.
+        // Not under the mutex: dropping what they own may call into this lock.
         drop(callbacks);
-        lease
+        held
     }
 
     /// Adds a callback for the loss of the lock. Says whether the caller must have the notifier
-    /// [check](Self::take_status) this lease: with an earlier callback waiting, it does already.
+    /// [check](Self::take_status) this lock: with an earlier callback waiting, it does already.
     #[must_use]
     pub(crate) fn on_lost(&self, callback: Callback) -> bool {
         let mut state = self.lock();
@@ -250,14 +250,14 @@ impl SharedLease {
         self.granted.attributes = None;
     }
 
-    /// The lease as it is now.
-    fn lease(&self, state: &State) -> Lease {
-        let mut lease = self.granted.clone();
-        lease.valid_until = state.valid_until;
-        lease.ttl = state.ttl;
-        lease.ttl_longest = state.ttl_longest;
-        lease.nodes = state.nodes;
-        lease
+    /// The lock as it is now.
+    fn current(&self, state: &State) -> HeldLock {
+        let mut held = self.granted.clone();
+        held.valid_until = state.valid_until;
+        held.ttl = state.ttl;
+        held.ttl_longest = state.ttl_longest;
+        held.nodes = state.nodes;
+        held
     }
 
     /// Makes the transition to `Lost` if the validity has passed.
@@ -287,14 +287,14 @@ impl State {
     }
 
     /// Takes over from an extension where the key may be, and for how long.
-    fn merge_reach(&mut self, lease: &Lease) {
-        self.nodes = self.nodes.union(lease.nodes);
-        self.ttl_longest = self.ttl_longest.max(lease.ttl_longest);
+    fn merge_reach(&mut self, held: &HeldLock) {
+        self.nodes = self.nodes.union(held.nodes);
+        self.ttl_longest = self.ttl_longest.max(held.ttl_longest);
     }
 }
 
-impl fmt::Debug for SharedLease {
+impl fmt::Debug for GuardedLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedLease({:?})", self.lock().phase)
+        write!(f, "GuardedLock({:?})", self.lock().phase)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A lock that was granted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Lease {
+pub struct HeldLock {
     /// The lock's key.
     pub key: Arc<[u8]>,
     /// The token that identifies its holder.
@@ -37,7 +37,7 @@ pub struct Lease {
     pub is_awaited: bool,
 }
 
-impl Lease {
+impl HeldLock {
     /// The keys that are locked.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
         attributes::keys(&self.key, &self.attributes)
