@@ -4,8 +4,7 @@
 use crate::support;
 
 use redlatch::internal::node::script::{
-    CLAIM, EXTEND, FENCE, HANDOFF, LEAVE, LEAVE_QUEUE, QUEUE, RELEASE, RELEASE_ALL, REMOVE,
-    RESTORE, SHARE, Script, TURN,
+    CLAIM, EXTEND, FENCE, GIVE, HANDOFF, QUEUE, REMOVE, RESTORE, SHARE, Script, TURN,
 };
 use support::cli::Value;
 use support::eventually;
@@ -130,7 +129,7 @@ fn counters_begin_at_the_wall_clock_grow_and_keep_their_ttl() {
     assert_eq!(claim("a", "500", "80000"), [1, 500, 0]);
     let again = ["1", "", "b", LONG, "900", "80000", ""];
     no(server, CLAIM, &keys, &again);
-    yes(server, RELEASE, &["k"], &["a"]);
+    yes(server, GIVE, &["k"], &["a", "", ""]);
     assert_eq!(claim("b", "1", "10"), [1, 501, 0]);
     assert!(ttl(server, "k:redlatch:fence") > 10_000, "it is never shortened");
     // Confirmed for the holder only, and not over a larger one.
@@ -139,7 +138,7 @@ fn counters_begin_at_the_wall_clock_grow_and_keep_their_ttl() {
     no(server, FENCE, &keys, &["1", "a", "700", "80000"]);
     no(server, FENCE, &keys, &["1", "b", "599", "80000"]);
     assert_eq!(get(server, "k:redlatch:fence"), "600");
-    yes(server, RELEASE, &["k"], &["b"]);
+    yes(server, GIVE, &["k"], &["b", "", ""]);
     // 2^52 + 2^40: no counting gets there.
     set(server, "k:redlatch:fence", "4504699138998272");
     let refused = run(server, CLAIM, &keys, &["1", "", "c", LONG, "1", "10", ""]);
@@ -164,17 +163,17 @@ fn waiters_have_numbers_and_a_release_reserves_the_lock_for_the_first() {
     assert_eq!(queue(server, CID, "0", "40000"), (3, 2, 0));
     server.command(&["ZREM", "k:redlatch:queue", BOB]);
     assert_eq!(queue(server, BOB, "0", "40000"), (4, 2, 0), "above all, however many there are");
-    yes(server, RELEASE, &["k"], &["token"]);
+    yes(server, GIVE, &["k"], &["token", "", ""]);
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
     assert!((40_000..=41_000).contains(&ttl(server, "k")));
-    no(server, RELEASE, &["k"], &["token"]);
+    no(server, GIVE, &["k"], &["token", "", ""]);
     // Its turn, and nobody else's. It stays in the queue until the lock is released.
     no(server, TURN, &["k"], &[CID, "c", LONG]);
     assert_eq!(list(server, TURN, &["k"], &[ANN, "a", LONG]), [1, 1]);
     assert_eq!((get(server, "k").as_str(), queue(server, BOB, "4", "40000").1), ("a", 2));
-    no(server, LEAVE_QUEUE, &["k"], &["other", BOB]);
+    no(server, GIVE, &["k"], &["other", BOB, ""]);
     assert_eq!(get(server, "k"), "a");
-    yes(server, LEAVE_QUEUE, &["k"], &["a", ANN]);
+    yes(server, GIVE, &["k"], &["a", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(CID, 0));
 }
 
@@ -203,12 +202,12 @@ fn a_free_lock_is_taken_in_turn_by_the_first_only() {
     no(server, CLAIM, &keys, &claim(BOB).each_ref().map(String::as_str));
     assert_eq!(list(server, CLAIM, &keys, &claim(ANN).each_ref().map(String::as_str)), [1, 5, 1]);
     // An earlier waiter that comes late gets the reservation.
-    yes(server, LEAVE_QUEUE, &["k"], &["b", ANN]);
+    yes(server, GIVE, &["k"], &["b", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(BOB, 0));
     assert_eq!(queue(server, ANN, "1", "40000"), (1, 0, 3));
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
     // Who leaves passes it on.
-    no(server, LEAVE_QUEUE, &["k"], &["failed", ANN]);
+    no(server, GIVE, &["k"], &["failed", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(BOB, 0));
     // A lock that is held takes its place, and no other lock's.
     yes(server, RESTORE, &["k"], &["b", LONG]);
@@ -238,7 +237,7 @@ fn waiters_whom_nobody_hears_are_skipped() {
         list(server, QUEUE, &["k"], &[waiter, "0", "failed", entry, LONG]);
     }
     assert_eq!(queue(server, CID, "0", "40000"), (3, 2, 0));
-    yes(server, RELEASE_ALL, &["k"], &["token"]);
+    yes(server, GIVE, &["k"], &["token", "", ""]);
     assert_eq!(get(server, "k"), reserved(CID, 0));
     assert_eq!(server.command(&["ZCARD", "k:redlatch:queue"]), Value::Integer(1));
 }
@@ -249,7 +248,7 @@ fn a_waiter_that_does_not_claim_in_time_is_passed_over_and_put_back_when_it_asks
     let server = &servers[0];
     queue(server, ANN, "0", "50");
     queue(server, BOB, "0", "40000");
-    yes(server, RELEASE, &["k"], &["token"]);
+    yes(server, GIVE, &["k"], &["token", "", ""]);
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
     assert!(eventually(LIMIT, || ttl(server, "k") <= 1_000), "its time is over");
     assert_eq!(queue(server, BOB, "2", "40000"), (2, 0, 1));
@@ -266,9 +265,9 @@ fn a_lock_that_is_left_is_kept_for_the_first_waiter() {
     let servers = held();
     let server = &servers[0];
     queue(server, ANN, "0", "40000");
-    no(server, LEAVE, &["k"], &["other", "300", ""]);
-    yes(server, LEAVE, &["k"], &["token", "300", ""]);
-    no(server, LEAVE, &["k"], &["token", "90000", ""]);
+    no(server, GIVE, &["k"], &["other", "", "300"]);
+    yes(server, GIVE, &["k"], &["token", "", "300"]);
+    no(server, GIVE, &["k"], &["token", "", "90000"]);
     assert_eq!(get(server, "k"), "redlatch:left:1000:token");
     assert_eq!(queue(server, ANN, "1", "40000"), (1, 0, 0), "it is still taken");
     assert!(eventually(LIMIT, || ttl(server, "k") <= 1_000));

@@ -15,7 +15,7 @@ pub use shares::{PERMITS_MAX, SHARED, read_member};
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Action, Listen, LockAttributes, LockId, Question, Removal};
+use crate::engine::{Action, Listen, LockAttributes, LockId, Question};
 use crate::engine::{Request, Token, Ttl};
 use crate::resp::{BULK_MAX, Reply, encode_command};
 use std::borrow::Cow;
@@ -83,7 +83,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Restore { .. } => Some(script::RESTORE),
         Action::Extend { lock, .. } if lock.has_more_keys() => Some(script::EXTEND_ALL),
         Action::Extend { .. } => Some(script::EXTEND),
-        Action::Release(it) | Action::Undo(it) => Some(script_of_removal(it)),
+        Action::Release(_) | Action::Undo(_) => Some(script::GIVE),
         Action::Fence { .. } => Some(script::FENCE),
         Action::Inspect { .. } => Some(script::INSPECT),
         Action::Remove { .. } => Some(script::REMOVE),
@@ -92,19 +92,6 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Listen { step: Listen::Read(_), .. } => Some(script::LISTEN),
         Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
         Action::Await { .. } | Action::EndWaits { .. } => None,
-    }
-}
-
-/// The script that carries out this removal.
-fn script_of_removal(removal: &Removal) -> Script {
-    if removal.linger.is_some() {
-        script::LEAVE
-    } else if removal.lock.has_more_keys() {
-        script::RELEASE_ALL
-    } else if removal.waiter.is_some() {
-        script::LEAVE_QUEUE
-    } else {
-        script::RELEASE
     }
 }
 
@@ -159,10 +146,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             let ttl = decimal(ttl.as_millis(), &mut digits);
             encode_command(out, &[verb, name, b"1", &lock.key, &value_of(lock), ttl, proof]);
         }
-        Action::Release(it) | Action::Undo(it) => {
-            let script = script_of_removal(it);
-            call(script).removal(it, out);
-        }
+        Action::Release(it) | Action::Undo(it) => call(script::GIVE).give(it, out),
         Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
         Action::Inspect { key } => call(script::INSPECT).inspect(key, out),
         Action::Remove { key, seen } => call(script::REMOVE).remove(key, seen, out),

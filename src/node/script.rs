@@ -19,13 +19,12 @@
 //! [`RELEASE_ALL`] and [`EXTEND_ALL`], and [`HANDOFF`], [`TURN`] and [`RESTORE`] as [`CLAIM`].
 //! For a reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`]. They
 //! exist because the general scripts cost the server more time for one key, here in multiples of
-//! the special script. The first three ratios are medians of 21 alternating runs of 20 000 calls
+//! the special script. The first two ratios are medians of 21 alternating runs of 20 000 calls
 //! each (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), the others are medians of
 //! 15 runs of 500 or 1000 `EVALSHA` each, beside seven readers for the last two:
 //!
 //! | special | general | ratio |
 //! |---|---|---|
-//! | `release.lua` | `release_all.lua` | 1.04 |
 //! | `extend.lua` | `extend_all.lua` | 1.04 |
 //! | `handoff.lua` | `claim.lua` | 1.37 |
 //! | `turn.lua` | `claim.lua` | 1.16 |
@@ -53,11 +52,21 @@ impl PartialEq for Script {
     }
 }
 
-/// Deletes the lock's key if it still holds our token, and reserves the lock for the first waiter:
-/// `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the number.
-pub const RELEASE: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("release.lua")),
-    sha1: "c0135258b48f815ef83ab0b94047f83a71ae51c3",
+/// Gives a lock up: `KEYS` the lock's keys, `ARGV[1]` our value, `ARGV[2]` the waiter that leaves
+/// the queue, or nothing, `ARGV[3]` for how many milliseconds the lock stays taken, or nothing,
+/// `ARGV[4]` the number. Each key that holds our value is deleted, and the lock is reserved for the
+/// first waiter; and so is a lock that was reserved for the waiter that leaves. If that one was the
+/// first and the lock is another client's, the next is told to ask.
+///
+/// A lock that stays taken is not deleted: its key says from now on that the lock is left, and until
+/// when. If somebody waits, the key stays for a second longer, in which only the first waiter gets
+/// the lock: it is told when to ask.
+///
+/// Answers yes if all keys held our value. If a key cannot be read, the others are given up all the
+/// same, and the answer is the server's error.
+pub const GIVE: Script = Script {
+    source: concat!(include_str!("waiting.lua"), include_str!("give.lua")),
+    sha1: "56db10e495a335a19b1385525171cfcf75b81f44",
 };
 
 /// Extends the ttl of the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the
@@ -105,12 +114,6 @@ pub const CLAIM: Script =
 pub const FENCE: Script =
     Script { source: include_str!("fence.lua"), sha1: "40101b8d7279a14bb930a5c59e87f2170f50db97" };
 
-/// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
-pub const RELEASE_ALL: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("release_all.lua")),
-    sha1: "6ac79c3c8a929af03b74b64b57545e02a60f1aaa",
-};
-
 /// As [`EXTEND`], for several keys: the ttl of each is extended, if all hold our value.
 pub const EXTEND_ALL: Script = Script {
     source: include_str!("extend_all.lua"),
@@ -146,16 +149,6 @@ pub const REMOVE: Script = Script {
         include_str!("remove.lua")
     ),
     sha1: "7976987a4718c9d96f7aff20e0e187ec3be5ae00",
-};
-
-/// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
-/// `ARGV[2]` the time in milliseconds, `ARGV[3]` the waiter by which we took the lock, or nothing,
-/// `ARGV[4]` the number. Each key that holds our value says from now on that the lock is left, and
-/// until when. If somebody waits, the key stays for a second longer, in which only the first waiter
-/// gets the lock: it is told when to ask. Answers yes if all keys held our value.
-pub const LEAVE: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("leave.lua")),
-    sha1: "81cbba1f15348e8df73d2d92b5ba303ea22ebc80",
 };
 
 /// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value,
@@ -203,14 +196,6 @@ pub const QUEUE: Script = Script {
 /// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
 pub const TURN: Script =
     Script { source: include_str!("turn.lua"), sha1: "7435ebe009660424c7242710868f31ee7b820ffc" };
-
-/// Removes a waiter from the queue of a lock, together with a key that holds its token or is
-/// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`
-/// the number. Answers yes if the key held the token.
-pub const LEAVE_QUEUE: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("leave_queue.lua")),
-    sha1: "de40b1b95882310cc1ba2864f4d8b6179d839571",
-};
 
 /// Reads a lock's key `KEYS[1]`, so that the server tells this connection when it changes.
 /// `ARGV[1]` is the number. Answers yes if there is such a key.
@@ -288,21 +273,18 @@ pub const RELEASE_READER: Script = Script {
 };
 
 /// Every script of this library.
-pub const ALL: [Script; 21] = [
-    RELEASE,
+pub const ALL: [Script; 18] = [
+    GIVE,
     EXTEND,
     HANDOFF,
     CLAIM,
     FENCE,
-    RELEASE_ALL,
     EXTEND_ALL,
     INSPECT,
     REMOVE,
-    LEAVE,
     RESTORE,
     QUEUE,
     TURN,
-    LEAVE_QUEUE,
     LISTEN,
     SHARE,
     EXTEND_SHARED,

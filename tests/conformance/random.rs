@@ -89,12 +89,15 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::RELEASE, script::EXTEND, script::HANDOFF, script::REMOVE];
+        let scripts = [script::GIVE, script::EXTEND, script::HANDOFF, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
         match kind {
-            0 => words.push(self.value()),
+            0 => {
+                let (value, waiter) = (self.value(), self.waiter_or_none());
+                words.extend([value, waiter, self.linger(wait)]);
+            }
             1 => words.extend([self.value(), self.claimed_for(wait)]),
             2 => {
                 let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));
@@ -125,7 +128,7 @@ impl Generator {
         let scripts = [
             script::CLAIM,
             script::FENCE,
-            script::RELEASE_ALL,
+            script::GIVE,
             script::EXTEND_ALL,
             script::INSPECT,
         ];
@@ -152,12 +155,17 @@ impl Generator {
                 words.extend([number(locks), before, ours, life, first, ttl, waiter]);
             }
             1 => words.extend([number(locks), ours, first, ttl]),
-            2 => words.push(ours),
+            2 => words.extend([ours, self.waiter_or_none(), self.linger(wait)]),
             3 => words.extend([ours, ttl]),
             _ => {}
         }
         words.push(self.proof());
         words
+    }
+
+    /// For how long a lock stays taken after its release: mostly it does not.
+    fn linger(&mut self, wait: &mut bool) -> Vec<u8> {
+        if self.below(4) > 0 { Vec::new() } else { self.claimed_for(wait) }
     }
 
     /// A long time to live, or one that has passed after the wait.
@@ -171,9 +179,9 @@ impl Generator {
     }
 
     fn script_command(&mut self) -> Words {
-        let sha1 = self.pick(&[script::RELEASE.sha1, script::EXTEND.sha1, script::HANDOFF.sha1]);
+        let sha1 = self.pick(&[script::GIVE.sha1, script::EXTEND.sha1, script::HANDOFF.sha1]);
         let source =
-            self.pick(&[script::RELEASE.source, script::EXTEND.source, script::HANDOFF.source]);
+            self.pick(&[script::GIVE.source, script::EXTEND.source, script::HANDOFF.source]);
         let mut words = vec![b"SCRIPT".to_vec()];
         match self.below(3) {
             0 => words.extend([b"EXISTS".to_vec(), sha1]),

@@ -14,7 +14,7 @@ impl Generator {
             script::TURN,
             script::TURN,
             script::TURN,
-            script::LEAVE_QUEUE,
+            script::GIVE,
             script::RESTORE,
             script::LISTEN,
         ];
@@ -32,8 +32,8 @@ impl Generator {
             known if known == script::TURN => {
                 words.extend([waiter, self.value(), self.claimed_for(wait)]);
             }
-            known if known == script::LEAVE_QUEUE => {
-                words.extend([self.value(), waiter]);
+            known if known == script::GIVE => {
+                words.extend([self.value(), waiter, self.linger(wait)]);
             }
             known if known == script::RESTORE => {
                 words.extend([self.value(), self.claimed_for(wait)]);

@@ -12,11 +12,11 @@ pub(crate) enum Request {
     Queue { id: Token, number: u8, withdraw: Option<Token> },
     /// `turn.lua`
     Turn { id: Token, token: Token },
-    /// `release.lua`
+    /// `give.lua`
     Release(Token),
-    /// `leave_queue.lua`
+    /// `give.lua`, with a waiter
     Leave { id: Token, token: Token },
-    /// `leave.lua`
+    /// `give.lua`, with a time
     Linger { id: Option<Token>, token: Token },
     /// The release of a program that knows no queue.
     Delete(Token),

@@ -24,9 +24,9 @@ pub(crate) enum Request {
     Restore(Token),
     /// `restore_shared.lua`, and `release_shared.lua` for the waiter where it was refused its turn
     RestoreShare { id: Option<Token>, token: Token, slot: Slot },
-    /// `release.lua`
+    /// `give.lua`
     Release(Token),
-    /// `leave_queue.lua`
+    /// `give.lua`, with a waiter
     Leave { id: Token, token: Token },
     /// `release_shared.lua`
     ReleaseShare { id: Option<Token>, token: Token },

@@ -51,11 +51,11 @@ impl Server {
                 outcome
             }
             Request::Release(token) => {
-                self.call(client, script::RELEASE, &[&name(token)]);
+                self.call(client, script::GIVE, &[&name(token), b"", b""]);
                 Outcome::Removed
             }
             Request::Leave { id, token } => {
-                self.call(client, script::LEAVE_QUEUE, &[&name(token), &name(id)]);
+                self.call(client, script::GIVE, &[&name(token), &name(id), b""]);
                 Outcome::Removed
             }
             Request::ReleaseShare { id, token } => {

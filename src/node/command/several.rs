@@ -3,7 +3,7 @@
 use super::shares::member_of;
 use super::{decimal, value_of};
 use crate::engine::{Acquisition, LockId, Removal, Token, Ttl};
-use crate::resp::encode_command;
+use crate::resp::encode_words;
 
 /// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
 pub const COUNTER_SUFFIX: &[u8] = b":redlatch:fence";
@@ -89,28 +89,12 @@ impl Call<'_> {
         self.run(lock, &[], &[&value_of(lock), ttl], out);
     }
 
-    /// Removes a lock, by the script that fits it.
-    pub(super) fn removal(self, removal: &Removal, out: &mut Vec<u8>) {
+    /// Gives a lock up.
+    pub(super) fn give(self, removal: &Removal, out: &mut Vec<u8>) {
         let Removal { lock, linger, waiter, .. } = removal;
-        let value = value_of(lock);
-        match (linger, waiter) {
-            (Some(linger), _) => {
-                let mut digits = [0; 20];
-                let linger = decimal(linger.as_millis(), &mut digits);
-                self.run(lock, &[], &[&value, linger, name_of(waiter.as_ref())], out);
-            }
-            (None, Some(waiter)) if !lock.has_more_keys() => {
-                self.run(lock, &[], &[&value, waiter.as_bytes()], out);
-            }
-            (None, _) if lock.has_more_keys() => {
-                self.run(lock, &[], &[&value], out);
-            }
-            // Every release of a lock that nobody waits for takes this way, without a list.
-            (None, _) => {
-                let (verb, name) = self.name;
-                encode_command(out, &[verb, name, b"1", &lock.key, &value, self.proof]);
-            }
-        }
+        let mut digits = [0; 20];
+        let linger = linger.map_or(&[][..], |linger| decimal(linger.as_millis(), &mut digits));
+        self.run(lock, &[], &[&value_of(lock), name_of(waiter.as_ref()), linger], out);
     }
 
     /// Runs the script with the keys of a lock, the keys of its counters, and these arguments.
@@ -122,14 +106,13 @@ impl Call<'_> {
         out: &mut Vec<u8>,
     ) {
         let mut all = [0; 20];
-        let all = decimal((lock.keys().count() + counters.len()) as u64, &mut all);
+        let count = lock.keys().count() + counters.len();
+        let all = decimal(count as u64, &mut all);
         let (verb, name) = self.name;
-        let mut words: Vec<&[u8]> = vec![verb, name, all];
-        words.extend(lock.keys());
-        words.extend(counters.iter().map(Vec::as_slice));
-        words.extend(arguments);
-        words.push(self.proof);
-        encode_command(out, &words);
+        let words = [verb, name, all].into_iter().chain(lock.keys());
+        let words = words.chain(counters.iter().map(Vec::as_slice));
+        let words = words.chain(arguments.iter().copied()).chain([self.proof]);
+        encode_words(out, 4 + count + arguments.len(), words);
     }
 }
 

@@ -100,7 +100,7 @@ impl Call<'_> {
     /// Gives a share back.
     pub(super) fn release_share(self, removal: &Removal, out: &mut Vec<u8>) {
         if script_of_removal(removal) == script::RELEASE_READER {
-            return self.removal(removal, out);
+            return self.run(&removal.lock, &[], &[&value_of(&removal.lock)], out);
         }
         let Removal { lock, linger, waiter, .. } = removal;
         let [mut all, mut stay] = [[0; 20]; 2];

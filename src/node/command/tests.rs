@@ -38,7 +38,7 @@ fn words(words: &[&[u8]]) -> Vec<u8> {
 fn each_verb_is_one_command() {
     let token = &[7; 20][..];
     let set: &[&[u8]] = &[b"SET", b"key", token, b"NX", b"PX", b"1000"];
-    let release = script::RELEASE;
+    let release = script::GIVE;
     let extend = script::EXTEND;
     let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
     let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
@@ -46,9 +46,9 @@ fn each_verb_is_one_command() {
     let table: [(Verb, Form, &[&[u8]]); 8] = [
         (Verb::Acquire, Form::Digest, set),
         (Verb::Restore, Form::Source, &[b"EVAL", restore, b"1", b"key", token, b"1000", b"57"]),
-        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
-        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
-        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
+        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"", b"", b"57"]),
+        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"", b"", b"57"]),
+        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"", b"", b"57"]),
         (
             Verb::Extend,
             Form::Digest,
@@ -64,7 +64,7 @@ fn each_verb_is_one_command() {
 
 #[test]
 fn a_release_with_linger_sends_the_rest_of_the_time() {
-    let leave = script::LEAVE;
+    let leave = script::GIVE;
     let token = &[7; 20][..];
     for verb in [Verb::Release, Verb::Undo] {
         let mut release = request(verb, 7, at(0));
@@ -73,7 +73,7 @@ fn a_release_with_linger_sends_the_rest_of_the_time() {
         };
         it.linger = Some(ttl(29_000));
         let expected: &[&[u8]] =
-            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"29000", b"", b"57"];
+            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"", b"29000", b"57"];
         assert_eq!(KnownScripts(u32::MAX).form(&release), Form::Source);
         assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
         for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {
@@ -265,8 +265,8 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
             Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }
-    let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
-    let more = ["release_all", "extend_all", "leave", "restore", "queue", "turn", "leave_queue"];
+    let scripts = ["give", "extend", "handoff", "claim", "fence", "inspect", "remove"];
+    let more = ["extend_all", "restore", "queue", "turn"];
     let shares = ["share", "extend_shared", "restore_shared", "release_shared", "release_reader"];
     let all = scripts.into_iter().chain(more).chain(["listen", "scan"]).chain(shares);
     assert_eq!(all.clone().count(), script::ALL.len());

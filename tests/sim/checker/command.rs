@@ -75,9 +75,8 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for watching a key.
-const SHAPES: [Shape; 19] = [
-    shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
-    shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
+const SHAPES: [Shape; 16] = [
+    shape(script::GIVE, Kind::Remove, [None, None, Some(0)]),
     shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
     shape(script::EXTEND_ALL, Kind::Extend, [None, None, Some(0)]),
     shape(script::HANDOFF, Kind::Take, [None, Some(0), Some(1)]),
@@ -88,8 +87,6 @@ const SHAPES: [Shape; 19] = [
     shape(script::RESTORE, Kind::Take, [None, None, Some(0)]),
     shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
     shape(script::TURN, Kind::Take, [None, None, Some(1)]),
-    shape(script::LEAVE, Kind::Remove, [None, None, Some(0)]),
-    shape(script::LEAVE_QUEUE, Kind::Remove, [None, None, Some(0)]),
     shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
     shape(script::EXTEND_SHARED, Kind::Extend, [None, None, Some(1)]),
     shape(script::RESTORE_SHARED, Kind::Take, [None, None, Some(1)]),

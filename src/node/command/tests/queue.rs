@@ -99,9 +99,9 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
 
 #[test]
 fn a_waiter_leaves_with_the_removal_of_its_token() {
-    let source = script::LEAVE_QUEUE.source.as_bytes();
+    let source = script::GIVE.source.as_bytes();
     for verb in [Verb::Release, Verb::Undo] {
-        let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"57"];
+        let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"", b"57"];
         for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
             assert_eq!(KnownScripts(u32::MAX).form(&leave), Form::Source);
             assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
@@ -112,17 +112,18 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
 }
 
 #[test]
-fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_a_set_of_keys_has_none() {
+fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_so_does_a_set_of_keys() {
     let mut lingering = leaving(request(Verb::Release, 7, at(0)));
     let Action::Release(removal) = &mut lingering.action else { panic!("{lingering:?}") };
     removal.linger = Some(ttl(29_000));
-    let leave = script::LEAVE.source.as_bytes();
-    let expected: &[&[u8]] = &[b"EVAL", leave, b"1", b"key", TOKEN, b"29000", OTHER, b"57"];
+    let source = script::GIVE.source.as_bytes();
+    let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"29000", b"57"];
     assert_eq!(encoded(&lingering, Form::Source), words(expected));
 
     let several = leaving(labelled(Verb::Undo, vec![Arc::from(&b"more"[..])]));
-    let (source, value) = (script::RELEASE_ALL.source.as_bytes(), [TOKEN, b"host-3 \xff"].concat());
-    let expected: &[&[u8]] = &[b"EVAL", source, b"2", b"key", b"more", &value, b"57"];
+    let value = [TOKEN, b"host-3 \xff"].concat();
+    let expected: &[&[u8]] =
+        &[b"EVAL", source, b"2", b"key", b"more", &value, OTHER, b"", b"57"];
     assert_eq!(encoded(&several, Form::Source), words(expected));
 }
 
