@@ -4,7 +4,7 @@
 use crate::support;
 
 use redlatch::internal::node::script::{
-    CLAIM, EXTEND, FENCE, GIVE, HANDOFF, QUEUE, REMOVE, RESTORE, SHARE, Script, TURN,
+    CLAIM, FENCE, GIVE, HANDOFF, KEEP, QUEUE, REMOVE, SHARE, Script, TURN,
 };
 use support::cli::Value;
 use support::eventually;
@@ -97,12 +97,12 @@ fn reserved(waiter: &str, grace: u32) -> String {
 fn a_key_without_a_ttl_gets_none_by_an_extension() {
     let servers = held();
     let server = &servers[0];
-    yes(server, EXTEND, &["k"], &["token", "100000"]);
+    yes(server, KEEP, &["k"], &["token", "100000", ""]);
     assert!(ttl(server, "k") > 90_000);
     server.command(&["PERSIST", "k"]);
-    yes(server, EXTEND, &["k"], &["token", LONG]);
+    yes(server, KEEP, &["k"], &["token", LONG, ""]);
     assert_eq!(ttl(server, "k"), -1);
-    no(server, EXTEND, &["k"], &["other", LONG]);
+    no(server, KEEP, &["k"], &["other", LONG, ""]);
 }
 
 #[test]
@@ -210,8 +210,8 @@ fn a_free_lock_is_taken_in_turn_by_the_first_only() {
     no(server, GIVE, &["k"], &["failed", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(BOB, 0));
     // A lock that is held takes its place, and no other lock's.
-    yes(server, RESTORE, &["k"], &["b", LONG]);
-    no(server, RESTORE, &["k"], &["c", LONG]);
+    yes(server, KEEP, &["k"], &["b", LONG, "restore"]);
+    no(server, KEEP, &["k"], &["c", LONG, "restore"]);
     assert_eq!(get(server, "k"), "b");
 }
 

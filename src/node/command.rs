@@ -79,10 +79,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Handoff { .. } => Some(script::CLAIM),
         Action::Turn { new, .. } if is_plain(&new.lock) => Some(script::TURN),
         Action::Turn { .. } => Some(script::CLAIM),
-        Action::Restore { lock, .. } if lock.has_more_keys() => Some(script::CLAIM),
-        Action::Restore { .. } => Some(script::RESTORE),
-        Action::Extend { lock, .. } if lock.has_more_keys() => Some(script::EXTEND_ALL),
-        Action::Extend { .. } => Some(script::EXTEND),
+        Action::Extend { .. } | Action::Restore { .. } => Some(script::KEEP),
         Action::Release(_) | Action::Undo(_) => Some(script::GIVE),
         Action::Fence { .. } => Some(script::FENCE),
         Action::Inspect { .. } => Some(script::INSPECT),
@@ -124,10 +121,8 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
                 call(script::CLAIM).claim(new, before, out);
             }
         }
-        Action::Restore { lock, ttl } if lock.has_more_keys() => {
-            call(script::CLAIM).restore(lock, *ttl, out);
-        }
-        Action::Restore { lock, ttl } => call(script::RESTORE).restore_one(lock, *ttl, out),
+        Action::Extend { lock, ttl } => call(script::KEEP).keep(lock, *ttl, b"", out),
+        Action::Restore { lock, ttl } => call(script::KEEP).keep(lock, *ttl, b"restore", out),
         Action::Turn { new, waiter } if is_plain(&new.lock) => {
             call(script::TURN).turn(new, waiter, out);
         }
@@ -137,15 +132,6 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         }
         Action::Queue(entry) => call(script::QUEUE).queue(entry, out),
         Action::Listen { key, step } => call(script::LISTEN).listen(key, *step, out),
-        Action::Extend { lock, ttl } if lock.has_more_keys() => {
-            call(script::EXTEND_ALL).extend(lock, *ttl, out);
-        }
-        Action::Extend { lock, ttl } => {
-            let (verb, name) = name(script::EXTEND, form);
-            let mut digits = [0; 20];
-            let ttl = decimal(ttl.as_millis(), &mut digits);
-            encode_command(out, &[verb, name, b"1", &lock.key, &value_of(lock), ttl, proof]);
-        }
         Action::Release(it) | Action::Undo(it) => call(script::GIVE).give(it, out),
         Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
         Action::Inspect { key } => call(script::INSPECT).inspect(key, out),

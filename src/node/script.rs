@@ -15,20 +15,17 @@
 //! next when to ask; entries of waiters that nobody hears are removed. `sharing.lua` is the
 //! beginning of those that concern shares.
 //!
-//! For a lock with one key and no counter, [`RELEASE`] and [`EXTEND`] do the same as
-//! [`RELEASE_ALL`] and [`EXTEND_ALL`], and [`HANDOFF`], [`TURN`] and [`RESTORE`] as [`CLAIM`].
+//! For a lock with one key and no counter, [`HANDOFF`] and [`TURN`] do the same as [`CLAIM`].
 //! For a reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`]. They
 //! exist because the general scripts cost the server more time for one key, here in multiples of
-//! the special script. The first two ratios are medians of 21 alternating runs of 20 000 calls
-//! each (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), the others are medians of
-//! 15 runs of 500 or 1000 `EVALSHA` each, beside seven readers for the last two:
+//! the special script. The ratios are medians of 15 runs of 500 or 1000 `EVALSHA` each
+//! (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), beside seven readers for the last
+//! two:
 //!
 //! | special | general | ratio |
 //! |---|---|---|
-//! | `extend.lua` | `extend_all.lua` | 1.04 |
 //! | `handoff.lua` | `claim.lua` | 1.37 |
 //! | `turn.lua` | `claim.lua` | 1.16 |
-//! | `restore.lua` | `claim.lua` | 2.3 |
 //! | `share_reader.lua` in `share.lua` | `share.lua` without it | 1.9 |
 //! | `release_reader.lua` | `release_shared.lua` | 1.7 |
 
@@ -69,13 +66,15 @@ pub const GIVE: Script = Script {
     sha1: "56db10e495a335a19b1385525171cfcf75b81f44",
 };
 
-/// Extends the ttl of the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the
-/// token, `ARGV[2]` the new ttl in milliseconds, `ARGV[3]` the number.
+/// Extends a lock, or sets it again on a node that lost it: `KEYS` the lock's keys, `ARGV[1]` our
+/// value, `ARGV[2]` the ttl in milliseconds, `ARGV[3]` nothing to extend it, `restore` to set it
+/// again, `ARGV[4]` the number.
 ///
-/// It never shortens the key's ttl, so an earlier and shorter extension may arrive at any time. A
-/// key without a ttl gets none.
-pub const EXTEND: Script =
-    Script { source: include_str!("extend.lua"), sha1: "27df48610aca66b5477172e458f2a4ea0738f425" };
+/// All keys must hold our value; if it is set again, those that do not exist or are reserved for a
+/// waiter are set. It never shortens a key's ttl, so an earlier and shorter extension may arrive at
+/// any time. A key without a ttl gets none.
+pub const KEEP: Script =
+    Script { source: include_str!("keep.lua"), sha1: "c32afcdefa9736da77a9edc6feeaf1d07faa4661" };
 
 /// Sets the lock's key to another token if it still holds ours, or if it does not exist: `KEYS[1]`
 /// the key, `ARGV[1]` our token, `ARGV[2]` the other token, `ARGV[3]` its ttl in milliseconds,
@@ -114,12 +113,6 @@ pub const CLAIM: Script =
 pub const FENCE: Script =
     Script { source: include_str!("fence.lua"), sha1: "40101b8d7279a14bb930a5c59e87f2170f50db97" };
 
-/// As [`EXTEND`], for several keys: the ttl of each is extended, if all hold our value.
-pub const EXTEND_ALL: Script = Script {
-    source: include_str!("extend_all.lua"),
-    sha1: "a810784c344294a8b8121d60fec7c9dccafe10d5",
-};
-
 /// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
 /// value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
 /// and remaining milliseconds of the first hundred holders of shares, and how many waiters and
@@ -149,14 +142,6 @@ pub const REMOVE: Script = Script {
         include_str!("remove.lua")
     ),
     sha1: "7976987a4718c9d96f7aff20e0e187ec3be5ae00",
-};
-
-/// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value,
-/// `ARGV[2]` its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock,
-/// and is replaced.
-pub const RESTORE: Script = Script {
-    source: include_str!("restore.lua"),
-    sha1: "5d6a7fb29c02b4a54d4cac6af0ad5588463aa2df",
 };
 
 /// Enters a waiter into the queue of a lock, or renews its entry: `KEYS[1]` the lock's key,
@@ -230,7 +215,7 @@ pub const SHARE: Script = Script {
     sha1: "48eafb55fa075ad987315774cbd587267330d2f4",
 };
 
-/// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
+/// Extends a share of a lock, as [`KEEP`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
 /// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
 pub const EXTEND_SHARED: Script = Script {
     source: concat!(
@@ -273,16 +258,14 @@ pub const RELEASE_READER: Script = Script {
 };
 
 /// Every script of this library.
-pub const ALL: [Script; 18] = [
+pub const ALL: [Script; 16] = [
     GIVE,
-    EXTEND,
+    KEEP,
     HANDOFF,
     CLAIM,
     FENCE,
-    EXTEND_ALL,
     INSPECT,
     REMOVE,
-    RESTORE,
     QUEUE,
     TURN,
     LISTEN,

@@ -89,7 +89,7 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::GIVE, script::EXTEND, script::HANDOFF, script::REMOVE];
+        let scripts = [script::GIVE, script::KEEP, script::HANDOFF, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
@@ -98,7 +98,7 @@ impl Generator {
                 let (value, waiter) = (self.value(), self.waiter_or_none());
                 words.extend([value, waiter, self.linger(wait)]);
             }
-            1 => words.extend([self.value(), self.claimed_for(wait)]),
+            1 => words.extend([self.value(), self.claimed_for(wait), self.mode()]),
             2 => {
                 let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));
                 words.extend(values.into_iter().chain([life, self.waiter_or_none()]));
@@ -129,7 +129,7 @@ impl Generator {
             script::CLAIM,
             script::FENCE,
             script::GIVE,
-            script::EXTEND_ALL,
+            script::KEEP,
             script::INSPECT,
         ];
         let kind = self.below(5) as usize;
@@ -156,11 +156,16 @@ impl Generator {
             }
             1 => words.extend([number(locks), ours, first, ttl]),
             2 => words.extend([ours, self.waiter_or_none(), self.linger(wait)]),
-            3 => words.extend([ours, ttl]),
+            3 => words.extend([ours, ttl, self.mode()]),
             _ => {}
         }
         words.push(self.proof());
         words
+    }
+
+    /// Is a lock extended, or set again?
+    fn mode(&mut self) -> Vec<u8> {
+        if self.below(2) == 0 { Vec::new() } else { b"restore".to_vec() }
     }
 
     /// For how long a lock stays taken after its release: mostly it does not.
@@ -179,9 +184,9 @@ impl Generator {
     }
 
     fn script_command(&mut self) -> Words {
-        let sha1 = self.pick(&[script::GIVE.sha1, script::EXTEND.sha1, script::HANDOFF.sha1]);
+        let sha1 = self.pick(&[script::GIVE.sha1, script::KEEP.sha1, script::HANDOFF.sha1]);
         let source =
-            self.pick(&[script::GIVE.source, script::EXTEND.source, script::HANDOFF.source]);
+            self.pick(&[script::GIVE.source, script::KEEP.source, script::HANDOFF.source]);
         let mut words = vec![b"SCRIPT".to_vec()];
         match self.below(3) {
             0 => words.extend([b"EXISTS".to_vec(), sha1]),

@@ -15,7 +15,7 @@ impl Generator {
             script::TURN,
             script::TURN,
             script::GIVE,
-            script::RESTORE,
+            script::KEEP,
             script::LISTEN,
         ];
         let script = scripts[self.below(scripts.len() as u64) as usize];
@@ -35,8 +35,8 @@ impl Generator {
             known if known == script::GIVE => {
                 words.extend([self.value(), waiter, self.linger(wait)]);
             }
-            known if known == script::RESTORE => {
-                words.extend([self.value(), self.claimed_for(wait)]);
+            known if known == script::KEEP => {
+                words.extend([self.value(), self.claimed_for(wait), b"restore".to_vec()]);
             }
             _ => {}
         }

@@ -163,16 +163,14 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 18] = [
+const SCRIPTS: [(&str, script::Script); 16] = [
     ("give", script::GIVE),
-    ("extend", script::EXTEND),
+    ("keep", script::KEEP),
     ("handoff", script::HANDOFF),
     ("claim", script::CLAIM),
     ("fence", script::FENCE),
-    ("extend_all", script::EXTEND_ALL),
     ("inspect", script::INSPECT),
     ("remove", script::REMOVE),
-    ("restore", script::RESTORE),
     ("queue", script::QUEUE),
     ("turn", script::TURN),
     ("listen", script::LISTEN),

@@ -18,9 +18,9 @@ pub(crate) enum Request {
     Turn { id: Token, token: Token },
     /// `share.lua`
     TurnShare { id: Token, token: Token, want: Want, first: Slot },
-    /// `extend.lua`, `extend_shared.lua`
+    /// `keep.lua`, `extend_shared.lua`
     Extend { token: Token, want: Want, slot: Slot },
-    /// `restore.lua`
+    /// `keep.lua`
     Restore(Token),
     /// `restore_shared.lua`, and `release_shared.lua` for the waiter where it was refused its turn
     RestoreShare { id: Option<Token>, token: Token, slot: Slot },

@@ -36,10 +36,10 @@ impl Server {
                 self.vote(client, script::EXTEND_SHARED, &words, slot)
             }
             Request::Extend { token, slot, .. } => {
-                self.vote(client, script::EXTEND, &[&name(token), long], slot)
+                self.vote(client, script::KEEP, &[&name(token), long, b""], slot)
             }
             Request::Restore(token) => {
-                self.vote(client, script::RESTORE, &[&name(token), long], None)
+                self.vote(client, script::KEEP, &[&name(token), long, b"restore"], None)
             }
             Request::RestoreShare { id, token, slot } => {
                 let permit = digits(slot);

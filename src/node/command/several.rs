@@ -42,19 +42,6 @@ impl Call<'_> {
         self.run(&new.lock, &[], &[before, &value, ttl, waiter], out);
     }
 
-    /// Sets the key of a lock with one key again, if it does not exist.
-    pub(super) fn restore_one(self, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
-        let mut millis = [0; 20];
-        let ttl = decimal(ttl.as_millis(), &mut millis);
-        self.run(lock, &[], &[&value_of(lock), ttl], out);
-    }
-
-    /// Sets the missing keys of a lock again. Keys that exist are kept.
-    pub(super) fn restore(self, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
-        let new = Acquisition { lock: lock.clone(), ttl, fence: 0 };
-        self.set(&new, &[], (&value_of(lock), None), out);
-    }
-
     fn set(
         self,
         new: &Acquisition,
@@ -82,11 +69,11 @@ impl Call<'_> {
         self.run(lock, &counters(lock), &[locks, &member_of(lock), first, counters_ttl], out);
     }
 
-    /// Extends the ttl of all keys.
-    pub(super) fn extend(self, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
+    /// Extends a lock, or sets it again where a node lost it.
+    pub(super) fn keep(self, lock: &LockId, ttl: Ttl, mode: &[u8], out: &mut Vec<u8>) {
         let mut millis = [0; 20];
         let ttl = decimal(ttl.as_millis(), &mut millis);
-        self.run(lock, &[], &[&value_of(lock), ttl], out);
+        self.run(lock, &[], &[&value_of(lock), ttl, mode], out);
     }
 
     /// Gives a lock up.

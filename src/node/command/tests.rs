@@ -39,22 +39,25 @@ fn each_verb_is_one_command() {
     let token = &[7; 20][..];
     let set: &[&[u8]] = &[b"SET", b"key", token, b"NX", b"PX", b"1000"];
     let release = script::GIVE;
-    let extend = script::EXTEND;
+    let extend = script::KEEP;
     let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
     let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
-    let restore = script::RESTORE.source.as_bytes();
     let table: [(Verb, Form, &[&[u8]]); 8] = [
         (Verb::Acquire, Form::Digest, set),
-        (Verb::Restore, Form::Source, &[b"EVAL", restore, b"1", b"key", token, b"1000", b"57"]),
+        (
+            Verb::Restore,
+            Form::Source,
+            &[b"EVAL", extend, b"1", b"key", token, b"1000", b"restore", b"57"],
+        ),
         (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"", b"", b"57"]),
         (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"", b"", b"57"]),
         (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"", b"", b"57"]),
         (
             Verb::Extend,
             Form::Digest,
-            &[b"EVALSHA", extend_sha1, b"1", b"key", token, b"1000", b"57"],
+            &[b"EVALSHA", extend_sha1, b"1", b"key", token, b"1000", b"", b"57"],
         ),
-        (Verb::Extend, Form::Source, &[b"EVAL", extend, b"1", b"key", token, b"1000", b"57"]),
+        (Verb::Extend, Form::Source, &[b"EVAL", extend, b"1", b"key", token, b"1000", b"", b"57"]),
         (Verb::Ping, Form::Digest, &[b"PING"]),
     ];
     for (verb, form, expected) in table {
@@ -101,7 +104,7 @@ fn a_forced_removal_sends_the_values_that_were_read() {
 #[test]
 fn a_shorter_extension_is_encoded_like_any_other() {
     let mut extension = request(Verb::Extend, 7, at(0));
-    for (millis, end) in [(999, "$3\r\n999\r\n$2\r\n57\r\n"), (1_001, "$4\r\n1001\r\n$2\r\n57\r\n")]
+    for (millis, end) in [(999, "$3\r\n999\r\n$0\r\n\r\n$2\r\n57\r\n"), (1_001, "$4\r\n1001\r\n$0\r\n\r\n$2\r\n57\r\n")]
     {
         extension.action = Action::Extend { lock: lock(7), ttl: ttl(millis) };
         assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
@@ -265,8 +268,8 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
             Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }
-    let scripts = ["give", "extend", "handoff", "claim", "fence", "inspect", "remove"];
-    let more = ["extend_all", "restore", "queue", "turn"];
+    let scripts = ["give", "keep", "handoff", "claim", "fence", "inspect", "remove"];
+    let more = ["queue", "turn"];
     let shares = ["share", "extend_shared", "restore_shared", "release_shared", "release_reader"];
     let all = scripts.into_iter().chain(more).chain(["listen", "scan"]).chain(shares);
     assert_eq!(all.clone().count(), script::ALL.len());

@@ -47,7 +47,8 @@ fn a_late_refusal_of_a_grant_is_restored_with_the_rest_of_the_ttl() {
     nodes.pass(300);
     nodes.receive(2, "$-1\r\n");
     let output = nodes.rounds.session(node(2)).output().to_vec();
-    assert!(output.ends_with(b"\r\n$3\r\n700\r\n$1\r\n2\r\n"), "{}", output.escape_ascii());
+    let end = b"\r\n$3\r\n700\r\n$7\r\nrestore\r\n$1\r\n2\r\n";
+    assert!(output.ends_with(end), "{}", output.escape_ascii());
     assert_eq!(nodes.commands(2), ["EVAL 1"]);
     nodes.receive(2, ":2\r\n");
     assert!(nodes.rounds.reaching.kept.is_empty(), "every node has it");
