@@ -4,7 +4,7 @@
 use crate::support;
 
 use redlatch::internal::node::script::{
-    CLAIM, FENCE, GIVE, HANDOFF, KEEP, QUEUE, REMOVE, SHARE, Script, TURN,
+    CLAIM, FENCE, GIVE, HANDOFF, KEEP, QUEUE, RELEASE, REMOVE, SHARE, Script, TURN,
 };
 use support::cli::Value;
 use support::eventually;
@@ -129,7 +129,7 @@ fn counters_begin_at_the_wall_clock_grow_and_keep_their_ttl() {
     assert_eq!(claim("a", "500", "80000"), [1, 500, 0]);
     let again = ["1", "", "b", LONG, "900", "80000", ""];
     no(server, CLAIM, &keys, &again);
-    yes(server, GIVE, &["k"], &["a", "", ""]);
+    yes(server, RELEASE, &["k"], &["a"]);
     assert_eq!(claim("b", "1", "10"), [1, 501, 0]);
     assert!(ttl(server, "k:redlatch:fence") > 10_000, "it is never shortened");
     // Confirmed for the holder only, and not over a larger one.
@@ -138,7 +138,7 @@ fn counters_begin_at_the_wall_clock_grow_and_keep_their_ttl() {
     no(server, FENCE, &keys, &["1", "a", "700", "80000"]);
     no(server, FENCE, &keys, &["1", "b", "599", "80000"]);
     assert_eq!(get(server, "k:redlatch:fence"), "600");
-    yes(server, GIVE, &["k"], &["b", "", ""]);
+    yes(server, RELEASE, &["k"], &["b"]);
     // 2^52 + 2^40: no counting gets there.
     set(server, "k:redlatch:fence", "4504699138998272");
     let refused = run(server, CLAIM, &keys, &["1", "", "c", LONG, "1", "10", ""]);
@@ -163,10 +163,10 @@ fn waiters_have_numbers_and_a_release_reserves_the_lock_for_the_first() {
     assert_eq!(queue(server, CID, "0", "40000"), (3, 2, 0));
     server.command(&["ZREM", "k:redlatch:queue", BOB]);
     assert_eq!(queue(server, BOB, "0", "40000"), (4, 2, 0), "above all, however many there are");
-    yes(server, GIVE, &["k"], &["token", "", ""]);
+    yes(server, RELEASE, &["k"], &["token"]);
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
     assert!((40_000..=41_000).contains(&ttl(server, "k")));
-    no(server, GIVE, &["k"], &["token", "", ""]);
+    no(server, RELEASE, &["k"], &["token"]);
     // Its turn, and nobody else's. It stays in the queue until the lock is released.
     no(server, TURN, &["k"], &[CID, "c", LONG]);
     assert_eq!(list(server, TURN, &["k"], &[ANN, "a", LONG]), [1, 1]);
@@ -248,7 +248,7 @@ fn a_waiter_that_does_not_claim_in_time_is_passed_over_and_put_back_when_it_asks
     let server = &servers[0];
     queue(server, ANN, "0", "50");
     queue(server, BOB, "0", "40000");
-    yes(server, GIVE, &["k"], &["token", "", ""]);
+    yes(server, RELEASE, &["k"], &["token"]);
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
     assert!(eventually(LIMIT, || ttl(server, "k") <= 1_000), "its time is over");
     assert_eq!(queue(server, BOB, "2", "40000"), (2, 0, 1));

@@ -15,7 +15,7 @@ pub use shares::{PERMITS_MAX, SHARED, read_member};
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Action, Listen, LockAttributes, LockId, Question};
+use crate::engine::{Action, Listen, LockAttributes, LockId, Question, Removal};
 use crate::engine::{Request, Token, Ttl};
 use crate::resp::{BULK_MAX, Reply, encode_command};
 use std::borrow::Cow;
@@ -80,7 +80,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Turn { new, .. } if is_plain(&new.lock) => Some(script::TURN),
         Action::Turn { .. } => Some(script::CLAIM),
         Action::Extend { .. } | Action::Restore { .. } => Some(script::KEEP),
-        Action::Release(_) | Action::Undo(_) => Some(script::GIVE),
+        Action::Release(it) | Action::Undo(it) => Some(script_of_removal(it)),
         Action::Fence { .. } => Some(script::FENCE),
         Action::Inspect { .. } => Some(script::INSPECT),
         Action::Remove { .. } => Some(script::REMOVE),
@@ -90,6 +90,12 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
         Action::Await { .. } | Action::EndWaits { .. } => None,
     }
+}
+
+/// The script that carries out this removal.
+fn script_of_removal(removal: &Removal) -> Script {
+    let is_plain = removal.waiter.is_none() && removal.linger.is_none();
+    if is_plain && !removal.lock.has_more_keys() { script::RELEASE } else { script::GIVE }
 }
 
 /// Has the lock one key, no counter, and one holder?
@@ -132,7 +138,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         }
         Action::Queue(entry) => call(script::QUEUE).queue(entry, out),
         Action::Listen { key, step } => call(script::LISTEN).listen(key, *step, out),
-        Action::Release(it) | Action::Undo(it) => call(script::GIVE).give(it, out),
+        Action::Release(it) | Action::Undo(it) => call(script_of_removal(it)).give(it, out),
         Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
         Action::Inspect { key } => call(script::INSPECT).inspect(key, out),
         Action::Remove { key, seen } => call(script::REMOVE).remove(key, seen, out),

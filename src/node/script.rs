@@ -49,6 +49,13 @@ impl PartialEq for Script {
     }
 }
 
+/// Deletes the lock's key if it still holds our token, and reserves the lock for the first waiter:
+/// `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the number.
+pub const RELEASE: Script = Script {
+    source: concat!(include_str!("waiting.lua"), include_str!("release.lua")),
+    sha1: "c0135258b48f815ef83ab0b94047f83a71ae51c3",
+};
+
 /// Gives a lock up: `KEYS` the lock's keys, `ARGV[1]` our value, `ARGV[2]` the waiter that leaves
 /// the queue, or nothing, `ARGV[3]` for how many milliseconds the lock stays taken, or nothing,
 /// `ARGV[4]` the number. Each key that holds our value is deleted, and the lock is reserved for the
@@ -258,7 +265,8 @@ pub const RELEASE_READER: Script = Script {
 };
 
 /// Every script of this library.
-pub const ALL: [Script; 16] = [
+pub const ALL: [Script; 17] = [
+    RELEASE,
     GIVE,
     KEEP,
     HANDOFF,

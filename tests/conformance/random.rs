@@ -89,15 +89,12 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::GIVE, script::KEEP, script::HANDOFF, script::REMOVE];
+        let scripts = [script::RELEASE, script::KEEP, script::HANDOFF, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
         match kind {
-            0 => {
-                let (value, waiter) = (self.value(), self.waiter_or_none());
-                words.extend([value, waiter, self.linger(wait)]);
-            }
+            0 => words.push(self.value()),
             1 => words.extend([self.value(), self.claimed_for(wait), self.mode()]),
             2 => {
                 let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));

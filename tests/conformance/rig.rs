@@ -163,7 +163,8 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 16] = [
+const SCRIPTS: [(&str, script::Script); 17] = [
+    ("release", script::RELEASE),
     ("give", script::GIVE),
     ("keep", script::KEEP),
     ("handoff", script::HANDOFF),

@@ -12,7 +12,7 @@ pub(crate) enum Request {
     Queue { id: Token, number: u8, withdraw: Option<Token> },
     /// `turn.lua`
     Turn { id: Token, token: Token },
-    /// `give.lua`
+    /// `release.lua`
     Release(Token),
     /// `give.lua`, with a waiter
     Leave { id: Token, token: Token },

@@ -5,7 +5,7 @@ use crate::node::{Key, Node, Outcome, Request, Waiter};
 use crate::server::{CLAIM, KEY, LONG, Server, name, token};
 use crate::token::Token;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::node::script;
+use redlatch::internal::node::script::{self, Script};
 
 impl Server {
     /// Carries out a command that arrives on this client's connection, or after that has ended.
@@ -28,14 +28,14 @@ impl Server {
                     _ => Outcome::Refused,
                 }
             }
-            Request::Release(token) => self.give(client, [&name(token), b"", b""]),
+            Request::Release(token) => self.remove(client, script::RELEASE, &[&name(token)]),
             Request::Leave { id, token } => {
-                self.give(client, [&name(token), &name(id), b""])
+                self.remove(client, script::GIVE, &[&name(token), &name(id), b""])
             }
             Request::Linger { id, token } => {
                 let waiter = id.map_or_else(Vec::new, |id| name(id).to_vec());
                 let time = CLAIM.to_string();
-                self.give(client, [&name(token), &waiter, time.as_bytes()])
+                self.remove(client, script::GIVE, &[&name(token), &waiter, time.as_bytes()])
             }
             Request::Delete(token) => {
                 self.end_token(token);
@@ -44,8 +44,8 @@ impl Server {
         }
     }
 
-    fn give(&mut self, client: Option<usize>, words: [&[u8]; 3]) -> Outcome {
-        match self.call(client, script::GIVE, &words) {
+    fn remove(&mut self, client: Option<usize>, script: Script, words: &[&[u8]]) -> Outcome {
+        match self.call(client, script, words) {
             OwnedReply::Integer(_) => Outcome::Removed,
             other => panic!("{other:?}"),
         }

@@ -24,7 +24,7 @@ pub(crate) enum Request {
     Restore(Token),
     /// `restore_shared.lua`, and `release_shared.lua` for the waiter where it was refused its turn
     RestoreShare { id: Option<Token>, token: Token, slot: Slot },
-    /// `give.lua`
+    /// `release.lua`
     Release(Token),
     /// `give.lua`, with a waiter
     Leave { id: Token, token: Token },

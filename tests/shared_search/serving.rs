@@ -51,7 +51,7 @@ impl Server {
                 outcome
             }
             Request::Release(token) => {
-                self.call(client, script::GIVE, &[&name(token), b"", b""]);
+                self.call(client, script::RELEASE, &[&name(token)]);
                 Outcome::Removed
             }
             Request::Leave { id, token } => {

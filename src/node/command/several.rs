@@ -1,8 +1,9 @@
 //! Requests about locks that have counters or several keys.
 
 use super::shares::member_of;
-use super::{decimal, value_of};
+use super::{decimal, script_of_removal, value_of};
 use crate::engine::{Acquisition, LockId, Removal, Token, Ttl};
+use crate::node::script;
 use crate::resp::encode_words;
 
 /// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
@@ -79,6 +80,9 @@ impl Call<'_> {
     /// Gives a lock up.
     pub(super) fn give(self, removal: &Removal, out: &mut Vec<u8>) {
         let Removal { lock, linger, waiter, .. } = removal;
+        if script_of_removal(removal) == script::RELEASE {
+            return self.run(lock, &[], &[&value_of(lock)], out);
+        }
         let mut digits = [0; 20];
         let linger = linger.map_or(&[][..], |linger| decimal(linger.as_millis(), &mut digits));
         self.run(lock, &[], &[&value_of(lock), name_of(waiter.as_ref()), linger], out);

@@ -38,7 +38,7 @@ fn words(words: &[&[u8]]) -> Vec<u8> {
 fn each_verb_is_one_command() {
     let token = &[7; 20][..];
     let set: &[&[u8]] = &[b"SET", b"key", token, b"NX", b"PX", b"1000"];
-    let release = script::GIVE;
+    let release = script::RELEASE;
     let extend = script::KEEP;
     let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
     let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
@@ -49,9 +49,9 @@ fn each_verb_is_one_command() {
             Form::Source,
             &[b"EVAL", extend, b"1", b"key", token, b"1000", b"restore", b"57"],
         ),
-        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"", b"", b"57"]),
-        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"", b"", b"57"]),
-        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"", b"", b"57"]),
+        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
+        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
+        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
         (
             Verb::Extend,
             Form::Digest,
@@ -268,7 +268,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
             Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }
-    let scripts = ["give", "keep", "handoff", "claim", "fence", "inspect", "remove"];
+    let scripts = ["release", "give", "keep", "handoff", "claim", "fence", "inspect", "remove"];
     let more = ["queue", "turn"];
     let shares = ["share", "extend_shared", "restore_shared", "release_shared", "release_reader"];
     let all = scripts.into_iter().chain(more).chain(["listen", "scan"]).chain(shares);

@@ -75,7 +75,8 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for watching a key.
-const SHAPES: [Shape; 14] = [
+const SHAPES: [Shape; 15] = [
+    shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::GIVE, Kind::Remove, [None, None, Some(0)]),
     shape(script::KEEP, Kind::Extend, [None, None, Some(0)]),
     shape(script::HANDOFF, Kind::Take, [None, Some(0), Some(1)]),
