@@ -4,7 +4,7 @@
 use crate::support;
 
 use redlatch::internal::node::script::{
-    CLAIM, FENCE, GIVE, HANDOFF, KEEP, QUEUE, RELEASE, REMOVE, SHARE, Script, TURN,
+    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, REMOVE, SHARE, Script,
 };
 use support::cli::Value;
 use support::eventually;
@@ -89,6 +89,12 @@ fn queue_for_permit(server: &Server, waiter: &str, (number, failed, claim): Word
     (answer[0], answer[1], answer[2])
 }
 
+/// The words of a claim in the turn of a waiter. A counter begins at 5.
+fn turn(waiter: &str, token: &str) -> [String; 7] {
+    let reserved = format!("redlatch:reserved:{waiter}");
+    ["1", &reserved, token, LONG, "5", "10", waiter].map(str::to_owned)
+}
+
 fn reserved(waiter: &str, grace: u32) -> String {
     format!("redlatch:reserved:{waiter}{grace}")
 }
@@ -110,12 +116,15 @@ fn a_handoff_says_whether_there_was_a_key_and_takes_the_waiter_out_of_the_queue(
     let servers = held();
     let server = &servers[0];
     assert_eq!(queue(server, ANN, "0", "100"), (1, 0, 0));
-    assert_eq!(list(server, HANDOFF, &["k"], &["token", "next", LONG, ANN]), [0, 0]);
+    assert_eq!(
+        list(server, CLAIM, &["k"], &["1", "token", "next", LONG, "0", "0", ANN]),
+        [0, 0, 0]
+    );
     assert_eq!(get(server, "k"), "next");
     assert_eq!(server.command(&["EXISTS", "k:redlatch:queue"]), Value::Integer(0));
-    no(server, HANDOFF, &["k"], &["token", "third", LONG, ""]);
+    no(server, CLAIM, &["k"], &["1", "token", "third", LONG, "0", "0", ""]);
     server.command(&["DEL", "k"]);
-    assert_eq!(list(server, HANDOFF, &["k"], &["next", "third", LONG, ""]), [1, 0]);
+    assert_eq!(list(server, CLAIM, &["k"], &["1", "next", "third", LONG, "0", "0", ""]), [1, 0, 0]);
 }
 
 #[test]
@@ -168,8 +177,9 @@ fn waiters_have_numbers_and_a_release_reserves_the_lock_for_the_first() {
     assert!((40_000..=41_000).contains(&ttl(server, "k")));
     no(server, RELEASE, &["k"], &["token"]);
     // Its turn, and nobody else's. It stays in the queue until the lock is released.
-    no(server, TURN, &["k"], &[CID, "c", LONG]);
-    assert_eq!(list(server, TURN, &["k"], &[ANN, "a", LONG]), [1, 1]);
+    no(server, CLAIM, &["k"], &turn(CID, "c").each_ref().map(String::as_str));
+    let claim = turn(ANN, "a");
+    assert_eq!(list(server, CLAIM, &["k"], &claim.each_ref().map(String::as_str)), [1, 0, 1]);
     assert_eq!((get(server, "k").as_str(), queue(server, BOB, "4", "40000").1), ("a", 2));
     no(server, GIVE, &["k"], &["other", BOB, ""]);
     assert_eq!(get(server, "k"), "a");
@@ -185,19 +195,8 @@ fn a_free_lock_is_taken_in_turn_by_the_first_only() {
     assert_eq!(queue(server, BOB, "0", "40000"), (2, 1, 0));
     assert_eq!(get(server, "k"), reserved(ANN, 1_000), "kept for longer, since another waits");
     server.command(&["DEL", "k"]);
-    no(server, TURN, &["k"], &[BOB, "b", LONG]);
-    let reservation = |waiter: &str| format!("redlatch:reserved:{waiter}");
-    let claim = |waiter: &str| {
-        [
-            "1".to_owned(),
-            reservation(waiter),
-            "b".to_owned(),
-            LONG.to_owned(),
-            "5".to_owned(),
-            "10".to_owned(),
-            waiter.to_owned(),
-        ]
-    };
+    no(server, CLAIM, &["k"], &turn(BOB, "b").each_ref().map(String::as_str));
+    let claim = |waiter| turn(waiter, "b");
     let keys = ["k", "k:redlatch:fence"];
     no(server, CLAIM, &keys, &claim(BOB).each_ref().map(String::as_str));
     assert_eq!(list(server, CLAIM, &keys, &claim(ANN).each_ref().map(String::as_str)), [1, 5, 1]);

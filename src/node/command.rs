@@ -75,10 +75,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
     }
     match &request.action {
         Action::Acquire(new) => (!is_plain(&new.lock)).then_some(script::CLAIM),
-        Action::Handoff { new, .. } if is_plain(&new.lock) => Some(script::HANDOFF),
-        Action::Handoff { .. } => Some(script::CLAIM),
-        Action::Turn { new, .. } if is_plain(&new.lock) => Some(script::TURN),
-        Action::Turn { .. } => Some(script::CLAIM),
+        Action::Handoff { .. } | Action::Turn { .. } => Some(script::CLAIM),
         Action::Extend { .. } | Action::Restore { .. } => Some(script::KEEP),
         Action::Release(it) | Action::Undo(it) => Some(script_of_removal(it)),
         Action::Fence { .. } => Some(script::FENCE),
@@ -120,18 +117,10 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         Action::Acquire(new) => call(script::CLAIM).claim(new, (&[], None), out),
         Action::Handoff { new, predecessor, .. } => {
             let before = value(&predecessor.token, predecessor.attributes.as_deref());
-            let before = (&*before, predecessor.waiter.as_ref());
-            if is_plain(&new.lock) {
-                call(script::HANDOFF).handoff(new, before, out);
-            } else {
-                call(script::CLAIM).claim(new, before, out);
-            }
+            call(script::CLAIM).claim(new, (&before, predecessor.waiter.as_ref()), out);
         }
         Action::Extend { lock, ttl } => call(script::KEEP).keep(lock, *ttl, b"", out),
         Action::Restore { lock, ttl } => call(script::KEEP).keep(lock, *ttl, b"restore", out),
-        Action::Turn { new, waiter } if is_plain(&new.lock) => {
-            call(script::TURN).turn(new, waiter, out);
-        }
         Action::Turn { new, waiter } => {
             let reserved = queue::reservation(waiter);
             call(script::CLAIM).claim(new, (&reserved, Some(waiter)), out);

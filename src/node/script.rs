@@ -15,19 +15,9 @@
 //! next when to ask; entries of waiters that nobody hears are removed. `sharing.lua` is the
 //! beginning of those that concern shares.
 //!
-//! For a lock with one key and no counter, [`HANDOFF`] and [`TURN`] do the same as [`CLAIM`].
-//! For a reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`]. They
-//! exist because the general scripts cost the server more time for one key, here in multiples of
-//! the special script. The ratios are medians of 15 runs of 500 or 1000 `EVALSHA` each
-//! (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), beside seven readers for the last
-//! two:
-//!
-//! | special | general | ratio |
-//! |---|---|---|
-//! | `handoff.lua` | `claim.lua` | 1.37 |
-//! | `turn.lua` | `claim.lua` | 1.16 |
-//! | `share_reader.lua` in `share.lua` | `share.lua` without it | 1.9 |
-//! | `release_reader.lua` | `release_shared.lua` | 1.7 |
+//! For a lock with one key that nobody has queued for, [`RELEASE`] does the same as [`GIVE`]. For a
+//! reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`]. They exist
+//! because acquiring and releasing takes longer without them, as a client measures it.
 
 /// The most bytes of a value that [`INSPECT`] returns: more than the value of any lock has.
 pub const SHOWN_MAX: usize = 1024;
@@ -83,34 +73,30 @@ pub const GIVE: Script = Script {
 pub const KEEP: Script =
     Script { source: include_str!("keep.lua"), sha1: "c32afcdefa9736da77a9edc6feeaf1d07faa4661" };
 
-/// Sets the lock's key to another token if it still holds ours, or if it does not exist: `KEYS[1]`
-/// the key, `ARGV[1]` our token, `ARGV[2]` the other token, `ARGV[3]` its ttl in milliseconds,
-/// `ARGV[4]` the waiter by which we took the lock, or nothing, and `ARGV[5]` the number. The waiter
-/// leaves the queue. Answers a list: the number; 1 if there was no key, 0 if it held our token; and
-/// 1 if another client waits, 0 if none does.
-pub const HANDOFF: Script = Script {
-    source: include_str!("handoff.lua"),
-    sha1: "cb475d5c568fc206b12d839afe7d068660b35c46",
-};
-
-/// Takes a lock with counters or several keys, all of the keys or none: `KEYS` the lock's keys and
-/// then its counters' keys, `ARGV[1]` the number of lock keys, `ARGV[2]` the predecessor's value in
-/// a handoff or nothing, `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the
-/// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or
-/// nothing, `ARGV[8]` the number. If the predecessor's value is ours, the script restores the keys
-/// that a node has lost, and shortens no key's ttl. It never shortens a counter's ttl. If the
-/// predecessor's value is a reservation, the lock is taken in the turn of the waiter, as by
-/// [`TURN`]; if it is another, the waiter is the one by which the predecessor was taken, and leaves
-/// the queue.
+/// Takes a lock, all of its keys or none: `KEYS` the lock's keys and then its counters' keys,
+/// `ARGV[1]` the number of lock keys, `ARGV[2]` the value that the keys may have, or nothing,
+/// `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the least value of a counter,
+/// `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or nothing, `ARGV[8]` the number.
+/// Every key must be free, or have the value that is expected:
+///
+/// * nothing, to acquire the lock;
+/// * the predecessor's value, in a handoff. The waiter is the one by which the predecessor was
+///   taken, and leaves the queue;
+/// * a reservation, in the turn of the waiter that it names. The waiter must be the first in the
+///   queue, or have the reservation. It stays in the queue until the lock is released, or its entry
+///   expires: as long as it is not known whether a majority has granted the lock, who joins must get
+///   a larger number. Its entry ends with the lock's ttl at the latest, and is empty then.
 ///
 /// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
 /// all held the predecessor's value; if there are counters, their new value, one more than the
 /// largest was; and 1 if another client waits for the first key, 0 if none does.
-/// A counter consists of decimal digits only, although Lua reads other texts as numbers too. A
-/// counter that is no number, or is too large to be raised, is an error, and nothing is written
-/// then. The error does not quote the key, which may have more bytes than a line of RESP.
+///
+/// It never shortens a counter's ttl. A counter consists of decimal digits only, although Lua reads
+/// other texts as numbers too. A counter that is no number, or is too large to be raised, is an
+/// error, and nothing is written then. The error does not quote the key, which may have more bytes
+/// than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "fa64fce82a88b7160deb5e65c1f8d754eb1a5317" };
+    Script { source: include_str!("claim.lua"), sha1: "be103792ccb19ae1bc207e7cb5b07ccd220b744c" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -176,18 +162,6 @@ pub const QUEUE: Script = Script {
     ),
     sha1: "a9442782201b7999727f6182c086da7eb51a11a0",
 };
-
-/// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
-/// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
-/// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first.
-///
-/// The waiter stays in the queue until the lock is released, or its entry expires: as long as it is
-/// not known whether a majority has granted the lock, who joins must get a larger number. Its entry
-/// ends with the lock's ttl at the latest, and is empty then.
-///
-/// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
-pub const TURN: Script =
-    Script { source: include_str!("turn.lua"), sha1: "7435ebe009660424c7242710868f31ee7b820ffc" };
 
 /// Reads a lock's key `KEYS[1]`, so that the server tells this connection when it changes.
 /// `ARGV[1]` is the number. Answers yes if there is such a key.
@@ -265,17 +239,15 @@ pub const RELEASE_READER: Script = Script {
 };
 
 /// Every script of this library.
-pub const ALL: [Script; 17] = [
+pub const ALL: [Script; 15] = [
     RELEASE,
     GIVE,
     KEEP,
-    HANDOFF,
     CLAIM,
     FENCE,
     INSPECT,
     REMOVE,
     QUEUE,
-    TURN,
     LISTEN,
     SHARE,
     EXTEND_SHARED,

@@ -89,7 +89,7 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::RELEASE, script::KEEP, script::HANDOFF, script::REMOVE];
+        let scripts = [script::RELEASE, script::KEEP, script::CLAIM, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
@@ -98,7 +98,8 @@ impl Generator {
             1 => words.extend([self.value(), self.claimed_for(wait), self.mode()]),
             2 => {
                 let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));
-                words.extend(values.into_iter().chain([life, self.waiter_or_none()]));
+                words.extend([b"1".to_vec()].into_iter().chain(values).chain([life]));
+                words.extend([b"0".to_vec(), b"0".to_vec(), self.waiter_or_none()]);
             }
             _ => words.extend([self.value(), self.value()]),
         }
@@ -122,13 +123,7 @@ impl Generator {
 
     /// One of the five scripts about several keys, with one to three locks and their counters.
     fn claim(&mut self, wait: &mut bool) -> Words {
-        let scripts = [
-            script::CLAIM,
-            script::FENCE,
-            script::GIVE,
-            script::KEEP,
-            script::INSPECT,
-        ];
+        let scripts = [script::CLAIM, script::FENCE, script::GIVE, script::KEEP, script::INSPECT];
         let kind = self.below(5) as usize;
         let (script, is_counted) = (scripts[kind], kind < 2 && self.below(2) == 0);
         let mut words = self.call(script);
@@ -181,9 +176,8 @@ impl Generator {
     }
 
     fn script_command(&mut self) -> Words {
-        let sha1 = self.pick(&[script::GIVE.sha1, script::KEEP.sha1, script::HANDOFF.sha1]);
-        let source =
-            self.pick(&[script::GIVE.source, script::KEEP.source, script::HANDOFF.source]);
+        let sha1 = self.pick(&[script::GIVE.sha1, script::KEEP.sha1, script::CLAIM.sha1]);
+        let source = self.pick(&[script::GIVE.source, script::KEEP.source, script::CLAIM.source]);
         let mut words = vec![b"SCRIPT".to_vec()];
         match self.below(3) {
             0 => words.extend([b"EXISTS".to_vec(), sha1]),

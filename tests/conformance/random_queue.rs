@@ -11,9 +11,9 @@ impl Generator {
             script::QUEUE,
             script::QUEUE,
             script::QUEUE,
-            script::TURN,
-            script::TURN,
-            script::TURN,
+            script::CLAIM,
+            script::CLAIM,
+            script::CLAIM,
             script::GIVE,
             script::KEEP,
             script::LISTEN,
@@ -29,8 +29,10 @@ impl Generator {
                 let (withdrawn, lease) = (self.value(), self.lease());
                 words.extend([waiter, number, withdrawn, lease, self.claimed_for(wait)]);
             }
-            known if known == script::TURN => {
-                words.extend([waiter, self.value(), self.claimed_for(wait)]);
+            known if known == script::CLAIM => {
+                let reserved = [b"redlatch:reserved:".as_slice(), &waiter].concat();
+                words.extend([b"1".to_vec(), reserved, self.value(), self.claimed_for(wait)]);
+                words.extend([b"0".to_vec(), b"0".to_vec(), waiter]);
             }
             known if known == script::GIVE => {
                 words.extend([self.value(), waiter, self.linger(wait)]);

@@ -163,17 +163,15 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 17] = [
+const SCRIPTS: [(&str, script::Script); 15] = [
     ("release", script::RELEASE),
     ("give", script::GIVE),
     ("keep", script::KEEP),
-    ("handoff", script::HANDOFF),
     ("claim", script::CLAIM),
     ("fence", script::FENCE),
     ("inspect", script::INSPECT),
     ("remove", script::REMOVE),
     ("queue", script::QUEUE),
-    ("turn", script::TURN),
     ("listen", script::LISTEN),
     ("share", script::SHARE),
     ("extend_shared", script::EXTEND_SHARED),

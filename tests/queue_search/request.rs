@@ -10,7 +10,7 @@ pub(crate) enum Request {
     Try(Token),
     /// `queue.lua`; the number is zero for a waiter that has none.
     Queue { id: Token, number: u8, withdraw: Option<Token> },
-    /// `turn.lua`
+    /// `claim.lua`
     Turn { id: Token, token: Token },
     /// `release.lua`
     Release(Token),

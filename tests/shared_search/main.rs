@@ -1,5 +1,5 @@
 //! A search of shares: what readers, writers, clients that want permits, and nodes do by the
-//! scripts `share.lua`, `queue.lua`, `turn.lua`, `release_shared.lua`, `give.lua`,
+//! scripts `share.lua`, `queue.lua`, `claim.lua`, `release_shared.lua`, `give.lua`,
 //! `extend_shared.lua` and `restore_shared.lua`, message by message.
 //!
 //! The steps of the world, its faults, and the search are those of `queue_search`, also that walks

@@ -14,7 +14,7 @@ pub(crate) enum Request {
     TryShare { token: Token, want: Want },
     /// `queue.lua`; the number is zero for a waiter that has none.
     Queue { id: Token, number: u8, withdraw: Option<Token>, want: Want },
-    /// `turn.lua`
+    /// `claim.lua`
     Turn { id: Token, token: Token },
     /// `share.lua`
     TurnShare { id: Token, token: Token, want: Want, first: Slot },

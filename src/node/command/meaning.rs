@@ -67,11 +67,9 @@ pub fn meaning(
         Action::Ping { .. } => matches!(reply, Reply::Simple(b"PONG")).then(granted),
         Action::Ask(question) => Finding::read(*question, reply, secret).map(Meaning::Told),
         Action::Acquire(new) if is_plain(&new.lock) => set_meaning(reply),
-        Action::Acquire(_) => claim_meaning(number, reply),
-        Action::Handoff { new, .. } if is_plain(&new.lock) => handoff_meaning(number, reply),
-        Action::Handoff { .. } => claim_meaning(number, reply),
-        Action::Turn { new, .. } if is_plain(&new.lock) => handoff_meaning(number, reply),
-        Action::Turn { .. } => claim_meaning(number, reply),
+        Action::Acquire(_) | Action::Handoff { .. } | Action::Turn { .. } => {
+            claim_meaning(number, reply)
+        }
         Action::Queue(_) => queue_meaning(number, reply),
         Action::Listen { step: Listen::Read(_), .. } => yes_or_no(number, reply),
         Action::Listen { step: Listen::Subscribe(_), .. } => is_subscribed(reply).then(granted),
@@ -126,16 +124,6 @@ pub(super) fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'
     let mut elements = list.iter();
     let is_answer = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
     is_answer.then(|| [elements.next(), elements.next(), elements.next()])
-}
-
-fn handoff_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    match list(number, reply) {
-        Some([Some(Reply::Integer(is_new @ 0..=1)), Some(Reply::Integer(waiting)), None]) => {
-            let waiting = u64::try_from(waiting).ok()?;
-            Some(Meaning::Claimed { is_new: is_new == 1, counter: 0, waiting, permit: None })
-        }
-        _ => refusal(number, reply),
-    }
 }
 
 /// The meaning of the answer to a waiter.

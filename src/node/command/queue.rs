@@ -3,7 +3,7 @@
 use super::several::Call;
 use super::shares::requested_mode;
 use super::{decimal, value_of};
-use crate::engine::{Acquisition, Listen, QueueEntry, QueueView, Token, WAITER_NUMBER_MAX};
+use crate::engine::{Listen, QueueEntry, QueueView, Token, WAITER_NUMBER_MAX};
 use crate::resp::{Reply, encode_command};
 use std::time::Duration;
 
@@ -69,13 +69,6 @@ impl Call<'_> {
         let waiter = waiter.as_bytes();
         let arguments = [waiter, number, &value_of(lock), &value_of_entry(entry), lease];
         self.run(lock, &[], &arguments, out);
-    }
-
-    /// Takes a lock with one key and no counter in a waiter's turn.
-    pub(super) fn turn(self, new: &Acquisition, waiter: &Token, out: &mut Vec<u8>) {
-        let mut digits = [0; 20];
-        let ttl = decimal(new.ttl.as_millis(), &mut digits);
-        self.run(&new.lock, &[], &[waiter.as_bytes(), &value_of(&new.lock), ttl], out);
     }
 
     /// Has the server notify this connection.

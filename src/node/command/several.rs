@@ -24,29 +24,6 @@ impl Call<'_> {
     pub(super) fn claim(
         self,
         new: &Acquisition,
-        before: (&[u8], Option<&Token>),
-        out: &mut Vec<u8>,
-    ) {
-        self.set(new, &counters(&new.lock), before, out);
-    }
-
-    /// Replaces the predecessor's token in the key of a lock with one key and no counter.
-    pub(super) fn handoff(
-        self,
-        new: &Acquisition,
-        (before, waiter): (&[u8], Option<&Token>),
-        out: &mut Vec<u8>,
-    ) {
-        let mut millis = [0; 20];
-        let ttl = decimal(new.ttl.as_millis(), &mut millis);
-        let (value, waiter) = (value_of(&new.lock), name_of(waiter));
-        self.run(&new.lock, &[], &[before, &value, ttl, waiter], out);
-    }
-
-    fn set(
-        self,
-        new: &Acquisition,
-        counters: &[Vec<u8>],
         (before, waiter): (&[u8], Option<&Token>),
         out: &mut Vec<u8>,
     ) {
@@ -58,7 +35,7 @@ impl Call<'_> {
         let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
         let (value, waiter) = (value_of(lock), name_of(waiter));
         let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter];
-        self.run(lock, counters, &arguments, out);
+        self.run(lock, &counters(lock), &arguments, out);
     }
 
     /// Raises the counters of a lock.

@@ -104,8 +104,10 @@ fn a_forced_removal_sends_the_values_that_were_read() {
 #[test]
 fn a_shorter_extension_is_encoded_like_any_other() {
     let mut extension = request(Verb::Extend, 7, at(0));
-    for (millis, end) in [(999, "$3\r\n999\r\n$0\r\n\r\n$2\r\n57\r\n"), (1_001, "$4\r\n1001\r\n$0\r\n\r\n$2\r\n57\r\n")]
-    {
+    for (millis, end) in [
+        (999, "$3\r\n999\r\n$0\r\n\r\n$2\r\n57\r\n"),
+        (1_001, "$4\r\n1001\r\n$0\r\n\r\n$2\r\n57\r\n"),
+    ] {
         extension.action = Action::Extend { lock: lock(7), ttl: ttl(millis) };
         assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
     }
@@ -268,8 +270,8 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
             Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }
-    let scripts = ["release", "give", "keep", "handoff", "claim", "fence", "inspect", "remove"];
-    let more = ["queue", "turn"];
+    let scripts = ["release", "give", "keep", "claim", "fence", "inspect", "remove"];
+    let more = ["queue"];
     let shares = ["share", "extend_shared", "restore_shared", "release_shared", "release_reader"];
     let all = scripts.into_iter().chain(more).chain(["listen", "scan"]).chain(shares);
     assert_eq!(all.clone().count(), script::ALL.len());

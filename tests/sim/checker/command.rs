@@ -75,17 +75,15 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for watching a key.
-const SHAPES: [Shape; 15] = [
+const SHAPES: [Shape; 13] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::GIVE, Kind::Remove, [None, None, Some(0)]),
     shape(script::KEEP, Kind::Extend, [None, None, Some(0)]),
-    shape(script::HANDOFF, Kind::Take, [None, Some(0), Some(1)]),
     shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
     shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
     shape(script::INSPECT, Kind::Look, [None, None, None]),
     shape(script::SCAN, Kind::Look, [None, None, None]),
     shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
-    shape(script::TURN, Kind::Take, [None, None, Some(1)]),
     shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
     shape(script::EXTEND_SHARED, Kind::Extend, [None, None, Some(1)]),
     shape(script::RESTORE_SHARED, Kind::Take, [None, None, Some(1)]),

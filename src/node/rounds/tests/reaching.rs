@@ -36,7 +36,7 @@ impl Nodes {
         let turn = Request { spare_until: at(100), ..turn };
         nodes.rounds.queued.entry(waiter).or_default().reserved = set(called);
         nodes.rounds.open(nodes.now, turn, 1);
-        (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 200"]));
+        (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
         nodes
     }
 }
@@ -228,9 +228,9 @@ fn a_connection_that_was_lost_is_waited_for_no_longer_than_the_last_one_took() {
 #[test]
 fn a_turn_waits_for_a_node_that_refused_until_it_calls() {
     let mut nodes = Nodes::turn(&[0, 1]);
-    nodes.receive(0, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(0, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     nodes.receive(2, ":-1\r\n");
-    nodes.receive(1, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert!(!nodes.is_over());
     assert_eq!(nodes.commands(2), ["EVAL 1"], "the release may have arrived meanwhile");
     nodes.receive(2, ":-2\r\n");
@@ -243,8 +243,8 @@ fn a_turn_waits_for_a_node_that_refused_until_it_calls() {
 #[test]
 fn a_turn_waits_in_vain_once_for_a_node() {
     let mut nodes = Nodes::turn(&[0, 1]);
-    nodes.receive(0, "*3\r\n:1\r\n:1\r\n:0\r\n");
-    nodes.receive(1, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(0, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert!(!nodes.is_over(), "the third has not called");
     nodes.receive(2, ":-1\r\n");
     assert!(!nodes.is_over());
@@ -258,8 +258,8 @@ fn a_turn_waits_in_vain_once_for_a_node() {
 #[test]
 fn a_turn_that_every_node_called_for_does_not_wait() {
     let mut nodes = Nodes::turn(&[0, 1, 2]);
-    nodes.receive(0, "*3\r\n:1\r\n:1\r\n:0\r\n");
-    nodes.receive(1, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(0, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert!(nodes.is_over());
 }
 
