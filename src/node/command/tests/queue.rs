@@ -2,7 +2,7 @@
 
 use super::super::queue::{Notification, is_reservation, read_notification};
 use super::*;
-use crate::engine::{QueueView, WAITER_NUMBER_MAX};
+use crate::engine::{Listen, QueueView, WAITER_NUMBER_MAX};
 use crate::node::fixture::{WAITER, fenced};
 use std::time::Duration;
 
