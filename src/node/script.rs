@@ -22,7 +22,7 @@
 //!
 //! Each script has a room, a file of its own below this one: the requests that it carries out, its
 //! arguments, and the meaning of its answer; beside that, its Lua, and why it may arrive late. A
-//! new script is a new room, and a line in the list of [`rooms`].
+//! new script is a new room, and a line in the list of `rooms!`.
 
 mod sha1;
 

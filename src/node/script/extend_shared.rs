@@ -3,8 +3,9 @@
 use super::{Call, Room, Script, keep_share, yes_or_no};
 use crate::engine::{Action, Request};
 
-/// Extends a share of a lock, as [`KEEP`](super::KEEP) does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
-/// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
+/// Extends a share of a lock, as [`KEEP`](super::KEEP) does a lock: `KEYS[1]` the key, `ARGV[1]`
+/// the permit or nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the
+/// number.
 pub const EXTEND_SHARED: Script = script!("waiting.lua", "sharing.lua", "extend_shared.lua");
 
 pub(super) const ROOM: Room = Room {

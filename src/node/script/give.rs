@@ -11,9 +11,9 @@ use crate::node::command::{decimal, value_of};
 /// first waiter; and so is a lock that was reserved for the waiter that leaves. If that one was the
 /// first and the lock is another client's, the next is told to ask.
 ///
-/// A lock that stays taken is not deleted: its key says from now on that the lock is left, and until
-/// when. If somebody waits, the key stays for a second longer, in which only the first waiter gets
-/// the lock: it is told when to ask.
+/// A lock that stays taken is not deleted: its key says from now on that the lock is left, and
+/// until when. If somebody waits, the key stays for a second longer, in which only the first waiter
+/// gets the lock: it is told when to ask.
 ///
 /// Answers yes if all keys held our value. If a key cannot be read, the others are given up all the
 /// same, and the answer is the server's error.

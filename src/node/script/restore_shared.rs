@@ -4,7 +4,8 @@ use super::{Call, Room, Script, keep_share, yes_or_no};
 use crate::engine::{Action, Request};
 
 /// Gives a share again on a node that lost it, or gave another permit, which is given up, in the
-/// words of [`EXTEND_SHARED`](super::EXTEND_SHARED). Refuses if another client has this permit, or the lock itself.
+/// words of [`EXTEND_SHARED`](super::EXTEND_SHARED). Refuses if another client has this permit, or
+/// the lock itself.
 pub const RESTORE_SHARED: Script = script!("waiting.lua", "sharing.lua", "restore_shared.lua");
 
 pub(super) const ROOM: Room = Room {
