@@ -2,8 +2,7 @@
 //! queue, of fencing counters and of single keys, in the words in which clients call them.
 
 use redlatch::internal::node::script::{
-    CLAIM, EXTEND, FENCE, HANDOFF, LEAVE, LEAVE_QUEUE, QUEUE, RELEASE, RELEASE_ALL, REMOVE,
-    RESTORE, SHARE, Script, TURN,
+    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, REMOVE, SHARE, Script,
 };
 use support::cli::Value;
 use support::eventually;
@@ -88,6 +87,12 @@ fn queue_for_permit(server: &Server, waiter: &str, (number, failed, claim): Word
     (answer[0], answer[1], answer[2])
 }
 
+/// The words of a claim in the turn of a waiter. A counter begins at 5.
+fn turn(waiter: &str, token: &str) -> [String; 7] {
+    let reserved = format!("redlatch:reserved:{waiter}");
+    ["1", &reserved, token, LONG, "5", "10", waiter].map(str::to_owned)
+}
+
 fn reserved(waiter: &str, grace: u32) -> String {
     format!("redlatch:reserved:{waiter}{grace}")
 }
@@ -96,12 +101,12 @@ fn reserved(waiter: &str, grace: u32) -> String {
 fn a_key_without_a_ttl_gets_none_by_an_extension() {
     let servers = held();
     let server = &servers[0];
-    yes(server, EXTEND, &["k"], &["token", "100000"]);
+    yes(server, KEEP, &["k"], &["token", "100000", ""]);
     assert!(ttl(server, "k") > 90_000);
     server.command(&["PERSIST", "k"]);
-    yes(server, EXTEND, &["k"], &["token", LONG]);
+    yes(server, KEEP, &["k"], &["token", LONG, ""]);
     assert_eq!(ttl(server, "k"), -1);
-    no(server, EXTEND, &["k"], &["other", LONG]);
+    no(server, KEEP, &["k"], &["other", LONG, ""]);
 }
 
 #[test]
@@ -109,12 +114,15 @@ fn a_handoff_says_whether_there_was_a_key_and_takes_the_waiter_out_of_the_queue(
     let servers = held();
     let server = &servers[0];
     assert_eq!(queue(server, ANN, "0", "100"), (1, 0, 0));
-    assert_eq!(list(server, HANDOFF, &["k"], &["token", "next", LONG, ANN]), [0, 0]);
+    assert_eq!(
+        list(server, CLAIM, &["k"], &["1", "token", "next", LONG, "0", "0", ANN]),
+        [0, 0, 0]
+    );
     assert_eq!(get(server, "k"), "next");
     assert_eq!(server.command(&["EXISTS", "k:redlatch:queue"]), Value::Integer(0));
-    no(server, HANDOFF, &["k"], &["token", "third", LONG, ""]);
+    no(server, CLAIM, &["k"], &["1", "token", "third", LONG, "0", "0", ""]);
     server.command(&["DEL", "k"]);
-    assert_eq!(list(server, HANDOFF, &["k"], &["next", "third", LONG, ""]), [1, 0]);
+    assert_eq!(list(server, CLAIM, &["k"], &["1", "next", "third", LONG, "0", "0", ""]), [1, 0, 0]);
 }
 
 #[test]
@@ -167,12 +175,13 @@ fn waiters_have_numbers_and_a_release_reserves_the_lock_for_the_first() {
     assert!((40_000..=41_000).contains(&ttl(server, "k")));
     no(server, RELEASE, &["k"], &["token"]);
     // Its turn, and nobody else's. It stays in the queue until the lock is released.
-    no(server, TURN, &["k"], &[CID, "c", LONG]);
-    assert_eq!(list(server, TURN, &["k"], &[ANN, "a", LONG]), [1, 1]);
+    no(server, CLAIM, &["k"], &turn(CID, "c").each_ref().map(String::as_str));
+    let claim = turn(ANN, "a");
+    assert_eq!(list(server, CLAIM, &["k"], &claim.each_ref().map(String::as_str)), [1, 0, 1]);
     assert_eq!((get(server, "k").as_str(), queue(server, BOB, "4", "40000").1), ("a", 2));
-    no(server, LEAVE_QUEUE, &["k"], &["other", BOB]);
+    no(server, GIVE, &["k"], &["other", BOB, ""]);
     assert_eq!(get(server, "k"), "a");
-    yes(server, LEAVE_QUEUE, &["k"], &["a", ANN]);
+    yes(server, GIVE, &["k"], &["a", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(CID, 0));
 }
 
@@ -184,33 +193,22 @@ fn a_free_lock_is_taken_in_turn_by_the_first_only() {
     assert_eq!(queue(server, BOB, "0", "40000"), (2, 1, 0));
     assert_eq!(get(server, "k"), reserved(ANN, 1_000), "kept for longer, since another waits");
     server.command(&["DEL", "k"]);
-    no(server, TURN, &["k"], &[BOB, "b", LONG]);
-    let reservation = |waiter: &str| format!("redlatch:reserved:{waiter}");
-    let claim = |waiter: &str| {
-        [
-            "1".to_owned(),
-            reservation(waiter),
-            "b".to_owned(),
-            LONG.to_owned(),
-            "5".to_owned(),
-            "10".to_owned(),
-            waiter.to_owned(),
-        ]
-    };
+    no(server, CLAIM, &["k"], &turn(BOB, "b").each_ref().map(String::as_str));
+    let claim = |waiter| turn(waiter, "b");
     let keys = ["k", "k:redlatch:fence"];
     no(server, CLAIM, &keys, &claim(BOB).each_ref().map(String::as_str));
     assert_eq!(list(server, CLAIM, &keys, &claim(ANN).each_ref().map(String::as_str)), [1, 5, 1]);
     // An earlier waiter that comes late gets the reservation.
-    yes(server, LEAVE_QUEUE, &["k"], &["b", ANN]);
+    yes(server, GIVE, &["k"], &["b", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(BOB, 0));
     assert_eq!(queue(server, ANN, "1", "40000"), (1, 0, 3));
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
     // Who leaves passes it on.
-    no(server, LEAVE_QUEUE, &["k"], &["failed", ANN]);
+    no(server, GIVE, &["k"], &["failed", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(BOB, 0));
     // A lock that is held takes its place, and no other lock's.
-    yes(server, RESTORE, &["k"], &["b", LONG]);
-    no(server, RESTORE, &["k"], &["c", LONG]);
+    yes(server, KEEP, &["k"], &["b", LONG, "restore"]);
+    no(server, KEEP, &["k"], &["c", LONG, "restore"]);
     assert_eq!(get(server, "k"), "b");
 }
 
@@ -236,7 +234,7 @@ fn waiters_whom_nobody_hears_are_skipped() {
         list(server, QUEUE, &["k"], &[waiter, "0", "failed", entry, LONG]);
     }
     assert_eq!(queue(server, CID, "0", "40000"), (3, 2, 0));
-    yes(server, RELEASE_ALL, &["k"], &["token"]);
+    yes(server, GIVE, &["k"], &["token", "", ""]);
     assert_eq!(get(server, "k"), reserved(CID, 0));
     assert_eq!(server.command(&["ZCARD", "k:redlatch:queue"]), Value::Integer(1));
 }
@@ -264,9 +262,9 @@ fn a_lock_that_is_left_is_kept_for_the_first_waiter() {
     let servers = held();
     let server = &servers[0];
     queue(server, ANN, "0", "40000");
-    no(server, LEAVE, &["k"], &["other", "300", ""]);
-    yes(server, LEAVE, &["k"], &["token", "300", ""]);
-    no(server, LEAVE, &["k"], &["token", "90000", ""]);
+    no(server, GIVE, &["k"], &["other", "", "300"]);
+    yes(server, GIVE, &["k"], &["token", "", "300"]);
+    no(server, GIVE, &["k"], &["token", "", "90000"]);
     assert_eq!(get(server, "k"), "redlatch:left:1000:token");
     assert_eq!(queue(server, ANN, "1", "40000"), (1, 0, 0), "it is still taken");
     assert!(eventually(LIMIT, || ttl(server, "k") <= 1_000));

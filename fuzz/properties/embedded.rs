@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The words of the commands.
-const WORDS: [&[u8]; 116] = [
+const WORDS: [&[u8]; 117] = [
     b"SET",
     b"GET",
     b"DEL",
@@ -92,12 +92,13 @@ const WORDS: [&[u8]; 116] = [
     b"01",
     b"shorter",
     b"",
-    script::RELEASE.source.as_bytes(),
-    script::RELEASE.sha1.as_bytes(),
-    script::EXTEND.source.as_bytes(),
-    script::EXTEND.sha1.as_bytes(),
-    script::HANDOFF.source.as_bytes(),
-    script::HANDOFF.sha1.as_bytes(),
+    script::GIVE.source.as_bytes(),
+    script::GIVE.sha1.as_bytes(),
+    script::KEEP.source.as_bytes(),
+    b"restore",
+    script::KEEP.sha1.as_bytes(),
+    script::CLAIM.source.as_bytes(),
+    script::CLAIM.sha1.as_bytes(),
     script::REMOVE.sha1.as_bytes(),
     script::REMOVE.source.as_bytes(),
     b"CLIENT",

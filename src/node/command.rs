@@ -1,25 +1,25 @@
 //! The encoding of requests, and the meaning of replies as votes. No other module knows either.
-#![doc = include_str!("late_arrivals.md")]
 
 mod meaning;
-mod operators;
 mod queue;
-mod several;
 mod shares;
 
 pub use meaning::{Meaning, meaning};
-pub(super) use queue::{Notification, read_notification};
+pub(super) use queue::{Notification, name_of_channel, read_notification, reservation};
 pub use queue::{RESERVED, is_reservation, read_left};
-pub use several::COUNTER_SUFFIX;
 pub use shares::{PERMITS_MAX, SHARED, read_member};
+pub(super) use shares::{member_of, requested_mode, requested_permit};
 
-use super::script::{self, Script};
+use super::script;
 use super::server_error::quoted;
-use crate::engine::{Action, Listen, LockAttributes, LockId, Question, Removal};
+use crate::engine::{Action, LockAttributes, LockId, Question};
 use crate::engine::{Request, Token, Ttl};
 use crate::resp::{BULK_MAX, Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
+
+/// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
+pub const COUNTER_SUFFIX: &[u8] = b":redlatch:fence";
 
 /// The longest key of a lock, in bytes, its prefix included: 63 KiB. A key is the name of a thing,
 /// and bytes that wait for a silent node take memory. The keys that belong to a lock, such as its
@@ -63,53 +63,12 @@ impl KnownScripts {
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.
     fn bit(request: &Request) -> u32 {
-        let Some(script) = script(request) else { return 0 };
-        script::ALL.iter().position(|known| *known == script).map_or(0, |index| 1 << index)
-    }
-}
-
-/// The script that carries out this request, if it takes one.
-pub(super) fn script(request: &Request) -> Option<Script> {
-    if let Some(script) = shares::script(request) {
-        return Some(script);
-    }
-    match &request.action {
-        Action::Acquire(new) => (!is_plain(&new.lock)).then_some(script::CLAIM),
-        Action::Handoff { new, .. } if is_plain(&new.lock) => Some(script::HANDOFF),
-        Action::Handoff { .. } => Some(script::CLAIM),
-        Action::Turn { new, .. } if is_plain(&new.lock) => Some(script::TURN),
-        Action::Turn { .. } => Some(script::CLAIM),
-        Action::Restore { lock, .. } if lock.has_more_keys() => Some(script::CLAIM),
-        Action::Restore { .. } => Some(script::RESTORE),
-        Action::Extend { lock, .. } if lock.has_more_keys() => Some(script::EXTEND_ALL),
-        Action::Extend { .. } => Some(script::EXTEND),
-        Action::Release(it) | Action::Undo(it) => Some(script_of_removal(it)),
-        Action::Fence { .. } => Some(script::FENCE),
-        Action::Inspect { .. } => Some(script::INSPECT),
-        Action::Remove { .. } => Some(script::REMOVE),
-        Action::Scan { .. } => Some(script::SCAN),
-        Action::Queue(_) => Some(script::QUEUE),
-        Action::Listen { step: Listen::Read(_), .. } => Some(script::LISTEN),
-        Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-        Action::Await { .. } | Action::EndWaits { .. } => None,
-    }
-}
-
-/// The script that carries out this removal.
-fn script_of_removal(removal: &Removal) -> Script {
-    if removal.linger.is_some() {
-        script::LEAVE
-    } else if removal.lock.has_more_keys() {
-        script::RELEASE_ALL
-    } else if removal.waiter.is_some() {
-        script::LEAVE_QUEUE
-    } else {
-        script::RELEASE
+        script::place(request).map_or(0, |place| 1 << place)
     }
 }
 
 /// Has the lock one key, no counter, and one holder?
-fn is_plain(lock: &LockId) -> bool {
+pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
     !lock.has_more_keys() && lock.counters_ttl().is_none() && lock.share().is_none()
 }
 
@@ -117,71 +76,16 @@ fn is_plain(lock: &LockId) -> bool {
 /// belongs to this command.
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let mut proof = [0; 20];
-    let proof = decimal(number, &mut proof);
-    let call = |script| several::Call { name: name(script, form), proof };
-    if let Some(script) = shares::script(request) {
-        return encode_share(request, call(script), out);
+    if let Some(room) = script::room(request) {
+        return room.call(request, form, decimal(number, &mut proof), out);
     }
     match &request.action {
+        Action::Acquire(new) => set(&new.lock, new.ttl, out),
         Action::Ping { .. } => encode_command(out, &[b"PING"]),
         Action::Ask(question) => encode_command(out, words_of(*question)),
+        Action::Listen { step, .. } => queue::listen(*step, out),
         Action::Await { .. } | Action::EndWaits { .. } => {} // never sent
-        Action::Acquire(new) if is_plain(&new.lock) => set(&new.lock, new.ttl, out),
-        Action::Acquire(new) => call(script::CLAIM).claim(new, (&[], None), out),
-        Action::Handoff { new, predecessor, .. } => {
-            let before = value(&predecessor.token, predecessor.attributes.as_deref());
-            let before = (&*before, predecessor.waiter.as_ref());
-            if is_plain(&new.lock) {
-                call(script::HANDOFF).handoff(new, before, out);
-            } else {
-                call(script::CLAIM).claim(new, before, out);
-            }
-        }
-        Action::Restore { lock, ttl } if lock.has_more_keys() => {
-            call(script::CLAIM).restore(lock, *ttl, out);
-        }
-        Action::Restore { lock, ttl } => call(script::RESTORE).restore_one(lock, *ttl, out),
-        Action::Turn { new, waiter } if is_plain(&new.lock) => {
-            call(script::TURN).turn(new, waiter, out);
-        }
-        Action::Turn { new, waiter } => {
-            let reserved = queue::reservation(waiter);
-            call(script::CLAIM).claim(new, (&reserved, Some(waiter)), out);
-        }
-        Action::Queue(entry) => call(script::QUEUE).queue(entry, out),
-        Action::Listen { key, step } => call(script::LISTEN).listen(key, *step, out),
-        Action::Extend { lock, ttl } if lock.has_more_keys() => {
-            call(script::EXTEND_ALL).extend(lock, *ttl, out);
-        }
-        Action::Extend { lock, ttl } => {
-            let (verb, name) = name(script::EXTEND, form);
-            let mut digits = [0; 20];
-            let ttl = decimal(ttl.as_millis(), &mut digits);
-            encode_command(out, &[verb, name, b"1", &lock.key, &value_of(lock), ttl, proof]);
-        }
-        Action::Release(it) | Action::Undo(it) => {
-            let script = script_of_removal(it);
-            call(script).removal(it, out);
-        }
-        Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
-        Action::Inspect { key } => call(script::INSPECT).inspect(key, out),
-        Action::Remove { key, seen } => call(script::REMOVE).remove(key, seen, out),
-        Action::Scan { pattern, cursor, count } => {
-            call(script::SCAN).scan(pattern, *cursor, *count, out);
-        }
-    }
-}
-
-/// Appends a request about a share of a lock to `out`.
-fn encode_share(request: &Request, call: several::Call<'_>, out: &mut Vec<u8>) {
-    match &request.action {
-        Action::Acquire(new) | Action::Handoff { new, .. } => call.share(new, None, out),
-        Action::Turn { new, waiter } => call.share(new, Some(waiter), out),
-        Action::Extend { lock, ttl } | Action::Restore { lock, ttl } => {
-            call.keep_share(lock, *ttl, out);
-        }
-        Action::Release(it) | Action::Undo(it) => call.release_share(it, out),
-        _ => unreachable!("no script for shares carries out {request:?}"),
+        other => unreachable!("it takes a script: {other:?}"),
     }
 }
 
@@ -208,12 +112,15 @@ fn set(lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
 }
 
 /// The value of this lock's keys.
-fn value_of(lock: &LockId) -> Cow<'_, [u8]> {
+pub(in crate::node) fn value_of(lock: &LockId) -> Cow<'_, [u8]> {
     value(&lock.token, lock.attributes.as_deref())
 }
 
 /// The value of a lock's keys: the token, followed by the owner's label.
-fn value<'a>(token: &'a Token, attributes: Option<&LockAttributes>) -> Cow<'a, [u8]> {
+pub(in crate::node) fn value<'a>(
+    token: &'a Token,
+    attributes: Option<&LockAttributes>,
+) -> Cow<'a, [u8]> {
     match attributes {
         Some(attributes) if !attributes.owner.is_empty() => {
             Cow::Owned([token.as_bytes(), &attributes.owner].concat())
@@ -222,14 +129,7 @@ fn value<'a>(token: &'a Token, attributes: Option<&LockAttributes>) -> Cow<'a, [
     }
 }
 
-fn name(script: Script, form: Form) -> (&'static [u8], &'static [u8]) {
-    match form {
-        Form::Digest => (b"EVALSHA", script.sha1.as_bytes()),
-        Form::Source => (b"EVAL", script.source.as_bytes()),
-    }
-}
-
-fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
+pub(in crate::node) fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut rest = &mut digits[..];
     write!(rest, "{number}").expect("a u64 has at most 20 digits");
     let unused = rest.len();
@@ -239,7 +139,7 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
 /// Does the answer to this request prove that it belongs to this request? The answer to a plain
 /// `SET` could belong to any other command.
 pub(super) fn has_proof(request: &Request) -> bool {
-    script(request).is_some()
+    script::place(request).is_some()
 }
 
 /// A short description of a reply, for error messages.

@@ -15,23 +15,28 @@
 //! next when to ask; entries of waiters that nobody hears are removed. `sharing.lua` is the
 //! beginning of those that concern shares.
 //!
-//! For a lock with one key and no counter, [`RELEASE`] and [`EXTEND`] do the same as
-//! [`RELEASE_ALL`] and [`EXTEND_ALL`], and [`HANDOFF`], [`TURN`] and [`RESTORE`] as [`CLAIM`].
-//! For a reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`]. They
-//! exist because the general scripts cost the server more time for one key, here in multiples of
-//! the special script. The first three ratios are medians of 21 alternating runs of 20 000 calls
-//! each (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), the others are medians of
-//! 15 runs of 500 or 1000 `EVALSHA` each, beside seven readers for the last two:
+//! For a lock with one key that nobody has queued for, [`RELEASE`] does the same as [`GIVE`]. For a
+//! reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`], and
+//! `share_reader.lua` the same as the rest of [`SHARE`]. A special script exists only if acquiring
+//! and releasing, as a client measures it, takes more than 3 % longer without it. Here are medians
+//! of the ratios of 101 alternating blocks of 300 pairs on three servers (redis-server 7.0.15), in
+//! two runs each:
 //!
-//! | special | general | ratio |
-//! |---|---|---|
-//! | `release.lua` | `release_all.lua` | 1.04 |
-//! | `extend.lua` | `extend_all.lua` | 1.04 |
-//! | `handoff.lua` | `claim.lua` | 1.37 |
-//! | `turn.lua` | `claim.lua` | 1.16 |
-//! | `restore.lua` | `claim.lua` | 2.3 |
-//! | `share_reader.lua` in `share.lua` | `share.lua` without it | 1.9 |
-//! | `release_reader.lua` | `release_shared.lua` | 1.7 |
+//! | special | without it |
+//! |---|---|
+//! | `release.lua` | 1.04, 1.06: a release carries its source, whose every byte the server hashes |
+//! | `release_reader.lua` | 1.09, 1.09 |
+//! | `share_reader.lua` in `share.lua` | 1.10, 1.12 |
+//!
+//! Each script has a room, a file of its own below this one: the requests that it carries out, its
+//! arguments, and the meaning of its answer; beside that, its Lua, and why it may arrive late. A
+//! new script is a new room, and a line in the list of `rooms!`.
+
+mod sha1;
+
+use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal, requested_permit, value_of};
+use crate::engine::{Action, LockId, Removal, Request, Token, Ttl, Vote};
+use crate::resp::{Elements, Reply, encode_command, encode_words};
 
 /// The most bytes of a value that [`INSPECT`] returns: more than the value of any lock has.
 pub const SHOWN_MAX: usize = 1024;
@@ -53,274 +58,181 @@ impl PartialEq for Script {
     }
 }
 
-/// Deletes the lock's key if it still holds our token, and reserves the lock for the first waiter:
-/// `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the number.
-pub const RELEASE: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("release.lua")),
-    sha1: "c0135258b48f815ef83ab0b94047f83a71ae51c3",
-};
+/// A script that consists of these files.
+macro_rules! script {
+    ($($file:literal),+) => {{
+        const SOURCE: &str = concat!($(include_str!($file)),+);
+        const DIGEST: [u8; 40] = super::sha1::hex(SOURCE.as_bytes());
+        let Ok(sha1) = std::str::from_utf8(&DIGEST) else { panic!("digits are ASCII") };
+        Script { source: SOURCE, sha1 }
+    }};
+}
 
-/// Extends the ttl of the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the
-/// token, `ARGV[2]` the new ttl in milliseconds, `ARGV[3]` the number.
-///
-/// It never shortens the key's ttl, so an earlier and shorter extension may arrive at any time. A
-/// key without a ttl gets none.
-pub const EXTEND: Script =
-    Script { source: include_str!("extend.lua"), sha1: "27df48610aca66b5477172e458f2a4ea0738f425" };
+/// What belongs to one script.
+pub(super) struct Room {
+    pub(super) script: Script,
+    /// Does the script carry out this request?
+    is_for: fn(&Request) -> bool,
+    /// Appends the call for such a request.
+    encode: fn(&Request, Call<'_>, &mut Vec<u8>),
+    /// The meaning of the answer to such a request, if it is one to that with this number.
+    pub(super) read: fn(&Request, i64, &Reply<'_>) -> Option<Meaning>,
+}
 
-/// Sets the lock's key to another token if it still holds ours, or if it does not exist: `KEYS[1]`
-/// the key, `ARGV[1]` our token, `ARGV[2]` the other token, `ARGV[3]` its ttl in milliseconds,
-/// `ARGV[4]` the waiter by which we took the lock, or nothing, and `ARGV[5]` the number. The waiter
-/// leaves the queue. Answers a list: the number; 1 if there was no key, 0 if it held our token; and
-/// 1 if another client waits, 0 if none does.
-pub const HANDOFF: Script = Script {
-    source: include_str!("handoff.lua"),
-    sha1: "cb475d5c568fc206b12d839afe7d068660b35c46",
-};
+/// Names the rooms, and the constants of their scripts.
+macro_rules! rooms {
+    ($($room:ident $script:ident,)+) => {
+        $(mod $room;)+
+        $(pub use $room::$script;)+
 
-/// Takes a lock with counters or several keys, all of the keys or none: `KEYS` the lock's keys and
-/// then its counters' keys, `ARGV[1]` the number of lock keys, `ARGV[2]` the predecessor's value in
-/// a handoff or nothing, `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the
-/// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or
-/// nothing, `ARGV[8]` the number. If the predecessor's value is ours, the script restores the keys
-/// that a node has lost, and shortens no key's ttl. It never shortens a counter's ttl. If the
-/// predecessor's value is a reservation, the lock is taken in the turn of the waiter, as by
-/// [`TURN`]; if it is another, the waiter is the one by which the predecessor was taken, and leaves
-/// the queue.
-///
-/// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
-/// all held the predecessor's value; if there are counters, their new value, one more than the
-/// largest was; and 1 if another client waits for the first key, 0 if none does.
-/// A counter consists of decimal digits only, although Lua reads other texts as numbers too. A
-/// counter that is no number, or is too large to be raised, is an error, and nothing is written
-/// then. The error does not quote the key, which may have more bytes than a line of RESP.
-pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "fa64fce82a88b7160deb5e65c1f8d754eb1a5317" };
+        /// Every script of this library.
+        pub const ALL: &[Script] = &[$($script),+];
 
-/// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
-/// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
-/// counters in milliseconds, `ARGV[5]` the number. Refuses if a key does not hold our value, or if
-/// a counter is above the fencing token: another client may then have been granted this token. A
-/// counter that is no number is an error.
-pub const FENCE: Script =
-    Script { source: include_str!("fence.lua"), sha1: "40101b8d7279a14bb930a5c59e87f2170f50db97" };
+        #[cfg(test)]
+        const NAMES: &[&str] = &[$(stringify!($room)),+];
 
-/// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
-pub const RELEASE_ALL: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("release_all.lua")),
-    sha1: "6ac79c3c8a929af03b74b64b57545e02a60f1aaa",
-};
+        const ROOMS: &[Room] = &[$($room::ROOM),+];
 
-/// As [`EXTEND`], for several keys: the ttl of each is extended, if all hold our value.
-pub const EXTEND_ALL: Script = Script {
-    source: include_str!("extend_all.lua"),
-    sha1: "a810784c344294a8b8121d60fec7c9dccafe10d5",
-};
+        #[doc = concat!(
+            include_str!("late_arrivals.md"),
+            $(include_str!(concat!("script/", stringify!($room), ".md"))),+
+        )]
+        pub const LATE_ARRIVALS: &str = concat!(
+            include_str!("late_arrivals.md"),
+            $(include_str!(concat!("script/", stringify!($room), ".md"))),+
+        );
+    };
+}
 
-/// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
-/// value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
-/// and remaining milliseconds of the first hundred holders of shares, and how many waiters and
-/// holders there are; if they are more than a hundred, some may have expired. Waiters and holders
-/// are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
-/// than any of ours is cut off, and 0 stands for a value that is no string.
-pub const INSPECT: Script = Script {
-    source: include_str!("inspect.lua"),
-    sha1: "243b571de7fcf97c323850ddc42fac438a941936",
-};
+rooms! {
+    claim CLAIM,
+    keep KEEP,
+    release RELEASE,
+    give GIVE,
+    fence FENCE,
+    queue QUEUE,
+    listen LISTEN,
+    share SHARE,
+    extend_shared EXTEND_SHARED,
+    restore_shared RESTORE_SHARED,
+    release_shared RELEASE_SHARED,
+    release_reader RELEASE_READER,
+    remove REMOVE,
+    inspect INSPECT,
+    scan SCAN,
+}
 
-/// Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
-/// than a lock's value, and no keys of queues. `ARGV[1]` is the server's cursor, `ARGV[2]` the
-/// pattern, `ARGV[3]` about how many keys the server looks at, and `ARGV[4]` the number.
-///
-/// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
-/// or null for them, and the same cursor, if they are more than fit in a reply.
-pub const SCAN: Script =
-    Script { source: include_str!("scan.lua"), sha1: "c58eb8f3094cf7919b3877dd960b14351e262f3c" };
+/// The place in [`ALL`] of the script that carries out this request, if it takes one.
+pub(super) fn place(request: &Request) -> Option<usize> {
+    ROOMS.iter().position(|room| (room.is_for)(request))
+}
 
-/// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
-/// read before: all of `ARGV` but the last, which is the number.
-pub const REMOVE: Script = Script {
-    source: concat!(
-        include_str!("waiting.lua"),
-        include_str!("sharing.lua"),
-        include_str!("remove.lua")
-    ),
-    sha1: "7976987a4718c9d96f7aff20e0e187ec3be5ae00",
-};
+/// The room of the script that carries out this request, if it takes one.
+pub(super) fn room(request: &Request) -> Option<&'static Room> {
+    place(request).map(|place| &ROOMS[place])
+}
 
-/// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
-/// `ARGV[2]` the time in milliseconds, `ARGV[3]` the waiter by which we took the lock, or nothing,
-/// `ARGV[4]` the number. Each key that holds our value says from now on that the lock is left, and
-/// until when. If somebody waits, the key stays for a second longer, in which only the first waiter
-/// gets the lock: it is told when to ask. Answers yes if all keys held our value.
-pub const LEAVE: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("leave.lua")),
-    sha1: "81cbba1f15348e8df73d2d92b5ba303ea22ebc80",
-};
-
-/// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value,
-/// `ARGV[2]` its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock,
-/// and is replaced.
-pub const RESTORE: Script = Script {
-    source: include_str!("restore.lua"),
-    sha1: "5d6a7fb29c02b4a54d4cac6af0ad5588463aa2df",
-};
-
-/// Enters a waiter into the queue of a lock, or renews its entry: `KEYS[1]` the lock's key,
-/// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
-/// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` its entry, `ARGV[5]`
-/// for how many milliseconds the entry is kept, `ARGV[6]` the number. A waiter that has a place
-/// keeps its number if it asks for 0. A queue with a number that no counting reaches was written by
-/// another program, and is emptied: the waiters enter it again.
-///
-/// The script removes shares that have expired: the key ends with the last one that has not. It
-/// removes waiters whose entry has expired from the front of the queue. A waiter that has not
-/// claimed its reservation in time is removed from the queue if another waits. If the one that asks
-/// is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
-/// for the first waiter (`waiting.lua`).
-///
-/// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
-/// the lock is reserved for it and 2 if it had a number but was not in the queue, or has missed its
-/// reservation; for how many milliseconds the lock or the reservation of another waiter lasts, and
-/// how many waiters there are.
-pub const QUEUE: Script = Script {
-    source: concat!(
-        include_str!("waiting.lua"),
-        include_str!("sharing.lua"),
-        include_str!("queue.lua")
-    ),
-    sha1: "a9442782201b7999727f6182c086da7eb51a11a0",
-};
-
-/// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
-/// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
-/// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first.
-///
-/// The waiter stays in the queue until the lock is released, or its entry expires: as long as it is
-/// not known whether a majority has granted the lock, who joins must get a larger number. Its entry
-/// ends with the lock's ttl at the latest, and is empty then.
-///
-/// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
-pub const TURN: Script =
-    Script { source: include_str!("turn.lua"), sha1: "7435ebe009660424c7242710868f31ee7b820ffc" };
-
-/// Removes a waiter from the queue of a lock, together with a key that holds its token or is
-/// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`
-/// the number. Answers yes if the key held the token.
-pub const LEAVE_QUEUE: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("leave_queue.lua")),
-    sha1: "de40b1b95882310cc1ba2864f4d8b6179d839571",
-};
-
-/// Reads a lock's key `KEYS[1]`, so that the server tells this connection when it changes.
-/// `ARGV[1]` is the number. Answers yes if there is such a key.
-pub const LISTEN: Script =
-    Script { source: include_str!("listen.lua"), sha1: "d73f5d82779c07f1870e2fabc243e92fa62bdcd9" };
-
-/// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its
-/// counter's key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds,
-/// `ARGV[3]` how many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at
-/// first (in a waiter's turn also nothing: the node has one for the waiter), `ARGV[5]` a waiter or
-/// nothing, `ARGV[6]` the least value of the counter, `ARGV[7]` its least ttl, `ARGV[8]` the
-/// number.
-///
-/// The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
-/// waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
-/// it. The waiter leaves the queue; its number is kept for a while, so that who joins gets a larger
-/// one. The first waiters that can have a share now are notified. A permit raises the counter, as
-/// [`CLAIM`] does. A reader only reads it.
-///
-/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions
-/// of `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by
-/// readers of whom none has expired.
-///
-/// Answers a list of four: the number, 1, the counter, and the permit or -1.
-pub const SHARE: Script = Script {
-    source: concat!(
-        include_str!("share_reader.lua"),
-        include_str!("waiting.lua"),
-        include_str!("sharing.lua"),
-        include_str!("share.lua")
-    ),
-    sha1: "48eafb55fa075ad987315774cbd587267330d2f4",
-};
-
-/// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
-/// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
-pub const EXTEND_SHARED: Script = Script {
-    source: concat!(
-        include_str!("waiting.lua"),
-        include_str!("sharing.lua"),
-        include_str!("extend_shared.lua")
-    ),
-    sha1: "bef0bf8ba24651f3e1d84bc580d77c122ca4f281",
-};
-
-/// Gives a share again on a node that lost it, or gave another permit, which is given up, in the
-/// words of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
-pub const RESTORE_SHARED: Script = Script {
-    source: concat!(
-        include_str!("waiting.lua"),
-        include_str!("sharing.lua"),
-        include_str!("restore_shared.lua")
-    ),
-    sha1: "3c3184c7b1b819e2b7691d7de21918ca85bab7ab",
-};
-
-/// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
-/// `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took
-/// it, which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or
-/// nothing to remove it, `ARGV[5]` the number. After the last share, the lock is reserved for the
-/// first waiter; while there are others, a first waiter that can have a permit is notified. Answers
-/// yes if we had a share.
-pub const RELEASE_SHARED: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("release_shared.lua")),
-    sha1: "01edd5dad891c26bf18223ea56d692909f1a508b",
-};
-
-/// Gives back the share of a reader that did not wait, as [`RELEASE_SHARED`] does with less work:
-/// `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]` the number. It removes no shares that have
-/// expired: a waiter that asks ([`QUEUE`]) sees to that. So yes may be the answer also if our share
-/// had expired: nobody had the lock since then but others with a share.
-pub const RELEASE_READER: Script = Script {
-    source: concat!(include_str!("waiting.lua"), include_str!("release_reader.lua")),
-    sha1: "54dd86af011c1f52484128994d697deeff17afa9",
-};
-
-/// Every script of this library.
-pub const ALL: [Script; 21] = [
-    RELEASE,
-    EXTEND,
-    HANDOFF,
-    CLAIM,
-    FENCE,
-    RELEASE_ALL,
-    EXTEND_ALL,
-    INSPECT,
-    REMOVE,
-    LEAVE,
-    RESTORE,
-    QUEUE,
-    TURN,
-    LEAVE_QUEUE,
-    LISTEN,
-    SHARE,
-    EXTEND_SHARED,
-    RESTORE_SHARED,
-    RELEASE_SHARED,
-    RELEASE_READER,
-    SCAN,
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_digests_are_those_of_the_sources() {
-        for script in ALL {
-            let digest = sha1_smol::Sha1::from(script.source).digest().to_string();
-            assert_eq!(script.sha1, digest, "{}", script.source);
-        }
+impl Room {
+    /// Appends the call of the script for this request, with this number.
+    pub(super) fn call(&self, request: &Request, form: Form, number: &[u8], out: &mut Vec<u8>) {
+        let name: (&[u8], &[u8]) = match form {
+            Form::Digest => (b"EVALSHA", self.script.sha1.as_bytes()),
+            Form::Source => (b"EVAL", self.script.source.as_bytes()),
+        };
+        (self.encode)(request, Call { name, number }, out);
     }
 }
+
+/// A call of a script.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    /// The command, and the script's digest or source.
+    name: (&'static [u8], &'static [u8]),
+    /// The number that the script's answer must begin with.
+    number: &'a [u8],
+}
+
+impl Call<'_> {
+    /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
+    fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
+        let mut digits = [0; 20];
+        let count = lock.keys().count() + counters.len();
+        let (verb, name) = self.name;
+        let words = [verb, name, decimal(count as u64, &mut digits)].into_iter();
+        let words = words.chain(lock.keys()).chain(counters.iter().map(Vec::as_slice));
+        let words = words.chain(arguments.iter().copied()).chain([self.number]);
+        encode_words(out, 4 + count + arguments.len(), words);
+    }
+
+    /// Appends the call with these keys and arguments.
+    fn run_on(self, keys: &[&[u8]], arguments: &[&[u8]], out: &mut Vec<u8>) {
+        let mut digits = [0; 20];
+        let (verb, name) = self.name;
+        let name = [verb, name, decimal(keys.len() as u64, &mut digits)];
+        encode_command(out, &[&name, keys, arguments, &[self.number]].concat());
+    }
+}
+
+/// The removal that is asked for, if one is.
+fn removal(request: &Request) -> Option<&Removal> {
+    match &request.action {
+        Action::Release(removal) | Action::Undo(removal) => Some(removal),
+        _ => None,
+    }
+}
+
+/// The name of a waiter in a script's arguments.
+fn name_of(waiter: Option<&Token>) -> &[u8] {
+    waiter.map_or(&[], |waiter| waiter.as_bytes())
+}
+
+/// The counters' keys, if the lock is fenced.
+fn counters(lock: &LockId) -> Vec<Vec<u8>> {
+    let keys = lock.keys().filter(|_| lock.counters_ttl().is_some());
+    keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
+}
+
+/// The ttl of the counters, in milliseconds.
+fn ttl_of_counters(lock: &LockId) -> u64 {
+    lock.counters_ttl().map_or(0, Ttl::as_millis)
+}
+
+/// Appends a call with a share and its ttl.
+fn keep_share(call: Call<'_>, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
+    let mut millis = [0; 20];
+    let permit = lock.share().map_or_else(String::new, requested_permit);
+    let ttl = decimal(ttl.as_millis(), &mut millis);
+    call.run(lock, &[], &[permit.as_bytes(), &value_of(lock), ttl], out);
+}
+
+/// The meaning of the answer of a script that grants with its number and refuses with its negative.
+fn yes_or_no(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    let is_yes = *reply == Reply::Integer(number);
+    if is_yes { Some(Meaning::Vote(Vote::Granted)) } else { refusal(number, reply) }
+}
+
+/// A refusal: a script refuses with the negative of its number.
+fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    (*reply == Reply::Integer(-number)).then_some(Meaning::Vote(Vote::Refused))
+}
+
+/// The elements that follow the number in a script's list.
+fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
+    let Reply::Array(list) = reply else { return None };
+    let mut elements = list.iter();
+    let is_answer = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
+    is_answer.then(|| [elements.next(), elements.next(), elements.next()])
+}
+
+/// The elements of a list that comes in parts, none of which is longer than a list may be.
+fn elements_of_parts<'a>(parts: &Elements<'a>) -> Option<Vec<Reply<'a>>> {
+    let mut elements = Vec::new();
+    for part in parts.iter() {
+        let Reply::Array(part) = part else { return None };
+        elements.extend(part.iter());
+    }
+    Some(elements)
+}
+
+#[cfg(test)]
+mod tests;

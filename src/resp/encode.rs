@@ -9,12 +9,23 @@ use super::CRLF;
 /// the arguments here; servers take up to 512 MiB each. A command without arguments is an empty
 /// array, to which servers do not reply.
 pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
-    header(out, b'*', args.len());
-    for arg in args {
-        header(out, b'$', arg.len());
-        out.extend_from_slice(arg);
+    encode_words(out, args.len(), args.iter().copied());
+}
+
+/// As [`encode_command`], for arguments that are in no list. `count` is how many they are.
+pub fn encode_words<'a, I>(out: &mut Vec<u8>, count: usize, words: I)
+where
+    I: IntoIterator<Item = &'a [u8]>,
+{
+    header(out, b'*', count);
+    let mut written = 0;
+    for word in words {
+        header(out, b'$', word.len());
+        out.extend_from_slice(word);
         out.extend_from_slice(CRLF);
+        written += 1;
     }
+    debug_assert_eq!(written, count, "the caller counts its words");
 }
 
 fn header(out: &mut Vec<u8>, type_byte: u8, mut count: usize) {

@@ -38,7 +38,7 @@ mod number;
 mod reply;
 
 pub use decode::{Decoder, decode};
-pub use encode::encode_command;
+pub use encode::{encode_command, encode_words};
 pub use error::ProtocolError;
 pub use reply::{Elements, Iter, Reply};
 

@@ -89,16 +89,17 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::RELEASE, script::EXTEND, script::HANDOFF, script::REMOVE];
+        let scripts = [script::RELEASE, script::KEEP, script::CLAIM, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
         match kind {
             0 => words.push(self.value()),
-            1 => words.extend([self.value(), self.claimed_for(wait)]),
+            1 => words.extend([self.value(), self.claimed_for(wait), self.mode()]),
             2 => {
                 let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));
-                words.extend(values.into_iter().chain([life, self.waiter_or_none()]));
+                words.extend([b"1".to_vec()].into_iter().chain(values).chain([life]));
+                words.extend([b"0".to_vec(), b"0".to_vec(), self.waiter_or_none()]);
             }
             _ => words.extend([self.value(), self.value()]),
         }
@@ -122,13 +123,7 @@ impl Generator {
 
     /// One of the five scripts about several keys, with one to three locks and their counters.
     fn claim(&mut self, wait: &mut bool) -> Words {
-        let scripts = [
-            script::CLAIM,
-            script::FENCE,
-            script::RELEASE_ALL,
-            script::EXTEND_ALL,
-            script::INSPECT,
-        ];
+        let scripts = [script::CLAIM, script::FENCE, script::GIVE, script::KEEP, script::INSPECT];
         let kind = self.below(5) as usize;
         let (script, is_counted) = (scripts[kind], kind < 2 && self.below(2) == 0);
         let mut words = self.call(script);
@@ -152,12 +147,22 @@ impl Generator {
                 words.extend([number(locks), before, ours, life, first, ttl, waiter]);
             }
             1 => words.extend([number(locks), ours, first, ttl]),
-            2 => words.push(ours),
-            3 => words.extend([ours, ttl]),
+            2 => words.extend([ours, self.waiter_or_none(), self.linger(wait)]),
+            3 => words.extend([ours, ttl, self.mode()]),
             _ => {}
         }
         words.push(self.proof());
         words
+    }
+
+    /// Is a lock extended, or set again?
+    fn mode(&mut self) -> Vec<u8> {
+        if self.below(2) == 0 { Vec::new() } else { b"restore".to_vec() }
+    }
+
+    /// For how long a lock stays taken after its release: mostly it does not.
+    fn linger(&mut self, wait: &mut bool) -> Vec<u8> {
+        if self.below(4) > 0 { Vec::new() } else { self.claimed_for(wait) }
     }
 
     /// A long time to live, or one that has passed after the wait.
@@ -171,9 +176,8 @@ impl Generator {
     }
 
     fn script_command(&mut self) -> Words {
-        let sha1 = self.pick(&[script::RELEASE.sha1, script::EXTEND.sha1, script::HANDOFF.sha1]);
-        let source =
-            self.pick(&[script::RELEASE.source, script::EXTEND.source, script::HANDOFF.source]);
+        let sha1 = self.pick(&[script::GIVE.sha1, script::KEEP.sha1, script::CLAIM.sha1]);
+        let source = self.pick(&[script::GIVE.source, script::KEEP.source, script::CLAIM.source]);
         let mut words = vec![b"SCRIPT".to_vec()];
         match self.below(3) {
             0 => words.extend([b"EXISTS".to_vec(), sha1]),

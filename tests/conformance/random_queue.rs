@@ -11,11 +11,11 @@ impl Generator {
             script::QUEUE,
             script::QUEUE,
             script::QUEUE,
-            script::TURN,
-            script::TURN,
-            script::TURN,
-            script::LEAVE_QUEUE,
-            script::RESTORE,
+            script::CLAIM,
+            script::CLAIM,
+            script::CLAIM,
+            script::GIVE,
+            script::KEEP,
             script::LISTEN,
         ];
         let script = scripts[self.below(scripts.len() as u64) as usize];
@@ -29,14 +29,16 @@ impl Generator {
                 let (withdrawn, lease) = (self.value(), self.lease());
                 words.extend([waiter, number, withdrawn, lease, self.claimed_for(wait)]);
             }
-            known if known == script::TURN => {
-                words.extend([waiter, self.value(), self.claimed_for(wait)]);
+            known if known == script::CLAIM => {
+                let reserved = [b"redlatch:reserved:".as_slice(), &waiter].concat();
+                words.extend([b"1".to_vec(), reserved, self.value(), self.claimed_for(wait)]);
+                words.extend([b"0".to_vec(), b"0".to_vec(), waiter]);
             }
-            known if known == script::LEAVE_QUEUE => {
-                words.extend([self.value(), waiter]);
+            known if known == script::GIVE => {
+                words.extend([self.value(), waiter, self.linger(wait)]);
             }
-            known if known == script::RESTORE => {
-                words.extend([self.value(), self.claimed_for(wait)]);
+            known if known == script::KEEP => {
+                words.extend([self.value(), self.claimed_for(wait), b"restore".to_vec()]);
             }
             _ => {}
         }

@@ -163,21 +163,15 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 21] = [
+const SCRIPTS: [(&str, script::Script); 15] = [
     ("release", script::RELEASE),
-    ("extend", script::EXTEND),
-    ("handoff", script::HANDOFF),
+    ("give", script::GIVE),
+    ("keep", script::KEEP),
     ("claim", script::CLAIM),
     ("fence", script::FENCE),
-    ("release_all", script::RELEASE_ALL),
-    ("leave", script::LEAVE),
-    ("extend_all", script::EXTEND_ALL),
     ("inspect", script::INSPECT),
     ("remove", script::REMOVE),
-    ("restore", script::RESTORE),
     ("queue", script::QUEUE),
-    ("turn", script::TURN),
-    ("leave_queue", script::LEAVE_QUEUE),
     ("listen", script::LISTEN),
     ("share", script::SHARE),
     ("extend_shared", script::EXTEND_SHARED),
@@ -201,7 +195,7 @@ pub(crate) fn filled_in(word: &str) -> Vec<u8> {
         }
     }
     match word {
-        "{RELEASE.SHA1}" => script::RELEASE.sha1.to_ascii_uppercase().into(),
+        "{GIVE.SHA1}" => script::GIVE.sha1.to_ascii_uppercase().into(),
         "{publishing}" => PUBLISHING.into(),
         "{subscribing}" => b"redis.call('SUBSCRIBE', 'news')".into(),
         "{empty}" => Vec::new(),

@@ -2,7 +2,6 @@
 
 use crate::change::Change;
 use crate::switch::VARIABLE;
-use sha1_smol::Sha1;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs::{self, File};
@@ -26,9 +25,6 @@ const COPIED: [&str; 11] = [
     "benches/micro.rs",
     "fuzz/properties",
 ];
-
-/// The file with the digests of the scripts.
-const DIGESTS: &str = "src/node/script.rs";
 
 /// The time limit of a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
@@ -145,25 +141,7 @@ impl Workshop {
     pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
         let text = original(&change.file);
         let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
-        let mut texts = BTreeMap::from([(change.file.clone(), mutated.clone())]);
-        if change.file.ends_with(".lua") {
-            // The digest in the source has to be that of the changed script. A wrong digest alone
-            // would fail the tests, whatever the mistake.
-            let mut digests = original(DIGESTS);
-            for files in scripts_with(&original(DIGESTS), &change.file) {
-                let digest = |changed: &str| {
-                    let text = |file: &String| {
-                        if *file == change.file { changed.to_owned() } else { original(file) }
-                    };
-                    Sha1::from(files.iter().map(text).collect::<String>()).digest().to_string()
-                };
-                let (old, new) = (digest(&text), digest(&mutated));
-                assert!(digests.contains(&old), "{files:?}: their digest is not in {DIGESTS}");
-                digests = digests.replace(&old, &new);
-            }
-            assert_ne!(digests, original(DIGESTS), "{}: in no script of {DIGESTS}", change.file);
-            texts.insert(DIGESTS.to_owned(), digests);
-        }
+        let texts = BTreeMap::from([(change.file.clone(), mutated)]);
         self.with_texts(&texts, work)
     }
 
@@ -257,17 +235,6 @@ fn programs(output: &str) -> impl Iterator<Item = (String, &str)> {
         let file = path.rsplit('/').next()?;
         Some((file.rsplit_once('-')?.0.to_owned(), path))
     })
-}
-
-/// The files of each script that contains `file`: most consist of one, some of two.
-fn scripts_with(digests: &str, file: &str) -> Vec<Vec<String>> {
-    let folder = Path::new(DIGESTS).parent().unwrap().to_str().unwrap();
-    let name = |rest: &str| Some(format!("{folder}/{}", rest.split_once('"')?.0));
-    let files = |script: &str| -> Vec<String> {
-        script.split("include_str!(\"").skip(1).filter_map(name).collect()
-    };
-    let scripts = digests.split("sha1: ").map(files);
-    scripts.filter(|files| files.iter().any(|it| it == file)).collect()
 }
 
 /// All files at or below `path`, relative to `root`.

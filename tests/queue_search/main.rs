@@ -1,5 +1,5 @@
 //! A search of the queue between processes: what waiters and nodes do by the scripts `queue.lua`,
-//! `turn.lua`, `leave_queue.lua`, `release.lua` and `leave.lua`, step by step and message by
+//! `claim.lua`, `release.lua` and `give.lua`, step by step and message by
 //! message.
 //!
 //! Two clients on three nodes are searched exhaustively. Random walks go through histories of up to

@@ -10,13 +10,13 @@ pub(crate) enum Request {
     Try(Token),
     /// `queue.lua`; the number is zero for a waiter that has none.
     Queue { id: Token, number: u8, withdraw: Option<Token> },
-    /// `turn.lua`
+    /// `claim.lua`
     Turn { id: Token, token: Token },
     /// `release.lua`
     Release(Token),
-    /// `leave_queue.lua`
+    /// `give.lua`, with a waiter
     Leave { id: Token, token: Token },
-    /// `leave.lua`
+    /// `give.lua`, with a time
     Linger { id: Option<Token>, token: Token },
     /// The release of a program that knows no queue.
     Delete(Token),

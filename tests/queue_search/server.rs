@@ -193,6 +193,11 @@ pub(crate) fn token(name: &[u8]) -> Token {
     Token { client: number(&text[1..3]) as u8, attempt: number(&text[4..9]) }
 }
 
+/// The value of a key that is reserved for this waiter.
+pub(crate) fn reservation(id: Token) -> Vec<u8> {
+    [b"redlatch:reserved:".as_slice(), &name(id)].concat()
+}
+
 fn lease(id: Token) -> Vec<u8> {
     [b"k:redlatch:lease:".as_slice(), &name(id)].concat()
 }

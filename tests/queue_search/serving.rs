@@ -2,7 +2,7 @@
 //! words of the model.
 
 use crate::node::{Key, Node, Outcome, Request, Waiter};
-use crate::server::{CLAIM, KEY, LONG, Server, name, token};
+use crate::server::{CLAIM, KEY, LONG, Server, name, reservation, token};
 use crate::token::Token;
 use redlatch::internal::embedded::OwnedReply;
 use redlatch::internal::node::script::{self, Script};
@@ -22,20 +22,22 @@ impl Server {
                 self.queue(client, (id, ""), number, withdraw)
             }
             Request::Turn { id, token } => {
-                let words: [&[u8]; 3] = [&name(id), &name(token), LONG.as_bytes()];
-                match self.call(client, script::TURN, &words) {
+                let (reserved, long) = (reservation(id), LONG.as_bytes());
+                let words: [&[u8]; 7] =
+                    [b"1", &reserved, &name(token), long, b"0", b"0", &name(id)];
+                match self.call(client, script::CLAIM, &words) {
                     OwnedReply::Array(_) => Outcome::Granted,
                     _ => Outcome::Refused,
                 }
             }
             Request::Release(token) => self.remove(client, script::RELEASE, &[&name(token)]),
             Request::Leave { id, token } => {
-                self.remove(client, script::LEAVE_QUEUE, &[&name(token), &name(id)])
+                self.remove(client, script::GIVE, &[&name(token), &name(id), b""])
             }
             Request::Linger { id, token } => {
                 let waiter = id.map_or_else(Vec::new, |id| name(id).to_vec());
                 let time = CLAIM.to_string();
-                self.remove(client, script::LEAVE, &[&name(token), time.as_bytes(), &waiter])
+                self.remove(client, script::GIVE, &[&name(token), &waiter, time.as_bytes()])
             }
             Request::Delete(token) => {
                 self.end_token(token);

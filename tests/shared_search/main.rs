@@ -1,6 +1,6 @@
 //! A search of shares: what readers, writers, clients that want permits, and nodes do by the
-//! scripts `share.lua`, `queue.lua`, `turn.lua`, `release_shared.lua`, `leave_queue.lua`,
-//! `release.lua`, `extend_shared.lua` and `restore_shared.lua`, message by message.
+//! scripts `share.lua`, `queue.lua`, `claim.lua`, `release_shared.lua`, `give.lua`,
+//! `extend_shared.lua` and `restore_shared.lua`, message by message.
 //!
 //! The steps of the world, its faults, and the search are those of `queue_search`, also that walks
 //! are repeated on nodes that run the scripts. Two clients on

@@ -14,19 +14,19 @@ pub(crate) enum Request {
     TryShare { token: Token, want: Want },
     /// `queue.lua`; the number is zero for a waiter that has none.
     Queue { id: Token, number: u8, withdraw: Option<Token>, want: Want },
-    /// `turn.lua`
+    /// `claim.lua`
     Turn { id: Token, token: Token },
     /// `share.lua`
     TurnShare { id: Token, token: Token, want: Want, first: Slot },
-    /// `extend.lua`, `extend_shared.lua`
+    /// `keep.lua`, `extend_shared.lua`
     Extend { token: Token, want: Want, slot: Slot },
-    /// `restore.lua`
+    /// `keep.lua`
     Restore(Token),
     /// `restore_shared.lua`, and `release_shared.lua` for the waiter where it was refused its turn
     RestoreShare { id: Option<Token>, token: Token, slot: Slot },
     /// `release.lua`
     Release(Token),
-    /// `leave_queue.lua`
+    /// `give.lua`, with a waiter
     Leave { id: Token, token: Token },
     /// `release_shared.lua`
     ReleaseShare { id: Option<Token>, token: Token },

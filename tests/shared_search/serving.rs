@@ -2,7 +2,7 @@
 
 use crate::node::{Outcome, Request, Slot};
 use crate::scheme::Want;
-use crate::server::{KEY, LONG, Server, name};
+use crate::server::{KEY, LONG, Server, name, reservation};
 use crate::token::Token;
 use redlatch::internal::embedded::OwnedReply;
 use redlatch::internal::node::script::{self, Script};
@@ -28,7 +28,9 @@ impl Server {
                 self.queue(client, (id, &wish(want)), number, withdraw)
             }
             Request::Turn { id, token } => {
-                self.vote(client, script::TURN, &[&name(id), &name(token), long], None)
+                let words: [&[u8]; 7] =
+                    [b"1", &reservation(id), &name(token), long, b"0", b"0", &name(id)];
+                self.vote(client, script::CLAIM, &words, None)
             }
             Request::Extend { token, want, slot } if want.is_share() => {
                 let permit = digits(slot);
@@ -36,10 +38,10 @@ impl Server {
                 self.vote(client, script::EXTEND_SHARED, &words, slot)
             }
             Request::Extend { token, slot, .. } => {
-                self.vote(client, script::EXTEND, &[&name(token), long], slot)
+                self.vote(client, script::KEEP, &[&name(token), long, b""], slot)
             }
             Request::Restore(token) => {
-                self.vote(client, script::RESTORE, &[&name(token), long], None)
+                self.vote(client, script::KEEP, &[&name(token), long, b"restore"], None)
             }
             Request::RestoreShare { id, token, slot } => {
                 let permit = digits(slot);
@@ -55,7 +57,7 @@ impl Server {
                 Outcome::Removed
             }
             Request::Leave { id, token } => {
-                self.call(client, script::LEAVE_QUEUE, &[&name(token), &name(id)]);
+                self.call(client, script::GIVE, &[&name(token), &name(id), b""]);
                 Outcome::Removed
             }
             Request::ReleaseShare { id, token } => {

@@ -1,10 +1,11 @@
 //! The meaning of replies: the replies that each kind of request accepts.
 
-use super::{describe, is_plain, operators};
-use crate::engine::{Action, FENCE_MAX, Listen, QueueView, Request, Vote};
+use super::describe;
+use crate::engine::{Action, Listen, QueueView, Request, Vote};
 use crate::node::examination::Finding;
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot};
+use crate::node::script;
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::Reply;
 
@@ -57,32 +58,16 @@ pub fn meaning(
         return error_meaning(ServerError::parse(text, secret));
     }
     let number = i64::try_from(number).unwrap_or(i64::MAX);
-    let found = match &request.action {
-        Action::Acquire(_) | Action::Turn { .. } | Action::Handoff { .. }
-            if request.share().is_some() =>
-        {
-            let granted = list(number, reply).and_then(|it| super::shares::granted(request, it));
-            granted.or_else(|| refusal(number, reply))
+    let found = match (script::room(request), &request.action) {
+        (Some(room), _) => (room.read)(request, number, reply),
+        (None, Action::Ping { .. }) => matches!(reply, Reply::Simple(b"PONG")).then(granted),
+        (None, Action::Ask(question)) => Finding::read(*question, reply, secret).map(Meaning::Told),
+        (None, Action::Acquire(_)) => set_meaning(reply),
+        (None, Action::Listen { step: Listen::Subscribe(_), .. }) => {
+            is_subscribed(reply).then(granted)
         }
-        Action::Ping { .. } => matches!(reply, Reply::Simple(b"PONG")).then(granted),
-        Action::Ask(question) => Finding::read(*question, reply, secret).map(Meaning::Told),
-        Action::Acquire(new) if is_plain(&new.lock) => set_meaning(reply),
-        Action::Acquire(_) => claim_meaning(number, reply),
-        Action::Handoff { new, .. } if is_plain(&new.lock) => handoff_meaning(number, reply),
-        Action::Handoff { .. } => claim_meaning(number, reply),
-        Action::Restore { lock, .. } if lock.has_more_keys() => claim_meaning(number, reply),
-        Action::Restore { .. } => yes_or_no(number, reply),
-        Action::Turn { new, .. } if is_plain(&new.lock) => handoff_meaning(number, reply),
-        Action::Turn { .. } => claim_meaning(number, reply),
-        Action::Queue(_) => queue_meaning(number, reply),
-        Action::Listen { step: Listen::Read(_), .. } => yes_or_no(number, reply),
-        Action::Listen { step: Listen::Subscribe(_), .. } => is_subscribed(reply).then(granted),
-        Action::Listen { .. } => matches!(reply, Reply::Simple(b"OK")).then(granted),
-        Action::Await { .. } | Action::EndWaits { .. } => None,
-        Action::Extend { .. } | Action::Release(_) | Action::Undo(_) => yes_or_no(number, reply),
-        Action::Fence { .. } | Action::Remove { .. } => yes_or_no(number, reply),
-        Action::Inspect { .. } => operators::seen(number, reply),
-        Action::Scan { .. } => operators::listed(number, reply),
+        (None, Action::Listen { .. }) => matches!(reply, Reply::Simple(b"OK")).then(granted),
+        (None, _) => None,
     };
     let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
     found.unwrap_or_else(nonsense)
@@ -108,63 +93,6 @@ fn set_meaning(reply: &Reply<'_>) -> Option<Meaning> {
         Reply::Simple(b"OK") => Some(Meaning::GrantedNew),
         Reply::Null => Some(Meaning::Vote(Vote::Refused)),
         _ => None,
-    }
-}
-
-/// The meaning of the answer of a script that grants with its number and refuses with its negative.
-fn yes_or_no(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    if *reply == Reply::Integer(number) { Some(granted()) } else { refusal(number, reply) }
-}
-
-/// A refusal: a script refuses with the negative of its number.
-fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    (*reply == Reply::Integer(-number)).then_some(Meaning::Vote(Vote::Refused))
-}
-
-/// The elements that follow the number in a script's list.
-pub(super) fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
-    let Reply::Array(list) = reply else { return None };
-    let mut elements = list.iter();
-    let is_answer = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
-    is_answer.then(|| [elements.next(), elements.next(), elements.next()])
-}
-
-fn handoff_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    match list(number, reply) {
-        Some([Some(Reply::Integer(is_new @ 0..=1)), Some(Reply::Integer(waiting)), None]) => {
-            let waiting = u64::try_from(waiting).ok()?;
-            Some(Meaning::Claimed { is_new: is_new == 1, counter: 0, waiting, permit: None })
-        }
-        _ => refusal(number, reply),
-    }
-}
-
-/// The meaning of the answer to a waiter.
-fn queue_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    let Reply::Array(list) = reply else { return None };
-    let elements: Vec<_> = list.iter().collect();
-    let (first, rest) = elements.split_first()?;
-    if *first != Reply::Integer(number) {
-        return None;
-    }
-    super::queue::view(rest).map(|(number, view)| Meaning::Queued(number, view))
-}
-
-/// The meaning of the answer to a claim.
-fn claim_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    match list(number, reply) {
-        Some(
-            [
-                Some(Reply::Integer(is_new @ 0..=1)),
-                Some(Reply::Integer(counter)),
-                Some(Reply::Integer(waiting)),
-            ],
-        ) => {
-            let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
-            let waiting = u64::try_from(waiting).ok()?;
-            Some(Meaning::Claimed { is_new: is_new == 1, counter, waiting, permit: None })
-        }
-        _ => refusal(number, reply),
     }
 }
 

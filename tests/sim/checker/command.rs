@@ -75,21 +75,15 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for watching a key.
-const SHAPES: [Shape; 19] = [
+const SHAPES: [Shape; 13] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
-    shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
-    shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
-    shape(script::EXTEND_ALL, Kind::Extend, [None, None, Some(0)]),
-    shape(script::HANDOFF, Kind::Take, [None, Some(0), Some(1)]),
+    shape(script::GIVE, Kind::Remove, [None, None, Some(0)]),
+    shape(script::KEEP, Kind::Extend, [None, None, Some(0)]),
     shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
     shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
     shape(script::INSPECT, Kind::Look, [None, None, None]),
     shape(script::SCAN, Kind::Look, [None, None, None]),
-    shape(script::RESTORE, Kind::Take, [None, None, Some(0)]),
     shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
-    shape(script::TURN, Kind::Take, [None, None, Some(1)]),
-    shape(script::LEAVE, Kind::Remove, [None, None, Some(0)]),
-    shape(script::LEAVE_QUEUE, Kind::Remove, [None, None, Some(0)]),
     shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
     shape(script::EXTEND_SHARED, Kind::Extend, [None, None, Some(1)]),
     shape(script::RESTORE_SHARED, Kind::Take, [None, None, Some(1)]),
@@ -137,8 +131,10 @@ impl<'a> Command<'a> {
             Kind::Fence => name(value_of(value)),
             _ => name(value),
         };
+        // Restoring a lock sets its keys.
+        let is_restored = shape.script == script::KEEP && !words[2].is_empty();
         Self {
-            kind: shape.kind,
+            kind: if is_restored { Kind::Take } else { shape.kind },
             keys: &keys[..locks],
             token: word(shape.token).map(named),
             predecessor: predecessor.map(name),

@@ -46,8 +46,8 @@ impl Simulation {
         let Idler { name, number, reaches } = self.idlers[turn].clone();
         let entry = format!("1 {IDLER_CLAIM} {LEASE}  idler").into_bytes();
         let (lease, sent) = (LEASE.to_string(), number.to_string());
-        let leave: [&[u8]; 7] =
-            [b"EVAL", script::LEAVE_QUEUE.source.as_bytes(), b"1", KEY, b"none", &name, b"1"];
+        let leave: [&[u8]; 8] =
+            [b"EVAL", script::GIVE.source.as_bytes(), b"1", KEY, b"none", &name, b"", b"1"];
         let queue: [&[u8]; 10] = [
             b"EVAL",
             script::QUEUE.source.as_bytes(),

@@ -57,7 +57,7 @@ fn nothing_else_about_a_fenced_lock_touches_a_counter() {
             (encoded(&fenced(verb, 7, at(0)), Form::Digest), request(verb, 7, at(0)));
         assert_eq!(bytes, encoded(&plain, Form::Digest), "{verb:?}");
     }
-    // The same holds for several keys, which are restored by the script that raises counters.
+    // The same holds for several keys.
     let more_keys = vec![Arc::from(&b"more"[..])];
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
         let request = about(verb, several(more_keys.clone()), at(0));

@@ -2,7 +2,7 @@
 
 use super::super::queue::{Notification, is_reservation, read_notification};
 use super::*;
-use crate::engine::{QueueView, WAITER_NUMBER_MAX};
+use crate::engine::{Listen, QueueView, WAITER_NUMBER_MAX};
 use crate::node::fixture::{WAITER, fenced};
 use std::time::Duration;
 
@@ -73,12 +73,12 @@ fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
 
 #[test]
 fn a_turn_sends_the_waiter_and_a_new_token() {
-    let (turn, claim) = (script::TURN.sha1.as_bytes(), script::CLAIM.sha1.as_bytes());
+    // It is a claim in place of the waiter's reservation.
+    let (claim, reserved) = (script::CLAIM.sha1.as_bytes(), [RESERVED, OTHER].concat());
     let plain = request(Verb::Turn, 7, at(0));
-    let expected: &[&[u8]] = &[b"EVALSHA", turn, b"1", b"key", OTHER, TOKEN, b"1000", b"57"];
-    assert_eq!(encoded(&plain, Form::Digest), words(expected));
-    // With counters it is a claim in place of the waiter's reservation.
-    let reserved = [RESERVED, OTHER].concat();
+    let call: &[&[u8]] = &[b"EVALSHA", claim, b"1", b"key", b"1", &reserved, TOKEN, b"1000"];
+    let expected = [call, &[b"50", b"0", OTHER, b"57"]].concat();
+    assert_eq!(encoded(&plain, Form::Digest), words(&expected));
     let expected: &[&[u8]] = &[
         b"EVALSHA",
         claim,
@@ -99,9 +99,9 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
 
 #[test]
 fn a_waiter_leaves_with_the_removal_of_its_token() {
-    let source = script::LEAVE_QUEUE.source.as_bytes();
+    let source = script::GIVE.source.as_bytes();
     for verb in [Verb::Release, Verb::Undo] {
-        let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"57"];
+        let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"", b"57"];
         for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
             assert_eq!(KnownScripts(u32::MAX).form(&leave), Form::Source);
             assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
@@ -112,17 +112,17 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
 }
 
 #[test]
-fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_a_set_of_keys_has_none() {
+fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_so_does_a_set_of_keys() {
     let mut lingering = leaving(request(Verb::Release, 7, at(0)));
     let Action::Release(removal) = &mut lingering.action else { panic!("{lingering:?}") };
     removal.linger = Some(ttl(29_000));
-    let leave = script::LEAVE.source.as_bytes();
-    let expected: &[&[u8]] = &[b"EVAL", leave, b"1", b"key", TOKEN, b"29000", OTHER, b"57"];
+    let source = script::GIVE.source.as_bytes();
+    let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"29000", b"57"];
     assert_eq!(encoded(&lingering, Form::Source), words(expected));
 
     let several = leaving(labelled(Verb::Undo, vec![Arc::from(&b"more"[..])]));
-    let (source, value) = (script::RELEASE_ALL.source.as_bytes(), [TOKEN, b"host-3 \xff"].concat());
-    let expected: &[&[u8]] = &[b"EVAL", source, b"2", b"key", b"more", &value, b"57"];
+    let value = [TOKEN, b"host-3 \xff"].concat();
+    let expected: &[&[u8]] = &[b"EVAL", source, b"2", b"key", b"more", &value, OTHER, b"", b"57"];
     assert_eq!(encoded(&several, Form::Source), words(expected));
 }
 
@@ -232,11 +232,11 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
 }
 
 #[test]
-fn a_turn_is_answered_as_a_handoff_or_a_claim() {
+fn a_turn_is_answered_as_a_claim() {
     let plain = request(Verb::Turn, 7, at(0));
     let expected = Meaning::Claimed { is_new: true, counter: 0, waiting: 3, permit: None };
-    assert_eq!(read(&plain, "*3\r\n:57\r\n:1\r\n:3\r\n"), expected);
-    is_nonsense(&plain, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n");
+    assert_eq!(read(&plain, "*4\r\n:57\r\n:1\r\n:0\r\n:3\r\n"), expected);
+    is_nonsense(&plain, "*3\r\n:57\r\n:1\r\n:3\r\n");
     let fenced = fenced(Verb::Turn, 7, at(0));
     let expected = Meaning::Claimed { is_new: true, counter: 9, waiting: 3, permit: None };
     assert_eq!(read(&fenced, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n"), expected);

@@ -33,7 +33,7 @@ fn fenced_and_labelled(verb: Verb, of: Share) -> Request {
 }
 
 /// The command with these words between the script and the number.
-fn call(script: Script, arguments: &[&[u8]]) -> Vec<u8> {
+fn call(script: script::Script, arguments: &[&[u8]]) -> Vec<u8> {
     words(&[&[b"EVALSHA", script.sha1.as_bytes()], arguments, &[b"57"]].concat())
 }
 

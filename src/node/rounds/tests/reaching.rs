@@ -36,7 +36,7 @@ impl Nodes {
         let turn = Request { spare_until: at(100), ..turn };
         nodes.rounds.queued.entry(waiter).or_default().reserved = set(called);
         nodes.rounds.open(nodes.now, turn, 1);
-        (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 200"]));
+        (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
         nodes
     }
 }
@@ -47,7 +47,8 @@ fn a_late_refusal_of_a_grant_is_restored_with_the_rest_of_the_ttl() {
     nodes.pass(300);
     nodes.receive(2, "$-1\r\n");
     let output = nodes.rounds.session(node(2)).output().to_vec();
-    assert!(output.ends_with(b"\r\n$3\r\n700\r\n$1\r\n2\r\n"), "{}", output.escape_ascii());
+    let end = b"\r\n$3\r\n700\r\n$7\r\nrestore\r\n$1\r\n2\r\n";
+    assert!(output.ends_with(end), "{}", output.escape_ascii());
     assert_eq!(nodes.commands(2), ["EVAL 1"]);
     nodes.receive(2, ":2\r\n");
     assert!(nodes.rounds.reaching.kept.is_empty(), "every node has it");
@@ -227,9 +228,9 @@ fn a_connection_that_was_lost_is_waited_for_no_longer_than_the_last_one_took() {
 #[test]
 fn a_turn_waits_for_a_node_that_refused_until_it_calls() {
     let mut nodes = Nodes::turn(&[0, 1]);
-    nodes.receive(0, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(0, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     nodes.receive(2, ":-1\r\n");
-    nodes.receive(1, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert!(!nodes.is_over());
     assert_eq!(nodes.commands(2), ["EVAL 1"], "the release may have arrived meanwhile");
     nodes.receive(2, ":-2\r\n");
@@ -242,8 +243,8 @@ fn a_turn_waits_for_a_node_that_refused_until_it_calls() {
 #[test]
 fn a_turn_waits_in_vain_once_for_a_node() {
     let mut nodes = Nodes::turn(&[0, 1]);
-    nodes.receive(0, "*3\r\n:1\r\n:1\r\n:0\r\n");
-    nodes.receive(1, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(0, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert!(!nodes.is_over(), "the third has not called");
     nodes.receive(2, ":-1\r\n");
     assert!(!nodes.is_over());
@@ -257,8 +258,8 @@ fn a_turn_waits_in_vain_once_for_a_node() {
 #[test]
 fn a_turn_that_every_node_called_for_does_not_wait() {
     let mut nodes = Nodes::turn(&[0, 1, 2]);
-    nodes.receive(0, "*3\r\n:1\r\n:1\r\n:0\r\n");
-    nodes.receive(1, "*3\r\n:1\r\n:1\r\n:0\r\n");
+    nodes.receive(0, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert!(nodes.is_over());
 }
 

@@ -31,8 +31,10 @@ fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_in_the_previous_roun
     for verb in [Verb::Acquire, Verb::Handoff] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
-        nodes
-            .receive(0, if verb == Verb::Acquire { "+OK\r\n" } else { "*3\r\n:2\r\n:0\r\n:0\r\n" });
+        nodes.receive(
+            0,
+            if verb == Verb::Acquire { "+OK\r\n" } else { "*4\r\n:2\r\n:0\r\n:0\r\n:0\r\n" },
+        );
         assert!(!nodes.is_over(), "so far no node has refused");
         nodes.receive(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
         let votes = nodes.over();

@@ -264,7 +264,7 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
         nodes.rounds.open(nodes.now, turn, 1);
         for (index, waiting) in waiting.into_iter().enumerate() {
             let number = number(&mut nodes, index);
-            nodes.receive(index, &format!("*3\r\n:{number}\r\n:1\r\n:{waiting}\r\n"));
+            nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:0\r\n:{waiting}\r\n"));
         }
         let ballot = nodes.over().ballot;
         assert_eq!((ballot.tally.granted, ballot.queue.is_awaited), (NodeSet::all(3), is_awaited));

@@ -20,7 +20,7 @@ fn experienced() -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 90, 91, 92);
     talk.send(93, Verb::Release);
-    talk.hear("*3\r\n:1\r\n:0\r\n:0\r\n:2\r\n");
+    talk.hear("*4\r\n:1\r\n:0\r\n:0\r\n:0\r\n:2\r\n");
     talk.written();
     talk.answers();
     talk
@@ -62,7 +62,7 @@ fn a_handoff_answered_with_an_error_leaves_the_former_lock_pending_release() {
 
 #[test]
 fn a_granted_or_refused_handoff_leaves_no_pending_release() {
-    for answer in [":-1\r\n", "*3\r\n:1\r\n:0\r\n:0\r\n", "*3\r\n:1\r\n:1\r\n:0\r\n"] {
+    for answer in [":-1\r\n", "*4\r\n:1\r\n:0\r\n:0\r\n:0\r\n", "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n"] {
         let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, 4, 5);
         talk.hear(answer);
@@ -107,7 +107,7 @@ fn a_handoff_with_an_unknown_script_is_sent_again_without_an_undo() {
     talk.written();
     talk.hear("-NOSCRIPT No matching script.\r\n");
     assert!(talk.written().contains("EVAL\r\n"));
-    talk.hear(":-4\r\n*3\r\n:5\r\n:0\r\n:0\r\n");
+    talk.hear(":-4\r\n*4\r\n:5\r\n:0\r\n:0\r\n:0\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
 }
 

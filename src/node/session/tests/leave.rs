@@ -26,7 +26,7 @@ fn a_release_that_is_sent_later_names_the_time_that_is_left() {
         let mut talk = disconnected();
         talk.pass(pause);
         let written = reconnect(&mut talk);
-        assert!(written.contains(script::LEAVE.source), "{written}");
+        assert!(written.contains(script::GIVE.source), "{written}");
         assert!(written.contains(&format!("\r\n{left}\r\n")), "{written}");
         // The connection is lost before the reply.
         talk.lose();

@@ -94,9 +94,11 @@ fn a_quarantined_node_still_refuses_extends_and_releases() {
 #[test]
 fn a_quarantined_node_grants_a_handoff_of_a_held_lock_but_not_of_a_lost_one() {
     let mut talk = greeted("a", 0);
-    for (serial, reply) in
-        [(1, "*3\r\n:1\r\n:0\r\n:0\r\n"), (2, "*3\r\n:2\r\n:1\r\n:0\r\n"), (3, ":-3\r\n")]
-    {
+    for (serial, reply) in [
+        (1, "*4\r\n:1\r\n:0\r\n:0\r\n:0\r\n"),
+        (2, "*4\r\n:2\r\n:1\r\n:0\r\n:0\r\n"),
+        (3, ":-3\r\n"),
+    ] {
         talk.send(serial, Verb::Handoff);
         talk.hear(reply);
     }

@@ -89,7 +89,7 @@ fn half_of_an_unsolicited_reply_after_an_attribute_closes_the_connection() {
 #[test]
 fn a_repeated_reply_of_a_script_counts_once() {
     for verb in [Verb::Extend, Verb::Release, Verb::Handoff, Verb::Fence, Verb::Remove] {
-        let yes = if verb == Verb::Handoff { "*3\r\n:1\r\n:0\r\n:0\r\n" } else { ":1\r\n" };
+        let yes = if verb == Verb::Handoff { "*4\r\n:1\r\n:0\r\n:0\r\n:0\r\n" } else { ":1\r\n" };
         for answer in [yes, ":-1\r\n"] {
             let mut talk = ScriptedSession::ready();
             talk.send(1, verb);

@@ -1,0 +1,46 @@
+local locks, held, fence, found = tonumber(ARGV[1]), 0, 0, {}
+local from, waiter, queue = ARGV[2], ARGV[7], KEYS[1] .. ':redlatch:queue'
+local is_turn = string.sub(from, 1, 18) == 'redlatch:reserved:'
+local head = is_turn and redis.call('ZRANGE', queue, 0, 0)[1]
+for i = 1, locks do
+  local value = redis.call('GET', KEYS[i])
+  if value and (from == '' or (is_turn and string.sub(value, 1, 38) or value) ~= from)
+    or not value and head and head ~= waiter then
+    return -ARGV[8]
+  end
+  held = value and held + 1 or held
+end
+for i = locks + 1, #KEYS do
+  local counter = redis.pcall('GET', KEYS[i])
+  local digits = type(counter) == 'string' and string.match(counter, '^%d+$')
+  if counter and not (digits and tonumber(digits) < 2^52 + 2^40) then
+    return redis.error_reply('FENCE a counter of this lock is no number that can be raised')
+  end
+  found[i] = counter
+  fence = math.max(fence, tonumber(ARGV[5]), counter and tonumber(digits) + 1 or 0)
+end
+for i = 1, locks do
+  redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
+end
+for i = locks + 1, #KEYS do
+  local token, left = string.format('%.0f', fence), found[i] and redis.call('PTTL', KEYS[i]) or -2
+  if left == -1 then
+    redis.call('SET', KEYS[i], token)
+  else
+    redis.call('SET', KEYS[i], token, 'PX', math.max(left, tonumber(ARGV[6])))
+  end
+end
+local lease = KEYS[1] .. ':redlatch:lease:' .. waiter
+if is_turn then
+  local left = math.min(redis.call('PTTL', lease), tonumber(ARGV[4]))
+  if left > 0 then
+    redis.call('SET', lease, '', 'PX', left)
+  end
+elseif waiter ~= '' then
+  redis.pcall('ZREM', queue, waiter)
+  redis.call('DEL', lease)
+end
+local waiting = redis.pcall('ZCARD', queue)
+local others = type(waiting) == 'number' and waiting - (head == waiter and 1 or 0) or 0
+local is_new = (is_turn or held < locks) and 1 or 0
+return {ARGV[8] + 0, is_new, fence, others > 0 and 1 or 0}

@@ -1,0 +1,95 @@
+//! An exclusive lock is taken, unless by a plain `SET`.
+
+use super::{Call, Room, Script, counters, list, name_of, refusal, ttl_of_counters};
+use crate::engine::{Acquisition, Action, FENCE_MAX, Request, Token};
+use crate::node::command::{Meaning, decimal, is_plain, reservation, value, value_of};
+use crate::resp::Reply;
+
+/// Takes a lock, all of its keys or none: `KEYS` the lock's keys and then its counters' keys,
+/// `ARGV[1]` the number of lock keys, `ARGV[2]` the value that the keys may have, or nothing,
+/// `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the least value of a counter,
+/// `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or nothing, `ARGV[8]` the number.
+/// Every key must be free, or have the value that is expected:
+///
+/// * nothing, to acquire the lock;
+/// * the predecessor's value, in a handoff. The waiter is the one by which the predecessor was
+///   taken, and leaves the queue;
+/// * a reservation, in the turn of the waiter that it names. The waiter must be the first in the
+///   queue, or have the reservation. It stays in the queue until the lock is released, or its entry
+///   expires: as long as it is not known whether a majority has granted the lock, who joins must
+///   get a larger number. Its entry ends with the lock's ttl at the latest, and is empty then.
+///
+/// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
+/// all held the predecessor's value; if there are counters, their new value, one more than the
+/// largest was; and 1 if another client waits for the first key, 0 if none does.
+///
+/// It never shortens a counter's ttl. A counter consists of decimal digits only, although Lua reads
+/// other texts as numbers too. A counter that is no number, or is too large to be raised, is an
+/// error, and nothing is written then. The error does not quote the key, which may have more bytes
+/// than a line of RESP.
+pub const CLAIM: Script = script!("claim.lua");
+
+pub(super) const ROOM: Room = Room {
+    script: CLAIM,
+    is_for,
+    encode,
+    read: |_, number, reply| read(number, reply),
+};
+
+fn is_for(request: &Request) -> bool {
+    match &request.action {
+        Action::Acquire(new) => new.lock.share().is_none() && !is_plain(&new.lock),
+        Action::Handoff { new, .. } | Action::Turn { new, .. } => new.lock.share().is_none(),
+        _ => false,
+    }
+}
+
+fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
+    match &request.action {
+        Action::Acquire(new) => claim(call, new, (&[], None), out),
+        Action::Handoff { new, predecessor, .. } => {
+            let before = value(&predecessor.token, predecessor.attributes.as_deref());
+            claim(call, new, (&before, predecessor.waiter.as_ref()), out);
+        }
+        Action::Turn { new, waiter } => {
+            claim(call, new, (&reservation(waiter), Some(waiter)), out);
+        }
+        other => unreachable!("no claim: {other:?}"),
+    }
+}
+
+/// Takes a lock whose keys do not exist, or hold the value `before`.
+fn claim(
+    call: Call<'_>,
+    new: &Acquisition,
+    (before, waiter): (&[u8], Option<&Token>),
+    out: &mut Vec<u8>,
+) {
+    let Acquisition { lock, ttl, fence } = new;
+    let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
+    let locks = decimal(lock.keys().count() as u64, &mut locks);
+    let ttl = decimal(ttl.as_millis(), &mut millis);
+    let first = decimal(*fence, &mut first);
+    let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
+    let (value, waiter) = (value_of(lock), name_of(waiter));
+    let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter];
+    call.run(lock, &counters(lock), &arguments, out);
+}
+
+/// The meaning of the answer to a claim.
+fn read(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    match list(number, reply) {
+        Some(
+            [
+                Some(Reply::Integer(is_new @ 0..=1)),
+                Some(Reply::Integer(counter)),
+                Some(Reply::Integer(waiting)),
+            ],
+        ) => {
+            let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
+            let waiting = u64::try_from(waiting).ok()?;
+            Some(Meaning::Claimed { is_new: is_new == 1, counter, waiting, permit: None })
+        }
+        _ => refusal(number, reply),
+    }
+}

@@ -1,0 +1,95 @@
+//! A lock, its holders and its waiters are looked at.
+
+use super::{Call, Room, Script, elements_of_parts};
+use crate::engine::{Action, Request};
+use crate::node::command::Meaning;
+use crate::node::report::{HolderSnapshot, KeySnapshot, WaiterSnapshot};
+use crate::resp::{Elements, Reply};
+
+/// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
+/// value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
+/// and remaining milliseconds of the first hundred holders of shares, and how many waiters and
+/// holders there are; if they are more than a hundred, some may have expired. Waiters and holders
+/// are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
+/// than any of ours is cut off, and 0 stands for a value that is no string.
+pub const INSPECT: Script = script!("inspect.lua");
+
+pub(super) const ROOM: Room = Room {
+    script: INSPECT,
+    is_for,
+    encode,
+    read: |_, number, reply| seen(number, reply),
+};
+
+fn is_for(request: &Request) -> bool {
+    matches!(request.action, Action::Inspect { .. })
+}
+
+fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
+    let Action::Inspect { key } = &request.action else { unreachable!("{request:?}") };
+    call.run_on(&[key], &[], out);
+}
+
+/// The meaning of the answer to an inspection.
+fn seen(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    let Reply::Array(list) = reply else { return None };
+    let elements: Vec<_> = list.iter().collect();
+    let [first, value, Reply::Integer(left), waiters, holders, waiter_count, holder_count] =
+        &elements[..]
+    else {
+        return None;
+    };
+    let (Reply::Array(waiters), Reply::Array(holders)) = (waiters, holders) else { return None };
+    let (Reply::Integer(waiter_count), Reply::Integer(holder_count)) = (waiter_count, holder_count)
+    else {
+        return None;
+    };
+    if *first != Reply::Integer(number) {
+        return None;
+    }
+    let (value, is_string) = match value {
+        Reply::Null => (None, false),
+        Reply::Bulk(bytes) => (Some(bytes.to_vec()), true),
+        Reply::Integer(0) => (Some(Vec::new()), false),
+        _ => return None,
+    };
+    Some(Meaning::Seen(KeySnapshot {
+        value,
+        is_string,
+        left: *left,
+        waiters: snapshots(waiters)?,
+        waiter_count: usize::try_from(*waiter_count).ok()?,
+        holders: holders_of(holders)?,
+        holder_count: usize::try_from(*holder_count).ok()?,
+        quarantine: None,
+    }))
+}
+
+/// The holders of a shared lock: members and their ttl, alternating.
+fn holders_of(list: &Elements<'_>) -> Option<Vec<HolderSnapshot>> {
+    let mut holders = Vec::new();
+    let elements = elements_of_parts(list)?;
+    let mut elements = elements.into_iter();
+    while let Some(member) = elements.next() {
+        let (Reply::Bulk(member), Reply::Integer(left)) = (member, elements.next()?) else {
+            return None;
+        };
+        holders.push(HolderSnapshot { member: member.to_vec(), left });
+    }
+    Some(holders)
+}
+
+/// The waiters in a queue: names and the values of their leases, alternating.
+fn snapshots(list: &Elements<'_>) -> Option<Vec<WaiterSnapshot>> {
+    let mut waiters = Vec::new();
+    let elements = elements_of_parts(list)?;
+    let mut elements = elements.into_iter();
+    while let Some(name) = elements.next() {
+        let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, elements.next()?) else {
+            return None;
+        };
+        // A member that is no waiter's name was put there by another program.
+        waiters.extend(WaiterSnapshot::read(name, lease));
+    }
+    Some(waiters)
+}

@@ -1,0 +1,36 @@
+//! An exclusive lock is extended, or set again on a node that lost it.
+
+use super::{Call, Room, Script, yes_or_no};
+use crate::engine::{Action, Request};
+use crate::node::command::{decimal, value_of};
+
+/// Extends a lock, or sets it again on a node that lost it: `KEYS` the lock's keys, `ARGV[1]` our
+/// value, `ARGV[2]` the ttl in milliseconds, `ARGV[3]` nothing to extend it, `restore` to set it
+/// again, `ARGV[4]` the number.
+///
+/// All keys must hold our value; if it is set again, those that do not exist or are reserved for a
+/// waiter are set. It never shortens a key's ttl, so an earlier and shorter extension may arrive at
+/// any time. A key without a ttl gets none.
+pub const KEEP: Script = script!("keep.lua");
+
+pub(super) const ROOM: Room = Room {
+    script: KEEP,
+    is_for,
+    encode,
+    read: |_, number, reply| yes_or_no(number, reply),
+};
+
+fn is_for(request: &Request) -> bool {
+    matches!(request.action, Action::Extend { .. } | Action::Restore { .. })
+        && request.share().is_none()
+}
+
+fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
+    let (lock, ttl, mode): (_, _, &[u8]) = match &request.action {
+        Action::Extend { lock, ttl } => (lock, ttl, b""),
+        Action::Restore { lock, ttl } => (lock, ttl, b"restore"),
+        other => unreachable!("{other:?}"),
+    };
+    let mut millis = [0; 20];
+    call.run(lock, &[], &[&value_of(lock), decimal(ttl.as_millis(), &mut millis), mode], out);
+}

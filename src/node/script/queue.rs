@@ -1,0 +1,91 @@
+//! A waiter enters the queue of a lock, or renews its entry.
+
+use super::{Call, Room, Script};
+use crate::engine::{Action, QueueEntry, QueueView, Request, WAITER_NUMBER_MAX};
+use crate::node::command::{Meaning, decimal, name_of_channel, requested_mode, value_of};
+use crate::resp::Reply;
+use std::time::Duration;
+
+/// Enters a waiter into the queue of a lock, or renews its entry: `KEYS[1]` the lock's key,
+/// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
+/// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` its entry, `ARGV[5]`
+/// for how many milliseconds the entry is kept, `ARGV[6]` the number. A waiter that has a place
+/// keeps its number if it asks for 0. A queue with a number that no counting reaches was written by
+/// another program, and is emptied: the waiters enter it again.
+///
+/// The script removes shares that have expired: the key ends with the last one that has not. It
+/// removes waiters whose entry has expired from the front of the queue. A waiter that has not
+/// claimed its reservation in time is removed from the queue if another waits. If the one that asks
+/// is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
+/// for the first waiter (`waiting.lua`).
+///
+/// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
+/// the lock is reserved for it and 2 if it had a number but was not in the queue, or has missed its
+/// reservation; for how many milliseconds the lock or the reservation of another waiter lasts, and
+/// how many waiters there are.
+pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "queue.lua");
+
+pub(super) const ROOM: Room = Room {
+    script: QUEUE,
+    is_for,
+    encode,
+    read: |_, number, reply| read(number, reply),
+};
+
+fn is_for(request: &Request) -> bool {
+    matches!(request.action, Action::Queue(_))
+}
+
+fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
+    let Action::Queue(entry) = &request.action else { unreachable!("{request:?}") };
+    let QueueEntry { lock, waiter, number, lease, .. } = entry;
+    let [mut number_digits, mut lease_digits] = [[0; 20]; 2];
+    let number = decimal(*number, &mut number_digits);
+    let lease = decimal(lease.as_millis(), &mut lease_digits);
+    let waiter = waiter.as_bytes();
+    let arguments = [waiter, number, &value_of(lock), &value_of_entry(entry), lease];
+    call.run(lock, &[], &arguments, out);
+}
+
+/// The entry of a waiter, as the scripts and `inspect.lua` read it: since when it waits, what for,
+/// how long a claim takes, how long the entry is kept in front, the channel, and the owner's label.
+fn value_of_entry(entry: &QueueEntry) -> Vec<u8> {
+    let QueueEntry { lock, since, lease_in_front, claim, channel, .. } = entry;
+    let claim = if channel.is_some() { claim.notified } else { claim.asking };
+    let channel = channel.map_or_else(String::new, name_of_channel);
+    let (claim, lease) = (claim.as_millis(), lease_in_front.as_millis());
+    let head = format!("{since}{} {claim} {lease} {channel} ", requested_mode(lock));
+    let owner = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.owner);
+    [head.as_bytes(), owner].concat()
+}
+
+fn read(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    let Reply::Array(list) = reply else { return None };
+    let elements: Vec<_> = list.iter().collect();
+    let (first, rest) = elements.split_first()?;
+    if *first != Reply::Integer(number) {
+        return None;
+    }
+    view(rest).map(|(number, view)| Meaning::Queued(number, view))
+}
+
+/// A waiter's number and what the node says about it, in the elements behind the script's number.
+fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
+    let [number, place, reserved, left, waiting] = elements else { return None };
+    let integer = |reply: &Reply<'_>| match reply {
+        Reply::Integer(number) => Some(*number),
+        _ => None,
+    };
+    let number = u64::try_from(integer(number)?).ok()?;
+    let place = u64::try_from(integer(place)?).ok()?;
+    let waiting = u64::try_from(integer(waiting)?).ok()?;
+    let (is_reserved, was_out) = match integer(reserved)? {
+        flags @ 0..=3 => (flags & 1 == 1, flags & 2 == 2),
+        _ => return None,
+    };
+    let is_valid = (1..=WAITER_NUMBER_MAX).contains(&number) && place < waiting;
+    // Negative: there is no key, or it has no ttl.
+    let left = u64::try_from(integer(left)?).ok().map(Duration::from_millis);
+    let view = QueueView { place, is_reserved, was_out, left, is_heard: false };
+    is_valid.then_some((number, view))
+}

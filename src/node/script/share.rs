@@ -1,0 +1,95 @@
+//! A share of a lock is taken, by a reader or with a permit.
+
+use super::{Call, Room, Script, counters, list, name_of, refusal, ttl_of_counters};
+use crate::engine::{Acquisition, Action, FENCE_MAX, Request, Share, Token};
+use crate::node::command::{Meaning, decimal, value_of};
+use crate::resp::Reply;
+
+/// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its
+/// counter's key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds,
+/// `ARGV[3]` how many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at
+/// first (in a waiter's turn also nothing: the node has one for the waiter), `ARGV[5]` a waiter or
+/// nothing, `ARGV[6]` the least value of the counter, `ARGV[7]` its least ttl, `ARGV[8]` the
+/// number.
+///
+/// The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
+/// waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
+/// it. The waiter leaves the queue; its number is kept for a while, so that who joins gets a larger
+/// one. The first waiters that can have a share now are notified. A permit raises the counter, as
+/// [`CLAIM`](super::CLAIM) does. A reader only reads it.
+///
+/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions
+/// of `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by
+/// readers of whom none has expired.
+///
+/// Answers a list of four: the number, 1, the counter, and the permit or -1.
+pub const SHARE: Script = script!("share_reader.lua", "waiting.lua", "sharing.lua", "share.lua");
+
+pub(super) const ROOM: Room = Room {
+    script: SHARE,
+    is_for,
+    encode,
+    read: |request, number, reply| {
+        let granted = list(number, reply).and_then(|it| granted(request, it));
+        granted.or_else(|| refusal(number, reply))
+    },
+};
+
+fn is_for(request: &Request) -> bool {
+    let is_acquisition = matches!(
+        request.action,
+        Action::Acquire(_) | Action::Handoff { .. } | Action::Turn { .. }
+    );
+    is_acquisition && request.share().is_some()
+}
+
+fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
+    match &request.action {
+        Action::Acquire(new) | Action::Handoff { new, .. } => share(call, new, None, out),
+        Action::Turn { new, waiter } => share(call, new, Some(waiter), out),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+/// Takes a share, in the turn of `waiter` if there is one.
+fn share(call: Call<'_>, new: &Acquisition, waiter: Option<&Token>, out: &mut Vec<u8>) {
+    let Acquisition { lock, ttl, fence } = new;
+    let permits = lock.share().map_or(0, Share::permits);
+    // Where a node begins to look: in a waiter's turn, it has one for the waiter.
+    let named = lock.share().and_then(Share::permit).map(u64::from);
+    let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
+    let [mut millis, mut all, mut from, mut least, mut counter] = [[0; 20]; 5];
+    let value = value_of(lock);
+    let arguments: [&[u8]; 7] = [
+        &value,
+        decimal(ttl.as_millis(), &mut millis),
+        decimal(permits.into(), &mut all),
+        first.map_or(&[][..], |first| decimal(first, &mut from)),
+        name_of(waiter),
+        decimal(*fence, &mut least),
+        decimal(ttl_of_counters(lock), &mut counter),
+    ];
+    call.run(lock, &counters(lock), &arguments, out);
+}
+
+/// The permit that the nodes look at first: clients that come at the same time find different ones,
+/// and each client the same on every node.
+fn first_permit(token: &Token, permits: u32) -> u64 {
+    let [a, b, c, d, ..] = *token.as_bytes() else { return 0 };
+    u64::from(u32::from_le_bytes([a, b, c, d]) % permits.max(1))
+}
+
+/// The meaning of the answer to a share's request, behind the number: 1, the counter, the permit.
+fn granted(request: &Request, elements: [Option<Reply<'_>>; 3]) -> Option<Meaning> {
+    let [Some(Reply::Integer(1)), Some(Reply::Integer(counter)), Some(Reply::Integer(permit))] =
+        elements
+    else {
+        return None;
+    };
+    let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
+    let permit = match request.share()? {
+        Share::Reader => (permit == -1).then_some(None)?,
+        Share::Permit { of, .. } => Some(u32::try_from(permit).ok().filter(|permit| *permit < of)?),
+    };
+    Some(Meaning::Claimed { is_new: true, counter, waiting: 0, permit })
+}
