@@ -1,5 +1,5 @@
-//! Real faults on real servers. The table in `docs/faults.md` lists which fault is tested where, also in
-//! other files, and which cannot be injected here and why; `rows.rs` checks the table.
+//! Real faults on real servers. The table in `docs/faults.md` lists which fault is tested where,
+//! also in other files, and which cannot be injected here and why; `rows.rs` checks the table.
 
 mod clocks;
 mod connecting;
