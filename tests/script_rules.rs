@@ -110,6 +110,24 @@ fn a_key_without_a_ttl_gets_none_by_an_extension() {
 }
 
 #[test]
+fn keys_are_extended_all_or_none_and_none_of_another_client_is_restored() {
+    let servers = held();
+    let server = &servers[0];
+    let keep = |how| ["token", "100000", how];
+    no(server, KEEP, &["k", "l"], &keep(""));
+    assert_eq!(get(server, "l"), "", "an extension takes no key");
+    set(server, "l", "other");
+    no(server, KEEP, &["k", "l"], &keep(""));
+    no(server, KEEP, &["k", "l"], &keep("restore"));
+    assert_eq!(get(server, "l"), "other");
+    assert!(ttl(server, "k") <= 90_000, "the other key is as it was");
+    server.command(&["DEL", "l"]);
+    yes(server, KEEP, &["k", "l"], &keep("restore"));
+    assert_eq!(get(server, "l"), "token");
+    assert!(ttl(server, "k") > 90_000 && ttl(server, "l") > 90_000);
+}
+
+#[test]
 fn a_handoff_says_whether_there_was_a_key_and_takes_the_waiter_out_of_the_queue() {
     let servers = held();
     let server = &servers[0];
