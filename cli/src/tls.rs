@@ -141,7 +141,7 @@ mod tests {
     fn a_program_without_tls_says_how_it_is_built_with_it() {
         let none = TlsArguments::default();
         assert_eq!(none.check(&nodes("redis://b"), PLAIN), Ok(()));
-        let how = "cargo install redlatch-cli";
+        let how = "cargo install redlatch-cli --features tls";
         for (tls, url) in [
             (&none, "rediss://b"),
             (&none, "valkeys://b"),
@@ -153,7 +153,7 @@ mod tests {
         }
         let bundled = TlsArguments { tls_bundled_roots: true, ..TlsArguments::default() };
         let text = bundled.check(&nodes("rediss://b"), TLS).expect_err("no roots");
-        assert!(text.ends_with("cli,tls-bundled-roots"), "{text}");
+        assert!(text.ends_with("redlatch-cli --features tls-bundled-roots"), "{text}");
     }
 
     #[test]

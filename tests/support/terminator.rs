@@ -13,6 +13,8 @@ use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
 use super::certificates::{Authority, Identity, Purpose};
+use super::eventually;
+use super::locks::LIMIT;
 use super::port::Port;
 use super::wire::{has_delivered_all, has_read_all, lock};
 
@@ -74,9 +76,14 @@ impl Terminator {
     }
 
     /// Closes all connections and refuses new ones.
+    #[track_caller]
     pub fn refuse(&self) {
         *lock(&self.acceptor) = None;
         self.shared.streams.cut();
+        // A process that another test is starting has a copy of the socket that listened, until it
+        // executes its program.
+        let is_refused = || TcpStream::connect(("127.0.0.1", self.port())).is_err();
+        assert!(eventually(LIMIT, is_refused), "nothing listens");
     }
 
     /// Accepts connections, also again.

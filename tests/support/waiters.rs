@@ -49,8 +49,17 @@ pub fn queued(server: &Server, key: &str) -> usize {
 #[track_caller]
 pub fn await_queued(servers: &[Server], key: &str, count: usize) {
     let counts = || -> Vec<usize> { servers.iter().map(|server| queued(server, key)).collect() };
-    let is_there = || counts().iter().all(|queued| *queued == count);
-    assert!(eventually(LIMIT, is_there), "{count} should be queued: {:?}", counts());
+    assert!(
+        eventually(LIMIT, || are_queued(servers, key, count)),
+        "{count} should be queued: {:?}",
+        counts()
+    );
+}
+
+/// Has each of the servers so many waiters in its queue?
+#[track_caller]
+pub fn are_queued(servers: &[Server], key: &str, count: usize) -> bool {
+    servers.iter().all(|server| queued(server, key) == count)
 }
 
 /// The names of all keys on the server, but the counters of fencing tokens, and the largest number
