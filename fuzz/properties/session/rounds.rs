@@ -29,6 +29,9 @@ pub(super) fn check(mut input: Input<'_>) {
             0 => {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
+                // A caller that waits sends nothing else: what it waits for is not known any more.
+                let before = request.predecessor().and_then(|before| before.waiter);
+                waits.remove(&request.waiter().or(before));
                 if request.verb().is_answered() {
                     // For connections that are being made, it waits until then.
                     waiting.insert(serial, request.connect_deadline);
