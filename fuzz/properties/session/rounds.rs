@@ -3,7 +3,7 @@
 use super::{Input, PERMITS, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
 use super::{pause, push, reply, request, waiter};
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Action, Node, Request};
+use redlatch::internal::engine::{Action, Node, Request, Token};
 use redlatch::internal::node::{
     IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, RoundResult, Rounds, Session, SessionOptions,
 };
@@ -29,9 +29,7 @@ pub(super) fn check(mut input: Input<'_>) {
             0 => {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
-                // A caller that waits sends nothing else: what it waits for is not known any more.
-                let before = request.predecessor().and_then(|before| before.waiter);
-                waits.remove(&request.waiter().or(before));
+                waits.remove(&named(&request));
                 if request.verb().is_answered() {
                     // For connections that are being made, it waits until then.
                     waiting.insert(serial, request.connect_deadline);
@@ -81,11 +79,16 @@ pub(super) fn check(mut input: Input<'_>) {
         look(&mut rounds, &mut waiting);
         waits.retain(|_, serial| waiting.contains_key(serial));
         assert!(waits.is_empty() || !are_waits_over, "they wait although waits are over");
-        let is_tick = what / 3 % 8 == 6;
-        let is_late = |deadline: &Time| *deadline <= now;
-        assert!(!(is_tick && waiting.values().any(is_late)), "they wait too long: {waiting:?}");
+        let is_late = what / 3 % 8 == 6 && waiting.values().any(|deadline| *deadline <= now);
+        assert!(!is_late, "they wait too long: {waiting:?}");
     }
     end(rounds, now, waiting);
+}
+
+/// The waiter that a request names. A caller that waits sends nothing else: if another request
+/// names its waiter, what it waits for is not known any more.
+fn named(request: &Request) -> Option<Token> {
+    request.waiter().or(request.predecessor().and_then(|before| before.waiter))
 }
 
 /// At the end, each round is over.
