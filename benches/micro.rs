@@ -132,7 +132,7 @@ fn key() -> Arc<[u8]> {
 fn begin(rules: &Arc<Rules>, key: &Arc<[u8]>) -> (Acquire, Request) {
     let ttl = Ttl::from_duration(Duration::from_secs(10)).expect("ten seconds are a ttl");
     let mut acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, Wait::No);
-    assert!(matches!(acquire.poll(), Step::Wait(_)));
+    assert!(matches!(acquire.poll(), Step::Pause(_)));
     let draw = Entropy::from_bytes([7; Entropy::LEN]);
     acquire.handle(Time::from_millis(1_000), Input::Attempt(draw));
     let Step::Send(request) = acquire.poll() else { panic!("an attempt begins with a request") };

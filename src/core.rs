@@ -77,8 +77,8 @@ impl Core {
         let wait_queues = || Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(process)));
         let (wait_queues, set_wait_queues) = (wait_queues(), wait_queues());
         let queues = [Arc::clone(&wait_queues), Arc::clone(&set_wait_queues)];
-        let waits = (Arc::downgrade(&net), Arc::clone(&settings.rules));
-        let cancellation = Cancellation::new(token.clone(), queues, waits, Arc::clone(process));
+        let (waits, process) = (Arc::downgrade(&net), Arc::clone(process));
+        let cancellation = Cancellation::new(token.clone(), queues, waits, process);
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, &owner_process, emit),
             net,
@@ -95,46 +95,50 @@ impl Core {
         })
     }
 
-    /// Runs an extension or a release to its end. Only an acquisition pauses between attempts.
+    /// Runs an extension or a release to its end.
     pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
-        self.run_paused(operation, |_, _, _| unreachable!("it makes no attempts"))
+        self.run_for(&mut Uninterrupted, operation)
     }
 
     /// The main loop: the acquisitions, extensions and releases that a thread calls run through
     /// here. The extensions of kept locks and the inspections do not. The operation says what to do
-    /// next and takes in the result; this adds the time and the random numbers. `pause` lets
-    /// a time come before the next attempt; it is also called, without a time, before a request
-    /// about the nodes' queue and after a wait there. It returns whether the operation goes on as
-    /// it was; if not, it has changed the operation, which is polled again.
-    pub(crate) fn run_paused<O: Operation>(
+    /// next and takes in the result; this adds the time and the random numbers, and the caller when
+    /// it is to end early.
+    pub(crate) fn run_for<O: Operation>(
         &self,
+        caller: &mut impl Caller<O>,
         mut operation: O,
-        pause: impl Fn(&mut O, &LastRound, Time) -> bool,
     ) -> (O::Outcome, LastRound) {
         let mut last = LastRound::default();
         loop {
-            match operation.poll() {
+            let step = operation.poll();
+            if step.is_break() {
+                caller.note_progress(&mut operation, &last);
+                if caller.is_cancelled() {
+                    operation.handle(clock::now(), Input::Cancelled);
+                    continue;
+                }
+            }
+            match step {
                 Step::Send(request) if request.verb().is_answered() => {
-                    let verb = request.verb();
-                    let is_queueing = verb.is_queueing();
-                    if is_queueing && !pause(&mut operation, &last, Time::ZERO) {
-                        continue;
-                    }
+                    let is_queueing = request.verb() == Verb::Queue;
                     let votes = self.net.submit(request).into_votes();
                     // A request about the queue that succeeds says nothing about the attempt
                     // before.
                     if !is_queueing || !votes.reports.is_empty() {
                         last = LastRound { reports: votes.reports };
                     }
-                    if verb == Verb::Await && !pause(&mut operation, &last, Time::ZERO) {
-                        continue;
-                    }
                     // After the answer that decided it: a grant must not look younger than it is.
                     operation.handle(clock::now(), Input::Ballot(votes.ballot));
                 }
                 Step::Send(request) => self.post(request),
-                Step::Wait(until) => {
-                    if !pause(&mut operation, &last, until) {
+                Step::Wait(wait) => {
+                    let nodes = self.net.wait(wait);
+                    operation.handle(clock::now(), Input::Reserved(nodes));
+                }
+                Step::Pause(until) => {
+                    if !caller.pause_until(until) {
+                        operation.handle(clock::now(), Input::Cancelled);
                         continue;
                     }
                     let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));
@@ -182,6 +186,33 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     options.connect_timeout = settings.connecting.timeout;
     options.silence_max = settings.rules.node_timeout * 10;
     options
+}
+
+/// The caller of an operation, as the main loop sees it: how it pauses, and when it wants the
+/// result no more.
+pub(crate) trait Caller<O> {
+    /// The attempt before has ended, and no other has begun. `last` has the reports of its round.
+    fn note_progress(&mut self, operation: &mut O, last: &LastRound);
+
+    fn is_cancelled(&self) -> bool;
+
+    /// Pauses until this time. Returns `false`, and early, if the call is cancelled.
+    fn pause_until(&self, time: Time) -> bool;
+}
+
+/// The caller of an extension or a release, which has one attempt.
+struct Uninterrupted;
+
+impl<O> Caller<O> for Uninterrupted {
+    fn note_progress(&mut self, _: &mut O, _: &LastRound) {}
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    fn pause_until(&self, _: Time) -> bool {
+        unreachable!("it makes no attempts")
+    }
 }
 
 /// The reports of an operation's last round, for the error that the operation may end with.

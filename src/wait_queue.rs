@@ -101,13 +101,9 @@ impl WaitQueues {
         if queue.is_bound_to_this_thread() {
             return Joined::HeldByThisThread;
         }
-        // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
-        // quarter of a short wait.
-        let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(clock::now()));
         let waiter = Arc::new(Waiter::new(own));
         queue.waiters.push_back(Arc::clone(&waiter));
-        let latest = deadline.map(|deadline| deadline.before(round.min(left / 4)));
-        self.wait_for_promotion(queues, key, &waiter, (deadline, latest), round)
+        self.wait_for_promotion(queues, key, &waiter, deadline, round)
     }
 
     /// Would this thread wait for a lock that it holds itself, and that no other can give up?
@@ -121,9 +117,15 @@ impl WaitQueues {
         mut queues: MutexGuard<'_, HashMap<Arc<[u8]>, WaitQueue>>,
         key: &Arc<[u8]>,
         waiter: &Arc<Waiter>,
-        (deadline, latest): (Option<Time>, Option<Time>),
+        deadline: Option<Time>,
         round: Duration,
     ) -> Joined {
+        // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
+        // quarter of a short wait.
+        let latest = deadline.map(|deadline| {
+            let left = deadline.since(clock::now());
+            deadline.before(round.min(left / 4))
+        });
         // Did another thread hold the lock when this one last looked?
         let mut was_held = false;
         loop {

@@ -2,7 +2,7 @@
 //! queue, of fencing counters and of single keys, in the words in which clients call them.
 
 use redlatch::internal::node::script::{
-    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, REMOVE, SHARE, Script,
+    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, RELEASE_SHARED, REMOVE, SHARE, Script,
 };
 use support::cli::Value;
 use support::eventually;
@@ -308,4 +308,24 @@ fn a_waiter_for_a_permit_is_told_anew_when_the_lock_was_free_in_between() {
     assert_eq!(get(server, "k"), reserved(BOB, 1_000));
     share("token", BOB);
     assert!(called_for() > 30_000, "what she was told before is over");
+}
+
+#[test]
+fn a_share_that_is_given_back_calls_all_that_can_have_one_and_no_others() {
+    let servers = Servers::start(1);
+    let server = &servers[0];
+    let called = || server.command(&["ZCARD", "k:redlatch:called"]);
+    for token in ["one", "other", "third"] {
+        list(server, SHARE, &["k"], &[token, LONG, "3", "", "", "0", "0"]);
+    }
+    // They want one of the first two permits.
+    for (place, waiter) in (0..).zip([ANN, BOB, CID]) {
+        assert_eq!(queue_for_permit(server, waiter, ("0", "none", "2000")).1, place);
+    }
+    no(server, RELEASE_SHARED, &["k"], &["none", "2", ANN, ""]);
+    assert_eq!(called(), Value::Integer(0), "no permit is free for the next");
+    // Another share has expired.
+    server.command(&["ZADD", "k:redlatch:holders", "1", "1:other"]);
+    yes(server, RELEASE_SHARED, &["k"], &["one", "3", "", ""]);
+    assert_eq!(called(), Value::Integer(2));
 }

@@ -1,8 +1,6 @@
 //! Permits whose number a node gave to another client than the other nodes did.
 
-use redlatch::internal::node::script::{
-    EXTEND_SHARED, FENCE, QUEUE, RELEASE_SHARED, RESTORE_SHARED, SHARE, Script,
-};
+use redlatch::internal::node::script::{FENCE, KEEP_SHARED, QUEUE, RELEASE_SHARED, SHARE, Script};
 use support::cli::Value;
 use support::locks::LONG;
 use support::redis::Server;
@@ -126,10 +124,10 @@ fn a_permit_that_another_client_has_on_a_node_is_not_given_there_and_the_wrong_o
     let server = &servers[0];
     // The permit of `c` is 0, which `a` has here.
     for _ in 0..2 {
-        assert_eq!(run(server, RESTORE_SHARED, &["k"], &["0", "c", "200000"]), NO);
+        assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "200000", "restore"]), NO);
         assert_eq!(members(server), "0:a 1:b");
     }
-    assert_eq!(run(server, EXTEND_SHARED, &["k"], &["0", "c", "300000"]), NO);
+    assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "300000", ""]), NO);
     let fenced = run(server, FENCE, &["k", "k:redlatch:fence"], &["1", "0:c", "7", "90000"]);
     assert_eq!(fenced, NO);
     assert!(is_called(server, W1));
@@ -138,7 +136,7 @@ fn a_permit_that_another_client_has_on_a_node_is_not_given_there_and_the_wrong_o
     // When `a` has given it back, it is there for `c`, and for nobody else after that.
     assert_eq!(run(server, RELEASE_SHARED, &["k"], &["a", "3", "", ""]), YES);
     for _ in 0..2 {
-        assert_eq!(run(server, RESTORE_SHARED, &["k"], &["0", "c", "500000"]), YES);
+        assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "500000", "restore"]), YES);
         assert_eq!(members(server), "1:b 2:d 0:c");
     }
     assert!(!is_called(server, W2));
@@ -150,7 +148,7 @@ fn a_permit_moves_to_its_number_where_that_is_free() {
     let servers = used_up();
     let server = &servers[0];
     assert_eq!(run(server, RELEASE_SHARED, &["k"], &["a", "3", "", ""]), YES);
-    assert_eq!(run(server, RESTORE_SHARED, &["k"], &["0", "c", "200000"]), YES);
+    assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "200000", "restore"]), YES);
     assert_eq!(members(server), "1:b 0:c");
     assert!(is_called(server, W1));
     assert!(!is_called(server, W2));
@@ -172,7 +170,7 @@ fn no_number_is_given_twice_where_a_node_lost_a_part_of_its_data() {
     assert!(!is_called(server, W1));
     assert!((1..=100_000).contains(&ttl("k:redlatch:permits")));
     server.command(&["DEL", "k:redlatch:permits"]);
-    assert_eq!(run(server, RESTORE_SHARED, &["k"], &["0", "c", "200000"]), NO);
+    assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "200000", "restore"]), NO);
     assert_eq!(share(server, "d", "3", W1, "300000"), Some(2));
     assert_eq!(members(server), "0:a 1:b 2:d");
     server.command(&["DEL", "k:redlatch:holders"]);

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The words of the commands.
-const WORDS: [&[u8]; 117] = [
+const WORDS: [&[u8]; 115] = [
     b"SET",
     b"GET",
     b"DEL",
@@ -116,10 +116,8 @@ const WORDS: [&[u8]; 117] = [
     script::QUEUE.sha1.as_bytes(),
     script::SHARE.source.as_bytes(),
     script::SHARE.sha1.as_bytes(),
-    script::EXTEND_SHARED.source.as_bytes(),
-    script::EXTEND_SHARED.sha1.as_bytes(),
-    script::RESTORE_SHARED.source.as_bytes(),
-    script::RESTORE_SHARED.sha1.as_bytes(),
+    script::KEEP_SHARED.source.as_bytes(),
+    script::KEEP_SHARED.sha1.as_bytes(),
     script::RELEASE_SHARED.source.as_bytes(),
     script::RELEASE_SHARED.sha1.as_bytes(),
     script::RELEASE_READER.source.as_bytes(),

@@ -4,7 +4,7 @@ use super::LockClient;
 use super::event_recorder::EventRecorder;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
-use crate::core::{Call, LastRound, draw};
+use crate::core::{Call, Caller, LastRound, draw};
 use crate::engine::{Acquire, Acquired, HeldLock, Jitter, LockAttributes, Wait};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
@@ -17,6 +17,13 @@ use std::time::Duration;
 /// The longest pause of the head of a wait queue before it asks the nodes, when the handoff limit
 /// is reached: other processes ask now and then, and should find the lock free once.
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
+
+/// What a call asks for, how long it waits, and what cancels it.
+struct Terms<'a> {
+    settings: &'a RequestSettings,
+    wait: Wait,
+    call: &'a Call<'a>,
+}
 
 impl LockClient {
     /// Acquires the lock, and emits events if there is a listener.
@@ -34,19 +41,13 @@ impl LockClient {
         if call.is_cancelled() {
             return Err(LockError::Cancelled);
         }
-        let terms = (settings, wait, call);
+        let terms = &Terms { settings, wait, call };
         if !self.core.has_listener() {
-            let run = |acquire, head: Option<&QueueHead>| {
-                let pause =
-                    |acquire: &mut Acquire, _: &LastRound, until| pause(acquire, call, head, until);
-                self.core.run_paused(acquire, pause)
-            };
-            return self.take(key, attributes, terms, run);
+            return self.take(key, attributes, terms, None);
         }
         let resource = Name::new(&key[self.core.key_prefix.len()..]);
-        let mut recorder = EventRecorder::begin(self, call, resource);
-        let run = |acquire, head: Option<&QueueHead>| recorder.run(acquire, head);
-        let result = self.take(key, attributes, terms, run);
+        let mut recorder = EventRecorder::begin(self, resource);
+        let result = self.take(key, attributes, terms, Some(&mut recorder));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             recorder.emit_result(&result);
         }
@@ -57,9 +58,10 @@ impl LockClient {
         &self,
         key: &Arc<[u8]>,
         attributes: Option<Arc<LockAttributes>>,
-        (settings, wait, call): (&RequestSettings, Wait, &Call<'_>),
-        run: impl FnOnce(Acquire, Option<&QueueHead>) -> (Acquired, LastRound),
+        terms: &Terms<'_>,
+        recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<LockGuard>, LockError> {
+        let Terms { settings, wait, call } = *terms;
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
@@ -73,14 +75,18 @@ impl LockClient {
         let enqueued = match attributes.filter(|attributes| !attributes.more_keys.is_empty()) {
             Some(attributes) => {
                 let name = name_of_set(key, &attributes.more_keys);
-                self.enqueue(&self.core.set_wait_queues, &name, (wait, call), acquire)
+                self.enqueue(&self.core.set_wait_queues, &name, terms, acquire)
             }
-            None => self.enqueue(&self.core.wait_queues, key, (wait, call), acquire),
+            None => self.enqueue(&self.core.wait_queues, key, terms, acquire),
         };
         let Some((head, acquire)) = enqueued? else {
             return Ok(None);
         };
-        let (outcome, last) = run(acquire, head.as_ref());
+        let mut caller = WaitingCaller { call, head: head.as_ref() };
+        let (outcome, last) = match recorder {
+            None => self.core.run_for(&mut caller, acquire),
+            Some(recorder) => recorder.run(acquire, caller),
+        };
         if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
         }
@@ -133,7 +139,7 @@ impl LockClient {
         &self,
         wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
-        (wait, call): (Wait, &Call<'_>),
+        &Terms { wait, call, .. }: &Terms<'_>,
         mut acquire: Acquire,
     ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
         if self.core.listener.is_some() && Listener::is_in_callback() {
@@ -195,23 +201,27 @@ impl LockClient {
     }
 }
 
-/// Pauses before the next attempt. If the call is cancelled, the attempt is not made, and this is
-/// `false`: the call returns [`LockError::Cancelled`] whatever the outcome.
-pub(super) fn pause(
-    acquire: &mut Acquire,
-    call: &Call<'_>,
-    head: Option<&QueueHead>,
-    until: Time,
-) -> bool {
-    if let Some(head) = head {
-        head.handle().set_held_elsewhere(acquire.held_elsewhere_until());
+/// A thread that waits for a lock.
+pub(super) struct WaitingCaller<'a> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) head: Option<&'a QueueHead>,
+}
+
+impl Caller<Acquire> for WaitingCaller<'_> {
+    fn note_progress(&mut self, acquire: &mut Acquire, _: &LastRound) {
+        if let Some(head) = self.head {
+            head.handle().set_held_elsewhere(acquire.held_elsewhere_until());
+        }
+        self.call.set_waiter(acquire.waiter());
     }
-    call.set_waiter(acquire.waiter());
-    let is_cancelled = call.pause_until(until);
-    if is_cancelled {
-        acquire.abandon(clock::now());
+
+    fn is_cancelled(&self) -> bool {
+        self.call.is_cancelled()
     }
-    !is_cancelled
+
+    fn pause_until(&self, time: Time) -> bool {
+        !self.call.pause_until(time)
+    }
 }
 
 /// The name of a set of keys in the wait queues: no two sets have the same name.

@@ -1,21 +1,19 @@
 //! An acquisition with a listener: the same, with a record of its attempts for the events.
 
 use super::LockClient;
-use super::acquire::pause;
+use super::acquire::WaitingCaller;
 use crate::clock::{self, Time};
-use crate::core::{Call, LastRound};
-use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
+use crate::core::{Caller, Core, LastRound};
+use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verb, Verdict};
 use crate::error::LockError;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
 use crate::name::Name;
-use crate::wait_queue::QueueHead;
 use std::time::Duration;
 
 /// Emits the events of one call that acquires a lock.
 pub(super) struct EventRecorder<'a> {
     client: &'a LockClient,
-    call: &'a Call<'a>,
     resource: Name<'a>,
     began: Time,
     attempts: u64,
@@ -34,11 +32,10 @@ pub(super) struct EventRecorder<'a> {
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> EventRecorder<'a> {
-    pub(super) fn begin(client: &'a LockClient, call: &'a Call<'a>, resource: Name<'a>) -> Self {
+    pub(super) fn begin(client: &'a LockClient, resource: Name<'a>) -> Self {
         let now = clock::now();
         Self {
             client,
-            call,
             resource,
             began: now,
             attempts: 0,
@@ -53,26 +50,17 @@ impl<'a> EventRecorder<'a> {
     pub(super) fn run(
         &mut self,
         acquire: Acquire,
-        head: Option<&QueueHead>,
+        waiting: WaitingCaller<'_>,
     ) -> (Acquired, LastRound) {
-        let (client, call) = (self.client, self.call);
-        let recorded = RecordedAcquire { acquire, recorder: self, is_attempt: false };
-        client.core.run_paused(recorded, |recorded, last, until| {
-            recorded.recorder.emit_before_pause(last);
-            recorded.emit_place();
-            // If a callback has forked, the call goes on in the parent only.
-            if client.core.is_known_forked() {
-                recorded.acquire.abandon(clock::now());
-                return false;
-            }
-            pause(&mut recorded.acquire, call, head, until)
-        })
+        let core = &self.client.core;
+        let recorded =
+            RecordedAcquire { acquire, recorder: self, is_attempt: false, is_over: false };
+        core.run_for(&mut RecordedCaller { core, waiting }, recorded)
     }
 
-    /// Emits the attempt before a pause, and the quarantine if that is the reason for the pause.
-    /// Only then: the keys of the failed attempt have been removed, and nothing is pending if the
-    /// callback panics.
-    fn emit_before_pause(&mut self, last: &LastRound) {
+    /// Emits the attempt before, and the quarantine if that is why it failed. Its keys have been
+    /// removed, and nothing is pending if the callback panics.
+    fn emit_last_attempt(&mut self, last: &LastRound) {
         let Some((_, ballot)) = &self.pending else { return };
         let left = ballot.quarantine;
         self.emit_attempt(failure);
@@ -121,6 +109,7 @@ struct RecordedAcquire<'a, 'b> {
     recorder: &'a mut EventRecorder<'b>,
     /// Is the request that was sent last an attempt, or a part of one?
     is_attempt: bool,
+    is_over: bool,
 }
 
 impl RecordedAcquire<'_, '_> {
@@ -139,11 +128,37 @@ impl RecordedAcquire<'_, '_> {
     }
 }
 
+/// The caller of a recorded acquisition.
+struct RecordedCaller<'a> {
+    core: &'a Core,
+    waiting: WaitingCaller<'a>,
+}
+
+impl Caller<RecordedAcquire<'_, '_>> for RecordedCaller<'_> {
+    fn note_progress(&mut self, recorded: &mut RecordedAcquire<'_, '_>, last: &LastRound) {
+        recorded.recorder.emit_last_attempt(last);
+        recorded.emit_place();
+        // If a callback has forked, the parent's mutexes may be held here.
+        if !self.core.is_known_forked() {
+            self.waiting.note_progress(&mut recorded.acquire, last);
+        }
+    }
+
+    /// If a callback has forked, the call goes on in the parent only.
+    fn is_cancelled(&self) -> bool {
+        self.core.is_known_forked() || self.waiting.is_cancelled()
+    }
+
+    fn pause_until(&self, time: Time) -> bool {
+        self.waiting.pause_until(time)
+    }
+}
+
 /// A callback that panics must not leave the caller in the nodes' queue.
 impl Drop for RecordedAcquire<'_, '_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.acquire.abandon(clock::now());
+        if std::thread::panicking() && !self.is_over {
+            self.acquire.handle(clock::now(), Input::Cancelled);
             while let Step::Send(request) = self.acquire.poll() {
                 self.recorder.client.core.post(request);
             }
@@ -160,7 +175,7 @@ impl Operation for RecordedAcquire<'_, '_> {
             Input::Ballot(ballot) if self.is_attempt => {
                 self.recorder.pending = Some((now.since(self.recorder.attempt_began), *ballot));
             }
-            Input::Ballot(_) | Input::NoEntropy => {}
+            _ => {}
         }
         self.acquire.handle(now, input);
     }
@@ -169,12 +184,13 @@ impl Operation for RecordedAcquire<'_, '_> {
         let step = self.acquire.poll();
         if let Step::Send(request) = &step {
             let verb = request.verb();
-            self.is_attempt = verb.is_answered() && !verb.is_queueing();
+            self.is_attempt = verb.is_answered() && verb != Verb::Queue;
         }
         // A fenced lock may take a second round, and that is no second attempt.
         if matches!(&step, Step::Send(request) if request.verb().is_acquisition()) {
             self.recorder.attempts += 1;
         }
+        self.is_over = matches!(step, Step::Done(_));
         step
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::cancel_token::{CancelToken, WakeCancelled};
 use crate::clock::{self, Time};
-use crate::engine::{Action, Request, Rules, Token};
+use crate::engine::Token;
 use crate::net::Net;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
@@ -27,7 +27,6 @@ pub(crate) struct Cancellation {
     wait_queues: [Arc<WaitQueues>; 2],
     /// Where threads wait in the nodes' queues. This keeps no connection open.
     net: Weak<Net>,
-    rules: Arc<Rules>,
     owner_process: Arc<OwnerProcess>,
     /// Itself, for the tokens.
     this: Weak<Self>,
@@ -37,7 +36,7 @@ impl Cancellation {
     pub(super) fn new(
         token: CancelToken,
         wait_queues: [Arc<WaitQueues>; 2],
-        (net, rules): (Weak<Net>, Arc<Rules>),
+        net: Weak<Net>,
         owner_process: Arc<OwnerProcess>,
     ) -> Arc<Self> {
         let cancellation = Arc::new_cyclic(|this| Self {
@@ -46,7 +45,6 @@ impl Cancellation {
             wake_up: Condvar::new(),
             wait_queues,
             net,
-            rules,
             owner_process,
             this: Weak::clone(this),
         });
@@ -75,11 +73,6 @@ impl Cancellation {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Token, CancelToken>> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Ends rounds that wait for reservations: those of one waiter, or all.
-    fn end_waits(&self, net: &Net, waiter: Option<Token>) {
-        net.post(Request::to_all(&self.rules, clock::now(), Action::EndWaits { waiter }));
-    }
 }
 
 impl WakeCancelled for Cancellation {
@@ -97,9 +90,9 @@ impl WakeCancelled for Cancellation {
         self.wait_queues.iter().for_each(|queues| queues.wake_cancelled());
         let Some(net) = self.net.upgrade() else { return };
         if self.token.is_cancelled() {
-            return self.end_waits(&net, None);
+            return net.end_waits(None);
         }
-        cancelled.into_iter().for_each(|waiter| self.end_waits(&net, Some(waiter)));
+        cancelled.into_iter().for_each(|waiter| net.end_waits(Some(waiter)));
     }
 }
 

@@ -4,7 +4,7 @@
 //!              Attempt            majority, in time
 //!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
 //!      ▲                    │
-//!      │ Send(Undo), Wait   │ no majority, or too late
+//!      │ Send(Undo), Pause  │ no majority, or too late
 //!      └────────────────────┴── wait over, or permanent ──▶ Send(Undo), Done(…)
 //! ```
 
@@ -16,8 +16,9 @@ mod renewal;
 mod rounds;
 mod split;
 
+use super::Wait;
 use super::{Action, Backoff, Ballot, Entropy, HeldLock, Input, Jitter, LockAttributes};
-use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict, Wait};
+use super::{NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Ttl, Verb, Verdict};
 use crate::clock::Time;
 use place::Place;
 use std::sync::Arc;
@@ -84,6 +85,8 @@ enum State {
     Asking { request: Request, is_sent: bool },
     /// The lock was granted; a majority must still confirm its fencing token.
     Confirming { held: HeldLock, request: Request, is_sent: bool },
+    /// Waiting in the nodes' queue until they tell something, or it is time to ask.
+    Waiting(QueueWait),
     /// The operation has an outcome.
     Over(Option<Acquired>),
 }
@@ -240,10 +243,11 @@ impl Operation for Acquire {
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
                 match request.verb() {
                     Verb::Queue => self.asked(now, &request, &ballot),
-                    Verb::Await => self.awaited(now, &ballot),
                     _ => self.conclude(now, &request, &ballot),
                 }
             }
+            (State::Waiting(_), Input::Reserved(nodes)) => self.reserved(now, nodes),
+            (_, Input::Cancelled) => self.abandon(now),
             (State::Confirming { held, request, is_sent: true }, Input::Ballot(ballot)) => {
                 self.confirmed(now, held, &request, &ballot);
             }
@@ -261,7 +265,7 @@ impl Operation for Acquire {
         match std::mem::replace(&mut self.state, State::Over(None)) {
             State::Resting(until) => {
                 self.state = State::Resting(until);
-                Step::Wait(until)
+                Step::Pause(until)
             }
             State::Asking { request, is_sent } => {
                 debug_assert!(!is_sent, "polled while the nodes are being asked");
@@ -273,6 +277,10 @@ impl Operation for Acquire {
                 let sent = request.clone();
                 self.state = State::Confirming { held, request, is_sent: true };
                 Step::Send(sent)
+            }
+            State::Waiting(wait) => {
+                self.state = State::Waiting(wait.clone());
+                Step::Wait(wait)
             }
             State::Over(outcome) => {
                 Step::Done(outcome.expect("the outcome is taken once, and nothing polled after it"))

@@ -162,20 +162,6 @@ pub enum Action {
         /// The waiter whose turn it is.
         waiter: Token,
     },
-    /// [`Verb::Await`].
-    Await {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The waiter.
-        waiter: Token,
-        /// Are the nodes to tell when the lock's key changes?
-        watches: bool,
-    },
-    /// [`Verb::EndWaits`].
-    EndWaits {
-        /// The waiter whose round ends. `None` for all.
-        waiter: Option<Token>,
-    },
     /// [`Verb::Listen`].
     Listen {
         /// The lock's key.

@@ -67,7 +67,7 @@ impl Extend {
     }
 
     /// The outcome of an extension to `ttl` that was requested at `started`.
-    fn conclude(&self, now: Time, (started, ttl): (Time, Ttl), ballot: &Ballot) -> Extended {
+    fn conclude(&self, now: Time, started: Time, ttl: Ttl, ballot: &Ballot) -> Extended {
         // This holds for a confirmed extension too: a node may have granted it because the request
         // that took the lock reached the node only now. Until then another client may have had it.
         let is_past = now >= self.held.valid_until;
@@ -101,7 +101,7 @@ impl Operation for Extend {
     fn handle(&mut self, now: Time, input: Input) {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
             (State::Asking { request, ttl, is_sent: true }, Input::Ballot(ballot)) => {
-                let outcome = self.conclude(now, (request.started, ttl), &ballot);
+                let outcome = self.conclude(now, request.started, ttl, &ballot);
                 self.state = State::Over(Some(outcome));
             }
             (state, input) => {

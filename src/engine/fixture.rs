@@ -65,16 +65,20 @@ pub(super) fn token_of(request: &Request) -> Token {
 }
 
 /// Runs an operation step by step in a test. Times are in milliseconds.
-pub(super) struct Script<O>(O);
+pub(super) struct Script<O> {
+    operation: O,
+    /// Was the last step a wait in the nodes' queue?
+    is_waiting: bool,
+}
 
 impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
     pub(super) fn new(operation: O) -> Self {
-        Self(operation)
+        Self { operation, is_waiting: false }
     }
 
     /// The state machine, for what only it has.
     pub(super) fn operation(&mut self) -> &mut O {
-        &mut self.0
+        &mut self.operation
     }
 
     pub(super) fn attempt(&mut self, now: u64, draw: Entropy) -> Request {
@@ -83,36 +87,60 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
 
     pub(super) fn attempt_at(&mut self, now: Time, draw: Entropy) -> Request {
         assert!(self.wait() <= now);
-        self.0.handle(now, Input::Attempt(draw));
+        self.operation.handle(now, Input::Attempt(draw));
         self.request()
     }
 
     /// Ends a pause. The next step is the caller's to look at.
     pub(super) fn wake(&mut self, now: u64, draw: Entropy) -> &mut Self {
         assert!(self.wait() <= Time::from_millis(now));
-        self.0.handle(Time::from_millis(now), Input::Attempt(draw));
+        self.operation.handle(Time::from_millis(now), Input::Attempt(draw));
         self
     }
 
     /// Begins an attempt after the deadline.
     pub(super) fn oversleep(&mut self, now: u64, draw: Entropy) {
-        self.0.handle(Time::from_millis(now), Input::Attempt(draw));
+        self.operation.handle(Time::from_millis(now), Input::Attempt(draw));
     }
 
+    /// The nodes' votes. After a wait, those that grant are the nodes that reserve the lock.
     pub(super) fn answer(&mut self, now: u64, ballot: Ballot) -> &mut Self {
         self.answer_at(Time::from_millis(now), ballot)
     }
 
     pub(super) fn answer_at(&mut self, now: Time, ballot: Ballot) -> &mut Self {
-        self.0.handle(now, Input::Ballot(ballot));
+        let input = match self.is_waiting {
+            true => Input::Reserved(ballot.tally.granted),
+            false => Input::Ballot(ballot),
+        };
+        self.operation.handle(now, input);
         self
     }
 
     pub(super) fn request(&mut self) -> Request {
-        match self.0.poll() {
+        match self.poll() {
             Step::Send(request) => request,
             other => panic!("{other:?} instead of a request"),
         }
+    }
+
+    /// The wait in the nodes' queue.
+    pub(super) fn queue_wait(&mut self) -> QueueWait {
+        match self.poll() {
+            Step::Wait(wait) => wait,
+            other => panic!("{other:?} instead of a wait"),
+        }
+    }
+
+    pub(super) fn cancel(&mut self, now: u64) -> &mut Self {
+        self.operation.handle(Time::from_millis(now), Input::Cancelled);
+        self
+    }
+
+    fn poll(&mut self) -> Step<O::Outcome> {
+        let step = self.operation.poll();
+        self.is_waiting = matches!(step, Step::Wait(_));
+        step
     }
 
     pub(super) fn undo(&mut self) -> Request {
@@ -130,10 +158,10 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
     }
 
     pub(super) fn wait_or_done(&mut self) -> Result<Time, O::Outcome> {
-        match self.0.poll() {
-            Step::Wait(until) => Ok(until),
+        match self.poll() {
+            Step::Pause(until) => Ok(until),
             Step::Done(outcome) => Err(outcome),
-            Step::Send(request) => panic!("{request:?} instead of a rest"),
+            other => panic!("{other:?} instead of a rest"),
         }
     }
 }

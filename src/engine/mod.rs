@@ -4,19 +4,22 @@
 //!
 //! ```text
 //!            handle(now, Attempt(token))          handle(now, Ballot)
-//!   Wait ────────────────────────────▶ Send ─────────────────────────▶ Done
-//!    ▲                                   │  too few granted
-//!    └──────────── Send(undo) ◀──────────┘
+//!   Pause ───────────────────────────▶ Send ─────────────────────────▶ Done
+//!     ▲                                  │  too few granted
+//!     └─────────── Send(undo) ◀──────────┘
 //! ```
 //!
 //! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
-//! `Wait` or `Done`. After `Send` of a request that [wants an answer](Verb::is_answered), put it to
-//! the nodes and `handle` the [`Ballot`] before polling again; any other request is only written.
-//! After `Wait(time)`, `handle` an `Attempt` with a token that was never used before, at that time
-//! or later. Time never goes back from one call to the next. `started` is the time of the
-//! `Attempt`, so the clock must be read before the first byte is written; the time given with a
-//! `Ballot` must have been read after the answer that decided it. Both errors are then on the safe
-//! side.
+//! `Done`. After `Send` of a request that [wants an answer](Verb::is_answered), put it to the nodes
+//! and `handle` the [`Ballot`] before polling again; any other request is only written. After
+//! `Pause(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
+//! later. After `Wait`, `handle` the nodes that have reserved the lock, when a majority has, when
+//! the nodes tell something that makes it worth asking, or when its time has come. Instead of any
+//! of these, an acquisition can be `Cancelled` where a step is a [break](Step::is_break).
+//!
+//! Time never goes back from one call to the next. `started` is the time of the `Attempt`, so the
+//! clock must be read before the first byte is written; the time given with a `Ballot` must have
+//! been read after the answer that decided it. Both errors are then on the safe side.
 //!
 //! A round is one request to all nodes, their votes, and a verdict. The encoding of requests and
 //! the meaning of replies are in `node::command`.
@@ -42,7 +45,7 @@ pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
 pub use held_lock::HeldLock;
-pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView};
+pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
 pub use release::{Release, ReleaseOutcome};
@@ -167,6 +170,11 @@ pub enum Input {
     NoEntropy,
     /// The result of the round that was sent.
     Ballot(Ballot),
+    /// The end of a wait in the nodes' queue: the nodes that reserve the lock.
+    Reserved(NodeSet),
+    /// The caller wants the result no more. Only an acquisition can be cancelled, in a step that
+    /// [is a break](Step::is_break).
+    Cancelled,
 }
 
 /// The next step of an operation.
@@ -175,10 +183,25 @@ pub enum Input {
 pub enum Step<O> {
     /// Send this request to the nodes.
     Send(Request),
-    /// Wait until this time, then begin an attempt.
-    Wait(Time),
+    /// Pause until this time, then begin an attempt.
+    Pause(Time),
+    /// Wait in the nodes' queue.
+    Wait(QueueWait),
     /// The operation is over.
     Done(O),
+}
+
+impl<O> Step<O> {
+    /// Is nothing under way: has the last attempt ended, and no other begun? Then progress can be
+    /// reported and the operation cancelled, even if this step was to be sent.
+    #[must_use]
+    pub fn is_break(&self) -> bool {
+        match self {
+            Self::Pause(_) | Self::Wait(_) => true,
+            Self::Send(request) => request.verb() == Verb::Queue,
+            Self::Done(_) => false,
+        }
+    }
 }
 
 /// The state machine of one operation. The module describes how to run it.

@@ -5,7 +5,9 @@
 //! reservation is no vote and gives nobody the lock: it only says that it is time to ask.
 
 use super::{LockId, Node, NodeSet, Token, Ttl, quorum, until_quorum};
+use crate::clock::Time;
 use std::iter;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the entry of a waiter in front is kept by default. It renews its entry after two thirds
@@ -53,6 +55,20 @@ pub struct ClaimTime {
     pub notified: Ttl,
     /// If the waiter has to ask.
     pub asking: Ttl,
+}
+
+/// A wait in the nodes' queue, between two requests: nothing is asked of the nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the loop that runs an operation must know all")]
+pub struct QueueWait {
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// The waiter.
+    pub waiter: Token,
+    /// Are the nodes to tell when the lock's key changes?
+    pub watches: bool,
+    /// When it ends if the nodes tell nothing.
+    pub until: Time,
 }
 
 /// What one node answers about a waiter.

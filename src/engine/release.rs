@@ -65,7 +65,7 @@ impl Operation for Release {
     fn handle(&mut self, _now: Time, input: Input) {
         match input {
             Input::Ballot(ballot) => self.outcome = Some(self.conclude(&ballot)),
-            Input::Attempt(_) | Input::NoEntropy => {
+            Input::Attempt(_) | Input::NoEntropy | Input::Reserved(_) | Input::Cancelled => {
                 debug_assert!(false, "a release has one attempt");
             }
         }

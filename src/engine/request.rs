@@ -38,10 +38,6 @@ pub enum Verb {
     /// Take the lock in a waiter's turn: if the node reserves it for this waiter, or if it is free
     /// and no other waiter is first.
     Turn,
-    /// Nothing is sent: the round collects what the nodes tell about reservations for a waiter.
-    Await,
-    /// End the rounds of one waiter, or of all, that wait for reservations, now and from now on.
-    EndWaits,
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen,
 }
@@ -50,7 +46,7 @@ impl Verb {
     /// Does a caller wait for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
-        !matches!(self, Self::Undo | Self::Restore | Self::EndWaits | Self::Listen | Self::Ask)
+        !matches!(self, Self::Undo | Self::Restore | Self::Listen | Self::Ask)
     }
 
     /// Is the node only asked to answer, and not to carry something out that has an effect on a
@@ -64,12 +60,6 @@ impl Verb {
     #[must_use]
     pub fn is_acquisition(self) -> bool {
         matches!(self, Self::Acquire | Self::Handoff | Self::Turn)
-    }
-
-    /// Is it about waiting in the nodes' queue, and no attempt to take the lock?
-    #[must_use]
-    pub fn is_queueing(self) -> bool {
-        matches!(self, Self::Queue | Self::Await)
     }
 
     /// Does it remove the key?
@@ -156,8 +146,6 @@ impl Request {
             Action::Ask(_) => Verb::Ask,
             Action::Queue(_) => Verb::Queue,
             Action::Turn { .. } => Verb::Turn,
-            Action::Await { .. } => Verb::Await,
-            Action::EndWaits { .. } => Verb::EndWaits,
             Action::Listen { .. } => Verb::Listen,
         }
     }
@@ -177,7 +165,7 @@ impl Request {
             | Action::Fence { lock, .. } => Some(lock),
             Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Await { .. } | Action::EndWaits { .. } | Action::Listen { .. } => None,
+            Action::Listen { .. } => None,
         }
     }
 
@@ -201,7 +189,7 @@ impl Request {
             | Action::Restore { ttl, .. } => Some(*ttl),
             Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Await { .. } | Action::EndWaits { .. } | Action::Listen { .. } => None,
+            Action::Listen { .. } => None,
         }
     }
 
@@ -209,9 +197,7 @@ impl Request {
     #[must_use]
     pub fn waiter(&self) -> Option<Token> {
         match &self.action {
-            Action::Queue(QueueEntry { waiter, .. })
-            | Action::Turn { waiter, .. }
-            | Action::Await { waiter, .. } => Some(*waiter),
+            Action::Queue(QueueEntry { waiter, .. }) | Action::Turn { waiter, .. } => Some(*waiter),
             Action::Release(removal) | Action::Undo(removal) => removal.waiter,
             _ => None,
         }
@@ -244,7 +230,7 @@ impl Request {
         match &self.action {
             Action::Inspect { key } | Action::Remove { key, .. } => key,
             Action::Scan { pattern, .. } => pattern,
-            Action::Await { key, .. } | Action::Listen { key, .. } => key,
+            Action::Listen { key, .. } => key,
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }
     }

@@ -38,11 +38,7 @@ impl<O> Batch<O> {
     /// # Panics
     ///
     /// The event loop panicked.
-    pub(super) fn begin<E, W>(
-        &mut self,
-        shared: &LeaderFollowers<E, W>,
-        request: E::Request,
-    ) -> usize
+    pub(super) fn begin<E, W>(&mut self, shared: &LeaderFollowers<E, W>, order: E::Order) -> usize
     where
         E: EventLoop<Outcome = O>,
         W: Wake,
@@ -52,7 +48,7 @@ impl<O> Batch<O> {
             self.followers.push(Arc::new(Follower::that_waits_at(&self.waits_at)));
             self.followers.len() - 1
         });
-        shared.open(request, Arc::clone(&self.followers[number]));
+        shared.open(order, Arc::clone(&self.followers[number]));
         self.open.push(number);
         number
     }

@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 /// An event loop that sends requests and delivers their outcomes.
 pub(super) trait EventLoop {
-    type Request;
+    /// What a caller waits for.
+    type Order;
+    /// What is done without an outcome.
+    type Message;
     type Outcome;
 
     /// Processes what happened while there was no leader, such as connections that were closed.
     fn catch_up(&mut self);
 
-    /// Begins a round whose outcome is delivered to `follower`.
-    fn open(&mut self, request: Self::Request, follower: Arc<Follower<Self::Outcome>>);
+    /// Begins what this order asks for. Its outcome is delivered to `follower`.
+    fn open(&mut self, order: Self::Order, follower: Arc<Follower<Self::Outcome>>);
 
-    /// Sends a request without an outcome.
-    fn post(&mut self, request: Self::Request);
+    /// Processes a message, which has no outcome.
+    fn post(&mut self, message: Self::Message);
 
     /// Writes all pending output and delivers the outcomes that this has decided. Returns whether
     /// there were any.
@@ -28,7 +31,7 @@ pub(super) trait EventLoop {
     /// The event loop has panicked: only its drop follows, and that must not do any I/O.
     fn set_poisoned(&mut self);
 
-    /// A follower whose round is still open.
+    /// A follower whose order is not fulfilled yet.
     fn next_follower(&self) -> Option<&Arc<Follower<Self::Outcome>>>;
 }
 

@@ -27,7 +27,7 @@ impl IoThread {
         join_timeout: Duration,
     ) -> io::Result<Self>
     where
-        E: EventLoop<Request: Send, Outcome: Send> + Send + 'static,
+        E: EventLoop<Order: Send, Message: Send, Outcome: Send> + Send + 'static,
         W: Wake + Send + Sync + 'static,
     {
         let (ends, ended) = bounded(0);

@@ -63,10 +63,10 @@ use std::time::Duration;
 
 /// A message to the leader.
 pub(super) enum Job<E: EventLoop> {
-    /// Send this request and deliver its outcome to the follower.
-    Open(E::Request, Arc<Follower<E::Outcome>>),
-    /// Send this request, without an outcome.
-    Post(E::Request),
+    /// Fulfil this order and deliver its outcome to the follower.
+    Open(E::Order, Arc<Follower<E::Outcome>>),
+    /// Process this message, without an outcome.
+    Post(E::Message),
     /// End the I/O thread.
     Close,
 }
@@ -115,16 +115,16 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         self.send_to_leader(Job::Close);
     }
 
-    /// Sends a request to the nodes and waits for its outcome. With an I/O thread, it waits for at
+    /// Gives the leader an order and waits for its outcome. With an I/O thread, it waits for at
     /// most `limit`, and returns `None` after that.
     ///
     /// # Panics
     ///
     /// The event loop panicked, in this thread or in another.
-    pub(super) fn submit(&self, request: E::Request, limit: Duration) -> Option<E::Outcome> {
+    pub(super) fn submit(&self, order: E::Order, limit: Duration) -> Option<E::Outcome> {
         self.expect_not_poisoned();
         let follower = self.lock_followers().join();
-        let outcome = self.submit_as(&follower, request, limit);
+        let outcome = self.submit_as(&follower, order, limit);
         let mut followers = self.lock_followers();
         if outcome.is_some() {
             followers.reuse(follower);
@@ -137,24 +137,24 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
     fn submit_as(
         &self,
         follower: &Arc<Follower<E::Outcome>>,
-        request: E::Request,
+        order: E::Order,
         limit: Duration,
     ) -> Option<E::Outcome> {
         if let Some(mut leader) = self.try_lead() {
             self.empty_inbox(&mut leader);
             leader.catch_up();
-            leader.open(request, Arc::clone(follower));
+            leader.open(order, Arc::clone(follower));
             return Some(self.lead(leader, &mut || follower.take_outcome()));
         }
-        self.send_to_leader(Job::Open(request, Arc::clone(follower)));
+        self.send_to_leader(Job::Open(order, Arc::clone(follower)));
         self.follow(follower, limit, &mut || follower.take_outcome())
     }
 
-    /// Puts a request into the inbox. Its outcome is delivered to `follower`. The caller must then
+    /// Puts an order into the inbox. Its outcome is delivered to `follower`. The caller must then
     /// call [`lead_or_follow`](Self::lead_or_follow) without delay, because this follower may be
     /// the one that is promoted.
-    pub(super) fn open(&self, request: E::Request, follower: Arc<Follower<E::Outcome>>) {
-        self.send_to_leader(Job::Open(request, follower));
+    pub(super) fn open(&self, order: E::Order, follower: Arc<Follower<E::Outcome>>) {
+        self.send_to_leader(Job::Open(order, follower));
     }
 
     /// Leads, or waits as `follower`, until `done` returns a result. With an I/O thread, it returns
@@ -207,18 +207,18 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request without an outcome. Does not wait for the leader, and does nothing
-    /// if the event loop panicked.
-    pub(super) fn post(&self, request: E::Request) {
+    /// Gives the leader a message, which has no outcome. Does not wait for the leader, and does
+    /// nothing if the event loop panicked.
+    pub(super) fn post(&self, message: E::Message) {
         match self.try_lead() {
             Some(mut leader) => {
                 self.empty_inbox(&mut leader);
-                leader.post(request);
+                leader.post(message);
                 leader.flush();
             }
             None if self.is_poisoned.load(Ordering::SeqCst) => {}
             None => {
-                self.send_to_leader(Job::Post(request));
+                self.send_to_leader(Job::Post(message));
                 // If the leader has left meanwhile: a leader that steps down empties the inbox.
                 drop(self.try_lead());
             }
@@ -255,8 +255,8 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
     pub(super) fn empty_inbox(&self, event_loop: &mut E) {
         while let Some(job) = self.inbox.pop() {
             match job {
-                Job::Open(request, follower) => event_loop.open(request, follower),
-                Job::Post(request) => event_loop.post(request),
+                Job::Open(order, follower) => event_loop.open(order, follower),
+                Job::Post(message) => event_loop.post(message),
                 Job::Close => self.is_closed.store(true, Ordering::SeqCst),
             }
         }

@@ -10,6 +10,7 @@
 //! | `inbox`, `follower` | the other threads' requests, and where these threads wait |
 //! | `io_thread` | a thread that leads all the time, for clients that are configured to have one |
 //! | `batch` | several requests of one thread at a time |
+//! | `order` | what these threads ask of the leader |
 //! | `event_loop` | what the leader runs: a trait, so that a test can run a model instead |
 //! | `socket_loop` | the event loop: the poll, all sockets, and the rounds over them |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
@@ -29,6 +30,7 @@ mod inbox;
 mod io_thread;
 mod leader;
 mod leader_followers;
+mod order;
 mod resolver;
 mod socket_loop;
 mod socket_options;
@@ -44,13 +46,14 @@ pub(crate) use stream::TlsTarget;
 pub use stream::{Received, TlsSession, TlsTarget, UNSENT_MAX};
 
 use crate::clock::{self, Time};
-use crate::engine::{Request, Verb};
+use crate::engine::{NodeSet, QueueWait, Request, Token, Verb};
 use crate::node::{NodeError, NodeStatus, Phase, RoundResult, Rounds, Session};
 use crate::node_url::Address;
 use batch::Batch;
 use io_thread::IoThread;
 use leader_followers::{LeaderFollowers, Wake};
 use mio::Waker;
+use order::{Message, Order};
 use socket_loop::{LINGER_ROUNDS, SocketLoop};
 use std::collections::HashMap;
 use std::io;
@@ -130,12 +133,25 @@ impl Net {
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> RoundResult {
         let (verb, limit) = (request.verb(), self.limit(&request).since(clock::now()));
-        self.event_loop.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
+        let result = self.event_loop.submit(Order::Round(request), limit);
+        result.unwrap_or_else(|| self.undelivered(verb))
+    }
+
+    /// Waits in the nodes' queue: see [`Rounds::wait`]. Returns the nodes that reserve the lock.
+    pub(crate) fn wait(&self, wait: QueueWait) -> NodeSet {
+        let limit = wait.until.after(MARGIN).since(clock::now());
+        let result = self.event_loop.submit(Order::Wait(wait), limit);
+        result.map_or(NodeSet::EMPTY, RoundResult::into_reserved)
     }
 
     /// Sends a request to all nodes without waiting for replies.
     pub(crate) fn post(&self, request: Request) {
-        self.event_loop.post(request);
+        self.event_loop.post(Message::Post(request));
+    }
+
+    /// Ends the waits of one waiter in the nodes' queue, or of all, now and from now on.
+    pub(crate) fn end_waits(&self, waiter: Option<Token>) {
+        self.event_loop.post(Message::EndWaits(waiter));
     }
 }
 
@@ -185,7 +201,7 @@ impl Requests {
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
         let limit = (self.net.limit(&request), request.verb());
-        let number = self.batch.begin(&self.net.event_loop, request);
+        let number = self.batch.begin(&self.net.event_loop, Order::Round(request));
         self.limits.insert(number, limit);
         number
     }

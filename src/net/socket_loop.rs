@@ -5,6 +5,7 @@ use super::change_queue::ChangeQueue;
 use super::connection::Connection;
 use super::follower::Follower;
 use super::leader_followers::EventLoop;
+use super::order::{Message, Order};
 use super::resolver::Resolver;
 use super::{ConnectOptions, Endpoint};
 use crate::clock::{self, Time};
@@ -32,13 +33,16 @@ const POLL_CURRENT_FOR: Duration = Duration::from_millis(1);
 /// connection has no room at once take several rounds.
 pub(super) const LINGER_ROUNDS: u32 = 10;
 
+/// The rounds of all threads of a client.
+type AllRounds = Rounds<Arc<Follower<RoundResult>>>;
+
 /// The sockets, and the rounds that run over them.
 #[derive(Debug)]
 pub(super) struct SocketLoop {
     poll: Poll,
     events: Events,
     connections: Vec<Connection>,
-    rounds: Rounds<Arc<Follower<RoundResult>>>,
+    rounds: AllRounds,
     resolver: Resolver,
     buffer: Box<[u8]>,
     /// When the last poll returned.
@@ -56,7 +60,7 @@ impl SocketLoop {
     /// An event loop whose connections are not open yet, and its waker.
     pub(super) fn new(
         connections: Vec<Connection>,
-        rounds: Rounds<Arc<Follower<RoundResult>>>,
+        rounds: AllRounds,
         node_timeout: Duration,
         changes: Option<Arc<ChangeQueue>>,
     ) -> io::Result<(Self, Arc<Waker>)> {
@@ -139,6 +143,12 @@ impl SocketLoop {
         }
     }
 
+    /// What must be done before a request is written.
+    fn prepare(&mut self, request: &Request) {
+        self.make_room(request);
+        self.read_before(|rounds, node| rounds.must_be_read_before(node, request));
+    }
+
     /// If so many commands are unanswered that this request would be refused or left waiting, reads
     /// the replies that have arrived: a thread that drops one guard after another reads none. If
     /// the node is silent instead, it is marked as silent here, because a round that is not sent
@@ -151,15 +161,15 @@ impl SocketLoop {
         }
     }
 
-    /// Before this request is written, reads bytes that have arrived and that could be mistaken for
-    /// its reply. A connection with bytes that are no reply to any command is closed by that.
-    fn read_before(&mut self, request: &Request) {
+    /// Before this is written, reads bytes that have arrived and that could be mistaken for the
+    /// reply. A connection with bytes that are no reply to any command is closed by that.
+    fn read_before(&mut self, must_be_read: impl Fn(&AllRounds, Node) -> bool) {
         if clock::now().since(self.polled_at) >= POLL_CURRENT_FOR {
             self.poll_sockets(Some(Duration::ZERO));
         }
         for connection in self.connections.iter_mut().filter(|connection| connection.is_readable())
         {
-            if self.rounds.must_be_read_before(connection.node(), request) {
+            if must_be_read(&self.rounds, connection.node()) {
                 connection.read(&mut self.buffer, &mut self.rounds);
             }
         }
@@ -183,7 +193,8 @@ impl SocketLoop {
 }
 
 impl EventLoop for SocketLoop {
-    type Request = Request;
+    type Order = Order;
+    type Message = Message;
     type Outcome = RoundResult;
 
     fn catch_up(&mut self) {
@@ -196,17 +207,29 @@ impl EventLoop for SocketLoop {
         }
     }
 
-    fn open(&mut self, request: Request, follower: Arc<Follower<RoundResult>>) {
-        self.make_room(&request);
-        self.read_before(&request);
-        self.rounds.open(clock::now(), request, follower);
+    fn open(&mut self, order: Order, follower: Arc<Follower<RoundResult>>) {
+        match order {
+            Order::Round(request) => {
+                self.prepare(&request);
+                self.rounds.open(clock::now(), request, follower);
+            }
+            Order::Wait(wait) => {
+                // It may watch the lock's key, and those replies have no proof.
+                self.read_before(|_, _| true);
+                self.rounds.wait(clock::now(), &wait, follower);
+            }
+        }
         self.deliver();
     }
 
-    fn post(&mut self, request: Request) {
-        self.make_room(&request);
-        self.read_before(&request);
-        self.rounds.post(clock::now(), &request);
+    fn post(&mut self, message: Message) {
+        match message {
+            Message::Post(request) => {
+                self.prepare(&request);
+                self.rounds.post(clock::now(), &request);
+            }
+            Message::EndWaits(waiter) => self.rounds.end_waits(waiter),
+        }
     }
 
     fn flush(&mut self) -> bool {

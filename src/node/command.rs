@@ -63,7 +63,7 @@ impl KnownScripts {
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.
     fn bit(request: &Request) -> u32 {
-        script::place(request).map_or(0, |place| 1 << place)
+        script::name(request).map_or(0, |name| 1 << name as u32)
     }
 }
 
@@ -84,7 +84,6 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         Action::Ping { .. } => encode_command(out, &[b"PING"]),
         Action::Ask(question) => encode_command(out, words_of(*question)),
         Action::Listen { step, .. } => queue::listen(*step, out),
-        Action::Await { .. } | Action::EndWaits { .. } => {} // never sent
         other => unreachable!("it takes a script: {other:?}"),
     }
 }
@@ -139,7 +138,7 @@ pub(in crate::node) fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
 /// Does the answer to this request prove that it belongs to this request? The answer to a plain
 /// `SET` could belong to any other command.
 pub(super) fn has_proof(request: &Request) -> bool {
-    script::place(request).is_some()
+    script::name(request).is_some()
 }
 
 /// A short description of a reply, for error messages.

@@ -3,7 +3,7 @@
 
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
-use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor};
+use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor, QueueWait};
 use crate::engine::{
     Listen, Question, QueueEntry, Removal, Request, Rules, Share, Token, Ttl, Verb, Vote,
 };
@@ -82,11 +82,16 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             let waiter = Token::new([WAITER; Token::LEN]);
             Action::Turn { new: Acquisition { lock, ttl, fence: 50 }, waiter }
         }
-        Verb::Await => Action::Await { key, waiter: lock.token, watches: false },
-        Verb::EndWaits => Action::EndWaits { waiter: None },
         Verb::Listen => Action::Listen { key, step: Listen::Read(lock.token) },
     };
     Request::to_all(&rules, now, action)
+}
+
+/// The wait of a waiter that watches no key, for 50 ms.
+pub(super) fn queue_wait(waiter: u8, now: Time) -> QueueWait {
+    let waiter = Token::new([waiter; Token::LEN]);
+    let until = now.after(Duration::from_millis(50));
+    QueueWait { key: Arc::from(&b"key"[..]), waiter, watches: false, until }
 }
 
 /// The request by which the lock of `before` becomes that of `owner`.

@@ -48,7 +48,12 @@ impl Flight {
     /// Is there room for one more command? Half of the room is reserved for removals, so that every
     /// key that was set can be removed.
     pub(super) fn has_room(&self, request: &Request) -> bool {
-        let share = if request.verb().is_removal() { 1 } else { 2 };
+        self.has_room_for(request.verb().is_removal())
+    }
+
+    /// The same for a command that is a removal, or is none.
+    pub(super) fn has_room_for(&self, is_removal: bool) -> bool {
+        let share = if is_removal { 1 } else { 2 };
         self.commands.len() < IN_FLIGHT_MAX / share
             && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
     }

@@ -26,12 +26,12 @@ use super::node_error::NodeError;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Action, Node, Request, Token, Verb, Vote};
+use crate::engine::{Node, Request, Verb, Vote};
 use entry::Entry;
 use reaching::Reaching;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
-use waits::Waiter;
+use waits::Waits;
 
 /// All nodes, and the rounds that are open on them.
 #[derive(Debug)]
@@ -50,8 +50,7 @@ pub struct Rounds<W> {
     wait_for_all: bool,
     round_trips: Vec<Option<Duration>>,
     /// The waiters in the nodes' queues.
-    queued: BTreeMap<Token, Waiter>,
-    are_waits_over: bool,
+    waits: Waits<W>,
     /// Records the changes of nodes, if [`watch`](Self::watch) was called.
     watch: Option<ChangeRecorder>,
 }
@@ -62,6 +61,7 @@ impl<W> Rounds<W> {
     pub fn new(sessions: Vec<Session>, wait_for_all: bool) -> Self {
         Self {
             round_trips: vec![None; sessions.len()],
+            waits: Waits::new(sessions.len()),
             sessions,
             entries: Vec::new(),
             vacant: Vec::new(),
@@ -71,8 +71,6 @@ impl<W> Rounds<W> {
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
-            queued: BTreeMap::new(),
-            are_waits_over: false,
             watch: None,
         }
     }
@@ -104,10 +102,6 @@ impl<W> Rounds<W> {
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
         entry.reach.called = called;
-        if request.verb() == Verb::Await {
-            entry.request = Some(request);
-            return self.open_wait(now, slot);
-        }
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if is_pointless {
@@ -128,9 +122,6 @@ impl<W> Rounds<W> {
 
     /// Sends a request without a waiter.
     pub fn post(&mut self, now: Time, request: &Request) {
-        if let Action::EndWaits { waiter } = request.action {
-            return self.end_waits(now, waiter);
-        }
         self.end_attempt(now, request);
         let asked = request.nodes.union(self.forget_extensions(request));
         self.note_waiter(request);
@@ -162,14 +153,16 @@ impl<W> Rounds<W> {
         self.sessions.iter().any(|session| session.has_removals(now, node_timeout))
     }
 
-    /// The result of the next decided round.
+    /// The result of the next decided round, or of a wait that has ended.
     pub fn poll(&mut self) -> Option<(W, RoundResult)> {
-        self.finished.pop_front()
+        let wait = || self.waits.poll().map(|(caller, nodes)| (caller, RoundResult::Wait(nodes)));
+        self.finished.pop_front().or_else(wait)
     }
 
-    /// The waiters of the open rounds.
+    /// The waiters of the open rounds, and the callers that wait in the nodes' queue.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
-        self.entries.iter().filter_map(|entry| entry.waiter.as_ref())
+        let rounds = self.entries.iter().filter_map(|entry| entry.waiter.as_ref());
+        rounds.chain(self.waits.callers())
     }
 
     /// Takes the bytes that were read from a node.
@@ -194,6 +187,7 @@ impl<W> Rounds<W> {
     /// count as missing.
     pub fn tick(&mut self, now: Time) {
         self.end_rounds(now);
+        self.end_due_waits(now);
         self.bring_due(now);
         for index in 0..self.nodes() {
             self.sessions[index].tick(now);
@@ -279,9 +273,6 @@ impl<W> Rounds<W> {
     fn end_round(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
             self.reaching.forget(request, slot);
-            if let Action::Await { waiter, .. } = request.action {
-                self.end_wait(&waiter);
-            }
             self.entries[slot].clear();
             self.vacant.push(slot);
         }

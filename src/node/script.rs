@@ -13,29 +13,36 @@
 //! `waiting.lua` is the beginning of every script that frees a lock. Its `reserve` sets the lock's
 //! key to a reservation for the first waiter in the queue and notifies that waiter, and tells the
 //! next when to ask; entries of waiters that nobody hears are removed. `sharing.lua` is the
-//! beginning of those that concern shares.
+//! beginning of those that concern shares. Its `settle` is the rule of the queue, that what is free
+//! is for the first: if nobody has a share, that is the lock (`reserve`); if not, the first waiters
+//! that can have a share beside the holders are notified, and the one after them is told when to
+//! ask (`called`). `holding.lua` finds, adds and removes shares, and `counters.lua` reads and
+//! raises fencing counters.
+//!
+//! The files are sent without the indents of their lines: every release carries its source.
 //!
 //! For a lock with one key that nobody has queued for, [`RELEASE`] does the same as [`GIVE`]. For a
 //! reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`], and
 //! `share_reader.lua` the same as the rest of [`SHARE`]. A special script exists only if acquiring
 //! and releasing, as a client measures it, takes more than 3 % longer without it. Here are medians
-//! of the ratios of 101 alternating blocks of 300 pairs on three servers (redis-server 7.0.15), in
+//! of the ratios of 151 alternating blocks of 150 pairs on three servers (redis-server 7.0.15), in
 //! two runs each:
 //!
 //! | special | without it |
 //! |---|---|
-//! | `release.lua` | 1.04, 1.06: a release carries its source, whose every byte the server hashes |
-//! | `release_reader.lua` | 1.09, 1.09 |
-//! | `share_reader.lua` in `share.lua` | 1.10, 1.12 |
+//! | `release.lua` | 1.06, 1.03: a release carries its source, whose every byte the server hashes |
+//! | `release_reader.lua` | 1.11, 1.10 |
+//! | `share_reader.lua` in `share.lua` | 1.09, 1.14 |
 //!
-//! Each script has a room, a file of its own below this one: the requests that it carries out, its
-//! arguments, and the meaning of its answer; beside that, its Lua, and why it may arrive late. A
-//! new script is a new room, and a line in the list of `rooms!`.
+//! Each script has a room, a file of its own below this one: its arguments, and the meaning of its
+//! answer; beside that, its Lua, and why it may arrive late. A new script is a new room, a line in
+//! the list of `rooms!`, and the requests that it carries out, in `name`.
 
 mod sha1;
+mod source;
 
-use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal, requested_permit, value_of};
-use crate::engine::{Action, LockId, Removal, Request, Token, Ttl, Vote};
+use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal, is_plain};
+use crate::engine::{Action, Listen, LockId, Removal, Request, Share, Token, Ttl, Vote};
 use crate::resp::{Elements, Reply, encode_command, encode_words};
 
 /// The most bytes of a value that [`INSPECT`] returns: more than the value of any lock has.
@@ -61,18 +68,19 @@ impl PartialEq for Script {
 /// A script that consists of these files.
 macro_rules! script {
     ($($file:literal),+) => {{
-        const SOURCE: &str = concat!($(include_str!($file)),+);
-        const DIGEST: [u8; 40] = super::sha1::hex(SOURCE.as_bytes());
+        const FILES: &str = concat!($(include_str!($file)),+);
+        const LENGTH: usize = super::source::unindented::<0>(FILES).1;
+        const SOURCE: [u8; LENGTH] = super::source::unindented(FILES).0;
+        const DIGEST: [u8; 40] = super::sha1::hex(&SOURCE);
+        let Ok(source) = std::str::from_utf8(&SOURCE) else { panic!("spaces are ASCII") };
         let Ok(sha1) = std::str::from_utf8(&DIGEST) else { panic!("digits are ASCII") };
-        Script { source: SOURCE, sha1 }
+        Script { source, sha1 }
     }};
 }
 
 /// What belongs to one script.
 pub(super) struct Room {
-    pub(super) script: Script,
-    /// Does the script carry out this request?
-    is_for: fn(&Request) -> bool,
+    script: Script,
     /// Appends the call for such a request.
     encode: fn(&Request, Call<'_>, &mut Vec<u8>),
     /// The meaning of the answer to such a request, if it is one to that with this number.
@@ -81,7 +89,7 @@ pub(super) struct Room {
 
 /// Names the rooms, and the constants of their scripts.
 macro_rules! rooms {
-    ($($room:ident $script:ident,)+) => {
+    ($($room:ident $name:ident $script:ident,)+) => {
         $(mod $room;)+
         $(pub use $room::$script;)+
 
@@ -91,7 +99,19 @@ macro_rules! rooms {
         #[cfg(test)]
         const NAMES: &[&str] = &[$(stringify!($room)),+];
 
-        const ROOMS: &[Room] = &[$($room::ROOM),+];
+        /// The name of a script.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Name {
+            $($name),+
+        }
+
+        impl Name {
+            pub(super) fn room(self) -> &'static Room {
+                match self {
+                    $(Self::$name => &$room::ROOM),+
+                }
+            }
+        }
 
         #[doc = concat!(
             include_str!("late_arrivals.md"),
@@ -105,31 +125,58 @@ macro_rules! rooms {
 }
 
 rooms! {
-    claim CLAIM,
-    keep KEEP,
-    release RELEASE,
-    give GIVE,
-    fence FENCE,
-    queue QUEUE,
-    listen LISTEN,
-    share SHARE,
-    extend_shared EXTEND_SHARED,
-    restore_shared RESTORE_SHARED,
-    release_shared RELEASE_SHARED,
-    release_reader RELEASE_READER,
-    remove REMOVE,
-    inspect INSPECT,
-    scan SCAN,
+    claim Claim CLAIM,
+    keep Keep KEEP,
+    release Release RELEASE,
+    give Give GIVE,
+    fence Fence FENCE,
+    queue Queue QUEUE,
+    listen Listen LISTEN,
+    share Share SHARE,
+    keep_shared KeepShared KEEP_SHARED,
+    release_shared ReleaseShared RELEASE_SHARED,
+    release_reader ReleaseReader RELEASE_READER,
+    remove Remove REMOVE,
+    inspect Inspect INSPECT,
+    scan Scan SCAN,
 }
 
-/// The place in [`ALL`] of the script that carries out this request, if it takes one.
-pub(super) fn place(request: &Request) -> Option<usize> {
-    ROOMS.iter().position(|room| (room.is_for)(request))
+/// The name of the script that carries out this request, if it takes one.
+pub(super) fn name(request: &Request) -> Option<Name> {
+    let is_shared = request.share().is_some();
+    let one_of = |shared, exclusive| Some(if is_shared { shared } else { exclusive });
+    match &request.action {
+        Action::Acquire(new) if is_plain(&new.lock) => None,
+        Action::Acquire(_) | Action::Handoff { .. } | Action::Turn { .. } => {
+            one_of(Name::Share, Name::Claim)
+        }
+        Action::Extend { .. } | Action::Restore { .. } => one_of(Name::KeepShared, Name::Keep),
+        Action::Release(removal) | Action::Undo(removal) => Some(name_of_removal(removal)),
+        Action::Fence { .. } => Some(Name::Fence),
+        Action::Queue(_) => Some(Name::Queue),
+        Action::Listen { step: Listen::Read(_), .. } => Some(Name::Listen),
+        Action::Remove { .. } => Some(Name::Remove),
+        Action::Inspect { .. } => Some(Name::Inspect),
+        Action::Scan { .. } => Some(Name::Scan),
+        Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
+    }
+}
+
+/// The special scripts remove a lock with one key, or a reader's share, if no waiter leaves with it
+/// and it does not stay taken.
+fn name_of_removal(removal: &Removal) -> Name {
+    let is_special = removal.waiter.is_none() && removal.linger.is_none();
+    match removal.lock.share() {
+        None if is_special && !removal.lock.has_more_keys() => Name::Release,
+        None => Name::Give,
+        Some(Share::Reader) if is_special => Name::ReleaseReader,
+        Some(_) => Name::ReleaseShared,
+    }
 }
 
 /// The room of the script that carries out this request, if it takes one.
 pub(super) fn room(request: &Request) -> Option<&'static Room> {
-    place(request).map(|place| &ROOMS[place])
+    name(request).map(Name::room)
 }
 
 impl Room {
@@ -197,16 +244,8 @@ fn ttl_of_counters(lock: &LockId) -> u64 {
     lock.counters_ttl().map_or(0, Ttl::as_millis)
 }
 
-/// Appends a call with a share and its ttl.
-fn keep_share(call: Call<'_>, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
-    let mut millis = [0; 20];
-    let permit = lock.share().map_or_else(String::new, requested_permit);
-    let ttl = decimal(ttl.as_millis(), &mut millis);
-    call.run(lock, &[], &[permit.as_bytes(), &value_of(lock), ttl], out);
-}
-
 /// The meaning of the answer of a script that grants with its number and refuses with its negative.
-fn yes_or_no(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+fn yes_or_no(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     let is_yes = *reply == Reply::Integer(number);
     if is_yes { Some(Meaning::Vote(Vote::Granted)) } else { refusal(number, reply) }
 }

@@ -19,6 +19,7 @@
 
 mod arrival;
 mod connecting;
+mod connection;
 mod examining;
 mod least_uptime;
 mod notifications;
@@ -28,6 +29,7 @@ mod queue_support;
 mod replies;
 mod reply_order;
 mod room;
+mod server;
 mod status;
 mod strangers;
 
@@ -35,22 +37,17 @@ pub(super) use notifications::Hint;
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
-use super::command::KnownScripts;
-use super::examination::Examination;
 use super::flight::Flight;
-use super::former::FormerConnections;
 use super::handshake::Handshake;
-use super::identity::Identity;
 use super::node_error::{NodeError, Phase};
 use super::pending_releases::PendingReleases;
 use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request};
-use crate::resp::Decoder;
 use arrival::Arrival;
-use least_uptime::LeastUptime;
+use connection::Connection;
 use notifications::Notifications;
-use reply_order::ReplyOrder;
+use server::Server;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,11 +57,9 @@ use std::time::Duration;
 pub struct Session {
     options: SessionOptions,
     state: State,
-    decoder: Decoder,
-    /// The beginning of an incomplete reply.
-    input: Vec<u8>,
+    connection: Connection,
+    server: Server,
     flight: Flight,
-    scripts: KnownScripts,
     notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
     waiting: Waiting,
@@ -82,18 +77,10 @@ pub struct Session {
     /// When the attempt to connect is given up, from the first phase to the end of the greeting.
     connects_until: Time,
     arrival: Arrival,
-    /// Did the last reply on this connection have a valid form?
-    is_proven: bool,
-    reply_order: ReplyOrder,
-    identity: Option<Identity>,
-    former: FormerConnections,
     has_greeted: bool,
-    least_uptime: LeastUptime,
     problem: Option<NodeError>,
     /// The URL of an earlier node that is the same server.
     same_server: Option<Arc<str>>,
-    /// What is known about the server of this connection.
-    examination: Examination,
 }
 
 #[derive(Debug)]
@@ -116,9 +103,8 @@ impl Session {
             flight: Flight::after(options.seed >> 24),
             options,
             state: State::Down { retry_at: Time::ZERO },
-            decoder: Decoder::new(),
-            input: Vec::new(),
-            scripts: KnownScripts::default(),
+            connection: Connection::default(),
+            server: Server::unknown(),
             notifications: Notifications::default(),
             waiting: Waiting::default(),
             pending_releases: PendingReleases::default(),
@@ -129,15 +115,9 @@ impl Session {
             distrusted: (Time::ZERO, 0),
             connects_until: Time::ZERO,
             arrival: Arrival::default(),
-            is_proven: false,
-            reply_order: ReplyOrder::default(),
-            identity: None,
-            former: FormerConnections::default(),
             has_greeted: false,
-            least_uptime: LeastUptime::NONE,
             problem: None,
             same_server: None,
-            examination: Examination::default(),
         }
     }
 
@@ -175,18 +155,19 @@ impl Session {
             State::Connecting { .. } | State::Ready => problem,
         };
         // No pause if an idle connection was closed: servers restart, and close idle connections.
-        let was_idle = std::mem::take(&mut self.is_proven) && self.flight.is_empty();
+        let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         let retry_at = now.after(pause);
         let was_ready = matches!(self.state, State::Ready);
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
-        self.input.clear();
+        self.connection.input.clear();
         self.arrival.closed(&problem);
         self.notifications.lose();
-        let may_deliver = was_ready && !(self.flight.is_empty() && self.reply_order.is_settled());
-        if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
-            self.former.add(server);
+        let may_deliver =
+            was_ready && !(self.flight.is_empty() && self.connection.reply_order.is_settled());
+        if let Some(server) = self.server.identity.as_ref().filter(|_| may_deliver) {
+            self.server.former.add(server);
         }
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
@@ -202,7 +183,7 @@ impl Session {
     /// Takes the bytes that were read from the connection.
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
         self.is_silent = false;
-        let mut input = std::mem::take(&mut self.input);
+        let mut input = std::mem::take(&mut self.connection.input);
         let rest = if input.is_empty() {
             self.decode(now, bytes)
         } else {
@@ -226,7 +207,7 @@ impl Session {
         } else {
             input.drain(..input.len() - rest);
         }
-        self.input = input;
+        self.connection.input = input;
         self.fill(now);
     }
 

@@ -54,8 +54,8 @@ impl Generator {
             script::SHARE,
             script::SHARE,
             script::SHARE,
-            script::EXTEND_SHARED,
-            script::RESTORE_SHARED,
+            script::KEEP_SHARED,
+            script::KEEP_SHARED,
             script::RELEASE_SHARED,
             script::RELEASE_SHARED,
             script::RELEASE_READER,
@@ -101,7 +101,8 @@ impl Generator {
             known if known == script::INSPECT => {}
             _ => {
                 let slot = self.slot();
-                words.extend([slot, value, self.claimed_for(wait)]);
+                let mode = self.pick(&["", "restore"]);
+                words.extend([slot, value, self.claimed_for(wait), mode]);
             }
         }
         words.push(self.proof());

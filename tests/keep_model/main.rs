@@ -72,7 +72,7 @@ fn at(millis: u64) -> Time {
 fn held_lock() -> HeldLock {
     let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
     let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Wait::No);
-    assert!(matches!(acquire.poll(), Step::Wait(_)));
+    assert!(matches!(acquire.poll(), Step::Pause(_)));
     acquire.handle(at(0), Input::Attempt(Entropy::from_bytes([7; Entropy::LEN])));
     assert!(matches!(acquire.poll(), Step::Send(_)));
     let mut ballot = Ballot::new(Tally::new(1));

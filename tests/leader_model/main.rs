@@ -70,7 +70,8 @@ struct Toy {
 }
 
 impl EventLoop for Toy {
-    type Request = u32;
+    type Order = u32;
+    type Message = u32;
     type Outcome = u32;
 
     fn catch_up(&mut self) {}

@@ -59,7 +59,8 @@ impl Nodes {
 }
 
 impl EventLoop for Nodes {
-    type Request = u32;
+    type Order = u32;
+    type Message = u32;
     type Outcome = u32;
 
     fn catch_up(&mut self) {}

@@ -59,7 +59,8 @@ struct Toy {
 }
 
 impl EventLoop for Toy {
-    type Request = Request;
+    type Order = Request;
+    type Message = Request;
     type Outcome = u64;
 
     fn catch_up(&mut self) {}

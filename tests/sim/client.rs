@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::queue::Event;
 use crate::worker::Worker;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Drift, Node, Request, Rules};
+use redlatch::internal::engine::{Drift, Node, QueueWait, Request, Rules, Token};
 use redlatch::internal::node::{
     Credentials, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Rounds, Session, SessionOptions,
 };
@@ -127,6 +127,24 @@ impl Client {
         self.make_room(context, &request);
         self.read_before(context, &request);
         self.rounds.open(self.now(context), request, worker);
+        self.deliver(context);
+        self.go_on(context);
+    }
+
+    /// A thread waits in the nodes' queue.
+    pub(crate) fn wait(&mut self, context: &mut Context, worker: usize, wait: &QueueWait) {
+        if !self.is_driven() {
+            self.look(context);
+        }
+        self.take_in(context);
+        self.rounds.wait(self.now(context), wait, worker);
+        self.deliver(context);
+        self.go_on(context);
+    }
+
+    /// The waits of one waiter, or all, end.
+    fn end_waits(&mut self, context: &mut Context, waiter: Option<Token>) {
+        self.rounds.end_waits(waiter);
         self.deliver(context);
         self.go_on(context);
     }

@@ -17,11 +17,12 @@ use crate::checker::{Name, name};
 use crate::client::Client;
 use crate::context::Context;
 use crate::queue::Event;
-use nodes_queue::is_wait;
 use operation::{Asked, Outcome, Running};
 use operator::locks;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Entropy, HeldLock, Input, NodeSet, Request, Share, Step};
+use redlatch::internal::engine::{
+    Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share, Step,
+};
 use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 
@@ -39,8 +40,8 @@ pub(crate) struct Worker {
     has_place: bool,
     /// The request that it has sent.
     asked: Option<Asked>,
-    /// Does it wait for a round that collects what the nodes tell about reservations?
-    is_awaiting: bool,
+    /// Does it wait in the nodes' queue?
+    is_queued: bool,
     /// Has it asked for the lock in its turn?
     is_turn: bool,
     /// Does it ask the nodes about the queue, and is its entry without a number yet?
@@ -77,6 +78,8 @@ enum State {
     Resting,
     /// About to send a request to the nodes.
     Submitting(Request),
+    /// About to wait in the nodes' queue.
+    Queueing(QueueWait),
     /// Waits for the event loop.
     Waiting,
     /// The outcome was delivered: the votes, and the values on the nodes if the request was an
@@ -99,7 +102,7 @@ impl Worker {
             share: None,
             has_place: false,
             asked: None,
-            is_awaiting: false,
+            is_queued: false,
             is_turn: false,
             is_entering: None,
             waiter: None,
@@ -172,8 +175,12 @@ impl Worker {
                 self.handle(now, Input::Attempt(entropy));
                 self.advance(client, context);
             }
-            State::Submitting(request) if is_cancelled && is_wait(&request) => {
-                self.abandon(client, context);
+            State::Queueing(_) if is_cancelled => self.abandon(client, context),
+            State::Queueing(wait) => {
+                self.state = State::Waiting;
+                (self.is_queued, self.is_turn, self.is_entering) = (true, false, None);
+                self.asked = None;
+                client.wait(context, self.index, &wait);
             }
             State::Submitting(request) => {
                 self.note_asked(context, &request);
@@ -182,8 +189,8 @@ impl Worker {
                 client.submit(context, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
-            State::Handed(_) if is_cancelled && self.is_awaiting => {
-                self.is_awaiting = false;
+            State::Handed(_) if is_cancelled && self.is_queued => {
+                self.is_queued = false;
                 self.abandon(client, context);
             }
             State::Handed(result) => {
@@ -207,6 +214,7 @@ impl Worker {
                 self.note_answered(context, &ballot);
                 self.handle(now, Input::Ballot(ballot));
             }
+            (RoundResult::Wait(nodes), _) => self.handle(now, Input::Reserved(nodes)),
             (RoundResult::Inspection { snapshots, .. }, Some(Running::Operator(operator))) => {
                 operator.inspected(now, snapshots.into_iter().flatten().flat_map(locks).collect());
             }
@@ -258,7 +266,13 @@ impl Worker {
                     return self.sleep(client, context, context.queue.now() + scheduling_delay);
                 }
                 Step::Send(request) => self.undo(client, context, request),
-                Step::Wait(until) => {
+                Step::Wait(wait) => {
+                    self.state = State::Queueing(wait);
+                    let scheduling_delay = context.network.scheduling_delay(&mut context.random);
+                    self.scheduling_delays += scheduling_delay;
+                    return self.sleep(client, context, context.queue.now() + scheduling_delay);
+                }
+                Step::Pause(until) => {
                     self.state = State::Resting;
                     if self.gives_up(context, until) {
                         return;

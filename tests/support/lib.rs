@@ -30,6 +30,7 @@ mod secure_port;
 pub mod server_program;
 pub mod servers;
 pub mod shim;
+mod socket_queues;
 #[cfg(target_os = "linux")]
 pub mod terminator;
 #[cfg(target_os = "linux")]

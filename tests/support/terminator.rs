@@ -16,7 +16,8 @@ use super::certificates::{Authority, Identity, Purpose};
 use super::eventually;
 use super::locks::LIMIT;
 use super::port::Port;
-use super::wire::{has_delivered_all, has_read_all, lock};
+use super::socket_queues::{has_delivered_all, has_read_all};
+use super::wire::lock;
 
 /// How connections end whose plain side has ended in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

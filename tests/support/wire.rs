@@ -4,7 +4,6 @@
 //! whole commands and replies and forward each with the wire locked, so changes by a test take
 //! effect between two of them.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::acceptor::finish_sending;
 use super::cli::parse;
+use super::socket_queues::{has_delivered_all, has_read_all};
 
 /// The orders for all connections through a relay.
 #[derive(Default)]
@@ -132,39 +132,6 @@ impl Wire {
             }
         }
     }
-}
-
-/// Has everything been read that the peer wrote?
-pub(crate) fn has_read_all(stream: &TcpStream) -> bool {
-    let Some((own, other)) = ports(stream) else { return true };
-    queues(other, own).0 == 0 && queues(own, other).1 == 0
-}
-
-/// Has everything that was written reached the peer's socket?
-pub(crate) fn has_delivered_all(stream: &TcpStream) -> bool {
-    let Some((own, other)) = ports(stream) else { return true };
-    queues(own, other).0 == 0
-}
-
-/// The ports of an open connection.
-fn ports(stream: &TcpStream) -> Option<(u16, u16)> {
-    let (own, other) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
-    Some((own.port(), other.port()))
-}
-
-/// The unacknowledged bytes and the unread bytes of a socket between these two ports. Until the
-/// bytes are acknowledged, the peer may be unable to read them, even on the loopback: a busy kernel
-/// delivers later.
-fn queues(own: u16, other: u16) -> (u64, u64) {
-    // As the kernel writes them, one socket a line: `0: 0100007F:1F90 0100007F:C350 01 0000:0000`.
-    // Without such a table, the queues count as empty.
-    let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-    let ports = [own, other].map(|port| format!(":{port:04X} "));
-    let mut lines = table.lines().filter(|line| ports.iter().all(|port| line.contains(port)));
-    let line = lines.find(|line| line.find(&ports[0]) < line.find(&ports[1]));
-    let lengths = line.and_then(|line| line.split_whitespace().nth(4)?.split_once(':'));
-    let number = |digits| u64::from_str_radix(digits, 16).expect("the kernel writes numbers");
-    lengths.map_or((0, 0), |(sent, received)| (number(sent), number(received)))
 }
 
 fn carry_commands(orders: &Orders, wire: &Wire) {

@@ -114,7 +114,8 @@ impl Attempts {
                 self.count(client, &request, &ballot);
                 true
             }
-            Step::Wait(until) => {
+            Step::Wait(wait) => panic!("it waits in the queue: {wait:?}"),
+            Step::Pause(until) => {
                 assert!(!self.must_end, "{:?}, and it goes on", self.outcome);
                 if self.has_failed {
                     self.check_pause(client, until);

@@ -18,7 +18,7 @@ use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Acquire, Acquired, Action, Ballot, Entropy, HeldLock, Input, Node, NodeSet, Operation,
-    QueueEntry, Request, Share, Step, Tally, Token, Ttl, Verb, Vote, Wait,
+    QueueEntry, QueueWait, Request, Share, Step, Token, Ttl, Verb, Wait,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ impl Waiter {
         assert!(has_place || machine.place().is_none(), "a place that no majority gave");
         match machine.poll() {
             Step::Send(request) => self.sent(client, machine, &request),
-            Step::Wait(until) => {
+            Step::Wait(wait) => self.waits(client, machine, &wait),
+            Step::Pause(until) => {
                 assert!(self.sent.is_empty(), "a token is left");
                 client.now = client.now.max(until);
                 if client.byte() == 255 {
@@ -96,7 +97,7 @@ impl Waiter {
                     if is_over {
                         machine.handle(client.now, Input::NoEntropy);
                     } else {
-                        machine.abandon(client.now);
+                        machine.handle(client.now, Input::Cancelled);
                     }
                 } else {
                     let draw = client.draw();
@@ -152,11 +153,6 @@ impl Waiter {
                 self.drawn(request);
             }
             Action::Queue(entry) => self.queued(entry),
-            Action::Await { waiter, .. } => {
-                assert_eq!(self.name.map(|(name, _)| name), Some(*waiter));
-                assert!(self.sent.is_empty(), "a token is left");
-                return self.awaited(client, machine, request);
-            }
             _ => panic!("{request:?}"),
         }
         client.pass_time();
@@ -233,24 +229,23 @@ impl Waiter {
         }
     }
 
-    /// A round that waits for reservations ends with a majority of them, or at its deadline.
-    fn awaited(&mut self, client: &mut Client<'_>, machine: &mut Acquire, request: &Request) {
+    /// A wait ends with a majority of reservations, or when its time has come.
+    fn waits(&mut self, client: &mut Client<'_>, machine: &mut Acquire, wait: &QueueWait) {
+        assert_eq!(self.name.map(|(name, _)| name), Some(wait.waiter));
+        assert!(self.sent.is_empty(), "a token is left");
+        assert!(wait.until <= self.end.max(client.now), "beyond the caller's deadline");
         let byte = client.byte();
-        let mut ballot = Ballot::new(Tally::new(client.rules.nodes));
-        for node in (0..client.rules.nodes).map(Node::new) {
-            if byte >> (node.index() % 8) & 1 != 0 {
-                ballot.tally.cast(node, Vote::Granted);
-            }
-        }
-        self.reserved = self.reserved.union(ballot.tally.granted);
-        let deadline = request.deadline.max(client.now);
-        if is_majority(ballot.tally.granted, client.rules.nodes) {
+        let nodes = (0..client.rules.nodes).map(Node::new);
+        let reserved = nodes.filter(|node| byte >> (node.index() % 8) & 1 != 0).collect();
+        self.reserved = self.reserved.union(reserved);
+        let until = wait.until.max(client.now);
+        if is_majority(reserved, client.rules.nodes) {
             client.pass_time();
-            client.now = client.now.min(deadline);
+            client.now = client.now.min(until);
         } else {
-            client.now = deadline;
+            client.now = until;
         }
-        machine.handle(client.now, Input::Ballot(ballot));
+        machine.handle(client.now, Input::Reserved(reserved));
     }
 
     fn undone(&mut self, client: &Client<'_>, undo: &Request) {

@@ -3,7 +3,7 @@
 use super::{Input, PERMITS, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
 use super::{pause, push, reply, request, waiter};
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Action, Node, Request, Token};
+use redlatch::internal::engine::{Node, QueueWait, Request, Token};
 use redlatch::internal::node::{
     IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, RoundResult, Rounds, Session, SessionOptions,
 };
@@ -29,7 +29,7 @@ pub(super) fn check(mut input: Input<'_>) {
             0 => {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
-                waits.remove(&named(&request));
+                let named = named(&request);
                 if request.verb().is_answered() {
                     // For connections that are being made, it waits until then.
                     waiting.insert(serial, request.connect_deadline);
@@ -37,6 +37,9 @@ pub(super) fn check(mut input: Input<'_>) {
                 } else {
                     rounds.post(now, &request);
                 }
+                look(&mut rounds, &mut waiting);
+                // It asks, or is gone.
+                assert_no_wait(named, &waits, &waiting);
             }
             1 | 2 => answer(&mut rounds, now, node, (&REPLIES, input.byte())),
             3 => rounds.received(now, node, input.bytes(usize::from(detail))),
@@ -55,22 +58,19 @@ pub(super) fn check(mut input: Input<'_>) {
                 6 | 7 => {
                     serial += 1;
                     let wait = wait(serial / 3, now);
-                    // A waiter waits in one round at a time.
-                    if let Entry::Vacant(free) = waits.entry(wait.waiter()) {
+                    // A waiter has one caller at a time.
+                    if let Entry::Vacant(free) = waits.entry(wait.waiter) {
                         free.insert(serial);
-                        waiting.insert(serial, wait.deadline);
-                        rounds.open(now, wait, serial);
+                        waiting.insert(serial, wait.until);
+                        rounds.wait(now, &wait, serial);
                     }
                 }
                 8 => {
-                    let mut end = wait(serial / 3, now);
-                    let waiter = end.waiter().filter(|_| detail % 2 == 1);
-                    end.action = Action::EndWaits { waiter };
-                    rounds.post(now, &end);
+                    let waiter = Some(waiter(serial / 3)).filter(|_| serial % 2 == 1);
+                    rounds.end_waits(waiter);
                     are_waits_over |= waiter.is_none();
                     look(&mut rounds, &mut waiting);
-                    let open = waits.get(&waiter).filter(|serial| waiting.contains_key(serial));
-                    assert_eq!(open, None, "it waits although its waits are over");
+                    assert_no_wait(waiter, &waits, &waiting);
                 }
                 9 => answer(&mut rounds, now, node, (&SHARE_REPLIES, input.byte())),
                 _ => rounds.received(now, node, PUSHES[usize::from(detail) % 2].as_bytes()),
@@ -85,10 +85,19 @@ pub(super) fn check(mut input: Input<'_>) {
     end(rounds, now, waiting);
 }
 
-/// The waiter that a request names. A caller that waits sends nothing else: if another request
-/// names its waiter, what it waits for is not known any more.
+/// The waiter that a request names. No caller waits for it after that: it has asked, or is gone.
 fn named(request: &Request) -> Option<Token> {
     request.waiter().or(request.predecessor().and_then(|before| before.waiter))
+}
+
+/// Nobody waits for this waiter.
+fn assert_no_wait(
+    waiter: Option<Token>,
+    waits: &BTreeMap<Token, u64>,
+    waiting: &BTreeMap<u64, Time>,
+) {
+    let caller = waiter.and_then(|waiter| waits.get(&waiter));
+    assert!(caller.is_none_or(|serial| !waiting.contains_key(serial)), "it waits for {waiter:?}");
 }
 
 /// At the end, each round is over.
@@ -112,15 +121,14 @@ fn answer(
     rounds.received(now, node, text.as_bytes());
 }
 
-/// A round that waits for reservations.
-fn wait(serial: u64, now: Time) -> Request {
-    let mut wait = request(5, serial, now);
-    wait.action = Action::Await {
+/// A wait in the nodes' queue.
+fn wait(serial: u64, now: Time) -> QueueWait {
+    QueueWait {
         key: Arc::from(&b"kkk"[..]),
         waiter: waiter(serial),
         watches: serial % 2 == 0,
-    };
-    wait
+        until: request(5, serial, now).deadline,
+    }
 }
 
 fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
@@ -144,6 +152,10 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         assert!(waiting.remove(&waiter).is_some(), "{waiter} gets two results");
         let votes = match result {
             RoundResult::Votes(votes) => votes,
+            RoundResult::Wait(nodes) => {
+                assert!(nodes.iter().all(|node| node.index() < NODES));
+                continue;
+            }
             RoundResult::Ping(statuses) => {
                 assert_eq!(statuses.len(), NODES);
                 continue;

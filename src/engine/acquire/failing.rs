@@ -37,13 +37,13 @@ impl Acquire {
             place.entry.lock = lock.clone();
         }
         let is_useless = self.is_useless(ballot, &failure);
-        if !is_useless && self.fail_over_to_queue(now, started, &lock, (ballot, &failure)) {
+        if !is_useless && self.fail_over_to_queue(now, started, &lock, ballot, &failure) {
             return;
         }
         let removal = Removal { lock, ttl: self.ttl, linger: None, waiter: None };
         let undo = Request { action: Action::Undo(removal), nodes, ..request.clone() };
         self.undo = Some(self.leave(now).unwrap_or(undo));
-        self.state = self.after_failure(now, (started, is_split), ballot, failure);
+        self.state = self.after_failure(now, started, is_split, ballot, failure);
     }
 
     /// Prepares the removal of the predecessor, which its holder has given up, from every node that
@@ -87,7 +87,8 @@ impl Acquire {
     pub(super) fn after_failure(
         &mut self,
         now: Time,
-        (started, is_split): (Time, bool),
+        started: Time,
+        is_split: bool,
         ballot: &Ballot,
         failure: Acquired,
     ) -> State {

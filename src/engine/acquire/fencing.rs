@@ -17,9 +17,9 @@
 //!
 //! The wall clock makes tokens grow when nodes have lost their data, as long as there are fewer
 //! grants than microseconds; the counters make them grow when clients' wall clocks disagree.
-//! `tests/fencing_search` checks all histories of a certain size for both. Using the clock only
-//! where there is no counter is not enough: a claim that was under way while a node lost its data
-//! would start a counter below tokens that were granted meanwhile.
+//! `tests/searches/fencing.rs` checks all histories of a certain size for both. Using the clock
+//! only where there is no counter is not enough: a claim that was under way while a node lost its
+//! data would start a counter below tokens that were granted meanwhile.
 
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;

@@ -1,7 +1,7 @@
 //! Waiting in the nodes' queue: joining it, taking the lock in turn, and leaving.
 //!
 //! ```text
-//!   the try is refused ──▶ Queue ──▶ Await ── a majority reserves the lock ──▶ Turn ──▶ held
+//!   the try is refused ──▶ Queue ──▶ wait ── a majority reserves the lock ──▶ Turn ──▶ held
 //!                           │ ▲       │                                         │
 //!        no majority joined │ └───────┴── time to renew ──────── refused ───────┘
 //!                           ▼
@@ -21,7 +21,8 @@ use super::place::Place;
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, Request, Share, Verdict, quorum,
+    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Share, Verdict,
+    quorum,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +47,7 @@ const UNANSWERED_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 impl Acquire {
     /// Ends the wait early: what is on the nodes is removed.
-    pub fn abandon(&mut self, now: Time) {
+    pub(super) fn abandon(&mut self, now: Time) {
         self.give_up_predecessor(now, NodeSet::EMPTY);
         self.give_up(now, Acquired::Contended);
     }
@@ -57,7 +58,8 @@ impl Acquire {
         now: Time,
         started: Time,
         lock: &LockId,
-        (ballot, failure): (&Ballot, &Acquired),
+        ballot: &Ballot,
+        failure: &Acquired,
     ) -> bool {
         let round = now.since(started);
         if self.end().since(now) <= round.max(self.rules.retry_base) {
@@ -187,15 +189,18 @@ impl Acquire {
             return;
         }
         let QueueEntry { lock, waiter, .. } = &place.entry;
-        let watches = place.state.place == 0;
-        let action = Action::Await { key: Arc::clone(&lock.key), waiter: *waiter, watches };
-        self.send(now, place.renew_at.min(end), action);
+        self.state = State::Waiting(QueueWait {
+            key: Arc::clone(&lock.key),
+            waiter: *waiter,
+            watches: place.state.place == 0,
+            until: place.renew_at.min(end),
+        });
     }
 
-    /// Handles the end of waiting: the lock is reserved, or it is time to ask.
-    pub(super) fn awaited(&mut self, now: Time, ballot: &Ballot) {
+    /// Handles the end of a wait: these nodes reserve the lock, or it is time to ask.
+    pub(super) fn reserved(&mut self, now: Time, nodes: NodeSet) {
         let Some(place) = &mut self.place else { return };
-        place.state.reserved = place.state.reserved.union(ballot.tally.granted);
+        place.state.reserved = place.state.reserved.union(nodes);
         // Whatever the nodes tell, this waiter does not ask without end.
         let next_ask = place.asked_at.after(self.rules.retry_base);
         if self.is_called() {
@@ -246,7 +251,7 @@ impl Acquire {
     fn leave_and_back_off(&mut self, now: Time, started: Time, ballot: &Ballot) {
         self.undo = self.leave(now);
         let failure = self.failure.clone().unwrap_or(Acquired::Unanswered);
-        self.state = self.after_failure(now, (started, false), ballot, failure);
+        self.state = self.after_failure(now, started, false, ballot, failure);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{Acquire, State, Wait};
 use crate::clock::Time;
-use crate::engine::{Action, Request, Verb};
+use crate::engine::{Action, Request};
 
 /// What part of the validity a lock that a majority has granted may wait for the other nodes.
 const SPARE: u32 = 8;
@@ -30,11 +30,7 @@ impl Acquire {
     /// Begins a round of all nodes that ends at `deadline`, or later if they are still connecting.
     pub(super) fn send(&mut self, now: Time, deadline: Time, action: Action) {
         let request = Request::to_all(&self.rules, now, action);
-        let connect_deadline = match request.verb() {
-            // It waits for reservations, and not for answers.
-            Verb::Await => deadline,
-            _ => request.connect_deadline.min(self.latest()).max(deadline),
-        };
+        let connect_deadline = request.connect_deadline.min(self.latest()).max(deadline);
         let validity = self.rules.drift.validity(self.ttl).saturating_sub(self.min_validity);
         let spare_until = now.after(validity / SPARE);
         let request = Request { deadline, connect_deadline, spare_until, ..request };

@@ -17,7 +17,8 @@ impl<W> Rounds<W> {
     pub fn next_deadline(&self) -> Option<Time> {
         // `ends_at` may be the deadline of a round that is over. Then `tick` ends nothing.
         let rounds = (self.awaited > 0).then_some(self.ends_at);
-        let deadlines = rounds.into_iter().chain(self.reaching.retries_at);
+        let deadlines = rounds.into_iter().chain(self.waits.next_end());
+        let deadlines = deadlines.chain(self.reaching.retries_at);
         deadlines.chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
     }
 

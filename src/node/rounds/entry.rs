@@ -110,9 +110,6 @@ impl<W> Entry<W> {
         let asks_all =
             matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove | Verb::Scan));
         let may_be_early = !wait_for_all && !asks_all;
-        if self.verb() == Some(Verb::Await) {
-            return self.is_confirmed();
-        }
         self.tally.is_complete()
             || (may_be_early && (self.is_settled(sessions) || self.is_split(sessions)))
     }
@@ -195,9 +192,6 @@ impl<W> Entry<W> {
     /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.
     pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
         let (ticket, voted) = (self.ticket(slot), self.tally.voted());
-        if self.verb() == Some(Verb::Await) {
-            return; // No session knows this round.
-        }
         for (index, session) in sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if voted.contains(node) {
@@ -272,8 +266,7 @@ impl<W> Entry<W> {
     /// and building them would allocate.
     fn is_plain(&self) -> bool {
         let takes = self.verb().is_some_and(Verb::is_acquisition);
-        let is_wait = self.verb() == Some(Verb::Await);
-        is_wait || self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
+        self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
     }
 
     fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {

@@ -43,7 +43,7 @@ impl<W> Rounds<W> {
     fn tell_number(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
         let Some(request) = entry.request.as_ref() else { return };
-        if entry.place().is_some_and(|place| self.queued.contains_key(&place.waiter)) {
+        if entry.place().is_some_and(|place| self.waits.knows(&place.waiter)) {
             self.sessions[node.index()].send(now, None, request);
         }
     }

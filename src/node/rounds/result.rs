@@ -5,13 +5,15 @@ use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
 use std::sync::Arc;
 
-/// The result of a round: one variant for each kind of request.
+/// The result of a round, one variant for each kind of request, or of a wait.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there are five kinds of request")]
+#[expect(clippy::exhaustive_enums, reason = "there are six kinds of result")]
 pub enum RoundResult {
     /// Of a request about a lock: to acquire, extend or release it, to raise its counters, or to
     /// keep or leave a place in the nodes' queue.
     Votes(Votes),
+    /// Of a wait in the nodes' queue: the nodes that reserve the lock for the waiter.
+    Wait(NodeSet),
     /// Of a ping: the state of every node.
     Ping(Vec<NodeStatus>),
     /// Of an inspection.
@@ -80,12 +82,25 @@ impl RoundResult {
     ///
     /// # Panics
     ///
-    /// The request was a ping, an inspection, a scan or a removal by force.
+    /// The request was a ping, an inspection, a scan or a removal by force, or there was none.
     #[must_use]
     pub fn into_votes(self) -> Votes {
         match self {
             Self::Votes(votes) => votes,
             other => unreachable!("the request was about a lock, the result is {other:?}"),
+        }
+    }
+
+    /// The nodes that reserve the lock after a wait.
+    ///
+    /// # Panics
+    ///
+    /// There was a round.
+    #[must_use]
+    pub fn into_reserved(self) -> NodeSet {
+        match self {
+            Self::Wait(nodes) => nodes,
+            other => unreachable!("the caller waited in the queue, the result is {other:?}"),
         }
     }
 }

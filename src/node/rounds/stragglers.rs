@@ -31,6 +31,20 @@ const WAIT_MAX: Duration = Duration::from_millis(50);
 /// For how many times as long as it waited in vain for a node, no waiter waits for it.
 const PAUSE: u32 = 20;
 
+/// When a majority granted the lock, and how long that took.
+#[derive(Clone, Copy)]
+struct Won {
+    at: Time,
+    took: Duration,
+}
+
+impl Won {
+    /// After as long again, and after `least` at least.
+    fn after(self, least: Duration) -> Time {
+        self.at.after(self.took.max(least))
+    }
+}
+
 impl<W> Entry<W> {
     /// The nodes that have not called the waiter whose turn this is, and lack the lock: those that
     /// have not answered, and those that refused.
@@ -62,47 +76,57 @@ impl<W> Rounds<W> {
         if !entry.is_confirmed() || entry.is_forgotten {
             return false;
         }
-        let won_at = entry.reach.won_at.unwrap_or(now);
-        let (took, round) = (won_at.since(request.started), self.sessions[0].round());
-        let last = won_at.after(took.max((round / WAIT).min(WAIT_MAX)));
+        let at = entry.reach.won_at.unwrap_or(now);
+        let won = Won { at, took: at.since(request.started) };
+        let last = won.after(self.part_of_round(WAIT));
         let last_arrival = *self.reaching.arrivals_until.get_or_insert(last);
         let last = last.min(request.connect_deadline).min(request.spare_until);
-        let arrival = self.arrival(slot, (won_at, took)).map(|until| until.min(last_arrival));
-        if self.reaching.in_vain_until.is_some_and(|until| now >= until) {
-            self.reaching.in_vain = NodeSet::EMPTY;
-        }
-        let (open, refused) = self.entries[slot].uncalled();
-        let (open, refused) =
-            (open.without(self.reaching.in_vain), refused.without(self.reaching.in_vain));
-        let answer = won_at.after(took.max((round / WAIT_UNANSWERED).min(WAIT_MAX)));
-        let answer = Some(answer.min(request.deadline)).filter(|_| !open.is_empty());
         let last_call = last.min(request.deadline);
-        let refusal = Some(last_call).filter(|_| !refused.is_empty());
-        if now >= last_call && !refused.is_empty() {
-            self.reaching.in_vain = self.reaching.in_vain.union(refused);
-            let pause = last_call.since(won_at) * PAUSE;
-            self.reaching.in_vain_until = Some(now.after(pause));
-        }
-        let until = arrival.max(answer).max(refusal).map_or(won_at, |until| until.min(last));
+        let arrival = self.arrival(slot, won).map(|until| until.min(last_arrival));
+        let call = self.call(now, slot, won, last_call);
+        let until = arrival.max(call).map_or(won.at, |until| until.min(last));
         if self.entries[slot].reach.waits_until.is_some() && now >= until {
             // Later locks do not wait once more for the same connections.
             self.reaching.arrivals_until = Some(last_arrival.min(now));
         }
-        until > now && self.wait_for_others(now, slot, (won_at, until))
+        until > now && self.wait_for_others(now, slot, won, until)
+    }
+
+    fn part_of_round(&self, parts: u32) -> Duration {
+        (self.sessions[0].round() / parts).min(WAIT_MAX)
     }
 
     /// Until when nodes may answer that are just connecting.
-    fn arrival(&self, slot: usize, (won_at, took): (Time, Duration)) -> Option<Time> {
+    fn arrival(&self, slot: usize, won: Won) -> Option<Time> {
         let voted = self.entries[slot].tally.voted();
         let open = self.sessions.iter().enumerate();
         let open = open.filter(|(index, _)| !voted.contains(Node::new(*index)));
-        let least = (self.sessions[0].round() / WAIT).min(WAIT_MAX);
-        open.filter_map(|(_, session)| session.arrives_until(won_at, took, least)).max()
+        let least = self.part_of_round(WAIT);
+        open.filter_map(|(_, session)| session.arrives_until(won.at, won.took, least)).max()
     }
 
-    fn wait_for_others(&mut self, now: Time, slot: usize, (won_at, until): (Time, Time)) -> bool {
+    /// Until when the nodes may answer that have not called the waiter whose turn this is, or call
+    /// it after they have refused. The waiter waits for neither where one waited in vain lately.
+    fn call(&mut self, now: Time, slot: usize, won: Won, last_call: Time) -> Option<Time> {
+        if self.reaching.in_vain_until.is_some_and(|until| now >= until) {
+            self.reaching.in_vain = NodeSet::EMPTY;
+        }
+        let (open, refused) = self.entries[slot].uncalled();
+        let in_vain = self.reaching.in_vain;
+        let (open, refused) = (open.without(in_vain), refused.without(in_vain));
+        if now >= last_call && !refused.is_empty() {
+            self.reaching.in_vain = self.reaching.in_vain.union(refused);
+            let pause = last_call.since(won.at) * PAUSE;
+            self.reaching.in_vain_until = Some(now.after(pause));
+        }
+        let answer = won.after(self.part_of_round(WAIT_UNANSWERED)).min(last_call);
+        let answer = Some(answer).filter(|_| !open.is_empty());
+        answer.max(Some(last_call).filter(|_| !refused.is_empty()))
+    }
+
+    fn wait_for_others(&mut self, now: Time, slot: usize, won: Won, until: Time) -> bool {
         let entry = &mut self.entries[slot];
-        entry.reach.won_at = Some(won_at);
+        entry.reach.won_at = Some(won.at);
         entry.reach.waits_until = Some(until);
         self.ends_at = self.ends_at.min(until);
         self.has_overtime = true;

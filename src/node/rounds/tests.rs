@@ -14,7 +14,7 @@ mod watching;
 
 use crate::clock::Time;
 use crate::engine::{NodeSet, Verb};
-use crate::node::fixture::{at, commands, greeting, node, request, write};
+use crate::node::fixture::{at, commands, greeting, node, queue_wait, request, write};
 use crate::node::{NodeError, Phase, RoundResult, Rounds, Session, SessionOptions, Votes};
 use std::time::Duration;
 
@@ -59,6 +59,10 @@ impl Nodes {
 
     fn open(&mut self, waiter: u32, verb: Verb, owner: u8) {
         self.rounds.open(self.now, request(verb, owner, self.now), waiter);
+    }
+
+    fn wait(&mut self, caller: u32, waiter: u8) {
+        self.rounds.wait(self.now, &queue_wait(waiter, self.now), caller);
     }
 
     fn post(&mut self, verb: Verb, owner: u8) {

@@ -1,4 +1,4 @@
-local locks, held, fence, found = tonumber(ARGV[1]), 0, 0, {}
+local locks, held, fence = tonumber(ARGV[1]), 0, 0
 local from, waiter, queue = ARGV[2], ARGV[7], KEYS[1] .. ':redlatch:queue'
 local is_turn = string.sub(from, 1, 18) == 'redlatch:reserved:'
 local head = is_turn and redis.call('ZRANGE', queue, 0, 0)[1]
@@ -11,24 +11,17 @@ for i = 1, locks do
   held = value and held + 1 or held
 end
 for i = locks + 1, #KEYS do
-  local counter = redis.pcall('GET', KEYS[i])
-  local digits = type(counter) == 'string' and string.match(counter, '^%d+$')
-  if counter and not (digits and tonumber(digits) < 2^52 + 2^40) then
-    return redis.error_reply('FENCE a counter of this lock is no number that can be raised')
+  local counter, problem = read_counter(KEYS[i], 2^52 + 2^40)
+  if problem then
+    return problem
   end
-  found[i] = counter
-  fence = math.max(fence, tonumber(ARGV[5]), counter and tonumber(digits) + 1 or 0)
+  fence = math.max(fence, tonumber(ARGV[5]), counter and counter + 1 or 0)
 end
 for i = 1, locks do
   redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
 end
 for i = locks + 1, #KEYS do
-  local token, left = string.format('%.0f', fence), found[i] and redis.call('PTTL', KEYS[i]) or -2
-  if left == -1 then
-    redis.call('SET', KEYS[i], token)
-  else
-    redis.call('SET', KEYS[i], token, 'PX', math.max(left, tonumber(ARGV[6])))
-  end
+  write_counter(KEYS[i], string.format('%.0f', fence), ARGV[6])
 end
 local lease = KEYS[1] .. ':redlatch:lease:' .. waiter
 if is_turn then

@@ -2,7 +2,7 @@
 
 use super::{Call, Room, Script, counters, list, name_of, refusal, ttl_of_counters};
 use crate::engine::{Acquisition, Action, FENCE_MAX, Request, Token};
-use crate::node::command::{Meaning, decimal, is_plain, reservation, value, value_of};
+use crate::node::command::{Meaning, decimal, reservation, value, value_of};
 use crate::resp::Reply;
 
 /// Takes a lock, all of its keys or none: `KEYS` the lock's keys and then its counters' keys,
@@ -27,22 +27,13 @@ use crate::resp::Reply;
 /// other texts as numbers too. A counter that is no number, or is too large to be raised, is an
 /// error, and nothing is written then. The error does not quote the key, which may have more bytes
 /// than a line of RESP.
-pub const CLAIM: Script = script!("claim.lua");
+pub const CLAIM: Script = script!("counters.lua", "claim.lua");
 
 pub(super) const ROOM: Room = Room {
     script: CLAIM,
-    is_for,
     encode,
-    read: |_, number, reply| read(number, reply),
+    read,
 };
-
-fn is_for(request: &Request) -> bool {
-    match &request.action {
-        Action::Acquire(new) => new.lock.share().is_none() && !is_plain(&new.lock),
-        Action::Handoff { new, .. } | Action::Turn { new, .. } => new.lock.share().is_none(),
-        _ => false,
-    }
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     match &request.action {
@@ -77,7 +68,7 @@ fn claim(
 }
 
 /// The meaning of the answer to a claim.
-fn read(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     match list(number, reply) {
         Some(
             [

@@ -9,18 +9,13 @@ use crate::node::command::{decimal, member_of};
 /// ttl of the counters in milliseconds, `ARGV[5]` the number. Refuses if a key does not hold our
 /// value, or if a counter is above the fencing token: another client may then have been granted
 /// this token. A counter that is no number is an error.
-pub const FENCE: Script = script!("fence.lua");
+pub const FENCE: Script = script!("counters.lua", "fence.lua");
 
 pub(super) const ROOM: Room = Room {
     script: FENCE,
-    is_for,
     encode,
-    read: |_, number, reply| yes_or_no(number, reply),
+    read: yes_or_no,
 };
-
-fn is_for(request: &Request) -> bool {
-    matches!(request.action, Action::Fence { .. })
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Action::Fence { lock, fence } = &request.action else { unreachable!("{request:?}") };

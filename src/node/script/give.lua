@@ -4,8 +4,7 @@ for _, name in ipairs(KEYS) do
   local held, was_first, is_kept = try('GET', key), false, false
   if waiter ~= '' then
     was_first = try('ZRANK', queue, waiter) == 0
-    try('ZREM', queue, waiter)
-    call('DEL', lease .. waiter)
+    leave(waiter)
     is_kept = string.sub(tostring(held), 1, 38) == 'redlatch:reserved:' .. waiter
   end
   if held == value and linger ~= '' then

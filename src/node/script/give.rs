@@ -1,6 +1,5 @@
 //! An exclusive lock is given up, or a waiter leaves its queue.
 
-use super::release::is_plain;
 use super::{Call, Room, Script, name_of, removal, yes_or_no};
 use crate::engine::{Removal, Request};
 use crate::node::command::{decimal, value_of};
@@ -21,14 +20,9 @@ pub const GIVE: Script = script!("waiting.lua", "give.lua");
 
 pub(super) const ROOM: Room = Room {
     script: GIVE,
-    is_for,
     encode,
-    read: |_, number, reply| yes_or_no(number, reply),
+    read: yes_or_no,
 };
-
-fn is_for(request: &Request) -> bool {
-    request.share().is_none() && removal(request).is_some_and(|it| !is_plain(it))
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Some(Removal { lock, linger, waiter, .. }) = removal(request) else {

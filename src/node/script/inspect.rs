@@ -16,14 +16,9 @@ pub const INSPECT: Script = script!("inspect.lua");
 
 pub(super) const ROOM: Room = Room {
     script: INSPECT,
-    is_for,
     encode,
-    read: |_, number, reply| seen(number, reply),
+    read,
 };
-
-fn is_for(request: &Request) -> bool {
-    matches!(request.action, Action::Inspect { .. })
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Action::Inspect { key } = &request.action else { unreachable!("{request:?}") };
@@ -31,7 +26,7 @@ fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
 }
 
 /// The meaning of the answer to an inspection.
-fn seen(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     let Reply::Array(list) = reply else { return None };
     let elements: Vec<_> = list.iter().collect();
     let [first, value, Reply::Integer(left), waiters, holders, waiter_count, holder_count] =

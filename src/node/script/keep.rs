@@ -15,15 +15,9 @@ pub const KEEP: Script = script!("keep.lua");
 
 pub(super) const ROOM: Room = Room {
     script: KEEP,
-    is_for,
     encode,
-    read: |_, number, reply| yes_or_no(number, reply),
+    read: yes_or_no,
 };
-
-fn is_for(request: &Request) -> bool {
-    matches!(request.action, Action::Extend { .. } | Action::Restore { .. })
-        && request.share().is_none()
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let (lock, ttl, mode): (_, _, &[u8]) = match &request.action {

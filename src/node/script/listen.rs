@@ -1,7 +1,7 @@
 //! The server tells this connection when a key changes.
 
 use super::{Call, Room, Script, yes_or_no};
-use crate::engine::{Action, Listen, Request};
+use crate::engine::{Action, Request};
 
 /// Reads a lock's key `KEYS[1]`, so that the server tells this connection when it changes.
 /// `ARGV[1]` is the number. Answers yes if there is such a key.
@@ -9,14 +9,9 @@ pub const LISTEN: Script = script!("listen.lua");
 
 pub(super) const ROOM: Room = Room {
     script: LISTEN,
-    is_for,
     encode,
-    read: |_, number, reply| yes_or_no(number, reply),
+    read: yes_or_no,
 };
-
-fn is_for(request: &Request) -> bool {
-    matches!(request.action, Action::Listen { step: Listen::Read(_), .. })
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Action::Listen { key, .. } = &request.action else { unreachable!("{request:?}") };

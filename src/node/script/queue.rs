@@ -23,18 +23,13 @@ use std::time::Duration;
 /// the lock is reserved for it and 2 if it had a number but was not in the queue, or has missed its
 /// reservation; for how many milliseconds the lock or the reservation of another waiter lasts, and
 /// how many waiters there are.
-pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "queue.lua");
+pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
 pub(super) const ROOM: Room = Room {
     script: QUEUE,
-    is_for,
     encode,
-    read: |_, number, reply| read(number, reply),
+    read,
 };
-
-fn is_for(request: &Request) -> bool {
-    matches!(request.action, Action::Queue(_))
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Action::Queue(entry) = &request.action else { unreachable!("{request:?}") };
@@ -59,7 +54,7 @@ fn value_of_entry(entry: &QueueEntry) -> Vec<u8> {
     [head.as_bytes(), owner].concat()
 }
 
-fn read(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     let Reply::Array(list) = reply else { return None };
     let elements: Vec<_> = list.iter().collect();
     let (first, rest) = elements.split_first()?;

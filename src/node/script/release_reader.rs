@@ -2,7 +2,7 @@
 //! [`RELEASE_SHARED`](super::RELEASE_SHARED).
 
 use super::{Call, Room, Script, removal, yes_or_no};
-use crate::engine::{Removal, Request, Share};
+use crate::engine::{Removal, Request};
 use crate::node::command::value_of;
 
 /// Gives back the share of a reader that did not wait, as [`RELEASE_SHARED`](super::RELEASE_SHARED)
@@ -14,20 +14,9 @@ pub const RELEASE_READER: Script = script!("waiting.lua", "release_reader.lua");
 
 pub(super) const ROOM: Room = Room {
     script: RELEASE_READER,
-    is_for,
     encode,
-    read: |_, number, reply| yes_or_no(number, reply),
+    read: yes_or_no,
 };
-
-fn is_for(request: &Request) -> bool {
-    removal(request).is_some_and(is_plain_reader)
-}
-
-/// Is it the share of a reader that did not wait, which does not stay taken?
-pub(super) fn is_plain_reader(removal: &Removal) -> bool {
-    let is_plain = removal.waiter.is_none() && removal.linger.is_none();
-    is_plain && removal.lock.share() == Some(Share::Reader)
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Some(Removal { lock, .. }) = removal(request) else { unreachable!("{request:?}") };

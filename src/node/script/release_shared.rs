@@ -1,6 +1,5 @@
 //! A share of a lock is given back.
 
-use super::release_reader::is_plain_reader;
 use super::{Call, Room, Script, name_of, removal, yes_or_no};
 use crate::engine::{Removal, Request, Share};
 use crate::node::command::{decimal, value_of};
@@ -9,20 +8,15 @@ use crate::node::command::{decimal, value_of};
 /// `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took
 /// it, which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or
 /// nothing to remove it, `ARGV[5]` the number. After the last share, the lock is reserved for the
-/// first waiter; while there are others, a first waiter that can have a permit is notified. Answers
-/// yes if we had a share.
-pub const RELEASE_SHARED: Script = script!("waiting.lua", "release_shared.lua");
+/// first waiter; while there are others, the first waiters that can have a share are notified, and
+/// if the first has left, the one after them is told to ask. Answers yes if we had a share.
+pub const RELEASE_SHARED: Script = script!("waiting.lua", "sharing.lua", "release_shared.lua");
 
 pub(super) const ROOM: Room = Room {
     script: RELEASE_SHARED,
-    is_for,
     encode,
-    read: |_, number, reply| yes_or_no(number, reply),
+    read: yes_or_no,
 };
-
-fn is_for(request: &Request) -> bool {
-    removal(request).is_some_and(|it| it.lock.share().is_some() && !is_plain_reader(it))
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Some(Removal { lock, linger, waiter, .. }) = removal(request) else {

@@ -9,14 +9,9 @@ pub const REMOVE: Script = script!("waiting.lua", "sharing.lua", "remove.lua");
 
 pub(super) const ROOM: Room = Room {
     script: REMOVE,
-    is_for,
     encode,
-    read: |_, number, reply| yes_or_no(number, reply),
+    read: yes_or_no,
 };
-
-fn is_for(request: &Request) -> bool {
-    matches!(request.action, Action::Remove { .. })
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Action::Remove { key, seen } = &request.action else { unreachable!("{request:?}") };

@@ -16,14 +16,9 @@ pub const SCAN: Script = script!("scan.lua");
 
 pub(super) const ROOM: Room = Room {
     script: SCAN,
-    is_for,
     encode,
-    read: |_, number, reply| listed(number, reply),
+    read,
 };
-
-fn is_for(request: &Request) -> bool {
-    matches!(request.action, Action::Scan { .. })
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     let Action::Scan { pattern, cursor, count } = &request.action else {
@@ -35,7 +30,7 @@ fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
 }
 
 /// The meaning of the answer to a scan.
-fn listed(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     let [Some(Reply::Bulk(next)), keys, None] = list(number, reply)? else { return None };
     let is_number = next.iter().all(u8::is_ascii_digit);
     let next = std::str::from_utf8(next).ok().filter(|_| is_number)?.parse().ok()?;

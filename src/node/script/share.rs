@@ -23,25 +23,20 @@ use crate::resp::Reply;
 /// readers of whom none has expired.
 ///
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
-pub const SHARE: Script = script!("share_reader.lua", "waiting.lua", "sharing.lua", "share.lua");
+pub const SHARE: Script = script!(
+    "share_reader.lua",
+    "waiting.lua",
+    "sharing.lua",
+    "holding.lua",
+    "counters.lua",
+    "share.lua"
+);
 
 pub(super) const ROOM: Room = Room {
     script: SHARE,
-    is_for,
     encode,
-    read: |request, number, reply| {
-        let granted = list(number, reply).and_then(|it| granted(request, it));
-        granted.or_else(|| refusal(number, reply))
-    },
+    read,
 };
-
-fn is_for(request: &Request) -> bool {
-    let is_acquisition = matches!(
-        request.action,
-        Action::Acquire(_) | Action::Handoff { .. } | Action::Turn { .. }
-    );
-    is_acquisition && request.share().is_some()
-}
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     match &request.action {
@@ -77,6 +72,11 @@ fn share(call: Call<'_>, new: &Acquisition, waiter: Option<&Token>, out: &mut Ve
 fn first_permit(token: &Token, permits: u32) -> u64 {
     let [a, b, c, d, ..] = *token.as_bytes() else { return 0 };
     u64::from(u32::from_le_bytes([a, b, c, d]) % permits.max(1))
+}
+
+fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    let granted = list(number, reply).and_then(|it| granted(request, it));
+    granted.or_else(|| refusal(number, reply))
 }
 
 /// The meaning of the answer to a share's request, behind the number: 1, the counter, the permit.

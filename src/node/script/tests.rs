@@ -45,7 +45,6 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
             Verb::Queue | Verb::Turn | Verb::Listen | Verb::Ask | Verb::Scan => {}
-            Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }
     assert_eq!(NAMES.len(), ALL.len());
@@ -57,22 +56,40 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
 }
 
 #[test]
-fn every_request_has_one_room_at_most() {
-    let verbs = [Verb::Acquire, Verb::Handoff, Verb::Turn, Verb::Extend, Verb::Restore];
-    let removals = [Verb::Release, Verb::Undo];
+fn each_request_has_the_room_of_its_kind_of_lock() {
     let permit = Share::Permit { of: 3, number: Some(1) };
-    let rooms = |request: &Request| ROOMS.iter().filter(|room| (room.is_for)(request)).count();
-    for verb in verbs.into_iter().chain(removals) {
-        let of_shares = [Share::Reader, permit].map(|of| about(verb, share(7, of), at(0)));
-        let exclusive = [request(verb, 7, at(0)), fenced(verb, 7, at(0))];
-        for mut request in of_shares.into_iter().chain(exclusive) {
+    let locks =
+        [(|verb| request(verb, 7, at(0))) as fn(Verb) -> Request, |verb| fenced(verb, 7, at(0))];
+    let of = |share_of: Share, verb| about(verb, share(7, share_of), at(0));
+    let acquisitions = [Verb::Acquire, Verb::Handoff, Verb::Turn];
+    for verb in acquisitions {
+        for lock in locks {
+            let request = lock(verb);
             // A plain lock is acquired by `SET`.
             let is_set = matches!(&request.action, Action::Acquire(new) if is_plain(&new.lock));
-            assert_eq!(rooms(&request), usize::from(!is_set), "{request:?}");
-            if let Action::Release(it) | Action::Undo(it) = &mut request.action {
-                it.linger = Some(ttl(500));
-                assert_eq!(rooms(&request), 1, "{request:?}");
-            }
+            assert_eq!(name(&request), (!is_set).then_some(Name::Claim), "{request:?}");
+        }
+        for it in [Share::Reader, permit] {
+            assert_eq!(name(&of(it, verb)), Some(Name::Share), "{verb:?} {it:?}");
+        }
+    }
+    for verb in [Verb::Extend, Verb::Restore] {
+        assert!(locks.iter().all(|lock| name(&lock(verb)) == Some(Name::Keep)), "{verb:?}");
+        assert_eq!(name(&of(permit, verb)), Some(Name::KeepShared));
+    }
+    for verb in [Verb::Release, Verb::Undo] {
+        let removals = [
+            (request(verb, 7, at(0)), Name::Release, Name::Give),
+            (of(Share::Reader, verb), Name::ReleaseReader, Name::ReleaseShared),
+            (of(permit, verb), Name::ReleaseShared, Name::ReleaseShared),
+        ];
+        for (mut request, special, general) in removals {
+            assert_eq!(name(&request), Some(special), "{request:?}");
+            let (Action::Release(it) | Action::Undo(it)) = &mut request.action else {
+                panic!("{verb:?}")
+            };
+            it.linger = Some(ttl(500));
+            assert_eq!(name(&request), Some(general), "{request:?}");
         }
     }
 }

@@ -1,13 +1,16 @@
 local call, try, key = redis.call, redis.pcall, KEYS[1]
 local queue, lease = key .. ':redlatch:queue', key .. ':redlatch:lease:'
+local function leave(waiter)
+  try('ZREM', queue, waiter)
+  call('DEL', lease .. waiter)
+end
 local function tell(waiter, word)
   local entry = call('GET', lease .. waiter) or ''
   local claim, channel = string.match(entry, '^%w+ ([1-9]%d?%d?%d?%d?) %d+ (%S*) ')
   if claim and (channel == '' or try('PUBLISH', channel, waiter .. word) ~= 0) then
     return claim
   end
-  try('ZREM', queue, waiter)
-  call('DEL', lease .. waiter)
+  leave(waiter)
 end
 local function tell_at(place, word)
   local waiter, claim

@@ -1,15 +1,11 @@
 //! Connecting: from the first phase to the greeting, within one time limit.
 
-use super::least_uptime::LeastUptime;
+use super::connection::Connection;
 use super::{Session, State};
 use crate::clock::Time;
-use crate::node::command::KnownScripts;
-use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
 use crate::node::identity::Identity;
 use crate::node::node_error::Phase;
-use crate::node::session::reply_order::ReplyOrder;
-use crate::resp::Decoder;
 
 impl Session {
     /// Is something waiting for a connection, and is the pause since the last attempt over?
@@ -45,16 +41,13 @@ impl Session {
     /// The connection is established. The greeting is in the output.
     pub fn connected(&mut self, now: Time) {
         debug_assert!(
-            self.flight.is_empty() && self.input.is_empty(),
+            self.flight.is_empty() && self.connection.input.is_empty(),
             "a new connection starts empty"
         );
         self.step_done(now);
-        self.decoder = Decoder::new();
-        self.scripts = KnownScripts::default();
+        self.connection = Connection::default();
         self.notifications = std::mem::take(&mut self.notifications).after();
-        self.reply_order = ReplyOrder::default();
-        self.examination = Examination::default();
-        let (credentials, former) = (&self.options.credentials, self.former.clone());
+        let (credentials, former) = (&self.options.credentials, self.server.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
     }
@@ -71,11 +64,7 @@ impl Session {
 
     /// The greeting was answered.
     pub(super) fn greeted(&mut self, now: Time, identity: Identity) {
-        let heard_at = self.answered_at.max(self.least_uptime.greeted_at);
-        self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
-        // A server that reports no `run_id` is assumed to be the same as before.
-        let before = self.identity.take().and_then(|identity| identity.run_id);
-        self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
+        self.server.greeted(now, identity, self.answered_at);
         self.has_greeted = true;
         self.arrival.greeted(now);
         self.problem = None;

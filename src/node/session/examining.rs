@@ -15,7 +15,7 @@ use crate::node::warning::Host;
 impl Session {
     /// Notes on which machine the node is. Call it after [`connected`](Self::connected).
     pub fn leads_to(&mut self, host: Option<Host>) {
-        self.examination.host = host;
+        self.connection.examination.host = host;
     }
 
     /// Asks the questions that belong to this request.
@@ -23,7 +23,7 @@ impl Session {
         if !matches!(request.action, Action::Ping { asks: true }) {
             return;
         }
-        for question in self.examination.questions() {
+        for question in self.connection.examination.questions() {
             let ask = Request { action: Action::Ask(question), ..request.clone() };
             self.flight.push(now, None, ask, Form::Digest);
         }
@@ -38,11 +38,11 @@ impl Session {
     ) -> Result<(), NodeError> {
         match meaning {
             Meaning::Nonsense(problem) => return Err(problem),
-            Meaning::Told(finding) => self.examination.note(finding, between),
+            Meaning::Told(finding) => self.connection.examination.note(finding, between),
             Meaning::Failed(NodeError::Server(error)) if is_lasting(error.kind) => {
-                self.examination.refuse(question, between);
+                self.connection.examination.refuse(question, between);
             }
-            _ => self.examination.note(Finding::unknown(question), between),
+            _ => self.connection.examination.note(Finding::unknown(question), between),
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl LeastUptime {
 impl Session {
     /// How long until the node's grants count. `None` if they count now.
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
-        let LeastUptime { greeted_at, uptime } = self.least_uptime;
+        let LeastUptime { greeted_at, uptime } = self.server.least_uptime;
         let wanted = self.options.quarantine?;
         let left = wanted.saturating_sub(uptime).saturating_sub(now.since(greeted_at));
         (!left.is_zero()).then_some(left)

@@ -12,9 +12,11 @@
 //! leads to is a request. Without RESP3, or without the rights to `SUBSCRIBE` and `PUBLISH`, there
 //! is none, and the waiters in front ask now and then.
 
-use super::Session;
+use super::{Session, State};
 use crate::clock::Time;
-use crate::engine::{Action, Listen, QueueEntry, QueueView, Request, Token, Verb, Vote};
+use crate::engine::{
+    Action, Listen, NodeSet, QueueEntry, QueueView, QueueWait, Request, Token, Verb, Vote,
+};
 use crate::node::Ticket;
 use crate::node::command::{Form, Meaning, Notification, read_notification};
 use crate::node::node_error::NodeError;
@@ -136,41 +138,49 @@ impl Session {
 
     /// Subscribes to the channel of this connection before the first waiter enters the queue.
     pub(super) fn listen(&mut self, now: Time, request: &Request) {
-        let Action::Queue(QueueEntry { channel: Some(channel), waiter, .. }) = request.action
+        let Action::Queue(QueueEntry { lock, waiter, channel: Some(channel), .. }) =
+            &request.action
         else {
             return;
         };
         if self.notifications.channel == Pushes::NotAsked {
             self.notifications.channel = Pushes::On;
-            self.write_listen(now, request, Listen::Subscribe(channel));
+            self.write_listen(now, &lock.key, Listen::Subscribe(*channel));
         }
-        self.notifications.heard.insert(waiter);
+        self.notifications.heard.insert(*waiter);
     }
 
     /// Has the server tell when the key that this waiter waits for changes, if it does not already.
-    pub(in crate::node) fn watch_key(&mut self, now: Time, request: &Request) {
-        let Action::Await { key, waiter, watches: true } = &request.action else { return };
-        let is_possible = self.is_ready()
-            && self.notifications.heard.contains(waiter)
-            && self.notifications.tracking != Pushes::Off
-            && self.flight.has_room(request);
-        if !is_possible || self.notifications.watched.contains_key(waiter) {
+    pub(in crate::node) fn watch_key(&mut self, now: Time, wait: &QueueWait) {
+        let QueueWait { key, waiter, watches, .. } = wait;
+        let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
+        let is_needed = *watches && heard.contains(waiter) && !watched.contains_key(waiter);
+        let is_possible = *tracking != Pushes::Off && self.flight.has_room_for(false);
+        if !is_needed || !is_possible || !matches!(self.state, State::Ready) {
             return;
         }
-        self.notifications.watched.insert(*waiter, Arc::clone(key));
-        if self.notifications.tracking == Pushes::NotAsked {
-            self.notifications.tracking = Pushes::On;
-            self.write_listen(now, request, Listen::Enable);
+        watched.insert(*waiter, Arc::clone(key));
+        if *tracking == Pushes::NotAsked {
+            *tracking = Pushes::On;
+            self.write_listen(now, key, Listen::Enable);
         }
-        self.write_listen(now, request, Listen::OptIn);
-        self.write_listen(now, request, Listen::Read(*waiter));
+        self.write_listen(now, key, Listen::OptIn);
+        self.write_listen(now, key, Listen::Read(*waiter));
     }
 
-    fn write_listen(&mut self, now: Time, request: &Request, step: Listen) {
-        let action = Action::Listen { key: request.key().into(), step };
+    /// No round has this request: its only deadline is that of the connection's silence.
+    fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: Listen) {
+        let request = Request {
+            action: Action::Listen { key: Arc::clone(key), step },
+            started: now,
+            deadline: now,
+            connect_deadline: now,
+            spare_until: now,
+            nodes: NodeSet::EMPTY,
+        };
         // By its source: the server would forget `CLIENT CACHING` with a script that it does not
         // know.
-        self.flight.push(now, None, Request { action, ..request.clone() }, Form::Source);
+        self.flight.push(now, None, request, Form::Source);
     }
 
     /// Takes the answer about a waiter. A reservation of a node whose grants do not count is not

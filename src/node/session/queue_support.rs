@@ -70,7 +70,7 @@ impl Session {
 
     fn with_channel<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
         let Action::Queue(entry) = &request.action else { return Cow::Borrowed(request) };
-        let is_resp3 = self.identity.as_ref().is_some_and(|identity| identity.is_resp3);
+        let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
         let may_push = is_resp3 && self.notifications.channel != Pushes::Off;
         let channel = may_push.then_some(self.options.seed);
         let action = Action::Queue(QueueEntry { channel, ..entry.clone() });

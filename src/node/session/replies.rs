@@ -20,7 +20,7 @@ impl Session {
                 // Too few bytes to recognise the protocol. The next ones decide.
                 return rest.len();
             }
-            match self.decoder.decode(rest) {
+            match self.connection.decoder.decode(rest) {
                 Ok(None) => return rest.len(),
                 Ok(Some((reply, used))) => {
                     if let Err(problem) = self.reply(now, &reply) {
@@ -55,7 +55,7 @@ impl Session {
             let was_ending = handshake.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
             if matches!(&result, Err(problem) if handshake.is_invalid_end_answer(problem)) {
-                self.former.note_invalid_answer();
+                self.server.former.note_invalid_answer();
             }
             let greeted = result?;
             let is_step = handshake.is_ending() && !was_ending;
@@ -63,9 +63,9 @@ impl Session {
             if is_step {
                 self.step_done(now);
             }
-            self.reply_order.credit(None, reply, true);
+            self.connection.reply_order.credit(None, reply, true);
             if let Some((identity, former)) = greeted {
-                self.former = former;
+                self.server.former = former;
                 self.greeted(now, identity);
             }
             return Ok(());
@@ -81,8 +81,8 @@ impl Session {
         self.answered_at = now;
         self.arrival.answered(now, command.sent_at);
         let result = self.answered(now, command, reply);
-        self.is_proven = result.is_ok();
-        if self.is_proven {
+        self.connection.is_proven = result.is_ok();
+        if self.connection.is_proven {
             self.backoff.reset();
         }
         result
@@ -92,7 +92,7 @@ impl Session {
     /// attribute. Once complete, it would be matched to the next command.
     pub(super) fn unsolicited_beginning(&self, input: &[u8]) -> Option<NodeError> {
         let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
-        match self.decoder.begun(input) {
+        match self.connection.decoder.begun(input) {
             Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
                 let is_foreign = self.may_be_foreign(input);
                 (!is_foreign).then(|| unasked("the beginning of a reply"))
@@ -219,13 +219,13 @@ impl Session {
     fn learn_script(&mut self, request: &Request, meaning: &Meaning) {
         match meaning {
             Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
-                self.scripts.learn(request);
+                self.connection.scripts.learn(request);
             }
             Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Queued(..) => {
-                self.scripts.learn(request);
+                self.connection.scripts.learn(request);
             }
             // The server has forgotten all scripts, not only this one.
-            Meaning::UnknownScript => self.scripts = KnownScripts::default(),
+            Meaning::UnknownScript => self.connection.scripts = KnownScripts::default(),
             Meaning::Failed(_) | Meaning::Nonsense(_) | Meaning::Told(_) => {}
         }
     }

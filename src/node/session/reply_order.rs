@@ -71,15 +71,15 @@ impl Session {
     /// If the order of replies is in doubt and no command in flight will prove it, sends an
     /// inspection first: its reply proves the order.
     pub(super) fn prove(&mut self, now: Time, request: &Request) {
-        if matches!(self.decoder.begun(&self.input), Some(b'>' | b'|')) {
+        if matches!(self.connection.decoder.begun(&self.connection.input), Some(b'>' | b'|')) {
             // Part of a message has arrived. A reply could be parsed as the rest of the message,
             // and the next reply would then be matched to the wrong command.
-            self.reply_order.is_doubtful = true;
+            self.connection.reply_order.is_doubtful = true;
         }
-        if self.reply_order.is_unproven_for(request) && !self.flight.has_proof() {
+        if self.connection.reply_order.is_unproven_for(request) && !self.flight.has_proof() {
             let action = Action::Inspect { key: Arc::from(request.key()) };
             let look = Request { action, ..request.clone() };
-            let form = self.scripts.form(&look);
+            let form = self.connection.scripts.form(&look);
             self.flight.push(now, None, look, form);
         }
     }
@@ -93,9 +93,9 @@ impl Session {
         meaning: Meaning,
     ) -> Meaning {
         let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::GrantedNew);
-        let is_doubted = is_vote && self.reply_order.is_unproven_for(request);
+        let is_doubted = is_vote && self.connection.reply_order.is_unproven_for(request);
         let is_answer = !matches!(meaning, Meaning::Nonsense(_));
-        self.reply_order.credit(Some(request), reply, is_answer);
+        self.connection.reply_order.credit(Some(request), reply, is_answer);
         if !is_doubted {
             return meaning;
         }

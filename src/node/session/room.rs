@@ -32,7 +32,7 @@ impl Session {
         self.prove(now, &request);
         self.listen(now, &request);
         self.examine(now, &request);
-        let form = self.scripts.form(&request);
+        let form = self.connection.scripts.form(&request);
         self.flight.push(now, ticket, request, form);
     }
 

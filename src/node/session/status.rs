@@ -100,7 +100,7 @@ impl Session {
 
     /// The `run_id` of the server, from the last connection.
     pub(in crate::node) fn run_id(&self) -> Option<&str> {
-        self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
+        self.server.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
     }
 
     /// Why the replies of this node do not count, if it is the same server as an earlier node.
@@ -135,17 +135,18 @@ impl Session {
     /// The status of the node, as the client sees it.
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
         let is_connected = matches!(self.state, State::Ready);
-        let identity = self.identity.as_ref();
+        let identity = self.server.identity.as_ref();
         let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
-        let examination = Some(self.examination.clone()).filter(|_| is_connected);
+        let examination = Some(self.connection.examination.clone()).filter(|_| is_connected);
         let examination = examination.unwrap_or_default();
         NodeStatus {
             url: Arc::clone(&self.options.name),
             is_connected,
             server: identity.and_then(|identity| identity.server.clone()),
             version: identity.and_then(|identity| identity.version.clone()),
-            uptime: uptime
-                .map(|uptime| uptime.saturating_add(now.since(self.least_uptime.greeted_at))),
+            uptime: uptime.map(|uptime| {
+                uptime.saturating_add(now.since(self.server.least_uptime.greeted_at))
+            }),
             quarantine: self.quarantine_left(now).filter(|_| is_connected),
             round_trip,
             address: examination.host.and_then(|host| host.address),

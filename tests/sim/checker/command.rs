@@ -75,7 +75,7 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for watching a key.
-const SHAPES: [Shape; 13] = [
+const SHAPES: [Shape; 12] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::GIVE, Kind::Remove, [None, None, Some(0)]),
     shape(script::KEEP, Kind::Extend, [None, None, Some(0)]),
@@ -85,8 +85,7 @@ const SHAPES: [Shape; 13] = [
     shape(script::SCAN, Kind::Look, [None, None, None]),
     shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
     shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
-    shape(script::EXTEND_SHARED, Kind::Extend, [None, None, Some(1)]),
-    shape(script::RESTORE_SHARED, Kind::Take, [None, None, Some(1)]),
+    shape(script::KEEP_SHARED, Kind::Extend, [None, None, Some(1)]),
     shape(script::RELEASE_SHARED, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_READER, Kind::Remove, [None, None, Some(0)]),
 ];
@@ -132,7 +131,7 @@ impl<'a> Command<'a> {
             _ => name(value),
         };
         // Restoring a lock sets its keys.
-        let is_restored = shape.script == script::KEEP && !words[2].is_empty();
+        let is_restored = shape.kind == Kind::Extend && words.contains(&&b"restore"[..]);
         Self {
             kind: if is_restored { Kind::Take } else { shape.kind },
             keys: &keys[..locks],

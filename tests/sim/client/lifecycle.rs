@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::queue::Event;
 use crate::worker::Worker;
-use redlatch::internal::engine::{Action, Node, Request};
+use redlatch::internal::engine::Node;
 
 /// The begin of histories, by a correct wall clock.
 const WALL: u64 = 1_700_000_000_000_000;
@@ -56,8 +56,7 @@ impl Client {
     /// Cancels all waits of the client, as in `src/core/cancellation.rs`.
     pub(crate) fn cancel(&mut self, context: &mut Context) {
         self.is_cancelled = true;
-        let now = self.now(context);
-        self.post(context, &Request::to_all(&self.rules, now, Action::EndWaits { waiter: None }));
+        self.end_waits(context, None);
         let (client, life) = self.name;
         for worker in 0..self.workers.len() {
             if self.workers[worker].is_pausing() {
@@ -76,8 +75,7 @@ impl Client {
         context.tally.fault("call cancelled");
         let worker = context.random.pick(&calls);
         if let Some(waiter) = self.workers[worker].cancel() {
-            let action = Action::EndWaits { waiter: Some(waiter) };
-            self.post(context, &Request::to_all(&self.rules, self.now(context), action));
+            self.end_waits(context, Some(waiter));
         }
         if self.workers[worker].is_pausing() {
             let (client, life) = self.name;

@@ -226,7 +226,7 @@ pub(super) fn is_script(words: &[&[u8]], script: script::Script) -> bool {
 }
 
 fn is_restored_permit(words: &[&[u8]]) -> bool {
-    is_script(words, script::RESTORE_SHARED) && !words[4].is_empty()
+    is_script(words, script::KEEP_SHARED) && !words[4].is_empty() && !words[7].is_empty()
 }
 
 /// The permit that a node has given.

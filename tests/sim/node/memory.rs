@@ -76,9 +76,10 @@ impl Node {
                 let colon = member.iter().position(|byte| *byte == b':');
                 let (permit, value) = member.split_at(colon.expect("a member has a colon"));
                 if left != "0" {
-                    let source = script::RESTORE_SHARED.source.as_bytes();
+                    let source = script::KEEP_SHARED.source.as_bytes();
                     let call: [&[u8]; 4] = [b"EVAL", source, b"1", key];
-                    let words = [&call[..], &[permit, &value[1..], left.as_bytes(), b"1"]].concat();
+                    let share: [&[u8]; 3] = [permit, &value[1..], left.as_bytes()];
+                    let words = [&call[..], &share, &[b"restore", b"1"]].concat();
                     self.keyspace.execute(now, &mut loader, &words);
                 }
             }

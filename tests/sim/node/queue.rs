@@ -51,7 +51,7 @@ impl Node {
             Ability::NoRights => {
                 let is_turn = is_script(script::CLAIM)
                     && words[3..].iter().any(|word| word.starts_with(RESERVED));
-                let is_share = [script::SHARE, script::EXTEND_SHARED, script::RESTORE_SHARED];
+                let is_share = [script::SHARE, script::KEEP_SHARED];
                 let is_refused =
                     is_script(script::QUEUE) || is_turn || is_share.into_iter().any(is_script);
                 is_refused.then_some("NOPERM this user has no permissions to run 'zadd'")

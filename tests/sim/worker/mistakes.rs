@@ -75,7 +75,7 @@ impl Worker {
 
     /// Changes a ballot, for some mistakes.
     pub(super) fn tamper(&mut self, context: &Context, mut ballot: Ballot) -> Ballot {
-        if !self.is_acquiring() || self.is_awaiting || self.is_entering.is_some() {
+        if !self.is_acquiring() || self.is_queued || self.is_entering.is_some() {
             return ballot;
         }
         let granted = ballot.tally.granted;

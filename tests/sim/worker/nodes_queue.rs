@@ -5,12 +5,9 @@ use super::{Running, Worker};
 use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
-use redlatch::internal::engine::{Action, Ballot, Request, Token, Verb, Verdict, quorum};
-
-/// Does this request only wait for reservations?
-pub(super) fn is_wait(request: &Request) -> bool {
-    request.verb() == Verb::Await
-}
+use redlatch::internal::engine::{
+    Action, Ballot, Input, Operation, Request, Token, Verb, Verdict, quorum,
+};
 
 impl Worker {
     /// A failed attempt's token is withdrawn by the request that enters the queue.
@@ -21,7 +18,7 @@ impl Worker {
     }
 
     pub(super) fn note_asked(&mut self, context: &mut Context, request: &Request) {
-        self.is_awaiting = is_wait(request);
+        self.is_queued = false;
         self.is_turn = request.verb() == Verb::Turn;
         self.is_entering = None;
         if let Action::Queue(entry) = &request.action {
@@ -58,7 +55,7 @@ impl Worker {
     /// The call is cancelled: what is on the nodes is removed.
     pub(super) fn abandon(&mut self, client: &mut Client, context: &mut Context) {
         if let Some(Running::Acquire(acquire)) = &mut self.operation {
-            acquire.abandon(client.now(context));
+            acquire.handle(client.now(context), Input::Cancelled);
         }
         self.advance(client, context);
     }

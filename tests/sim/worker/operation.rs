@@ -43,7 +43,8 @@ impl Running {
         fn of<T>(step: Step<T>, outcome: impl FnOnce(T) -> Outcome) -> Step<Outcome> {
             match step {
                 Step::Send(request) => Step::Send(request),
-                Step::Wait(until) => Step::Wait(until),
+                Step::Pause(until) => Step::Pause(until),
+                Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(done) => Step::Done(outcome(done)),
             }
         }

@@ -64,7 +64,7 @@ impl Operator {
                 self.state = State::Asked;
                 Step::Send(self.look(now))
             }
-            State::Thinking(until) => Step::Wait(until),
+            State::Thinking(until) => Step::Pause(until),
             State::Removing(now) => {
                 self.state = State::Over;
                 Step::Send(self.removal(now))

@@ -7,7 +7,7 @@ mod turns;
 
 use super::*;
 use crate::engine::fixture::fenced_ballot;
-use crate::engine::{ClaimTime, LockId, Node, QueueEntry, QueueState, Removal, Token};
+use crate::engine::{ClaimTime, LockId, Node, QueueEntry, QueueState, QueueWait, Removal, Token};
 
 /// A lock for ten seconds, of five nodes, for a client that queues.
 fn waiting(wait: Wait) -> Acquire {
@@ -62,12 +62,11 @@ fn refused(acquire: Acquire) -> (Script<Acquire>, Request) {
     (script, request)
 }
 
-/// A waiter that is in the queue since 1,010, and its request for the nodes' word.
-fn joined(acquire: Acquire, place: u64) -> (Script<Acquire>, Request) {
+/// A waiter that is in the queue since 1,010, and its wait.
+fn joined(acquire: Acquire, place: u64) -> (Script<Acquire>, QueueWait) {
     let (mut script, _) = refused(acquire);
-    let request = script.answer(1_010, placed(place)).request();
-    assert_eq!(request.verb(), Verb::Await);
-    (script, request)
+    let wait = script.answer(1_010, placed(place)).queue_wait();
+    (script, wait)
 }
 
 #[test]
@@ -148,9 +147,8 @@ fn no_place_is_taken_when_no_time_is_left_for_another_round() {
 fn numbers_on_which_a_majority_agrees_need_no_second_round() {
     for numbers in [[7, 7, 7, 0, 0], [7, 7, 7, 3, 1], [9, 0, 9, 3, 9], [1, 1, 1, 1, 1]] {
         let (mut script, _) = refused(waiting(Wait::Forever));
-        let request = script.answer(1_010, numbered(numbers)).request();
-        assert_eq!(request.verb(), Verb::Await, "{numbers:?}");
-        assert_eq!((request.key(), request.waiter()), (&b"key"[..], Some(draw(1).token)));
+        let wait = script.answer(1_010, numbered(numbers)).queue_wait();
+        assert_eq!((&*wait.key, wait.waiter), (&b"key"[..], draw(1).token));
         assert_eq!(script.operation().place(), Some(2), "{numbers:?}");
         // The next renewal tells the number.
         let request = script.answer(2_010, ballot("-----")).request();
@@ -166,8 +164,7 @@ fn numbers_on_which_no_majority_agrees_are_settled_by_the_largest() {
         assert_eq!(entry(&request), &QueueEntry { number: 9, ..entry(&first).clone() });
         assert_eq!((request.started, request.deadline), (at(1_010), at(1_060)), "a new round");
         // A node that does not know it yet does not lead to a third.
-        let request = script.answer(1_015, numbered([9, 9, 9, 0, 0])).request();
-        assert_eq!(request.verb(), Verb::Await, "{numbers:?}");
+        script.answer(1_015, numbered([9, 9, 9, 0, 0])).queue_wait();
     }
 }
 
@@ -176,7 +173,7 @@ fn the_place_is_what_the_nodes_said_last() {
     let (mut script, _) = joined(waiting(Wait::Forever), 5);
     assert_eq!(script.operation().place(), Some(5));
     script.answer(2_010, ballot("-----")).request();
-    script.answer(2_015, placed(3)).request();
+    script.answer(2_015, placed(3)).queue_wait();
     assert_eq!(script.operation().place(), Some(3));
 }
 

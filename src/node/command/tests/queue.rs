@@ -160,17 +160,6 @@ fn being_notified_takes_four_commands() {
 }
 
 #[test]
-fn nothing_is_sent_for_waits_and_no_reply_answers_them() {
-    for verb in [Verb::Await, Verb::EndWaits] {
-        let request = request(verb, 7, at(0));
-        assert!(encoded(&request, Form::Source).is_empty() && !has_proof(&request), "{verb:?}");
-        ["+OK\r\n", ":57\r\n", ":-57\r\n", "_\r\n"]
-            .iter()
-            .for_each(|bytes| is_nonsense(&request, bytes));
-    }
-}
-
-#[test]
 fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     let queue = request(Verb::Queue, 7, at(0));
     let millis = |millis| Some(Duration::from_millis(millis));

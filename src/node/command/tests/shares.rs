@@ -91,14 +91,14 @@ fn the_permit_to_look_at_first_is_below_the_count_and_depends_on_the_token() {
 
 #[test]
 fn keeping_a_share_sends_its_permit() {
-    let scripts = [(Verb::Extend, script::EXTEND_SHARED), (Verb::Restore, script::RESTORE_SHARED)];
-    for (verb, script) in scripts {
+    for (verb, mode) in [(Verb::Extend, &b""[..]), (Verb::Restore, b"restore")] {
         for (of, permit) in [(READER, &b""[..]), (THIRD, b"2")] {
-            let expected = call(script, &[b"1", b"key", permit, TOKEN, b"1000"]);
+            let expected = call(script::KEEP_SHARED, &[b"1", b"key", permit, TOKEN, b"1000", mode]);
             assert_eq!(encoded(&about_share(verb, of), Form::Digest), expected, "{verb:?} {of:?}");
             // No counter, whether the lock is fenced or not.
             let value = [TOKEN, b"host-3 \xff"].concat();
-            let expected = call(script, &[b"1", b"key", permit, &value, b"1000"]);
+            let words: &[&[u8]] = &[b"1", b"key", permit, &value, b"1000", mode];
+            let expected = call(script::KEEP_SHARED, words);
             assert_eq!(encoded(&fenced_and_labelled(verb, of), Form::Digest), expected, "{of:?}");
         }
     }

@@ -99,6 +99,7 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
                 assert_eq!(ballot.tally.answered_by_majority(), Verdict::Lost);
                 reports
             }
+            RoundResult::Wait(nodes) => panic!("{nodes:?} reserve the lock"),
             RoundResult::Ping(statuses) => {
                 assert_eq!(verb, Verb::Ping);
                 assert!(statuses.iter().all(|status| status.last_error.as_ref() == Some(&error)));

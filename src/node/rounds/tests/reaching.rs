@@ -34,7 +34,7 @@ impl Nodes {
         let waiter = Token::new([WAITER; Token::LEN]);
         let turn = request(Verb::Turn, 1, nodes.now);
         let turn = Request { spare_until: at(100), ..turn };
-        nodes.rounds.queued.entry(waiter).or_default().reserved = set(called);
+        called.iter().for_each(|index| nodes.rounds.waits.reserve(waiter, node(*index)));
         nodes.rounds.open(nodes.now, turn, 1);
         (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
         nodes

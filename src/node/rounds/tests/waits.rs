@@ -1,12 +1,12 @@
-//! Rounds that wait for reservations.
+//! Waits for reservations.
 
 mod changes;
 mod ended;
 
 use super::{Nodes, set};
-use crate::engine::{Action, NodeSet, Removal, Request, Token, Verb};
-use crate::node::fixture::{lock, request, ttl};
-use crate::node::{NodeError, RoundResult, Votes};
+use crate::engine::{Action, NodeSet, QueueWait, Removal, Request, Token, Verb};
+use crate::node::fixture::{lock, queue_wait, request, ttl};
+use crate::node::{NodeError, RoundResult};
 
 const RESERVED: bool = true;
 
@@ -58,7 +58,7 @@ fn tell(nodes: &mut Nodes, index: usize, waiter: u8, words: &str) {
 }
 
 fn granted(nodes: &mut Nodes) -> NodeSet {
-    nodes.over().ballot.tally.granted
+    nodes.result().into_reserved()
 }
 
 /// The turn of a waiter, with another token.
@@ -77,7 +77,7 @@ pub(super) fn leave(nodes: &Nodes, waiter: u8) -> Request {
 }
 
 fn is_forgotten(nodes: &Nodes) -> bool {
-    nodes.rounds.queued.is_empty()
+    nodes.rounds.queue_load().0 == 0
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_majority_of_reservations_decides_and_nothing_is_sent() {
     for wait_for_all in [false, true] {
         let mut nodes = Nodes::ready(wait_for_all);
         enter(&mut nodes, 1, [false; 3]);
-        nodes.open(1, Verb::Await, 1);
+        nodes.wait(1, 1);
         (0..3).for_each(|index| assert_eq!(nodes.commands(index), [""; 0]));
         notify(&mut nodes, 2, 1);
         notify(&mut nodes, 2, 1);
@@ -102,13 +102,13 @@ fn reservations_that_are_told_before_the_round_is_opened_count() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [RESERVED, false, false]);
     notify(&mut nodes, 1, 1);
-    nodes.open(1, Verb::Await, 1);
+    nodes.wait(1, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
 
     // One before and one after it.
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [false, RESERVED, false]);
-    nodes.open(1, Verb::Await, 1);
+    nodes.wait(1, 1);
     assert!(!nodes.is_over());
     notify(&mut nodes, 2, 1);
     assert_eq!(granted(&mut nodes), set(&[1, 2]));
@@ -121,7 +121,7 @@ fn an_answer_that_comes_after_its_round_rings_for_the_next() {
     answer(&mut nodes, 0, 1);
     answer(&mut nodes, 1, 0);
     assert!(nodes.is_over());
-    nodes.open(1, Verb::Await, 1);
+    nodes.wait(1, 1);
     assert!(!nodes.is_over());
     answer(&mut nodes, 2, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 2]));
@@ -131,14 +131,12 @@ fn an_answer_that_comes_after_its_round_rings_for_the_next() {
 fn a_round_ends_at_its_deadline_with_the_reservations_so_far() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [false; 3]);
-    nodes.open(1, Verb::Await, 1);
+    nodes.wait(1, 1);
     notify(&mut nodes, 1, 1);
     nodes.pass(49);
     assert!(!nodes.is_over());
     nodes.pass(1);
-    let Votes { ballot, reports, .. } = nodes.over();
-    assert_eq!((ballot.tally.granted, ballot.tally.voted()), (set(&[1]), set(&[1])));
-    assert!(reports.is_empty(), "that nothing was told is no failure of a node");
+    assert_eq!(granted(&mut nodes), set(&[1]));
 }
 
 #[test]
@@ -146,13 +144,13 @@ fn a_reservation_counts_only_for_its_own_waiter() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [false; 3]);
     enter(&mut nodes, 2, [false; 3]);
-    nodes.open(1, Verb::Await, 1);
-    nodes.open(2, Verb::Await, 2);
+    nodes.wait(1, 1);
+    nodes.wait(2, 2);
     notify(&mut nodes, 0, 1);
     notify(&mut nodes, 1, 2);
     notify(&mut nodes, 2, 2);
     let (waiter, result) = nodes.rounds.poll().expect("the second is decided");
-    assert_eq!((waiter, result.into_votes().ballot.tally.granted), (2, set(&[1, 2])));
+    assert_eq!((waiter, result.into_reserved()), (2, set(&[1, 2])));
     assert!(nodes.rounds.poll().is_none());
     notify(&mut nodes, 1, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
@@ -163,18 +161,16 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [RESERVED, false, false]);
     enter(&mut nodes, 2, [false; 3]);
-    nodes.open(1, Verb::Await, 1);
-    nodes.open(2, Verb::Await, 2);
+    nodes.wait(1, 1);
+    nodes.wait(2, 2);
     nodes.open(3, Verb::Acquire, 3);
-    nodes.post(Verb::EndWaits, 0);
+    nodes.rounds.end_waits(None);
     let mut over: Vec<_> = std::iter::from_fn(|| nodes.rounds.poll())
-        .map(|(waiter, result): (u32, RoundResult)| {
-            (waiter, result.into_votes().ballot.tally.granted)
-        })
+        .map(|(waiter, result): (u32, RoundResult)| (waiter, result.into_reserved()))
         .collect();
     over.sort_by_key(|(waiter, _)| *waiter);
     assert_eq!(over, [(1, set(&[0])), (2, NodeSet::EMPTY)], "no other round ends");
-    nodes.open(1, Verb::Await, 1);
+    nodes.wait(1, 1);
     assert_eq!(granted(&mut nodes), set(&[0]));
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["SET 3"]));
 }
@@ -191,9 +187,10 @@ fn a_reservation_that_is_told_after_the_turn_is_dropped() {
     nodes.pass(50);
     assert!(nodes.is_over());
     nodes.open(0, Verb::Queue, 1);
-    nodes.open(2, Verb::Await, 1);
+    nodes.wait(2, 1);
     assert!(!nodes.is_over());
-    assert!(nodes.rounds.queued.values().all(|waiter| waiter.reserved.is_empty()));
+    let name = Token::new([1; Token::LEN]);
+    assert!(nodes.rounds.waits.knows(&name) && nodes.rounds.waits.reserved(&name).is_empty());
 }
 
 #[test]
@@ -201,13 +198,14 @@ fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
     let mut nodes = Nodes::ready(false);
     for waiter in 1..=4 {
         enter(&mut nodes, waiter, [RESERVED, false, false]);
-        nodes.open(1, Verb::Await, waiter);
+        nodes.wait(1, waiter);
         assert!(!nodes.is_over());
     }
-    assert_eq!(nodes.rounds.queued.len(), 4);
+    assert_eq!(nodes.rounds.queue_load().0, 4);
     // One leaves while it waits, one when its round is over, and two take their turn.
     let undo = leave(&nodes, 1);
     nodes.rounds.post(nodes.now, &undo);
+    assert_eq!(granted(&mut nodes), set(&[0]), "nobody waits for it any more");
     nodes.pass(50);
     while nodes.rounds.poll().is_some() {}
     let undo = leave(&nodes, 2);

@@ -4,8 +4,8 @@ mod quarantine;
 mod refusals;
 mod watching;
 
-use crate::engine::{Action, Request, Token, Verb, Vote};
-use crate::node::fixture::{ScriptedSession, greeting, info, request, ticket};
+use crate::engine::{QueueWait, Token, Verb, Vote};
+use crate::node::fixture::{ScriptedSession, greeting, info, queue_wait, request, ticket};
 use crate::node::session::Hint;
 use crate::node::{QueueSupport, SessionOptions};
 use std::time::Duration;
@@ -73,10 +73,8 @@ fn is_heard(talk: &mut ScriptedSession) -> bool {
 
 /// Has the node tell when the key changes that this waiter waits for.
 fn watch(talk: &mut ScriptedSession, waiter: u8, watches: bool) {
-    let request = request(Verb::Await, waiter, talk.now);
-    let Action::Await { key, waiter, .. } = request.action.clone() else { unreachable!() };
-    let action = Action::Await { key, waiter, watches };
-    talk.session.watch_key(talk.now, &Request { action, ..request });
+    let wait = QueueWait { watches, ..queue_wait(waiter, talk.now) };
+    talk.session.watch_key(talk.now, &wait);
 }
 
 #[test]

@@ -13,8 +13,8 @@ fn leaves(script: &mut Script<Acquire>, token: Token) {
 
 #[test]
 fn the_deadline_ends_the_wait_to_the_millisecond_and_leaves() {
-    let (mut script, request) = joined(waiting(until(1_700)), 0);
-    assert_eq!(request.deadline, at(1_700), "before the entry is to be renewed");
+    let (mut script, wait) = joined(waiting(until(1_700)), 0);
+    assert_eq!(wait.until, at(1_700), "before the entry is to be renewed");
     script.answer(1_700, ballot("yy---"));
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
@@ -176,13 +176,13 @@ fn a_caller_that_abandons_its_wait_leaves() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
     script.answer(1_500, ballot("yyy--"));
     assert_eq!(script.wait(), at(1_500));
-    script.operation().abandon(at(1_500));
+    script.cancel(1_500);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 
     // When its round was ended before its time.
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_200, ballot("-----")).operation().abandon(at(1_200));
+    script.answer(1_200, ballot("-----")).cancel(1_200);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 
@@ -190,7 +190,7 @@ fn a_caller_that_abandons_its_wait_leaves() {
     let mut script = Script::new(waiting(Wait::Forever));
     script.attempt(1_000, draw(1));
     script.answer(1_005, ballot("fff--")).undo();
-    script.operation().abandon(at(1_006));
+    script.cancel(1_006);
     assert!(matches!(script.done(), Acquired::Contended));
 }
 
@@ -198,7 +198,7 @@ fn a_caller_that_abandons_its_wait_leaves() {
 fn abandoning_before_the_first_attempt_removes_the_predecessor() {
     let acquire = waiting(Wait::Forever).taking_over(held_lock(0, 500));
     let mut script = Script::new(acquire);
-    script.operation().abandon(at(100));
+    script.cancel(100);
     let undo = script.undo();
     assert_eq!((token_of(&undo), undo.waiter()), (held_lock(0, 500).token, None));
     assert!(matches!(script.done(), Acquired::Contended));

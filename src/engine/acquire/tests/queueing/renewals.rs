@@ -7,16 +7,15 @@ fn renewed_at(change: impl FnOnce(&mut QueueState)) -> (Script<Acquire>, Time) {
     let (mut script, _) = refused(waiting(Wait::Forever));
     let mut answers = placed(2);
     change(&mut answers.queue);
-    let request = script.answer(1_010, answers).request();
-    assert_eq!(request.verb(), Verb::Await);
-    (script, request.deadline)
+    let until = script.answer(1_010, answers).queue_wait().until;
+    (script, until)
 }
 
 /// A renewal that goes unheard until its time, and is answered 5 ms later: the next time.
 fn renew(script: &mut Script<Acquire>, now: Time, place: u64) -> (Ttl, Time) {
     let lease = entry(&script.answer_at(now, ballot("-----")).request()).lease;
-    let request = script.answer_at(now, placed(place)).request();
-    (lease, request.deadline)
+    let wait = script.answer_at(now, placed(place)).queue_wait();
+    (lease, wait.until)
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn a_renewal_without_a_majority_keeps_the_place_and_is_repeated_after_a_pause() 
         assert_eq!(entry(&request).number, 7, "{failure}");
         assert_eq!(token_of(&request), draw(1).token, "no token is lost without a turn");
     }
-    assert_eq!(script.answer_at(now, placed(1)).request().verb(), Verb::Await);
+    script.answer_at(now, placed(1)).queue_wait();
 }
 
 #[test]
@@ -100,7 +99,7 @@ fn a_waiter_whom_too_few_nodes_will_tell_asks_soon_and_then_less_often() {
         script.answer_at(until, ballot("-----")).request();
         let mut answers = placed(0);
         answers.queue.listening = nodes("yy---");
-        let next = script.answer_at(until, answers).request().deadline;
+        let next = script.answer_at(until, answers).queue_wait().until;
         pauses.push(next.since(until).as_millis());
         until = next;
     }
@@ -123,7 +122,7 @@ fn a_waiter_that_moves_up_asks_soon_again() {
     assert_eq!(until, at(1_010 + 30));
     for (place, expected) in [(2, 60), (2, 120), (1, 20), (1, 40), (0, 10), (0, 20)] {
         script.answer_at(until, ballot("-----")).request();
-        let next = script.answer_at(until, deaf(place)).request().deadline;
+        let next = script.answer_at(until, deaf(place)).queue_wait().until;
         assert_eq!(next, until.after(Duration::from_millis(expected)), "{place}");
         until = next;
     }
@@ -146,7 +145,7 @@ fn a_lock_counts_as_held_by_another_client_until_the_next_renewal_is_answered() 
 fn no_lock_counts_as_held_by_another_client_before_the_waiter_has_a_place() {
     let (mut script, _) = refused(waiting(Wait::Forever));
     assert_eq!(script.operation().held_elsewhere_until(), None);
-    script.answer(1_010, placed(2)).request();
+    script.answer(1_010, placed(2)).queue_wait();
     assert!(script.operation().held_elsewhere_until().is_some());
 }
 
@@ -174,12 +173,15 @@ fn a_waiter_that_was_taken_out_of_the_queue_four_times_joins_it_anew() {
         // The renewal that puts it back counts with the one before; on a minority, none counts.
         for nodes_out in ["yyyyy", "yyyyy", "-----", "yyy--", "yy---", answers, answers, "-----"] {
             script.answer_at(until, ballot("-----")).request();
-            until = script.answer_at(until, out(nodes_out)).request().deadline;
+            until = script.answer_at(until, out(nodes_out)).queue_wait().until;
         }
         script.answer_at(until, ballot("-----")).request();
-        let next = script.answer_at(until, out(answers)).request();
-        let expected = if is_over { Verb::Undo } else { Verb::Await };
-        assert_eq!(next.verb(), expected, "{answers}");
+        script.answer_at(until, out(answers));
+        if is_over {
+            script.undo();
+        } else {
+            script.queue_wait();
+        }
         assert_eq!(script.operation().place().is_none(), is_over, "{answers}");
     }
 }
@@ -191,26 +193,29 @@ fn a_waiter_that_is_taken_out_whenever_it_comes_back_joins_anew() {
         script.answer_at(until, ballot("-----")).request();
         let mut answers = placed(1);
         answers.queue.out = nodes("yyy--");
-        let next = script.answer_at(until, answers).request();
-        assert_eq!(next.verb(), if renewal == 7 { Verb::Undo } else { Verb::Await });
-        until = next.deadline;
+        script.answer_at(until, answers);
+        if renewal == 7 {
+            script.undo();
+        } else {
+            until = script.queue_wait().until;
+        }
     }
 }
 
 #[test]
 fn a_waiter_that_is_called_on_to_ask_does_not_ask_without_end() {
     let (mut script, _) = refused(waiting(Wait::Forever));
-    script.answer(1_010, placed(0)).request();
+    script.answer(1_010, placed(0)).queue_wait();
     let mut now = at(1_020);
     for _ in 0..10 {
         assert_eq!(script.answer_at(now, ballot("-----")).request().verb(), Verb::Queue);
-        assert_eq!(script.answer_at(now, placed(0)).request().verb(), Verb::Await);
+        script.answer_at(now, placed(0)).queue_wait();
         // At once again, and then after the shortest pause between two attempts.
         let next = script.answer_at(now, ballot("-----")).wait();
         assert_eq!(next, now.after(rules(5).retry_base));
         now = next;
         assert_eq!(script.attempt_at(now, draw(3)).verb(), Verb::Queue);
-        assert_eq!(script.answer_at(now, placed(0)).request().verb(), Verb::Await);
+        script.answer_at(now, placed(0)).queue_wait();
         now = now.after(Duration::from_millis(50));
     }
 }
@@ -219,8 +224,7 @@ fn a_waiter_that_is_called_on_to_ask_does_not_ask_without_end() {
 fn only_the_first_waiter_has_the_nodes_tell_when_the_key_changes() {
     for (place, expected) in [(0, true), (1, false), (9, false)] {
         let (mut script, _) = refused(waiting(Wait::Forever));
-        let request = script.answer(1_010, placed(place)).request();
-        let Action::Await { watches, .. } = request.action else { panic!() };
-        assert_eq!(watches, expected, "{place}");
+        let wait = script.answer(1_010, placed(place)).queue_wait();
+        assert_eq!(wait.watches, expected, "{place}");
     }
 }

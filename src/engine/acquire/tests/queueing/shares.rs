@@ -62,7 +62,7 @@ fn a_failed_turn_for_a_share_is_withdrawn_and_the_place_kept() {
             assert_eq!((*waiter, *number), (draw(1).token, 7), "{votes}");
             assert_eq!((lock.token, lock.share()), (draw(2).token, Some(share)), "{votes}");
             assert_eq!(request.nodes, NodeSet::all(5), "{votes}");
-            assert_eq!(script.answer(1_520, placed(1)).request().verb(), Verb::Await);
+            script.answer(1_520, placed(1)).queue_wait();
         }
     }
 }
@@ -88,8 +88,8 @@ fn a_turn_whose_number_is_not_confirmed_is_withdrawn_for_any_permit() {
 fn whoever_gives_up_waiting_for_a_share_leaves_with_its_last_attempt() {
     let (mut script, _) = in_turn(ANY);
     script.answer(1_510, Ballot { permit: Some(3), ..ballot("yynnn") }).request();
-    script.answer(1_515, placed(0)).request();
-    script.operation().abandon(at(1_600));
+    script.answer(1_515, placed(0)).queue_wait();
+    script.cancel(1_600);
     let undo = script.undo();
     assert_eq!((undo.waiter(), share_of(&undo)), (Some(draw(1).token), Some(ANY)));
     assert_eq!((token_of(&undo), undo.nodes), (draw(2).token, NodeSet::all(5)));
@@ -102,7 +102,7 @@ fn after_a_failed_turn_the_nodes_look_for_a_permit_from_the_same_one_on() {
         let (mut script, turn) = in_turn(share);
         assert_eq!(share_of(&turn), Some(share), "each node has one for the waiter");
         script.answer(1_505, ballot("yynnn")).request();
-        assert_eq!(script.answer(1_510, placed(0)).request().verb(), Verb::Await);
+        script.answer(1_510, placed(0)).queue_wait();
         script.answer(1_520, ballot("yyy--"));
         let entropy = Entropy { seed: 7, ..draw(3) };
         let again = script.attempt(1_520, entropy);
@@ -118,7 +118,7 @@ fn a_waiter_for_a_share_asks_as_often_as_one_in_front_if_no_node_tells_it() {
         let (mut script, _) = refused(acquire);
         let answers = placed(place);
         let queue = QueueState { listening: NodeSet::EMPTY, ..answers.queue };
-        script.answer(1_010, Ballot { queue, ..answers }).request().deadline
+        script.answer(1_010, Ballot { queue, ..answers }).queue_wait().until
     };
     for share in [Share::Reader, ANY] {
         assert_eq!(asks_at(waiting_for(share), 2), asks_at(waiting_for(share), 7), "{share:?}");

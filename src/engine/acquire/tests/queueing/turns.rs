@@ -38,7 +38,7 @@ fn reservations_in_the_answers_of_the_queue_count_with_those_that_are_told_later
     let (mut script, _) = refused(waiting(Wait::Forever));
     let mut answers = placed(0);
     answers.queue.reserved = nodes("yy---");
-    assert_eq!(script.answer(1_010, answers).request().verb(), Verb::Await);
+    script.answer(1_010, answers).queue_wait();
     script.answer(1_020, ballot("--y--"));
     assert_eq!(script.attempt(1_020, draw(2)).verb(), Verb::Turn);
 
@@ -78,7 +78,7 @@ fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_num
         assert_eq!((lock.token, *waiter, *number), (draw(2).token, draw(1).token, 7), "{votes}");
         assert_eq!(request.nodes, NodeSet::all(5), "{votes}");
         assert!(!script.operation().is_called(), "what was told before counts for one turn");
-        assert_eq!(script.answer(1_555, placed(1)).request().verb(), Verb::Await, "{votes}");
+        script.answer(1_555, placed(1)).queue_wait();
     }
 }
 
@@ -173,7 +173,7 @@ fn misses_are_forgotten_by_a_waiter_that_then_waits_for_long() {
             assert_eq!(next.verb(), if is_last { Verb::Undo } else { Verb::Queue }, "{calm}");
             if turn == 2 {
                 for _ in 0..calm {
-                    now = script.answer_at(now, placed(0)).request().deadline;
+                    now = script.answer_at(now, placed(0)).queue_wait().until;
                     script.answer_at(now, ballot("-----")).request();
                 }
             }

@@ -26,11 +26,11 @@ fn assert_restored(nodes: &mut Nodes, index: usize, permit: &str, millis: &str) 
 fn assert_restoring(commands: &[Vec<String>], permit: &str, millis: &str) {
     let words = &commands[0];
     let token = "\u{1}".repeat(20);
-    let expected = ["1", "key", permit, &token, millis];
+    let expected = ["1", "key", permit, &token, millis, "restore"];
     // Before these words there are the command and its script, and after them a number.
-    let found: Vec<&str> = words.iter().rev().skip(1).take(5).rev().map(String::as_str).collect();
+    let found: Vec<&str> = words.iter().rev().skip(1).take(6).rev().map(String::as_str).collect();
     assert_eq!(found, expected, "{words:?}");
-    let script = crate::node::script::RESTORE_SHARED;
+    let script = crate::node::script::KEEP_SHARED;
     let named = words.join("\r\n");
     assert!(named.contains(script.source) || named.contains(script.sha1), "{named}");
 }

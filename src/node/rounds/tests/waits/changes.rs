@@ -5,10 +5,8 @@ use super::*;
 
 /// Opens the round of a waiter that watches the lock's key.
 fn watch(nodes: &mut Nodes, waiter: u8) {
-    let mut wait = request(Verb::Await, waiter, nodes.now);
-    let Action::Await { watches, .. } = &mut wait.action else { panic!("{wait:?}") };
-    *watches = true;
-    nodes.rounds.open(nodes.now, wait, 1);
+    let wait = QueueWait { watches: true, ..queue_wait(waiter, nodes.now) };
+    nodes.rounds.wait(nodes.now, &wait, 1);
 }
 
 /// The lock's key changes on a node.
@@ -20,7 +18,7 @@ fn change(nodes: &mut Nodes, index: usize) {
 fn a_wait_ends_when_a_connection_is_lost_on_which_a_node_would_have_told() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [false; 3]);
-    nodes.open(1, Verb::Await, 1);
+    nodes.wait(1, 1);
     let lost = NodeError::Disconnected("the connection was lost".to_owned());
     nodes.rounds.closed(nodes.now, node(0), lost);
     assert_eq!(granted(&mut nodes), NodeSet::EMPTY, "that node may drop its entry");
@@ -60,7 +58,7 @@ fn a_key_that_changes_between_two_rounds_ends_the_next() {
 fn a_wait_ends_when_the_reservation_of_another_should_have_been_claimed() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [false; 3]);
-    nodes.open(1, Verb::Await, 1);
+    nodes.wait(1, 1);
     nodes.pass(10);
     tell(&mut nodes, 0, 1, "w20");
     nodes.pass(1);
@@ -73,14 +71,14 @@ fn a_wait_ends_when_the_reservation_of_another_should_have_been_claimed() {
     assert_eq!(granted(&mut nodes), NodeSet::EMPTY);
     // A later reservation of the same node counts, although its time is shorter.
     enter(&mut nodes, 1, [false; 3]);
-    nodes.open(2, Verb::Await, 1);
+    nodes.wait(2, 1);
     (0..3).for_each(|index| tell(&mut nodes, index, 1, "w9999"));
     (0..3).for_each(|index| tell(&mut nodes, index, 1, "w20"));
     nodes.pass(20);
     assert_eq!(granted(&mut nodes), NodeSet::EMPTY);
     // A node that reserves the lock for this waiter is not waited for.
     enter(&mut nodes, 1, [false; 3]);
-    nodes.open(4, Verb::Await, 1);
+    nodes.wait(4, 1);
     tell(&mut nodes, 0, 1, "w2");
     notify(&mut nodes, 0, 1);
     tell(&mut nodes, 1, 1, "w20");
@@ -90,7 +88,7 @@ fn a_wait_ends_when_the_reservation_of_another_should_have_been_claimed() {
     assert_eq!(granted(&mut nodes), set(&[0]));
     // Nor is one that takes much longer than a majority.
     enter(&mut nodes, 1, [false; 3]);
-    nodes.open(5, Verb::Await, 1);
+    nodes.wait(5, 1);
     tell(&mut nodes, 0, 1, "w9999");
     (1..3).for_each(|index| tell(&mut nodes, index, 1, "w20"));
     nodes.pass(20);
@@ -98,7 +96,7 @@ fn a_wait_ends_when_the_reservation_of_another_should_have_been_claimed() {
     // At once, if a node calls on it to ask.
     nodes.commands(0);
     enter(&mut nodes, 1, [false; 3]);
-    nodes.open(3, Verb::Await, 1);
+    nodes.wait(3, 1);
     tell(&mut nodes, 1, 1, "w9999");
     tell(&mut nodes, 2, 1, "w0");
     assert_eq!(granted(&mut nodes), NodeSet::EMPTY);

@@ -1,4 +1,4 @@
-//! The rounds of one waiter, whose call was cancelled.
+//! The waits of one waiter, whose call was cancelled.
 
 use super::*;
 
@@ -6,26 +6,22 @@ use super::*;
 fn the_waits_of_one_waiter_end_until_it_leaves_and_no_others() {
     let mut nodes = Nodes::ready(false);
     let name = |waiter: u8| Some(Token::new([waiter; Token::LEN]));
-    let end = |waiter, now| Request {
-        action: Action::EndWaits { waiter: name(waiter) },
-        ..request(Verb::EndWaits, 0, now)
-    };
     enter(&mut nodes, 1, [RESERVED, false, false]);
     enter(&mut nodes, 2, [false; 3]);
-    nodes.open(1, Verb::Await, 1);
-    nodes.open(2, Verb::Await, 2);
-    nodes.rounds.post(nodes.now, &end(1, nodes.now));
+    nodes.wait(1, 1);
+    nodes.wait(2, 2);
+    nodes.rounds.end_waits(name(1));
     assert_eq!(granted(&mut nodes), set(&[0]), "that of the first");
     assert!(!nodes.is_over(), "not that of the second");
     // One that begins later ends as well: it may have begun before its thread was told.
-    nodes.open(3, Verb::Await, 1);
+    nodes.wait(3, 1);
     assert_eq!(granted(&mut nodes), set(&[0]));
     // Once it has left, or is not known, nothing is remembered.
     let undo = leave(&nodes, 1);
     nodes.rounds.post(nodes.now, &undo);
     let before = nodes.rounds.queue_load();
-    nodes.rounds.post(nodes.now, &end(1, nodes.now));
-    nodes.rounds.post(nodes.now, &end(9, nodes.now));
+    nodes.rounds.end_waits(name(1));
+    nodes.rounds.end_waits(name(9));
     assert_eq!(nodes.rounds.queue_load(), before);
-    assert!(nodes.rounds.queued.values().all(|waiter| !waiter.is_ended) && !nodes.is_over());
+    assert!(!nodes.is_over());
 }

@@ -1,0 +1,28 @@
+local function floor()
+  local value = try('GET', key .. ':redlatch:floor')
+  local number = type(value) == 'string' and tonumber(string.match(value, '^%d+$')) or 0
+  return number < 2^52 and number or 0
+end
+
+local function find_slot(value, permits)
+  local slot = ''
+  if permits > 0 then
+    index_permits()
+    slot = call('ZSCORE', permits_in_use, value)
+  end
+  return slot and call('ZSCORE', holders, slot .. ':' .. value) and slot
+end
+
+local function hold(slot, value, ends, now)
+  call('ZADD', holders, ends, slot .. ':' .. value)
+  if slot ~= '' then
+    call('ZADD', permits_in_use, slot, value)
+  end
+  set_expiry(now)
+end
+
+local function drop(slot, value)
+  call('ZREM', holders, slot .. ':' .. value)
+  call('ZREM', permits_in_use, value)
+end
+

@@ -1,0 +1,29 @@
+//! A share of a lock is extended, or given again on a node that lost it, or gave another permit.
+
+use super::{Call, Room, Script, yes_or_no};
+use crate::engine::{Action, Request};
+use crate::node::command::{decimal, requested_permit, value_of};
+
+/// Extends a share of a lock, or gives it again, as [`KEEP`](super::KEEP) does with a lock:
+/// `KEYS[1]` the key, `ARGV[1]` the permit or nothing, `ARGV[2]` our value, `ARGV[3]` the ttl in
+/// milliseconds, `ARGV[4]` nothing to extend it, `restore` to give it again, `ARGV[5]` the number.
+///
+/// It never shortens a share. A share that is given again takes the place of another permit that
+/// the node gave for this value. Where another client has this permit, or the lock itself, the
+/// answer is no; the other permit is given up all the same.
+pub const KEEP_SHARED: Script =
+    script!("waiting.lua", "sharing.lua", "holding.lua", "keep_shared.lua");
+
+pub(super) const ROOM: Room = Room { script: KEEP_SHARED, encode, read: yes_or_no };
+
+fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
+    let (lock, ttl, mode): (_, _, &[u8]) = match &request.action {
+        Action::Extend { lock, ttl } => (lock, ttl, b""),
+        Action::Restore { lock, ttl } => (lock, ttl, b"restore"),
+        other => unreachable!("{other:?}"),
+    };
+    let mut millis = [0; 20];
+    let permit = lock.share().map_or_else(String::new, requested_permit);
+    let ttl = decimal(ttl.as_millis(), &mut millis);
+    call.run(lock, &[], &[permit.as_bytes(), &value_of(lock), ttl, mode], out);
+}

@@ -1,0 +1,110 @@
+//! The commands of a search as the library encodes them, and what it reads in the answers.
+
+use crate::embedded::{KEY, LONG};
+use crate::keys::SINCE;
+use crate::node::{CLAIM, Outcome, Place, Request, Slot};
+use crate::token::Token;
+use crate::want::Want;
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    self, Acquisition, Action, ClaimTime, Drift, Listen, LockAttributes, LockId, QueueEntry,
+    Removal, Rules, Ttl, Vote,
+};
+use redlatch::internal::node::command::Meaning;
+use std::time::Duration;
+
+/// An attempt that nobody makes, for a round that withdraws none.
+const NONE: Token = Token { client: u8::MAX, attempt: 0 };
+
+/// What the library sends.
+pub(crate) fn action(request: Request, is_mute: bool) -> engine::Request {
+    let ttl = millis(LONG);
+    let new = |token, want, slot| Acquisition { lock: lock(token, want, slot), ttl, fence: 0 };
+    let action = match request {
+        Request::Try { token, want } => Action::Acquire(new(token, want, None)),
+        Request::Queue { id, number, withdraw, want } => Action::Queue(QueueEntry {
+            lock: lock(withdraw.unwrap_or(NONE), want, None),
+            ttl,
+            waiter: id.wide(),
+            number: number.into(),
+            since: SINCE,
+            lease: ttl,
+            lease_in_front: ttl,
+            claim: ClaimTime { notified: millis(CLAIM), asking: millis(2 * CLAIM) },
+            channel: (!is_mute).then_some(id.client.into()),
+        }),
+        Request::Turn { id, token, want, first } => {
+            Action::Turn { new: new(token, want, first), waiter: id.wide() }
+        }
+        Request::Extend { token, want, slot } => {
+            Action::Extend { lock: lock(token, want, slot), ttl }
+        }
+        Request::Restore { token, want, slot, .. } => {
+            Action::Restore { lock: lock(token, want, slot), ttl }
+        }
+        Request::Release { id, token, want, lingers } => Action::Release(Removal {
+            lock: lock(token, want, None),
+            ttl,
+            linger: lingers.then(|| millis(CLAIM)),
+            waiter: id.map(Token::wide),
+        }),
+        Request::Delete(_) => unreachable!("no command of the library"),
+    };
+    of_all_nodes(action)
+}
+
+/// How a client listens to what nodes tell its waiters.
+pub(crate) fn subscription(client: u8) -> engine::Request {
+    of_all_nodes(Action::Listen { key: KEY.into(), step: Listen::Subscribe(client.into()) })
+}
+
+/// The request with this action.
+pub(crate) fn of_all_nodes(action: Action) -> engine::Request {
+    let drift = Drift::from_factor(0.0).expect("a factor");
+    engine::Request::to_all(&Rules::new(1, drift), Time::ZERO, action)
+}
+
+pub(crate) fn millis(millis: u64) -> Ttl {
+    Ttl::from_duration(Duration::from_millis(millis)).expect("a ttl")
+}
+
+fn lock(token: Token, want: Want, slot: Slot) -> LockId {
+    let share = match want {
+        Want::Exclusive => None,
+        Want::Reader => Some(engine::Share::Reader),
+        Want::Permit(of) => {
+            Some(engine::Share::Permit { of: of.into(), number: slot.map(u32::from) })
+        }
+    };
+    let attributes = share.map(|share| {
+        let mut attributes = LockAttributes::default();
+        attributes.share = Some(share);
+        attributes.into()
+    });
+    LockId { key: KEY.into(), token: token.wide(), attributes }
+}
+
+/// The answer that this means.
+pub(crate) fn outcome(request: Request, meaning: Meaning) -> Outcome {
+    match (request, meaning) {
+        (Request::Release { .. }, Meaning::Vote(_)) => Outcome::Removed,
+        (_, Meaning::Vote(Vote::Refused)) => Outcome::Refused,
+        (
+            Request::Extend { slot, .. } | Request::Restore { slot, .. },
+            Meaning::Vote(Vote::Granted),
+        ) => Outcome::Granted(slot),
+        (Request::Try { .. }, Meaning::GrantedNew) => Outcome::Granted(None),
+        (_, Meaning::Claimed { permit, .. }) => Outcome::Granted(permit.map(|permit| permit as u8)),
+        (_, Meaning::Queued(number, view)) => {
+            let ends = view.left.is_some_and(|left| left < Duration::from_millis(LONG / 2));
+            Outcome::Place(Place {
+                number: number as u8,
+                before: view.place as u8,
+                is_mine: view.is_reserved,
+                was_out: view.was_out,
+                ends: ends && !view.is_reserved,
+            })
+        }
+        (request, other) => panic!("{request:?} means {other:?}"),
+    }
+}

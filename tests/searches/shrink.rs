@@ -1,0 +1,58 @@
+//! Shorter ways to the same violation.
+
+use crate::fair;
+use crate::random::Random;
+use crate::scheme::Scheme;
+use crate::violation::Violation;
+use crate::world::{Step, World};
+
+/// How many fair schedules are tried at the end of a history.
+const SCHEDULES: u64 = 8;
+
+/// Leaves out steps as long as what remains leads to the same violation.
+pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
+    // A history that does not need a fair schedule to its end is easier to follow.
+    let schedules = if repeat(scheme, what, trace, 0).is_some() { 0 } else { SCHEDULES };
+    let mut best = repeat(scheme, what, trace, schedules).unwrap_or_else(|| trace.to_vec());
+    let mut length = usize::MAX;
+    while best.len() < length {
+        length = best.len();
+        for size in [16, 8, 4, 2, 1] {
+            let mut last = best.len();
+            while last >= size {
+                let mut shorter = best.clone();
+                shorter.drain(last - size..last);
+                if let Some(found) = repeat(scheme, what, &shorter, schedules) {
+                    best = found;
+                }
+                last = (last - 1).min(best.len());
+            }
+        }
+    }
+    best
+}
+
+/// Takes the steps, without those that are not possible any more. Returns those that were taken if
+/// they lead to the violation.
+fn repeat(scheme: &Scheme, what: Violation, trace: &[Step], schedules: u64) -> Option<Vec<Step>> {
+    let mut world = World::new(scheme);
+    let (mut possible, mut taken) = (Vec::new(), Vec::new());
+    for step in trace {
+        possible.clear();
+        world.steps(&mut possible);
+        world.looks(scheme, &mut possible);
+        world.faults(scheme, &mut possible);
+        if !possible.contains(step) {
+            continue;
+        }
+        taken.push(*step);
+        if let Err(found) = world.take(*step, scheme) {
+            return (found == what).then_some(taken);
+        }
+    }
+    let ends_badly = |seed| {
+        let end = fair::run(world.clone(), scheme, &mut Random::new(seed), &mut Vec::new());
+        end == Err(what)
+    };
+    (0..schedules).any(ends_badly).then_some(taken)
+}

@@ -1,0 +1,143 @@
+//! Random walks through histories that are too large for a search.
+
+use crate::client::{Client, Phase};
+use crate::fair;
+use crate::kind::Kind;
+use crate::random::Random;
+use crate::scheme::Scheme;
+use crate::violation::Violation;
+use crate::world::{Step, World};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What happened in a number of walks.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) walks: u64,
+    pub(crate) steps: u64,
+    pub(crate) grants: u64,
+    /// Grants to a client that began when another one had joined and waits still.
+    pub(crate) overtaking: u64,
+    pub(crate) faults: BTreeMap<Kind, u64>,
+    /// How many states were followed to their end on a fair schedule.
+    pub(crate) ends: u64,
+    /// The most times that time had to pass on the way to an end.
+    pub(crate) periods_max: u32,
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { walks, steps, grants, overtaking, faults, ends, periods_max } = self;
+        writeln!(f, "{walks} walks, {steps} steps, {grants} grants, {overtaking} overtaking")?;
+        writeln!(f, "{ends} fair ends, after at most {periods_max} periods")?;
+        write!(f, "faults: {faults:?}")
+    }
+}
+
+/// A violation, and the steps to it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) what: Violation,
+    pub(crate) scheme: Scheme,
+    pub(crate) trace: Vec<Step>,
+}
+
+/// A walk of this seed.
+pub(crate) fn walk(
+    seed: u64,
+    scheme: impl FnOnce(&mut Random) -> Scheme,
+    totals: &mut Totals,
+) -> Result<(), Failure> {
+    let mut random = Random::new(seed);
+    let scheme = scheme(&mut random);
+    let mut trace = Vec::new();
+    totals.walks += 1;
+    let walked = follow(&scheme, &mut random, &mut trace, totals);
+    walked.map_err(|what| Failure { what, scheme, trace })
+}
+
+/// Follows a walk, and notes its steps.
+pub(crate) fn follow(
+    scheme: &Scheme,
+    random: &mut Random,
+    trace: &mut Vec<Step>,
+    totals: &mut Totals,
+) -> Result<(), Violation> {
+    let mut world = World::new(scheme);
+    let calm = 3 + random.below(30);
+    let length = 20 + random.below(60 * scheme.clients);
+    for _ in 0..length {
+        let Some(step) = choose(&world, scheme, calm, random) else { break };
+        trace.push(step);
+        totals.steps += 1;
+        if let Step::Fault(fault) = step {
+            *totals.faults.entry(fault.kind()).or_default() += 1;
+        }
+        let held: Vec<bool> = world.clients.iter().map(is_holder).collect();
+        world.take(step, scheme)?;
+        for (client, held) in world.clients.iter().zip(held) {
+            if !held && is_holder(client) {
+                totals.grants += 1;
+                totals.overtaking += u64::from(client.before != 0);
+            }
+        }
+        if random.once_in(100) {
+            let length = trace.len();
+            end(&world, scheme, random, trace, totals)?;
+            trace.truncate(length);
+        }
+    }
+    end(&world, scheme, random, trace, totals)
+}
+
+fn is_holder(client: &Client) -> bool {
+    client.phase == Phase::Holding
+}
+
+fn end(
+    world: &World,
+    scheme: &Scheme,
+    random: &mut Random,
+    trace: &mut Vec<Step>,
+    totals: &mut Totals,
+) -> Result<(), Violation> {
+    let periods = fair::run(world.clone(), scheme, random, trace)?;
+    totals.ends += 1;
+    totals.periods_max = totals.periods_max.max(periods);
+    Ok(())
+}
+
+/// Mostly a message; sometimes a look or a fault, whose kind is chosen before the fault is.
+fn choose(world: &World, scheme: &Scheme, calm: usize, random: &mut Random) -> Option<Step> {
+    let mut steps = Vec::new();
+    if random.once_in(calm) {
+        world.faults(scheme, &mut steps);
+        let mut kinds: Vec<Kind> = steps.iter().map(|step| kind(*step)).collect();
+        kinds.dedup();
+        if !kinds.is_empty() {
+            let chosen = random.choose(&kinds);
+            steps.retain(|step| kind(*step) == chosen);
+            return Some(random.choose(&steps));
+        }
+    }
+    if random.once_in(20) {
+        world.looks(scheme, &mut steps);
+    }
+    if steps.is_empty() {
+        world.steps(&mut steps);
+    }
+    if steps.is_empty() {
+        world.looks(scheme, &mut steps);
+    }
+    match steps.is_empty() {
+        true => None,
+        false => Some(random.choose(&steps)),
+    }
+}
+
+fn kind(step: Step) -> Kind {
+    match step {
+        Step::Fault(fault) => fault.kind(),
+        _ => unreachable!("only faults are listed"),
+    }
+}
