@@ -169,7 +169,8 @@ fn waiters_whose_connections_are_closed_are_served_after_their_renewal() {
     }
     let start = Instant::now();
     drop(held);
-    let served = line.end() - start;
+    // The release may come before a waiter listens again. Then that waiter is skipped.
+    let served = line.end_in_any_order() - start;
     assert!(served < LEASE + BY_PUSH, "{served:?}");
     // A removal for a node that is not connected is sent with the next call of its client.
     let is_removed = || {

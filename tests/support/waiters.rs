@@ -139,10 +139,26 @@ impl Line {
     #[track_caller]
     pub fn end(self) -> Instant {
         let count = self.threads.len();
+        let (order, last) = self.served();
+        assert_eq!(order, (0..count).collect::<Vec<_>>(), "the order of joining");
+        last
+    }
+
+    /// Waits until all have been served, in any order. Returns when the last was.
+    #[track_caller]
+    pub fn end_in_any_order(self) -> Instant {
+        let count = self.threads.len();
+        let (mut order, last) = self.served();
+        order.sort_unstable();
+        assert_eq!(order, (0..count).collect::<Vec<_>>(), "each once");
+        last
+    }
+
+    #[track_caller]
+    fn served(self) -> (Vec<usize>, Instant) {
         self.threads.into_iter().for_each(finish);
         let served = self.served.lock().expect("no panic");
-        let order: Vec<_> = served.iter().map(|(number, _)| *number).collect();
-        assert_eq!(order, (0..count).collect::<Vec<_>>(), "the order of joining");
-        served.last().expect("somebody waited").1
+        let (_, last) = *served.last().expect("somebody waited");
+        (served.iter().map(|(number, _)| *number).collect(), last)
     }
 }

@@ -172,6 +172,7 @@ fn scripts_about_shares_are_learnt_one_by_one() {
     let form = |known: KnownScripts, verb, of| known.form(&about_share(verb, of));
     let mut known = KnownScripts::default();
     known.learn(&request(Verb::Extend, 7, at(0)));
+    known.learn(&request(Verb::Turn, 7, at(0)));
     assert_eq!(form(known, Verb::Acquire, READER), Form::Source);
     known.learn(&about_share(Verb::Acquire, READER));
     for verb in [Verb::Acquire, Verb::Turn] {
