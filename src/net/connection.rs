@@ -108,10 +108,6 @@ impl Connection {
         self.socket.as_ref().is_some_and(|socket| socket.is_connected && socket.is_readable)
     }
 
-    pub(super) fn node(&self) -> Node {
-        self.node
-    }
-
     /// Did the last [`read`](Self::read) leave bytes unread?
     pub(super) fn has_more(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.has_more)

@@ -12,7 +12,8 @@
 //! | `batch` | several requests of one thread at a time |
 //! | `order` | what these threads ask of the leader |
 //! | `event_loop` | what the leader runs: a trait, so that a test can run a model instead |
-//! | `socket_loop` | the event loop: the poll, all sockets, and the rounds over them |
+//! | `socket_loop` | the event loop: the rounds over the sockets |
+//! | `sockets` | the poll, and the connections to all nodes |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `stream`, `socket_options` | the kinds of socket, TLS over them, and what is set on them |
@@ -34,6 +35,7 @@ mod order;
 mod resolver;
 mod socket_loop;
 mod socket_options;
+mod sockets;
 mod stream;
 mod sync;
 

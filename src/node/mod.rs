@@ -3,12 +3,14 @@
 //! A [`Session`] is the conversation with one node, over one connection after another: the
 //! greeting, the commands in flight, their replies, and the pending releases. [`Rounds`] holds the
 //! sessions of all nodes and the open rounds: it sends a request to every node and counts the
-//! votes. Only [`command`] knows the encoding of requests and the meaning of replies.
+//! votes. [`Driver`] does what an event loop does with them, in its order, over any [`Sockets`]. Only
+//! [`command`] knows the encoding of requests and the meaning of replies.
 //!
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 
 mod change;
 pub mod command;
+mod driver;
 mod escapes;
 mod examination;
 #[cfg(test)]
@@ -32,6 +34,7 @@ mod waiting;
 mod warning;
 
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
+pub use driver::{Driver, Sockets};
 pub use examination::Finding;
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use former::{FORMER_MAX, FormerConnections};

@@ -1,33 +1,29 @@
-//! A client: the library's own rounds and sessions, with an event loop like that of `src/net`, on
-//! connections of the simulated network.
+//! A client: the library's own rounds, sessions and driver, over connections of the simulated
+//! network.
 //!
-//! As in `src/net/socket_loop.rs` and `connection.rs`, step by step: if there is no leader, a
-//! request first polls the sockets; then it is opened, and from there to the end of the last open
-//! round the event loop writes, waits, reads, ticks and delivers. While no thread waits for a
-//! round, nothing is read, and arrived bytes stay in the socket. A posted request is only written,
-//! at once.
+//! When the driver is called is as in `src/net/leader_followers.rs` and `socket_loop.rs`: if there
+//! is no leader, a request first catches up; then it is opened, and from there to the end of the
+//! last open round the event loop writes, waits, reads, ticks and delivers. While no thread waits
+//! for a round, nothing is read, and arrived bytes stay in the socket. A posted request is only
+//! written, at once.
 //!
 //! Differences: names need no resolving; which thread leads is not simulated (tests/leader_model
 //! checks that with loom); a write takes as many bytes as the network has room for, and is repeated
 //! with each turn of the loop instead of at the next event.
 
-mod before_opening;
 mod lifecycle;
+mod sockets;
 
-use crate::checker::Invariant;
 use crate::clock::{Clock, MILLIS};
 use crate::context::Context;
 use crate::mistake::Mistake;
-use crate::network::{Read, Setup, Side};
 use crate::options::Options;
 use crate::queue::Event;
 use crate::worker::Worker;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Drift, Node, QueueWait, Request, Rules, Token};
-use redlatch::internal::node::{
-    Credentials, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Rounds, Session, SessionOptions,
-};
-use std::io;
+use redlatch::internal::engine::{Drift, QueueWait, Request, Rules, Token};
+use redlatch::internal::node::{Credentials, Driver, Rounds, Session, SessionOptions};
+use sockets::Sockets;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,25 +115,39 @@ impl Client {
         self.rounds.waiters().next().is_some()
     }
 
+    /// Has the library's driver of event loops do something over the client's sockets.
+    fn drive_over<T>(
+        &mut self,
+        context: &mut Context,
+        work: impl FnOnce(&mut Driver<'_, usize, Sockets<'_>>) -> T,
+    ) -> T {
+        let Self { name, clock, links, rounds, .. } = self;
+        let mut sockets = Sockets { name: *name, clock: *clock, links, context };
+        work(&mut Driver::new(rounds, &mut sockets))
+    }
+
     /// A thread sends a request to all nodes and waits for the outcome.
     pub(crate) fn submit(&mut self, context: &mut Context, worker: usize, request: Request) {
-        if !self.is_driven() {
-            self.look(context);
-        }
-        self.make_room(context, &request);
-        self.read_before(context, &request);
-        self.rounds.open(self.now(context), request, worker);
-        self.deliver(context);
-        self.go_on(context);
+        self.lead(context, |driver| driver.open(request, worker));
     }
 
     /// A thread waits in the nodes' queue.
     pub(crate) fn wait(&mut self, context: &mut Context, worker: usize, wait: &QueueWait) {
-        if !self.is_driven() {
-            self.look(context);
-        }
-        self.take_in(context);
-        self.rounds.wait(self.now(context), wait, worker);
+        self.lead(context, |driver| driver.wait(wait, worker));
+    }
+
+    fn lead(
+        &mut self,
+        context: &mut Context,
+        order: impl FnOnce(&mut Driver<'_, usize, Sockets<'_>>),
+    ) {
+        let has_leader = self.is_driven();
+        self.drive_over(context, |driver| {
+            if !has_leader {
+                driver.catch_up();
+            }
+            order(driver);
+        });
         self.deliver(context);
         self.go_on(context);
     }
@@ -151,9 +161,7 @@ impl Client {
 
     /// A thread sends a request without an outcome.
     pub(crate) fn post(&mut self, context: &mut Context, request: &Request) {
-        self.make_room(context, request);
-        self.read_before(context, request);
-        self.rounds.post(self.now(context), request);
+        self.drive_over(context, |driver| driver.post(request));
         self.deliver(context);
         self.go_on(context);
     }
@@ -163,15 +171,22 @@ impl Client {
         if self.wakes_at <= context.queue.now() {
             self.wakes_at = u64::MAX;
         }
-        if !self.is_driven() {
-            return;
+        if self.is_driven() {
+            self.take_in(context);
+            self.deliver(context);
+            self.go_on(context);
         }
-        self.take_in(context);
-        if context.options.mistake != Some(Mistake::TimeoutIgnored) {
-            self.rounds.tick(self.now(context));
-        }
-        self.deliver(context);
-        self.go_on(context);
+    }
+
+    /// Reads the bytes that have arrived, and processes deadlines.
+    fn take_in(&mut self, context: &mut Context) {
+        let ticks = !context.options.has(Mistake::TimeoutIgnored);
+        self.drive_over(context, |driver| {
+            driver.read_all(Some(Duration::ZERO));
+            if ticks {
+                driver.tick();
+            }
+        });
     }
 
     /// Writes all pending output. If a round is open, schedules a wake-up at the next deadline.
@@ -192,100 +207,11 @@ impl Client {
         }
     }
 
-    fn take_in(&mut self, context: &mut Context) {
-        for index in 0..self.links.len() {
-            self.read(context, index);
-        }
-    }
-
-    fn read(&mut self, context: &mut Context, index: usize) {
-        let (node, now) = (Node::new(index), self.now(context));
-        while let Link::Connected(connection) = self.links[index] {
-            let most = match context.random.chance(context.options.split_permille) {
-                true => context.random.between(1, 12) as usize,
-                false => 16 * 1024,
-            };
-            match context.network.read(connection, Side::Client, most) {
-                Read::Bytes(bytes) => {
-                    self.rounds.received(now, node, bytes);
-                    if self.rounds.session(node).is_down() {
-                        context.trace(|| format!("client {:?} gives node {index} up", self.name));
-                        return;
-                    }
-                }
-                Read::Empty => return,
-                Read::Finished => {
-                    context.trace(|| format!("client {:?}: node {index} has closed", self.name));
-                    let error = NodeError::Disconnected("closed by the server".to_owned());
-                    self.rounds.closed(now, node, error);
-                    return;
-                }
-            }
-        }
-    }
-
     fn flush(&mut self, context: &mut Context) {
-        for index in 0..self.links.len() {
-            self.align(context, index);
-            self.write(context, index);
-            let (in_flight, pending_releases) = self.rounds.session(Node::new(index)).load();
-            if in_flight > IN_FLIGHT_MAX || pending_releases > PENDING_MAX {
-                let text =
-                    format!("client {:?}: {in_flight} {pending_releases} at {index}", self.name);
-                context.checker.report_violation(Invariant::Resources, text);
-            }
-        }
+        self.drive_over(context, |driver| {
+            driver.flush();
+        });
         self.deliver(context);
-    }
-
-    /// Closes, opens or finishes opening the socket, as the session requires.
-    fn align(&mut self, context: &mut Context, index: usize) {
-        let (node, now) = (Node::new(index), self.now(context));
-        let (client, _) = self.name;
-        let Context { network, queue, random, .. } = context;
-        if self.rounds.session(node).is_down() {
-            if let Link::Connecting(connection) | Link::Connected(connection) = self.links[index] {
-                network.close(queue, random, connection);
-                self.links[index] = Link::None;
-            }
-            if self.rounds.session(node).wants_connection(now) {
-                self.rounds.session(node).connecting(now, Phase::Connecting);
-                self.links[index] = Link::Connecting(network.connect(queue, random, client, index));
-            }
-            return;
-        }
-        let Link::Connecting(connection) = self.links[index] else { return };
-        match network.connections[connection].setup {
-            Setup::Pending => {}
-            Setup::Made => {
-                self.links[index] = Link::Connected(connection);
-                self.rounds.session(node).connected(now);
-            }
-            Setup::Refused => {
-                self.links[index] = Link::None;
-                let kind = io::ErrorKind::ConnectionRefused;
-                let error = NodeError::Unreachable { kind, text: "refused".to_owned() };
-                self.rounds.closed(now, node, error);
-            }
-        }
-    }
-
-    fn write(&mut self, context: &mut Context, index: usize) {
-        let Link::Connected(connection) = self.links[index] else { return };
-        let session = self.rounds.session(Node::new(index));
-        while !session.output().is_empty() {
-            let most = match context.random.chance(context.options.split_permille / 2) {
-                true => context.random.between(1, 30) as usize,
-                false => usize::MAX,
-            };
-            let bytes = &session.output()[..most.min(session.output().len())];
-            let Context { network, queue, random, .. } = context;
-            let written = network.send(queue, random, connection, Side::Node, bytes);
-            if written == 0 {
-                return;
-            }
-            session.wrote(written);
-        }
     }
 
     /// Delivers the outcomes of decided rounds. Their threads wake up a little later.

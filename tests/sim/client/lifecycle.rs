@@ -22,9 +22,6 @@ impl Client {
     /// processes deadlines.
     pub(crate) fn settle(&mut self, context: &mut Context) {
         self.take_in(context);
-        if !context.options.has(Mistake::TimeoutIgnored) {
-            self.rounds.tick(self.now(context));
-        }
         self.flush(context);
     }
 

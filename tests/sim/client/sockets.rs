@@ -1,0 +1,134 @@
+//! The sockets of a client, as the library's event loop sees them: connections of the simulated
+//! network.
+
+use super::Link;
+use crate::checker::Invariant;
+use crate::clock::Clock;
+use crate::context::Context;
+use crate::mistake::Mistake;
+use crate::network::{Read, Setup, Side};
+use redlatch::internal::Time;
+use redlatch::internal::engine::Node;
+use redlatch::internal::node::{
+    IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Rounds, Sockets as DrivenSockets,
+};
+use std::io;
+use std::time::Duration;
+
+pub(super) struct Sockets<'a> {
+    pub(super) name: (usize, u64),
+    pub(super) clock: Clock,
+    pub(super) links: &'a mut [Link],
+    pub(super) context: &'a mut Context,
+}
+
+impl DrivenSockets for Sockets<'_> {
+    fn now(&self) -> Time {
+        self.clock.read(self.context.queue.now())
+    }
+
+    /// Nothing waits here, and what has arrived can be seen at any time.
+    fn poll<W>(&mut self, _: &mut Rounds<W>, _: Option<Duration>) -> bool {
+        true
+    }
+
+    fn refresh<W>(&mut self, _: &mut Rounds<W>) {}
+
+    fn is_finished(&self, node: Node) -> bool {
+        match self.links[node.index()] {
+            Link::Connected(connection) => {
+                self.context.network.is_finished(connection, Side::Client)
+            }
+            Link::None | Link::Connecting(_) => false,
+        }
+    }
+
+    fn is_readable(&self, node: Node) -> bool {
+        let is_connected = matches!(self.links[node.index()], Link::Connected(_));
+        is_connected && !self.context.options.has(Mistake::LooksAtEndsOnly)
+    }
+
+    fn read<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
+        let now = self.now();
+        let Self { name, links, context, .. } = self;
+        while let Link::Connected(connection) = links[node.index()] {
+            let most = match context.random.chance(context.options.split_permille) {
+                true => context.random.between(1, 12) as usize,
+                false => 16 * 1024,
+            };
+            match context.network.read(connection, Side::Client, most) {
+                Read::Bytes(bytes) => {
+                    rounds.received(now, node, bytes);
+                    if rounds.session(node).is_down() {
+                        context.trace(|| format!("client {name:?} gives {node:?} up"));
+                        return;
+                    }
+                }
+                Read::Empty => return,
+                Read::Finished => {
+                    context.trace(|| format!("client {name:?}: {node:?} has closed"));
+                    let error = NodeError::Disconnected("closed by the server".to_owned());
+                    rounds.closed(now, node, error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn follow_session<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
+        let now = self.now();
+        let link = &mut self.links[node.index()];
+        let Context { network, queue, random, .. } = &mut *self.context;
+        if rounds.session(node).is_down() {
+            if let Link::Connecting(connection) | Link::Connected(connection) = *link {
+                network.close(queue, random, connection);
+                *link = Link::None;
+            }
+            if rounds.session(node).wants_connection(now) {
+                rounds.session(node).connecting(now, Phase::Connecting);
+                let (client, _) = self.name;
+                *link = Link::Connecting(network.connect(queue, random, client, node.index()));
+            }
+            return;
+        }
+        let Link::Connecting(connection) = *link else { return };
+        match network.connections[connection].setup {
+            Setup::Pending => {}
+            Setup::Made => {
+                *link = Link::Connected(connection);
+                rounds.session(node).connected(now);
+            }
+            Setup::Refused => {
+                *link = Link::None;
+                let kind = io::ErrorKind::ConnectionRefused;
+                let error = NodeError::Unreachable { kind, text: "refused".to_owned() };
+                rounds.closed(now, node, error);
+            }
+        }
+    }
+
+    fn write<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
+        let session = rounds.session(node);
+        if let Link::Connected(connection) = self.links[node.index()] {
+            while !session.output().is_empty() {
+                let Context { network, queue, random, options, .. } = &mut *self.context;
+                let most = match random.chance(options.split_permille / 2) {
+                    true => random.between(1, 30) as usize,
+                    false => usize::MAX,
+                };
+                let bytes = &session.output()[..most.min(session.output().len())];
+                let written = network.send(queue, random, connection, Side::Node, bytes);
+                if written == 0 {
+                    break;
+                }
+                session.wrote(written);
+            }
+        }
+        let (in_flight, pending_releases) = session.load();
+        if in_flight > IN_FLIGHT_MAX || pending_releases > PENDING_MAX {
+            let text =
+                format!("client {:?}: {in_flight} {pending_releases} at {node:?}", self.name);
+            self.context.checker.report_violation(Invariant::Resources, text);
+        }
+    }
+}
