@@ -37,13 +37,13 @@ pub(super) const ROOM: Room = Room {
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
     match &request.action {
-        Action::Acquire(new) => claim(call, new, (&[], None), out),
+        Action::Acquire(new) => claim(call, new, &[], None, out),
         Action::Handoff { new, predecessor, .. } => {
             let before = value(&predecessor.token, predecessor.attributes.as_deref());
-            claim(call, new, (&before, predecessor.waiter.as_ref()), out);
+            claim(call, new, &before, predecessor.waiter.as_ref(), out);
         }
         Action::Turn { new, waiter } => {
-            claim(call, new, (&reservation(waiter), Some(waiter)), out);
+            claim(call, new, &reservation(waiter), Some(waiter), out);
         }
         other => unreachable!("no claim: {other:?}"),
     }
@@ -53,7 +53,8 @@ fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
 fn claim(
     call: Call<'_>,
     new: &Acquisition,
-    (before, waiter): (&[u8], Option<&Token>),
+    before: &[u8],
+    waiter: Option<&Token>,
     out: &mut Vec<u8>,
 ) {
     let Acquisition { lock, ttl, fence } = new;
