@@ -2,15 +2,13 @@
 
 mod acquire;
 mod building;
-mod cancel;
 mod event_recorder;
 mod inspect;
 mod keep_alive;
 mod locks;
 mod names;
-mod owner;
+mod options;
 mod request;
-mod shares;
 mod verbs;
 
 pub use locks::{FoundLock, Locks};

@@ -2,7 +2,7 @@
 //! implementation, which differs in how long it waits.
 
 use super::LockRequest;
-use super::owner::OWNER_MAX;
+use super::options::OWNER_MAX;
 use crate::clock;
 use crate::engine::{LockAttributes, Share, Wait};
 use crate::error::{LockError, ResourceError, WithLockError};

@@ -8,12 +8,10 @@
 //!      └────────────────────┴── wait over, or permanent ──▶ Send(Undo), Done(…)
 //! ```
 
-mod failing;
+mod attempts;
 mod fencing;
 mod place;
 mod queueing;
-mod renewal;
-mod rounds;
 mod split;
 
 use super::Wait;

@@ -63,7 +63,7 @@ impl PolledSockets {
 }
 
 impl Sockets for PolledSockets {
-    fn now(&self) -> Time {
+    fn time(&self) -> Time {
         clock::now()
     }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// The sockets of all nodes, at most one in use for each, opened and closed as its session
 /// requires.
 pub trait Sockets {
-    /// What the clock says.
-    fn now(&self) -> Time;
+    /// What the clock of their owner says.
+    fn time(&self) -> Time;
 
     /// Waits for events for up to `timeout` and records which sockets are ready. Returns whether
     /// that succeeded; if not, nothing may be read.
@@ -64,20 +64,20 @@ impl<'a, W, S: Sockets> Driver<'a, W, S> {
     /// Opens a round: see [`Rounds::open`].
     pub fn open(&mut self, request: Request, waiter: W) {
         self.prepare(&request);
-        self.rounds.open(self.sockets.now(), request, waiter);
+        self.rounds.open(self.sockets.time(), request, waiter);
     }
 
     /// Sends a request without a waiter: see [`Rounds::post`].
     pub fn post(&mut self, request: &Request) {
         self.prepare(request);
-        self.rounds.post(self.sockets.now(), request);
+        self.rounds.post(self.sockets.time(), request);
     }
 
     /// Begins a wait in the nodes' queue: see [`Rounds::wait`]. It may watch the lock's key, and
     /// those replies have no proof.
     pub fn wait(&mut self, wait: &QueueWait, waiter: W) {
         self.read_before(|_, _| true);
-        self.rounds.wait(self.sockets.now(), wait, waiter);
+        self.rounds.wait(self.sockets.time(), wait, waiter);
     }
 
     /// Makes the connections that are wanted, and writes all pending output.
@@ -99,7 +99,7 @@ impl<'a, W, S: Sockets> Driver<'a, W, S> {
 
     /// Processes the deadlines that have passed. Bytes that arrived before must have been read.
     pub fn tick(&mut self) {
-        self.rounds.tick(self.sockets.now());
+        self.rounds.tick(self.sockets.time());
     }
 
     fn nodes(&self) -> impl Iterator<Item = Node> + use<W, S> {

@@ -3,8 +3,8 @@
 //! A [`Session`] is the conversation with one node, over one connection after another: the
 //! greeting, the commands in flight, their replies, and the pending releases. [`Rounds`] holds the
 //! sessions of all nodes and the open rounds: it sends a request to every node and counts the
-//! votes. [`Driver`] does what an event loop does with them, in its order, over any [`Sockets`]. Only
-//! [`command`] knows the encoding of requests and the meaning of replies.
+//! votes. [`Driver`] does what an event loop does with them, in its order, over any [`Sockets`].
+//! Only [`command`] knows the encoding of requests and the meaning of replies.
 //!
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 

@@ -17,21 +17,15 @@
 //! - Unanswered commands are bounded in number and bytes. Requests without room wait in order while
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
-mod arrival;
-mod connecting;
 mod connection;
-mod examining;
-mod least_uptime;
 mod notifications;
 mod options;
-mod pending;
+mod outbox;
 mod queue_support;
 mod replies;
 mod reply_order;
-mod room;
 mod server;
 mod status;
-mod strangers;
 
 pub(super) use notifications::Hint;
 pub use options::{Answer, SessionOptions};
@@ -44,8 +38,7 @@ use super::pending_releases::PendingReleases;
 use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request};
-use arrival::Arrival;
-use connection::Connection;
+use connection::{Arrival, Connection};
 use notifications::Notifications;
 use server::Server;
 use std::collections::VecDeque;

@@ -1,8 +1,14 @@
-//! The place of a caller in the nodes' queue.
+//! The place of a caller in the nodes' queue, and when its entry there is renewed.
+//!
+//! A waiter in front renews its entry after two thirds of its lease, and once a second at least.
+//! The further back it stands, the longer its lease is, and the less often it is renewed. Waiters
+//! in front also ask when the key that they wait for expires, because no release follows then. If
+//! the nodes do not tell about reservations, they ask soon, and less and less often.
 
-use super::Acquire;
+use super::{Acquire, Acquired};
 use crate::clock::Time;
 use crate::engine::{Action, LockId, QueueEntry, QueueState, Removal, Request, Token, Ttl, quorum};
+use std::time::Duration;
 
 /// The place of a caller in the nodes' queue.
 #[derive(Debug)]
@@ -94,4 +100,78 @@ impl Acquire {
     pub fn waiter(&self) -> Option<Token> {
         self.place.as_ref().map(|place| place.entry.waiter)
     }
+}
+
+/// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
+/// those that follow if it has died.
+const PLACES_IN_FRONT: u64 = 2;
+
+/// How many places share one length of interval between renewals, and how often it grows.
+const PLACES_PER_STEP: u64 = 8;
+const STEPS_MAX: u64 = 8;
+
+/// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
+/// took the lock from the queue is noticed with a renewal.
+const INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// How much longer than its ttl a key may exist: one millisecond of granularity.
+const EXPIRY: Duration = Duration::from_millis(1);
+
+/// The pause of the first waiter before it asks, in multiples of `retry_base`, if no node tells it
+/// about reservations.
+const POLL: u32 = 10;
+
+impl Acquire {
+    /// Sets when the entry is renewed next, and for how long it is kept then.
+    pub(super) fn schedule(&mut self, now: Time) {
+        let (Some(front), quorum) = (self.rules.waiter_lease, quorum(self.rules.nodes)) else {
+            return;
+        };
+        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
+        let Some(place) = &mut self.place else { return };
+        let (QueueState { place: before, left, listening, .. }, entry) =
+            (place.state, &mut place.entry);
+        // The entry is kept for as long as the request said.
+        let kept = interval(entry.lease.as_duration());
+        let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
+        entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
+        let mut pause = kept.min(interval(entry.lease.as_duration())).min(INTERVAL_MAX * step);
+        if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
+            pause = pause.min(left.saturating_add(EXPIRY));
+        }
+        if listening.len() < quorum {
+            let doubled = 2_u32.saturating_pow(place.renewals);
+            let first = base.saturating_mul(POLL).saturating_mul(doubled).min(cap);
+            // All waiters for shares before it may be served together with it.
+            let ahead =
+                if entry.lock.share().is_some() { before.min(PLACES_IN_FRONT) } else { before };
+            let places = u32::try_from(ahead + 1).unwrap_or(u32::MAX);
+            pause = pause.min(first.saturating_mul(places));
+        }
+        place.renew_at = now.after(pause);
+    }
+
+    /// Until when it counts that another client holds the lock, as the nodes said last: until they
+    /// have answered the next renewal. `None` before the waiter has a place in the queue, and if
+    /// too few nodes answered last.
+    #[must_use]
+    pub fn held_elsewhere_until(&self) -> Option<Time> {
+        let place = self.place.as_ref().filter(|place| place.entry.number > 0)?;
+        let is_contended = matches!(self.failure, Some(Acquired::Contended));
+        is_contended.then(|| place.renew_at.after(self.rules.node_timeout))
+    }
+
+    /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.
+    pub(super) fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration) {
+        if let Some(place) = self.place.as_mut().filter(|_| !quarantine.is_zero()) {
+            let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
+            let end = quarantine.saturating_add(delay.unwrap_or_default());
+            place.renew_at = place.renew_at.min(now.after(end));
+        }
+    }
+}
+
+/// How long after an entry was renewed it is renewed again.
+fn interval(lease: Duration) -> Duration {
+    lease * 2 / 3
 }

@@ -23,7 +23,7 @@ pub(super) struct Sockets<'a> {
 }
 
 impl DrivenSockets for Sockets<'_> {
-    fn now(&self) -> Time {
+    fn time(&self) -> Time {
         self.clock.read(self.context.queue.now())
     }
 
@@ -49,7 +49,7 @@ impl DrivenSockets for Sockets<'_> {
     }
 
     fn read<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
-        let now = self.now();
+        let now = self.time();
         let Self { name, links, context, .. } = self;
         while let Link::Connected(connection) = links[node.index()] {
             let most = match context.random.chance(context.options.split_permille) {
@@ -76,7 +76,7 @@ impl DrivenSockets for Sockets<'_> {
     }
 
     fn follow_session<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
-        let now = self.now();
+        let now = self.time();
         let link = &mut self.links[node.index()];
         let Context { network, queue, random, .. } = &mut *self.context;
         if rounds.session(node).is_down() {

@@ -1,9 +1,9 @@
-//! Requests for a share of a lock: as a reader, or for one of several permits.
+//! What a request may ask for besides the exclusive lock: a share of it, the name of its owner in
+//! the lock's value, and an end of the wait. Also the end of all waits of a client.
 
-use super::LockRequest;
+use super::{LockClient, LockRequest};
+use crate::cancel_token::CancelToken;
 use crate::engine::Share;
-#[cfg(doc)]
-use crate::guard::LockGuard;
 
 impl LockRequest<'_> {
     /// Requests the lock as a reader: any number of readers hold it at the same time, and nobody
@@ -102,5 +102,110 @@ impl LockRequest<'_> {
     pub fn one_of(mut self, count: u32) -> Self {
         self.settings.share = Some(Share::Permit { of: count, number: None });
         self
+    }
+}
+
+/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
+pub(super) const OWNER_MAX: usize = 256;
+
+impl LockRequest<'_> {
+    /// Writes a label into the lock's value, behind the token, for
+    /// [`inspect`](LockClient::inspect) and for people who look at the key. While the call waits,
+    /// its entry in the nodes' queue has the label too. At most 256 bytes, none by default. Every
+    /// client that can read the keys can read it.
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// let lock = client.request("orders:42").owner("billing, release 7").lock()?;
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn owner(mut self, label: impl AsRef<[u8]>) -> Self {
+        self.settings.owner = label.as_ref().to_vec();
+        self
+    }
+
+    /// Sets an [owner](Self::owner) that names this host, process and thread: `host:pid:thread`.
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// let lock = client.request("orders:42").owned_by_this_thread().lock()?;
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn owned_by_this_thread(self) -> Self {
+        let thread = std::thread::current();
+        let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
+        let mut label = format!("{}:{}:{name}", host(), std::process::id());
+        let end = (0..=OWNER_MAX.min(label.len())).rev().find(|end| label.is_char_boundary(*end));
+        label.truncate(end.unwrap_or(0));
+        self.owner(label)
+    }
+}
+
+/// The name of this machine.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
+}
+
+impl LockRequest<'_> {
+    /// Has the call end as [`LockError::Cancelled`] once this token is
+    /// [cancelled](CancelToken::cancel), however long it would wait: for a server whose client has
+    /// hung up, for instance. If the token is cancelled before the call, nothing is sent.
+    ///
+    /// ```no_run
+    /// # use redlatch::{CancelToken, LockClient, LockError};
+    /// # fn example(client: &LockClient, hung_up: &CancelToken) -> Result<(), LockError> {
+    /// let lock = client.request("orders:42").cancelled_by(hung_up).lock()?;
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The lock is not given up when the token is cancelled after the call has returned. The
+    /// client's own [token](LockClient::cancel_token) cancels the call too; a second call of this
+    /// method replaces the first.
+    pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
+        self.settings.cancelled_by = Some(token.clone());
+        self
+    }
+}
+
+impl LockClient {
+    /// The token of all calls of this client and its clones that acquire locks, for a program that
+    /// shuts down. Once it is cancelled, the client acquires no more locks: build another one for
+    /// that. [`LockRequest::cancelled_by`] is for a single call.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # use std::time::Duration;
+    /// # fn wait_for_the_signal_to_stop() {}
+    /// # fn work() {}
+    /// # fn example(client: LockClient) -> Result<(), LockError> {
+    /// let token = client.cancel_token();
+    /// std::thread::spawn(move || {
+    ///     wait_for_the_signal_to_stop();
+    ///     token.cancel();
+    /// });
+    /// loop {
+    ///     match client.lock("queue", Duration::from_secs(10)) {
+    ///         Ok(lock) => {
+    ///             work();
+    ///             drop(lock);
+    ///         }
+    ///         Err(LockError::Cancelled) => break,
+    ///         Err(error) => return Err(error),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cancel_token(&self) -> CancelToken {
+        self.core.cancellation.token().clone()
     }
 }
