@@ -4,6 +4,10 @@
 use super::{LockClient, LockRequest};
 use crate::cancel_token::CancelToken;
 use crate::engine::Share;
+#[cfg(doc)]
+use crate::error::LockError;
+#[cfg(doc)]
+use crate::guard::LockGuard;
 
 impl LockRequest<'_> {
     /// Requests the lock as a reader: any number of readers hold it at the same time, and nobody
