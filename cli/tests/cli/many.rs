@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::program::{Running, redlatch};
 use support::eventually;
-use support::locks::{LONG, all_nodes_client, take};
+use support::locks::{LONG, all_nodes_client};
 use support::program::in_memory;
 use support::servers::Servers;
 use support::waiters::{await_queued, queued};
@@ -17,7 +17,9 @@ fn two_hundred_at_once_on_one_name_are_served_in_order_and_leave_nothing() {
     let servers = Servers::start(3);
     let folder = in_memory();
     let file = folder.path().join("served");
-    let held = take(&all_nodes_client(servers.urls()), "name", LONG);
+    // However long it takes to start them all.
+    let holder = all_nodes_client(servers.urls());
+    let held = holder.request("name").ttl(LONG).keep_alive().lock().expect("it is free");
     // Each says when it begins and when it ends. Two at a time would show.
     let script = format!("echo \"in $0\" >> {0}; echo \"out $0\" >> {0}", file.display());
     let mut all: Vec<Running> = Vec::new();
