@@ -9,6 +9,9 @@ use crate::error::LockError;
 #[cfg(doc)]
 use crate::guard::LockGuard;
 
+/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
+pub(super) const OWNER_MAX: usize = 256;
+
 impl LockRequest<'_> {
     /// Requests the lock as a reader: any number of readers hold it at the same time, and nobody
     /// else. A request without this is a writer's: it is for the exclusive lock, which has one
@@ -107,12 +110,7 @@ impl LockRequest<'_> {
         self.settings.share = Some(Share::Permit { of: count, number: None });
         self
     }
-}
 
-/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
-pub(super) const OWNER_MAX: usize = 256;
-
-impl LockRequest<'_> {
     /// Writes a label into the lock's value, behind the token, for
     /// [`inspect`](LockClient::inspect) and for people who look at the key. While the call waits,
     /// its entry in the nodes' queue has the label too. At most 256 bytes, none by default. Every
@@ -147,16 +145,7 @@ impl LockRequest<'_> {
         label.truncate(end.unwrap_or(0));
         self.owner(label)
     }
-}
 
-/// The name of this machine.
-fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
-}
-
-impl LockRequest<'_> {
     /// Has the call end as [`LockError::Cancelled`] once this token is
     /// [cancelled](CancelToken::cancel), however long it would wait: for a server whose client has
     /// hung up, for instance. If the token is cancelled before the call, nothing is sent.
@@ -212,4 +201,11 @@ impl LockClient {
     pub fn cancel_token(&self) -> CancelToken {
         self.core.cancellation.token().clone()
     }
+}
+
+/// The name of this machine.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
 }

@@ -45,9 +45,7 @@ impl Acquire {
             _ => self.end(),
         }
     }
-}
 
-impl Acquire {
     /// Ends the attempt that began at `started` as failed. The answers to its last request give the
     /// reason; its keys are removed from `nodes`.
     pub(super) fn fail(

@@ -10,6 +10,25 @@ use crate::clock::Time;
 use crate::engine::{Action, LockId, QueueEntry, QueueState, Removal, Request, Token, Ttl, quorum};
 use std::time::Duration;
 
+/// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
+/// those that follow if it has died.
+const PLACES_IN_FRONT: u64 = 2;
+
+/// How many places share one length of interval between renewals, and how often it grows.
+const PLACES_PER_STEP: u64 = 8;
+const STEPS_MAX: u64 = 8;
+
+/// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
+/// took the lock from the queue is noticed with a renewal.
+const INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// How much longer than its ttl a key may exist: one millisecond of granularity.
+const EXPIRY: Duration = Duration::from_millis(1);
+
+/// The pause of the first waiter before it asks, in multiples of `retry_base`, if no node tells it
+/// about reservations.
+const POLL: u32 = 10;
+
 /// The place of a caller in the nodes' queue.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -100,28 +119,7 @@ impl Acquire {
     pub fn waiter(&self) -> Option<Token> {
         self.place.as_ref().map(|place| place.entry.waiter)
     }
-}
 
-/// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
-/// those that follow if it has died.
-const PLACES_IN_FRONT: u64 = 2;
-
-/// How many places share one length of interval between renewals, and how often it grows.
-const PLACES_PER_STEP: u64 = 8;
-const STEPS_MAX: u64 = 8;
-
-/// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
-/// took the lock from the queue is noticed with a renewal.
-const INTERVAL_MAX: Duration = Duration::from_secs(1);
-
-/// How much longer than its ttl a key may exist: one millisecond of granularity.
-const EXPIRY: Duration = Duration::from_millis(1);
-
-/// The pause of the first waiter before it asks, in multiples of `retry_base`, if no node tells it
-/// about reservations.
-const POLL: u32 = 10;
-
-impl Acquire {
     /// Sets when the entry is renewed next, and for how long it is kept then.
     pub(super) fn schedule(&mut self, now: Time) {
         let (Some(front), quorum) = (self.rules.waiter_lease, quorum(self.rules.nodes)) else {

@@ -32,6 +32,63 @@ pub(super) struct Connection {
     pub(super) is_proven: bool,
 }
 
+/// For how long rounds wait for a connection, in multiples of what the last one took.
+const AGAIN: u32 = 2;
+
+/// A node that has not accepted the connection may not be there: the part of the time for which it
+/// is waited for all the same.
+const UNSEEN: u32 = 4;
+
+/// A connection, from its first step to the first answer to a command.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrival {
+    /// When it was begun.
+    began: Time,
+    /// When the last step was done, and how long the slowest took.
+    last_step: Time,
+    slowest: Duration,
+    /// From the beginning to the answer to the greeting.
+    greeted_after: Duration,
+    /// Was a command answered on this connection?
+    has_answered: bool,
+    /// From the beginning to the first answer, on the last connection that had one.
+    took: Option<Duration>,
+    /// Did attempts to connect fail since then, because they took too long?
+    was_late: bool,
+}
+
+impl Arrival {
+    pub(super) fn begin(&mut self, now: Time) {
+        let Self { took, was_late, .. } = *self;
+        *self = Self { began: now, last_step: now, took, was_late, ..Self::default() };
+    }
+
+    pub(super) fn step(&mut self, now: Time) {
+        self.slowest = self.slowest.max(now.since(self.last_step));
+        self.last_step = now;
+    }
+
+    pub(super) fn greeted(&mut self, now: Time) {
+        self.step(now);
+        self.greeted_after = now.since(self.began);
+    }
+
+    /// A command that was written at `sent_at` was answered.
+    pub(super) fn answered(&mut self, now: Time, sent_at: Time) {
+        if !self.has_answered {
+            self.has_answered = true;
+            self.was_late = false;
+            // There may have been no command for a while.
+            self.took = Some(self.greeted_after.saturating_add(now.since(sent_at)));
+        }
+    }
+
+    pub(super) fn closed(&mut self, problem: &NodeError) {
+        self.was_late |= !self.has_answered && matches!(problem, NodeError::TimedOut(_));
+        self.has_answered = false;
+    }
+}
+
 impl Session {
     /// Is something waiting for a connection, and is the pause since the last attempt over?
     #[must_use]
@@ -95,66 +152,7 @@ impl Session {
         self.problem = None;
         self.state = State::Ready;
     }
-}
 
-/// For how long rounds wait for a connection, in multiples of what the last one took.
-const AGAIN: u32 = 2;
-
-/// A node that has not accepted the connection may not be there: the part of the time for which it
-/// is waited for all the same.
-const UNSEEN: u32 = 4;
-
-/// A connection, from its first step to the first answer to a command.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arrival {
-    /// When it was begun.
-    began: Time,
-    /// When the last step was done, and how long the slowest took.
-    last_step: Time,
-    slowest: Duration,
-    /// From the beginning to the answer to the greeting.
-    greeted_after: Duration,
-    /// Was a command answered on this connection?
-    has_answered: bool,
-    /// From the beginning to the first answer, on the last connection that had one.
-    took: Option<Duration>,
-    /// Did attempts to connect fail since then, because they took too long?
-    was_late: bool,
-}
-
-impl Arrival {
-    pub(super) fn begin(&mut self, now: Time) {
-        let Self { took, was_late, .. } = *self;
-        *self = Self { began: now, last_step: now, took, was_late, ..Self::default() };
-    }
-
-    pub(super) fn step(&mut self, now: Time) {
-        self.slowest = self.slowest.max(now.since(self.last_step));
-        self.last_step = now;
-    }
-
-    pub(super) fn greeted(&mut self, now: Time) {
-        self.step(now);
-        self.greeted_after = now.since(self.began);
-    }
-
-    /// A command that was written at `sent_at` was answered.
-    pub(super) fn answered(&mut self, now: Time, sent_at: Time) {
-        if !self.has_answered {
-            self.has_answered = true;
-            self.was_late = false;
-            // There may have been no command for a while.
-            self.took = Some(self.greeted_after.saturating_add(now.since(sent_at)));
-        }
-    }
-
-    pub(super) fn closed(&mut self, problem: &NodeError) {
-        self.was_late |= !self.has_answered && matches!(problem, NodeError::TimedOut(_));
-        self.has_answered = false;
-    }
-}
-
-impl Session {
     /// Until when a round waits for the first answer on this connection, if it has not arrived.
     pub(in crate::node) fn is_awaited_until(&self) -> Option<Time> {
         let Arrival { began, took, has_answered, was_late, .. } = self.arrival;
@@ -199,9 +197,7 @@ impl Session {
     pub(in crate::node) fn used(&mut self) {
         self.arrival.answered(Time::ZERO, Time::ZERO);
     }
-}
 
-impl Session {
     /// Could these be the first bytes of another protocol, too few to recognise it?
     pub(super) fn may_be_foreign(&self, bytes: &[u8]) -> bool {
         match self.state {

@@ -76,9 +76,7 @@ impl Session {
     pub(super) fn is_well(&self, now: Time) -> bool {
         !matches!(self.state, State::Down { .. }) && !self.is_silent && now >= self.pending_at
     }
-}
 
-impl Session {
     /// Writes pending releases while there is room, unless the node has just refused one.
     pub(super) fn write_pending_releases(&mut self, now: Time) {
         if !self.is_ready() || now < self.pending_at {

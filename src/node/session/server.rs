@@ -97,9 +97,7 @@ impl Session {
     pub(in crate::node) fn quarantine(&self, now: Time) -> Option<NodeError> {
         self.quarantine_left(now).map(|left| NodeError::Quarantined { left })
     }
-}
 
-impl Session {
     /// Notes on which machine the node is. Call it after [`connected`](Self::connected).
     pub fn leads_to(&mut self, host: Option<Host>) {
         self.connection.examination.host = host;
