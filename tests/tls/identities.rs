@@ -178,6 +178,7 @@ fn a_plain_server_behind_a_tls_url_is_reported() {
         // TLS begins with a zero, behind which Redis looks for none.
         let url = format!("rediss://app:{SECRET}@127.0.0.1:{}", server.port());
         let builder = trusting(settings(&url)).node_timeout(Duration::from_secs(1));
+        let builder = builder.connect_timeout(Duration::from_secs(1));
         let error = node_error(builder);
         assert_eq!(error, NodeError::TimedOut(Phase::Securing));
         assert!(error.to_string().contains("does not speak TLS"), "{error}");
