@@ -11,10 +11,10 @@
 //! | see how a long campaign goes | with `histories_within -- --nocapture` as well |
 //!
 //! Real: `engine` (acquiring, extending, releasing) and `node` (sessions, rounds, every byte that
-//! is written or read). Simulated: time, the network, the nodes' processes around the model in
-//! `embedded`, and the client's main loop and event loop, which follow `src/core.rs` and
-//! `src/net` (see `client.rs` and `worker.rs` for the differences). `checker.rs` checks the
-//! guarantees.
+//! is written or read, and the order in which the event loop reads, writes and looks at deadlines).
+//! Simulated: time, the network, the nodes' processes around the model in `embedded`, and the
+//! client's main loop and its sockets, which follow `src/core.rs` and `src/net` (see `worker.rs`
+//! and `client.rs` for the differences). `checker.rs` checks the guarantees.
 
 mod campaign;
 mod checker;
