@@ -1,7 +1,8 @@
 //! The conversation with a ZooKeeper ensemble, without a socket: bytes in, bytes out.
 //!
 //! [`jute`] is the encoding of numbers, texts and lists, and of the frames around them. [`message`]
-//! is what is sent and received in these frames.
+//! is what is sent and received in these frames. [`path`] is where a lock is, and [`name`] what its
+//! contenders are called and in which order they stand.
 //!
 //! Nothing here waits, reads a clock or draws a random number; times and random numbers are
 //! arguments. Received bytes are not trusted: no bytes make a decoder panic or allocate, and a
@@ -18,3 +19,5 @@
 
 pub mod jute;
 pub mod message;
+pub mod name;
+pub mod path;
