@@ -33,8 +33,8 @@ use crate::clock::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a request does on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How far a request goes, from the nearest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reach {
     /// The server that has the connection answers it.
