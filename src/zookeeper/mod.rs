@@ -3,7 +3,7 @@
 //! [`jute`] is the encoding of numbers, texts and lists, and of the frames around them. [`message`]
 //! is what is sent and received in these frames. [`path`] is where a lock is, and [`name`] what its
 //! contenders are called and in which order they stand. [`validity`] is for how long a session, and
-//! so a lock, may be relied on.
+//! so a lock, may be relied on. [`session`] is the conversation, over one connection after another.
 //!
 //! Nothing here waits, reads a clock or draws a random number; times and random numbers are
 //! arguments. Received bytes are not trusted: no bytes make a decoder panic or allocate, and a
@@ -22,4 +22,5 @@ pub mod jute;
 pub mod message;
 pub mod name;
 pub mod path;
+pub mod session;
 pub mod validity;

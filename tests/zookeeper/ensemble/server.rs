@@ -51,8 +51,12 @@ impl Leader {
         }
     }
 
-    /// When a sync or a write that has reached it is carried out, if it is.
+    /// When a sync or a write that has reached it is carried out, if it is. It refuses those of a
+    /// session that it has ended, and the client that is told so promises nothing more.
     pub(super) fn settles(&mut self, now: u64, reach: Reach, random: &mut Random) -> Option<u64> {
+        if now >= self.expires_at {
+            return None;
+        }
         let before = self.settled_at?;
         let time = match reach {
             // Another follower's acknowledgement is needed.
