@@ -3,7 +3,8 @@
 //! [`jute`] is the encoding of numbers, texts and lists, and of the frames around them. [`message`]
 //! is what is sent and received in these frames. [`path`] is where a lock is, and [`name`] what its
 //! contenders are called and in which order they stand. [`validity`] is for how long a session, and
-//! so a lock, may be relied on. [`session`] is the conversation, over one connection after another.
+//! so a lock, may be relied on. [`session`] is the conversation, over one connection after another,
+//! and [`contender`] what one client does to get a lock, to hold it and to leave it.
 //!
 //! Nothing here waits, reads a clock or draws a random number; times and random numbers are
 //! arguments. Received bytes are not trusted: no bytes make a decoder panic or allocate, and a
@@ -18,6 +19,7 @@
 //!
 //! [ZooKeeper 3.8]: https://github.com/apache/zookeeper/tree/branch-3.8
 
+pub mod contender;
 pub mod jute;
 pub mod message;
 pub mod name;

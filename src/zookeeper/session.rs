@@ -38,7 +38,7 @@ use super::jute::frame;
 use super::message::Request;
 use crate::clock::Time;
 use beats::Beats;
-use flight::{Flight, Owner};
+use flight::{Flight, Owner, PendingDelete};
 use identity::Identity;
 use servers::Servers;
 use std::collections::VecDeque;
@@ -60,7 +60,7 @@ pub struct Session {
     /// Requests that wait for a connection.
     waiting: VecDeque<(Owner, Request)>,
     /// Deletes that are not answered and not in flight.
-    pending: VecDeque<(Option<Ticket>, Arc<str>)>,
+    pending: VecDeque<PendingDelete>,
     outcomes: VecDeque<Outcome>,
     problem: Option<Problem>,
 }
@@ -114,11 +114,12 @@ impl Session {
     }
 
     /// Deletes a znode of this session, now or on a later connection of it. With a ticket it gets
-    /// an answer when it is carried out, or the session has ended.
+    /// an answer when it is carried out, or the session has ended. If it has to be repeated, a znode
+    /// that is not there counts as deleted by it.
     pub fn delete(&mut self, now: Time, ticket: Option<Ticket>, path: Arc<str>) {
         self.beats.used(now);
         self.beats.remove(&path);
-        self.pending.push_back((ticket, path));
+        self.pending.push_back(PendingDelete { ticket, path, may_be_done: false });
         self.write_pending(now);
     }
 
@@ -269,9 +270,9 @@ impl Session {
 
     fn write_pending(&mut self, now: Time) {
         while let State::Ready { .. } = self.state {
-            let Some((ticket, path)) = self.pending.pop_front() else { return };
-            let owner = Owner::Delete { ticket, path: Arc::clone(&path) };
-            self.write(now, owner, &Request::Delete(path));
+            let Some(delete) = self.pending.pop_front() else { return };
+            let request = Request::Delete(Arc::clone(&delete.path));
+            self.write(now, Owner::Delete(delete), &request);
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Owner {
     /// A caller, who gets the answer.
     Caller(Ticket),
     /// A delete, which is repeated until it is answered.
-    Delete { ticket: Option<Ticket>, path: Arc<str> },
+    Delete(PendingDelete),
     /// The session itself, to stay alive; with the checks of a transaction.
     Beat(Arc<[Operation]>),
     /// The session itself: the credentials.
@@ -28,10 +28,19 @@ impl Owner {
     pub(super) fn ticket(&self) -> Option<Ticket> {
         match self {
             Self::Caller(ticket) => Some(*ticket),
-            Self::Delete { ticket, .. } => *ticket,
+            Self::Delete(delete) => delete.ticket,
             Self::Beat(_) | Self::Auth | Self::End => None,
         }
     }
+}
+
+/// A delete that is not answered yet.
+#[derive(Debug)]
+pub(super) struct PendingDelete {
+    pub(super) ticket: Option<Ticket>,
+    pub(super) path: Arc<str>,
+    /// Was it written on a connection that has ended?
+    pub(super) may_be_done: bool,
 }
 
 /// A request that was written, or will be before those behind it.

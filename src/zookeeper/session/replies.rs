@@ -1,7 +1,7 @@
 //! What a server sends, and what follows from it.
 
 use super::beats::Beats;
-use super::flight::{Owner, Sent};
+use super::flight::{Owner, PendingDelete, Sent};
 use super::identity::Identity;
 use super::{Answer, Failure, Outcome, Problem, Session, State, Ticket};
 use crate::clock::Time;
@@ -126,9 +126,12 @@ impl Session {
                     }
                 }
             }
-            (Owner::Delete { ticket, path }, Some(error)) if error.remedy() == Remedy::Wait => {
+            (Owner::Delete(delete), Some(error)) if error.remedy() == Remedy::Wait => {
                 // The next beat takes it along.
-                self.pending.push_back((ticket, path));
+                self.pending.push_back(delete);
+            }
+            (Owner::Delete(delete), Some(ServerError::NoNode)) if delete.may_be_done => {
+                self.answer(delete.ticket, header.zxid, Ok((sent.kind, Box::default())));
             }
             (owner, error) => {
                 let result = match error {
@@ -166,8 +169,8 @@ impl Session {
         self.identity = None;
         self.beats.clear();
         self.go_down(now, &Failure::SessionLost);
-        for (ticket, _) in std::mem::take(&mut self.pending) {
-            self.fail(ticket, Failure::SessionLost);
+        for delete in std::mem::take(&mut self.pending) {
+            self.fail(delete.ticket, Failure::SessionLost);
         }
     }
 
@@ -177,7 +180,9 @@ impl Session {
         self.input.clear();
         for sent in self.flight.clear().into_iter().rev() {
             match sent.owner {
-                Owner::Delete { ticket, path } => self.pending.push_front((ticket, path)),
+                Owner::Delete(delete) => {
+                    self.pending.push_front(PendingDelete { may_be_done: true, ..delete });
+                }
                 owner => self.fail(owner.ticket(), failure.clone()),
             }
         }

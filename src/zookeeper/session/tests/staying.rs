@@ -129,7 +129,7 @@ fn a_delete_is_repeated_until_it_is_answered() {
     talk.grant(SESSION);
     assert_eq!(talk.written(), ["2 xid 5", "2 xid 6", "2 xid 7", "4 xid 8"]);
     talk.reply(5, 8, -101);
-    assert_eq!(talk.told(), ["connected", "7 NoNode (-101)"]);
+    assert_eq!(talk.told(), ["connected", "7 ok"], "the first one may have done it");
     talk.reply(6, 8, -127);
     talk.reply(7, 9, 0);
     talk.reply(8, 9, -101);
