@@ -114,8 +114,8 @@ impl Session {
     }
 
     /// Deletes a znode of this session, now or on a later connection of it. With a ticket it gets
-    /// an answer when it is carried out, or the session has ended. If it has to be repeated, a znode
-    /// that is not there counts as deleted by it.
+    /// an answer when it is carried out, or the session has ended. If it has to be repeated, a
+    /// znode that is not there counts as deleted by it.
     pub fn delete(&mut self, now: Time, ticket: Option<Ticket>, path: Arc<str>) {
         self.beats.used(now);
         self.beats.remove(&path);

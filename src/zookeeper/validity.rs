@@ -168,8 +168,8 @@ impl Validity {
     }
 
     /// The oldest request without an answer was answered; `now` is read after the last byte was.
-    /// `is_carried_out`: whether it went as far as its [`Reach`] says. A refusal by the server alone
-    /// did not, and does not count.
+    /// `is_carried_out`: whether it went as far as its [`Reach`] says. A refusal by the server
+    /// alone did not, and does not count.
     pub fn answered(&mut self, now: Time, is_carried_out: bool) {
         let Some(request) = self.in_flight.pop_front() else {
             debug_assert!(false, "an answer without a request");
