@@ -261,8 +261,12 @@ impl Contender {
         let is_own = |own: &Own| *self.plan.directory.child(&own.name) == *path;
         match &self.state {
             State::Held { own } if is_own(own) => self.finish(Step::Lost),
+            State::Dating { own, .. } | State::Listing { own, .. } if is_own(own) => self.restart(),
+            // A list that had it may be answered already.
+            State::Comparing { own, .. } | State::Watching { own, .. } if is_own(own) => {
+                self.restart();
+            }
             State::Queued { own, .. } | State::First { own } if is_own(own) => self.restart(),
-            // Others are about to find out themselves.
             _ => {}
         }
     }

@@ -66,7 +66,7 @@ impl Terms {
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         };
         // Rounded up, as a gap that is too short proves nothing.
-        let quarter = (timeout + Duration::from_nanos(3)) / 4;
+        let quarter = timeout.saturating_add(Duration::from_nanos(3)) / 4;
         Self {
             timeout,
             usable: timeout.saturating_sub(share(timeout)),

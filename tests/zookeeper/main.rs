@@ -1,14 +1,17 @@
-//! Locks on ZooKeeper, the parts that need no server: how long a session may be relied on, in a
-//! model of a leader and a follower.
+//! Locks on ZooKeeper, the parts that need no server, in two models. One seed is one history.
 //!
-//! One seed is one history. Every history ends with a fault after which the session ends although
-//! servers still answer, and the rule under test must not promise more than the ensemble keeps. So
-//! that the model can find a mistake at all, each known wrong rule must break it.
+//! `ensemble` is a leader and a follower. Every history ends with a fault after which the session
+//! ends although servers still answer, and the rule of validity must not promise more than the
+//! ensemble keeps. `crowd` is a lock's directory, for which several clients contend while replies,
+//! connections and sessions get lost. So that a model can find a mistake at all, each known wrong
+//! rule and each known wrong server must break it.
 
+mod crowd;
 mod ensemble;
 mod random;
 mod rules;
 
+use crowd::{Crowd, Mistake};
 use ensemble::History;
 use redlatch::internal::Time;
 use redlatch::internal::zookeeper::validity::{Terms, Validity};
@@ -111,4 +114,25 @@ fn replies_of_one_connection_to_requests_of_another_are_found() {
     };
     let found = (0..HISTORIES).find(broken);
     assert!(found.is_some(), "a tracker that forgets nothing was not found");
+}
+
+#[test]
+fn a_crowd_shares_a_lock_whatever_gets_lost() {
+    let mut grants = 0;
+    for seed in 0..HISTORIES {
+        match Crowd::run(seed, Mistake::None) {
+            Ok(count) => grants += count,
+            Err(what) => panic!("seed {seed}: {what}"),
+        }
+    }
+    assert!(grants as u64 > 10 * HISTORIES, "{grants}");
+}
+
+#[test]
+fn a_crowd_notices_what_it_relies_on() {
+    for mistake in [Mistake::SyncDoesNothing, Mistake::NoWatches, Mistake::DeletesAreForgotten] {
+        let found = (0..HISTORIES).find_map(|seed| Some((seed, Crowd::run(seed, mistake).err()?)));
+        let (seed, what) = found.unwrap_or_else(|| panic!("{mistake:?}: not found"));
+        println!("{mistake:?}: with seed {seed}, {}", what.lines().next().unwrap_or_default());
+    }
 }

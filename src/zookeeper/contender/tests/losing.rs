@@ -126,6 +126,24 @@ fn a_znode_that_was_removed_is_lost_or_made_anew() {
 }
 
 #[test]
+fn a_znode_that_is_removed_behind_a_list_is_noticed_in_time() {
+    let own = format!("/apps/locks/a/{}", long("c1-0000000007"));
+    let mut script = Script::joined(7);
+    script.listed(&["c1-0000000007", "c9-0000000006"]);
+    assert_eq!(script.steps(), ["watch c9-0000000006"]);
+    script.contender.removed(&own);
+    script.data();
+    assert_eq!(script.steps(), ["begin"]);
+    let own = format!("/apps/locks/a/{}", long("c1-2147483647"));
+    let mut script = Script::joined(i32::MAX);
+    script.listed(&["c1-2147483647", "c9-2147483647"]);
+    assert_eq!(script.steps(), ["stat c9-2147483647"]);
+    script.contender.removed(&own);
+    script.refused(ServerError::NoNode);
+    assert_eq!(script.steps(), ["begin"]);
+}
+
+#[test]
 fn answers_that_nobody_waits_for_change_nothing() {
     let mut script = Script::queued();
     let before = format!("{:?}", script.contender.state);
