@@ -44,6 +44,9 @@ use servers::Servers;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// How much memory for received bytes is kept when there are none, in bytes.
+const INPUT_KEPT: usize = 64 * 1024;
+
 /// The session with an ensemble. The module documentation describes how to use it.
 #[derive(Debug)]
 pub struct Session {
@@ -234,8 +237,11 @@ impl Session {
             }
         }
         if !self.is_down() {
-            input.drain(..used);
-            self.input = input;
+            // A long list does not keep its memory.
+            if used < input.len() || input.capacity() <= INPUT_KEPT {
+                input.drain(..used);
+                self.input = input;
+            }
             self.flight.heard(now);
         }
     }

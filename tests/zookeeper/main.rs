@@ -8,6 +8,7 @@
 
 mod crowd;
 mod ensemble;
+mod garbage;
 mod random;
 mod rules;
 
