@@ -28,109 +28,19 @@ mod joining;
 mod leaving;
 mod plan;
 mod queue;
+mod state;
 mod step;
 mod waiting;
 
 pub use plan::Plan;
 pub use step::{Held, Left, Serial, Step};
 
-use super::message::{Reply, Request, ServerError};
-use super::name::{ContenderId, Number};
+use super::message::{Reply, Request};
+use super::name::ContenderId;
 use super::session::Failure;
 use crate::clock::Time;
+use state::{Own, Search, State};
 use std::collections::{BTreeMap, VecDeque};
-
-/// The znode of a contender.
-#[derive(Clone, Debug)]
-struct Own {
-    name: String,
-    number: Number,
-    /// The transaction that created it; `None` until it is known.
-    created_by: Option<i64>,
-}
-
-#[derive(Debug)]
-enum State {
-    /// To begin, with the lock's directory or without.
-    New,
-    /// Looking whether others are there, before anything is created.
-    Looking {
-        list: Serial,
-    },
-    /// The creation is in flight, and a list behind it.
-    Joining {
-        id: ContenderId,
-        /// The creation of the directory, if that is in flight before it.
-        directory: Option<Serial>,
-        create: Serial,
-        list: Serial,
-        /// Why the directory was not created.
-        refusal: Option<ServerError>,
-    },
-    /// The creation was not answered: looking for its znode.
-    Unknown {
-        id: ContenderId,
-        list: Serial,
-    },
-    /// Found by its id: asking which transaction created it.
-    Dating {
-        own: Own,
-        stat: Serial,
-    },
-    /// Asking for all contenders.
-    Listing {
-        own: Own,
-        list: Serial,
-    },
-    /// Asking which transactions created them, where numbers mean nothing.
-    Comparing {
-        own: Own,
-        others: Vec<String>,
-        asked: String,
-        stat: Serial,
-    },
-    /// Beginning to watch the znode before its own.
-    Watching {
-        own: Own,
-        before: String,
-        data: Serial,
-        has_changed: bool,
-    },
-    /// Waiting until that one changes.
-    Queued {
-        own: Own,
-        before: String,
-    },
-    /// Nobody is before it. Waiting until the session is valid for long enough.
-    First {
-        own: Own,
-    },
-    /// The lock is held.
-    Held {
-        own: Own,
-    },
-    /// Given up while the creation is in flight.
-    Abandoned {
-        id: ContenderId,
-        create: Serial,
-    },
-    /// Given up without knowing what was created.
-    Searching {
-        id: ContenderId,
-        list: Serial,
-    },
-    /// Its znode is being deleted, and the directory too if nobody else is in it.
-    LeavingBoth {
-        own: Own,
-        multi: Serial,
-    },
-    /// Its znode is being deleted, and may be already.
-    Leaving {
-        delete: Serial,
-        may_be_done: bool,
-    },
-    Over,
-}
 
 /// A contender. The module documentation describes how to use it.
 #[derive(Debug)]
@@ -286,6 +196,13 @@ impl Contender {
 
     fn leave_state(&mut self) -> State {
         std::mem::replace(&mut self.state, State::Over)
+    }
+
+    /// Looks for what a create may have created. The list alone would not show it while a majority
+    /// still agrees on it.
+    fn search(&mut self) -> Search {
+        let sync = self.ask(self.plan.sync());
+        Search { sync, list: self.ask(self.plan.list()), is_synced: false }
     }
 
     fn ask(&mut self, request: Request) -> Serial {

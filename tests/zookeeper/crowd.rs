@@ -90,6 +90,7 @@ impl Crowd {
                 self.end_of_hold(number);
                 self.clients[number].contender.give_up();
             }
+            26 | 27 if has_faults => self.clients[number].throttle(),
             21..=25 => self.clients[number].arrive(&mut self.server, &mut self.random),
             _ => self.clients[number].exchange(&mut self.server, &mut self.random),
         }

@@ -52,9 +52,12 @@ impl Contender {
                 let (id, list, refusal) = (*id, *list, *refusal);
                 self.created(id, list, refusal, zxid, reply);
             }
-            State::Unknown { id, list } if serial == *list => {
-                let id = *id;
-                self.searched(id, reply);
+            State::Unknown { search, .. } if serial == search.sync => {
+                search.is_synced = reply.is_ok();
+            }
+            State::Unknown { id, search } if serial == search.list => {
+                let (id, is_synced) = (*id, search.is_synced);
+                self.searched(id, is_synced, reply);
             }
             // The answer to a sync, or to the creation of a directory above.
             _ => {}
@@ -89,7 +92,7 @@ impl Contender {
                 // The transaction of a create is the czxid of its znode.
                 let own = self.own(path, Some(zxid));
                 // No server appends anything but a number. It is found by its id, or not at all.
-                let Some(own) = own else { return self.search(id) };
+                let Some(own) = own else { return self.look_for(id) };
                 self.parents = Parents::Present;
                 self.keep(&own);
                 self.state = State::Listing { own, list };
@@ -111,42 +114,43 @@ impl Contender {
                 self.restart();
             }
             Err(Failure::SessionLost) => self.restart(),
+            Err(Failure::Server(error)) if !is_refusal(*error) => self.look_later_for(id),
             Err(failure @ (Failure::Server(_) | Failure::TooLong(_))) => {
                 self.finish(Step::Refused(failure.clone()));
             }
-            Ok(_) | Err(Failure::Unanswered) => self.search(id),
+            Ok(_) | Err(Failure::Unanswered) => self.look_for(id),
         }
     }
 
-    /// Looks for what a create may have created. The list alone would not show it while a majority
-    /// still agrees on it.
-    fn search(&mut self, id: ContenderId) {
-        self.ask(self.plan.sync());
-        let list = self.ask(self.plan.list());
-        self.state = State::Unknown { id, list };
+    fn look_for(&mut self, id: ContenderId) {
+        let search = self.search();
+        self.state = State::Unknown { id, search };
     }
 
-    fn searched(&mut self, id: ContenderId, reply: Result<Reply<'_>, &Failure>) {
+    fn searched(&mut self, id: ContenderId, is_synced: bool, reply: Result<Reply<'_>, &Failure>) {
         match reply {
+            Err(Failure::SessionLost) => self.restart(),
             Ok(Reply::Children { names, .. }) => match self.find(names, id) {
                 Some(own) => {
                     self.keep(&own);
                     self.date(own);
                 }
-                None => self.give_up_id(id),
+                None if is_synced => self.give_up_id(id),
+                None => self.look_later_for(id),
             },
-            Err(Failure::Server(ServerError::NoNode)) => {
+            Err(Failure::Server(ServerError::NoNode)) if is_synced => {
                 self.parents = Parents::Last;
                 self.give_up_id(id);
             }
-            Err(Failure::SessionLost) => self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => self.search(id),
+            Ok(_) | Err(Failure::Unanswered) => self.look_for(id),
             // It may be there all the same.
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                self.search(id);
-            }
+            Err(Failure::Server(_) | Failure::TooLong(_)) => self.look_later_for(id),
         }
+    }
+
+    fn look_later_for(&mut self, id: ContenderId) {
+        self.steps.push_back(Step::Pause);
+        self.look_for(id);
     }
 
     /// Nothing was created under this id.
@@ -182,4 +186,12 @@ fn refused_directory(parents: Parents, reply: Result<Reply<'_>, &Failure>) -> Op
         Err(Failure::Server(error)) => Some(*error),
         _ => None,
     }
+}
+
+/// Does this error of a create say that nothing was created, and nothing will be?
+pub(super) fn is_refusal(error: ServerError) -> bool {
+    !matches!(
+        error,
+        ServerError::RequestTimeout | ServerError::RuntimeInconsistency | ServerError::Other(_)
+    )
 }

@@ -1,6 +1,7 @@
 //! Giving up, from any state: nothing that was created is left behind.
 
-use super::{Contender, Left, Own, Serial, State, Step};
+use super::joining::is_refusal;
+use super::{Contender, Left, Own, Search, Serial, State, Step};
 use crate::zookeeper::message::{Operation, Reply, Request, ServerError};
 use crate::zookeeper::name::ContenderId;
 use crate::zookeeper::session::Failure;
@@ -13,7 +14,7 @@ impl Contender {
         match self.leave_state() {
             State::New | State::Looking { .. } => self.finish(Step::Left(Left::Nothing)),
             State::Joining { id, create, .. } => self.state = State::Abandoned { id, create },
-            State::Unknown { id, list } => self.state = State::Searching { id, list },
+            State::Unknown { id, search } => self.state = State::Searching { id, search },
             State::Dating { own, .. } | State::Listing { own, .. } => self.leave(own),
             State::Comparing { own, .. } | State::Watching { own, .. } => self.leave(own),
             State::Queued { own, .. } | State::First { own } | State::Held { own } => {
@@ -28,7 +29,13 @@ impl Contender {
             State::Abandoned { id, create } if create == serial => {
                 self.created_in_vain(id, reply);
             }
-            State::Searching { id, list } if list == serial => self.searched_in_vain(id, reply),
+            State::Searching { id, search } if search.sync == serial => {
+                let search = Search { is_synced: reply.is_ok(), ..search };
+                self.state = State::Searching { id, search };
+            }
+            State::Searching { id, search } if search.list == serial => {
+                self.searched_in_vain(id, search.is_synced, reply);
+            }
             State::LeavingBoth { own, multi } if multi == serial => self.left_both(&own, reply),
             State::Leaving { delete, may_be_done } if delete == serial => {
                 let left = match reply {
@@ -87,35 +94,45 @@ impl Contender {
         match reply {
             Ok(Reply::Created { path, .. }) => match self.own(path, None) {
                 Some(own) => self.leave(own),
-                None => self.search_in_vain(id),
+                None => self.look_in_vain_for(id),
             },
-            Ok(_) | Err(Failure::Unanswered) => self.search_in_vain(id),
+            Ok(_) | Err(Failure::Unanswered) => self.look_in_vain_for(id),
             Err(Failure::SessionLost) => self.finish(Step::Left(Left::WasGone)),
+            Err(Failure::Server(error)) if !is_refusal(*error) => self.look_later_in_vain_for(id),
             Err(Failure::Server(_) | Failure::TooLong(_)) => {
                 self.finish(Step::Left(Left::Nothing));
             }
         }
     }
 
-    fn search_in_vain(&mut self, id: ContenderId) {
-        self.ask(self.plan.sync());
-        let list = self.ask(self.plan.list());
-        self.state = State::Searching { id, list };
+    fn look_in_vain_for(&mut self, id: ContenderId) {
+        let search = self.search();
+        self.state = State::Searching { id, search };
     }
 
-    fn searched_in_vain(&mut self, id: ContenderId, reply: Result<Reply<'_>, &Failure>) {
+    fn look_later_in_vain_for(&mut self, id: ContenderId) {
+        self.steps.push_back(Step::Pause);
+        self.look_in_vain_for(id);
+    }
+
+    fn searched_in_vain(
+        &mut self,
+        id: ContenderId,
+        is_synced: bool,
+        reply: Result<Reply<'_>, &Failure>,
+    ) {
         match reply {
+            Err(Failure::SessionLost) => self.finish(Step::Left(Left::WasGone)),
             Ok(Reply::Children { names, .. }) => match self.find(names, id) {
                 Some(own) => self.leave(own),
-                None => self.finish(Step::Left(Left::Nothing)),
+                None if is_synced => self.finish(Step::Left(Left::Nothing)),
+                None => self.look_later_in_vain_for(id),
             },
-            Err(Failure::Server(ServerError::NoNode)) => self.finish(Step::Left(Left::Nothing)),
-            Err(Failure::SessionLost) => self.finish(Step::Left(Left::WasGone)),
-            Ok(_) | Err(Failure::Unanswered) => self.search_in_vain(id),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                self.search_in_vain(id);
+            Err(Failure::Server(ServerError::NoNode)) if is_synced => {
+                self.finish(Step::Left(Left::Nothing));
             }
+            Ok(_) | Err(Failure::Unanswered) => self.look_in_vain_for(id),
+            Err(Failure::Server(_) | Failure::TooLong(_)) => self.look_later_in_vain_for(id),
         }
     }
 }

@@ -6,7 +6,7 @@ mod losing;
 
 use super::*;
 use crate::zookeeper::jute::{FrameWriter, frame};
-use crate::zookeeper::message::{CreateKind, Operation, RequestKind};
+use crate::zookeeper::message::{CreateKind, Operation, RequestKind, ServerError};
 use crate::zookeeper::path::{Directory, Root};
 
 /// A contender for `/apps/locks/a`. Each attempt has an id whose name ends with the attempt's

@@ -15,7 +15,7 @@ pub(super) struct Client {
     number: usize,
     session: i64,
     pub(super) contender: Contender,
-    /// In flight, the oldest first. Deletes may have no serial.
+    /// In flight, the oldest first. Those of former contenders and some deletes have no serial.
     requests: VecDeque<(Option<Serial>, Request)>,
     /// Creates of former connections that are still on their way.
     underway: Vec<Request>,
@@ -78,7 +78,7 @@ impl Client {
                     self.grants += 1;
                     granted = Some(held);
                 }
-                Step::Contended | Step::Lost | Step::Left(_) => {
+                Step::Contended | Step::Refused(_) | Step::Lost | Step::Left(_) => {
                     self.held = None;
                     self.is_over = true;
                 }
@@ -89,6 +89,9 @@ impl Client {
         if self.is_over && !self.is_leaving {
             self.is_over = false;
             self.contender = contender(!random.one_in(4));
+            for (serial, _) in &mut self.requests {
+                *serial = None;
+            }
             return granted.or_else(|| self.take_steps(random));
         }
         granted
@@ -116,6 +119,18 @@ impl Client {
             Some(error) => {
                 self.contender.answered(serial, answer.zxid, Err(&Failure::Server(error)));
             }
+        }
+    }
+
+    /// The server refuses the oldest request. A session sends a delete again.
+    pub(super) fn throttle(&mut self) {
+        let is_delete = |(_, request): &(_, Request)| matches!(request, Request::Delete(_));
+        if self.requests.front().is_none_or(is_delete) {
+            return;
+        }
+        if let Some((Some(serial), _)) = self.requests.pop_front() {
+            let failure = Failure::Server(ServerError::ThrottledOperation);
+            self.contender.answered(serial, 0, Err(&failure));
         }
     }
 

@@ -154,3 +154,45 @@ fn answers_that_nobody_waits_for_change_nothing() {
     }
     assert_eq!((format!("{:?}", script.contender.state), script.steps()), (before, vec![]));
 }
+
+#[test]
+fn a_list_whose_sync_was_refused_does_not_say_that_there_is_nothing() {
+    for given_up in [false, true] {
+        let mut script = unknown();
+        if given_up {
+            script.contender.give_up();
+        }
+        script.refused(ServerError::ThrottledOperation);
+        script.listed(&["c9-0000000006"]);
+        assert_eq!(script.steps(), ["pause", "sync", "list"]);
+        script.refused(ServerError::ThrottledOperation);
+        script.refused(ServerError::NoNode);
+        assert_eq!(script.steps(), ["pause", "sync", "list"]);
+        // What is there is there.
+        script.refused(ServerError::ThrottledOperation);
+        script.listed(&["c1-0000000007"]);
+        let steps = script.steps();
+        let expected: &[&str] = if given_up {
+            &["delete c1-0000000007"]
+        } else {
+            &["keep c1-0000000007", "stat c1-0000000007"]
+        };
+        assert_eq!(steps, expected);
+    }
+}
+
+#[test]
+fn an_error_that_does_not_say_whether_it_was_created_is_no_answer() {
+    for error in [ServerError::RequestTimeout, ServerError::Other(-1)] {
+        for given_up in [false, true] {
+            let mut script = Script::new(true);
+            script.steps();
+            script.begin();
+            if given_up {
+                script.contender.give_up();
+            }
+            script.refused(error);
+            assert_eq!(script.steps(), ["pause", "sync", "list"], "{error}");
+        }
+    }
+}
