@@ -7,6 +7,10 @@ use crate::zookeeper::message::{Names, Reply, ServerError};
 use crate::zookeeper::name::ContenderId;
 use crate::zookeeper::session::Failure;
 
+/// How many ids are remembered under which nothing was found. That something comes under one of
+/// them would be a fault of the ensemble, and each costs a comparison with every name of a list.
+const GIVEN_UP_MAX: usize = 16;
+
 impl Contender {
     /// Makes an attempt, with random bytes that were never used before; `now` is read before
     /// anything is written for it.
@@ -155,6 +159,9 @@ impl Contender {
 
     /// Nothing was created under this id.
     fn give_up_id(&mut self, id: ContenderId) {
+        if self.given_up.len() == GIVEN_UP_MAX {
+            self.given_up.remove(0);
+        }
         self.given_up.push(id);
         self.restart();
     }

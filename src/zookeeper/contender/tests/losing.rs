@@ -196,3 +196,18 @@ fn an_error_that_does_not_say_whether_it_was_created_is_no_answer() {
         }
     }
 }
+
+#[test]
+fn of_many_creates_that_were_lost_the_latest_are_remembered() {
+    let mut script = unknown();
+    for _ in 0..100 {
+        script.synced();
+        script.listed(&[]);
+        script.steps();
+        script.begin();
+        script.unanswered();
+        script.steps();
+    }
+    assert_eq!(script.contender.given_up.len(), 16);
+    assert_eq!(script.contender.given_up.last(), Some(&ContenderId::from_random([100; 16])));
+}
