@@ -146,6 +146,8 @@ mod released;
 mod resp;
 mod wait_queue;
 mod watchdog;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 pub use cancel_token::CancelToken;
 pub use client::{FoundLock, LockClient, LockRequest, Locks};
@@ -195,6 +197,10 @@ pub mod internal {
     }
     pub mod resp {
         pub use crate::resp::*;
+    }
+    #[cfg(feature = "zookeeper")]
+    pub mod zookeeper {
+        pub use crate::zookeeper::*;
     }
 }
 

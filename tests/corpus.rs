@@ -15,6 +15,8 @@ mod embedded;
 mod engine;
 #[path = "../fuzz/properties/input.rs"]
 mod input;
+#[path = "../fuzz/properties/jute_reply.rs"]
+mod jute_reply;
 #[path = "../fuzz/properties/node_url.rs"]
 mod node_url;
 #[path = "../fuzz/properties/oracle.rs"]
@@ -61,6 +63,7 @@ replays! {
     chunks: "resp"
     decode: "resp"
     embedded: "embedded"
+    jute_reply: "jute_reply"
     node_url: "node_url"
     engine: "engine"
     oracle: "resp"

@@ -1,0 +1,28 @@
+//! The conversation with a ZooKeeper ensemble, without a socket: bytes in, bytes out.
+//!
+//! [`jute`] is the encoding of numbers, texts and lists, and of the frames around them. [`message`]
+//! is what is sent and received in these frames. [`path`] is where a lock is, and [`name`] what its
+//! contenders are called and in which order they stand. [`validity`] is for how long a session, and
+//! so a lock, may be relied on. [`session`] is the conversation, over one connection after another,
+//! and [`contender`] what one client does to get a lock, to hold it and to leave it.
+//!
+//! Nothing here waits, reads a clock or draws a random number; times and random numbers are
+//! arguments. Received bytes are not trusted: no bytes make a decoder panic or allocate, and a
+//! connection whose bytes are wrong is closed.
+//!
+//! Terms, where ZooKeeper has its own: a *server* is a member of the *ensemble*, a *znode* is an
+//! entry of its tree, a *session* is the client as the ensemble knows it, and an *ephemeral* znode
+//! ends with the session that created it. A *zxid* is the number of a transaction.
+//!
+//! Source: `zookeeper.jute` and the classes of `org.apache.zookeeper.proto` of [ZooKeeper 3.8], and
+//! bytes recorded from it.
+//!
+//! [ZooKeeper 3.8]: https://github.com/apache/zookeeper/tree/branch-3.8
+
+pub mod contender;
+pub mod jute;
+pub mod message;
+pub mod name;
+pub mod path;
+pub mod session;
+pub mod validity;
