@@ -35,10 +35,11 @@ impl Builder {
     /// 100 ms to 60 s, and at least two [`node_timeout`](Self::node_timeout). By default 1.5 s, or
     /// four times `node_timeout` if that is more.
     ///
-    /// It is what dead waiters cost the others in all, however many they are, if the nodes do not
-    /// hear of their death, because a machine was frozen for instance. A waiter renews its place
-    /// after two thirds of this time, so by default once a second; from the ninth place on less
-    /// often. A shorter time costs more commands. It concerns the entries of this client only.
+    /// It is what up to sixteen dead waiters in a row cost the others in all, if the nodes do not
+    /// hear of their death, because a machine was frozen for instance; more of them cost as much
+    /// again for every eight, up to ten times. A waiter renews its place after two thirds of this
+    /// time, so by default once a second; from the ninth place on less often. A shorter time costs
+    /// more commands. It concerns the entries of this client only.
     pub fn waiter_lease(mut self, lease: Duration) -> Self {
         self.waiter_lease = Some(lease);
         self

@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 pub(crate) struct Cancellation {
     /// Every call has this one.
     token: CancelToken,
-    /// The waiters in the nodes' queues whose call has a token of its own.
+    /// The waiters in the nodes' queues whose call has a token of its own, until that is cancelled.
     waiters: Mutex<BTreeMap<Token, CancelToken>>,
     /// For threads that pause.
     wake_up: Condvar,
@@ -82,9 +82,15 @@ impl WakeCancelled for Cancellation {
             return;
         }
         // With the mutex, no thread is between its check and its sleep.
-        let waiters = self.lock();
-        let cancelled = waiters.iter().filter(|(_, token)| token.is_cancelled());
-        let cancelled: Vec<Token> = cancelled.map(|(waiter, _)| *waiter).collect();
+        let mut waiters = self.lock();
+        // Each is told of once: where thousands are cancelled one after another, the event loop
+        // must not end the waits of all before again with each.
+        let mut cancelled = Vec::new();
+        waiters.retain(|waiter, token| {
+            let is_cancelled = token.is_cancelled();
+            cancelled.extend(is_cancelled.then_some(*waiter));
+            !is_cancelled
+        });
         drop(waiters);
         self.wake_up.notify_all();
         self.wait_queues.iter().for_each(|queues| queues.wake_cancelled());
@@ -148,5 +154,32 @@ impl Drop for Call<'_> {
         let Some(own) = self.own.filter(|_| !is_forked()) else { return };
         self.set_waiter(None);
         own.detach(&self.client.weak());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait_queue::HandoffLimit;
+
+    #[test]
+    fn a_wait_is_ended_once_however_many_others_are_cancelled_after_it() {
+        let (client, process) = (CancelToken::new(), Arc::new(OwnerProcess::here()));
+        let queues = || {
+            Arc::new(WaitQueues::new(HandoffLimit::DEFAULT, client.clone(), Arc::clone(&process)))
+        };
+        let queues = [queues(), queues()];
+        let client = Cancellation::new(client, queues, Weak::new(), Arc::clone(&process));
+        let tokens = [(); 3].map(|()| CancelToken::new());
+        let calls = tokens.each_ref().map(|own| client.call(Some(own)));
+        for (number, call) in (1..).zip(&calls) {
+            call.set_waiter(Some(Token::new([number; Token::LEN])));
+        }
+        for (number, token) in tokens.iter().enumerate() {
+            token.cancel();
+            let known = client.lock().len();
+            assert_eq!(known, tokens.len() - 1 - number, "only those that are not told of yet");
+        }
+        drop(calls);
     }
 }

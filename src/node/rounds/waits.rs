@@ -194,9 +194,11 @@ impl<W> Waits<W> {
     }
 
     fn end(&mut self, waiter: Option<Token>) {
+        let names: Vec<Token> = match waiter {
+            Some(name) => vec![name],
+            None => self.waiters.keys().copied().collect(),
+        };
         self.are_over |= waiter.is_none();
-        let is_meant = |other: &Token| waiter.is_none_or(|waiter| waiter == *other);
-        let names: Vec<Token> = self.waiters.keys().copied().filter(is_meant).collect();
         for name in names {
             self.waiters.entry(name).and_modify(|waiter| waiter.is_ended = true);
             self.finish(&name);
