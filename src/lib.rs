@@ -146,6 +146,7 @@ mod released;
 mod resp;
 mod wait_queue;
 mod watchdog;
+mod write_buffer;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 

@@ -4,6 +4,7 @@ use super::Ticket;
 use super::command::{self, Form};
 use crate::clock::Time;
 use crate::engine::{Request, Token, Verb};
+use crate::write_buffer::WriteBuffer;
 use std::collections::VecDeque;
 
 /// The most commands that may be unanswered at one node. Further requests wait until others have
@@ -35,8 +36,7 @@ pub(super) struct Flight {
     /// The number of the last command. It continues from one connection to the next, so that an
     /// answer proves nothing on another connection.
     number: u64,
-    output: Vec<u8>,
-    written: usize,
+    output: WriteBuffer,
 }
 
 impl Flight {
@@ -60,11 +60,12 @@ impl Flight {
 
     /// Appends a command to the output.
     pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
-        let start = self.output.len();
+        let output = self.output.end();
+        let start = output.len();
         self.number += 1;
         let number = self.number;
-        command::encode(&request, form, number, &mut self.output);
-        let size = self.output.len() - start;
+        command::encode(&request, form, number, output);
+        let size = output.len() - start;
         self.command_bytes += size;
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
     }
@@ -127,36 +128,23 @@ impl Flight {
 
     /// The bytes to write next.
     pub(super) fn output(&self) -> &[u8] {
-        &self.output[self.written..]
+        self.output.unwritten()
     }
 
     /// The buffer for the greeting, before the first lock command.
     pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.output
+        self.output.end()
     }
 
     /// The first `count` bytes of the output were written.
     pub(super) fn wrote(&mut self, count: usize) {
-        self.written += count;
-        debug_assert!(self.written <= self.output.len(), "no more is written than there was");
-        if self.written >= self.output.len() {
-            self.output.clear();
-            self.written = 0;
-            // The memory of a burst is freed.
-            self.output.shrink_to(16 * 1024);
-        } else if self.written > self.output.len() / 2 {
-            // A peer that reads slowly may never read everything, and the written bytes must not
-            // accumulate. Fewer bytes are moved than were written, so this costs no more than the
-            // writing did.
-            self.output.drain(..self.written);
-            self.written = 0;
-        }
+        self.output.wrote(count);
     }
 
     /// Clears everything, and returns the commands that will not be answered.
     pub(super) fn clear(&mut self) -> VecDeque<InFlight> {
         self.output.clear();
-        (self.written, self.command_bytes) = (0, 0);
+        self.command_bytes = 0;
         std::mem::take(&mut self.commands)
     }
 }

@@ -228,6 +228,15 @@ fn removal(request: &Request) -> Option<&Removal> {
     }
 }
 
+/// The lock that is extended or given again, its ttl, and the word for which of the two.
+fn kept(request: &Request) -> (&LockId, Ttl, &'static [u8]) {
+    match &request.action {
+        Action::Extend { lock, ttl } => (lock, *ttl, b""),
+        Action::Restore { lock, ttl } => (lock, *ttl, b"restore"),
+        other => unreachable!("nothing is kept: {other:?}"),
+    }
+}
+
 /// The name of a waiter in a script's arguments.
 fn name_of(waiter: Option<&Token>) -> &[u8] {
     waiter.map_or(&[], |waiter| waiter.as_bytes())

@@ -1,7 +1,7 @@
 //! An exclusive lock is extended, or set again on a node that lost it.
 
-use super::{Call, Room, Script, yes_or_no};
-use crate::engine::{Action, Request};
+use super::{Call, Room, Script, kept, yes_or_no};
+use crate::engine::Request;
 use crate::node::command::{decimal, value_of};
 
 /// Extends a lock, or sets it again on a node that lost it: `KEYS` the lock's keys, `ARGV[1]` our
@@ -20,11 +20,7 @@ pub(super) const ROOM: Room = Room {
 };
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    let (lock, ttl, mode): (_, _, &[u8]) = match &request.action {
-        Action::Extend { lock, ttl } => (lock, ttl, b""),
-        Action::Restore { lock, ttl } => (lock, ttl, b"restore"),
-        other => unreachable!("{other:?}"),
-    };
+    let (lock, ttl, mode) = kept(request);
     let mut millis = [0; 20];
     call.run(lock, &[], &[&value_of(lock), decimal(ttl.as_millis(), &mut millis), mode], out);
 }

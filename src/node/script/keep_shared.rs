@@ -1,7 +1,7 @@
 //! A share of a lock is extended, or given again on a node that lost it, or gave another permit.
 
-use super::{Call, Room, Script, yes_or_no};
-use crate::engine::{Action, Request};
+use super::{Call, Room, Script, kept, yes_or_no};
+use crate::engine::Request;
 use crate::node::command::{decimal, requested_permit, value_of};
 
 /// Extends a share of a lock, or gives it again, as [`KEEP`](super::KEEP) does with a lock:
@@ -17,11 +17,7 @@ pub const KEEP_SHARED: Script =
 pub(super) const ROOM: Room = Room { script: KEEP_SHARED, encode, read: yes_or_no };
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    let (lock, ttl, mode): (_, _, &[u8]) = match &request.action {
-        Action::Extend { lock, ttl } => (lock, ttl, b""),
-        Action::Restore { lock, ttl } => (lock, ttl, b"restore"),
-        other => unreachable!("{other:?}"),
-    };
+    let (lock, ttl, mode) = kept(request);
     let mut millis = [0; 20];
     let permit = lock.share().map_or_else(String::new, requested_permit);
     let ttl = decimal(ttl.as_millis(), &mut millis);

@@ -2,6 +2,7 @@
 
 use super::Ticket;
 use crate::clock::Time;
+use crate::write_buffer::WriteBuffer;
 use crate::zookeeper::jute::JuteError;
 use crate::zookeeper::message::{AUTH_XID, Operation, Request, RequestKind};
 use crate::zookeeper::validity::Reach;
@@ -60,8 +61,7 @@ pub(super) struct Flight {
     requests: VecDeque<Sent>,
     /// The xid of the last request; it goes on over connections.
     xid: i32,
-    output: Vec<u8>,
-    written: usize,
+    output: WriteBuffer,
     /// When the last bytes came.
     heard_at: Time,
 }
@@ -80,7 +80,7 @@ impl Flight {
             _ if request.is_write() => (self.next_xid(), Some(Reach::Majority)),
             _ => (self.next_xid(), Some(Reach::Server)),
         };
-        if let Err(error) = request.encode(xid, &mut self.output) {
+        if let Err(error) = request.encode(xid, self.output.end()) {
             return Err((owner, error));
         }
         let kind = request.kind();
@@ -107,7 +107,6 @@ impl Flight {
     /// The connection has ended. Returns its requests, oldest first.
     pub(super) fn clear(&mut self) -> VecDeque<Sent> {
         self.output.clear();
-        self.written = 0;
         std::mem::take(&mut self.requests)
     }
 
@@ -126,20 +125,15 @@ impl Flight {
     }
 
     pub(super) fn output(&self) -> &[u8] {
-        &self.output[self.written..]
+        self.output.unwritten()
     }
 
     pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.output
+        self.output.end()
     }
 
     pub(super) fn wrote(&mut self, count: usize) {
-        self.written += count;
-        debug_assert!(self.written <= self.output.len(), "no more is written than there is");
-        if self.written == self.output.len() {
-            self.output.clear();
-            self.written = 0;
-        }
+        self.output.wrote(count);
     }
 }
 

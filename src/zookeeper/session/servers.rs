@@ -1,6 +1,7 @@
 //! Whose turn it is to be connected to, and the pauses between attempts.
 
 use crate::clock::Time;
+use crate::engine::Jitter;
 use std::time::Duration;
 
 /// The servers of an ensemble: in a random order, one after the other, again and again. When all
@@ -14,16 +15,17 @@ pub(super) struct Servers {
     failures: u32,
     /// The ceiling of the first pause, and of any.
     pauses: (Duration, Duration),
-    random: u64,
+    jitter: Jitter,
 }
 
 impl Servers {
     pub(super) fn new(count: usize, pauses: (Duration, Duration), seed: u64) -> Self {
         debug_assert!(count > 0, "an ensemble has a server");
-        let mut servers =
-            Self { order: (0..count).collect(), at: 0, failures: 0, pauses, random: seed };
+        let jitter = Jitter::from_seed(seed);
+        let order = (0..count).collect();
+        let mut servers = Self { order, at: 0, failures: 0, pauses, jitter };
         for last in (1..count).rev() {
-            let other = servers.next_random() % (last as u64 + 1);
+            let other = servers.jitter.next_u64() % (last as u64 + 1);
             servers.order.swap(last, other as usize);
         }
         servers
@@ -45,19 +47,7 @@ impl Servers {
         }
         let rounds = self.failures / servers;
         let doubled = self.pauses.0.saturating_mul(2_u32.saturating_pow(rounds - 1));
-        let ceiling = u64::try_from(doubled.min(self.pauses.1).as_nanos()).unwrap_or(u64::MAX);
-        // The high half of the product maps the number evenly onto 0..ceiling.
-        let pause = (u128::from(self.next_random()) * u128::from(ceiling)) >> 64;
-        now.after(Duration::from_nanos(pause as u64 + 1))
-    }
-
-    /// The numbers of `SplitMix64` (Steele et al. 2014).
-    fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        now.after(self.jitter.below(doubled.min(self.pauses.1)))
     }
 }
 
