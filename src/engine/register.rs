@@ -1,0 +1,43 @@
+//! Registers: small values that a majority of the nodes agrees on, without leases and clocks.
+//!
+//! This is `CASPaxos` (Rystsov 2018): each change of a register is one instance of Paxos, whose
+//! value follows from the one before.
+//!
+//! ```text
+//!                      first change                       next change of the same client
+//!   Prepare(ballot) ──────────────▶ what was accepted ◀────────────────────────────────┐
+//!        ▲                              │ the change                                   │
+//!        │ another ballot came first    ▼                                              │
+//!        └───────────────────────── Accept(ballot, value, next ballot) ──▶ a majority: made
+//! ```
+//!
+//! - A node serves a ballot if it has promised no higher one: [`Ballot`] says what higher means.
+//! - Each accept promises the ballot that follows, so the next change of the same client needs no
+//!   prepare. Only a majority of accepts makes that a majority of promises.
+//! - A read asks all nodes what they have accepted. If a majority names the same ballot, its value
+//!   is current, and nothing is written. Otherwise the value with the highest ballot of a majority
+//!   is accepted once more.
+//! - An accept without an answer may have been carried out, now or later. The next prepare shows
+//!   whether it was: a [value](Stored) remembers the ballots of its last changes.
+//!
+//! [`Change`] says what to send, and takes the answers. It sees no node, no clock and no random
+//! number.
+
+mod ballot;
+mod change;
+mod command;
+mod draft;
+mod mark;
+mod proposer;
+mod replies;
+mod value;
+mod verdict;
+
+pub use ballot::Ballot;
+pub use change::{Change, ChangeEnd, ChangeStep};
+pub use command::{MarkStep, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest};
+pub use draft::Draft;
+pub use mark::{Group, JOINING, Mark, Member};
+pub use proposer::Proposer;
+pub use replies::Replies;
+pub use value::{Accepted, COMBINED_MAX, InvalidValue, Stored, Version};

@@ -1,0 +1,291 @@
+//! One change of a register, or several that are made at one time.
+
+use super::replies::Promised;
+use super::verdict::{Verdict, verdict};
+use super::{Ballot, Draft, Group, InvalidValue, Proposer, RegisterCommand, Replies, Stored};
+use std::sync::Arc;
+
+/// How many accepts are sent that get too few answers: nodes may promise, and have no room for the
+/// value.
+const LOST_MAX: u32 = 3;
+
+/// The next step of a change.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the loop that runs a change must know all")]
+pub enum ChangeStep {
+    /// Send this to all nodes, and [handle](Change::handle) the answers.
+    Send(RegisterCommand),
+    /// Make the changes, and give the draft [back](Change::propose). This may come several times;
+    /// what was made of an earlier draft then has no effect.
+    Draft(Draft),
+    /// Another client came first, for the so manieth time. After a random pause,
+    /// [try again](Change::try_again).
+    Outbid(u32),
+    /// It is over.
+    Done(ChangeEnd),
+}
+
+/// The end of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "each is a result of its own")]
+pub enum ChangeEnd {
+    /// A majority has accepted the draft with this ballot.
+    Made(Ballot),
+    /// There was nothing to change in the draft with this ballot, and it is current.
+    Unchanged(Ballot),
+    /// Too few nodes answered.
+    NoQuorum {
+        /// Was a change sent? Then it may be made, now or later.
+        may_have_happened: bool,
+    },
+    /// The change was made or was not: too much has happened since.
+    Unknown,
+    /// A node has a value of another format.
+    Invalid(InvalidValue),
+    /// There is no higher number for a ballot.
+    Exhausted,
+}
+
+/// A change of a register: see [the module](super).
+#[derive(Clone, Debug)]
+pub struct Change {
+    proposer: Proposer,
+    state: State,
+    /// The ballots with which it was sent, and of which one may be made, now or later.
+    ///
+    /// All of them count until they are known to be dead, and not only the last: an earlier one may
+    /// be on a node that was not asked, where another client finds it and goes on with it.
+    sent: Vec<Ballot>,
+    refusals: u32,
+    /// How many accepts had too few answers.
+    lost: u32,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// A prepare is to be sent.
+    Prepare,
+    Preparing(Ballot),
+    /// A draft is to be made, and is being made. `is_new`: a majority has accepted nothing so far.
+    Draft {
+        draft: Draft,
+        is_new: bool,
+    },
+    Drafting {
+        is_new: bool,
+    },
+    /// An accept is to be sent, and was sent.
+    Accept(Proposal),
+    Accepting(Proposal),
+    Outbid,
+    Done(ChangeEnd),
+}
+
+/// What is to be accepted.
+#[derive(Clone, Debug)]
+struct Proposal {
+    ballot: Ballot,
+    next: Ballot,
+    value: Option<Stored>,
+    /// How the change ends when a majority has accepted this.
+    end: ChangeEnd,
+}
+
+impl Change {
+    /// Begins a change.
+    #[must_use]
+    pub fn new(mut proposer: Proposer) -> Self {
+        let state = match proposer.next.take() {
+            Some((ballot, value)) => {
+                State::Draft { draft: Draft::new(ballot, Some(value)), is_new: false }
+            }
+            None => State::Prepare,
+        };
+        Self { proposer, state, sent: Vec::new(), refusals: 0, lost: 0 }
+    }
+
+    /// What is remembered for the next change.
+    #[must_use]
+    pub fn into_proposer(self) -> Proposer {
+        self.proposer
+    }
+
+    /// The next step.
+    pub fn poll(&mut self) -> ChangeStep {
+        match std::mem::replace(&mut self.state, State::Prepare) {
+            State::Prepare => match self.proposer.draw(self.refusals) {
+                Some(ballot) => {
+                    self.state = State::Preparing(ballot);
+                    ChangeStep::Send(RegisterCommand::Prepare(ballot))
+                }
+                None => {
+                    let end = self.unless_sent(ChangeEnd::Exhausted);
+                    self.end(end)
+                }
+            },
+            State::Draft { draft, is_new } => {
+                self.state = State::Drafting { is_new };
+                ChangeStep::Draft(draft)
+            }
+            State::Accept(proposal) => {
+                let Proposal { ballot, next, .. } = proposal;
+                let value = proposal.value.as_ref().map_or(Vec::new(), Stored::to_bytes);
+                if proposal.end == ChangeEnd::Made(ballot) {
+                    self.sent.push(ballot);
+                }
+                self.state = State::Accepting(proposal);
+                ChangeStep::Send(RegisterCommand::Accept { ballot, next, value: Arc::from(value) })
+            }
+            State::Outbid => {
+                self.state = State::Outbid;
+                ChangeStep::Outbid(self.refusals)
+            }
+            State::Done(end) => self.end(end),
+            state => unreachable!("an answer is missing: {state:?}"),
+        }
+    }
+
+    fn end(&mut self, end: ChangeEnd) -> ChangeStep {
+        self.state = State::Done(end.clone());
+        ChangeStep::Done(end)
+    }
+
+    /// This end, which says that nothing was changed. That is unknown if a change was sent.
+    fn unless_sent(&self, end: ChangeEnd) -> ChangeEnd {
+        if self.sent.is_empty() { end } else { ChangeEnd::Unknown }
+    }
+
+    /// Takes the draft back.
+    pub fn propose(&mut self, draft: Draft) {
+        let State::Drafting { is_new } = self.state else {
+            unreachable!("no draft was asked for: {:?}", self.state)
+        };
+        let ballot = draft.ballot();
+        self.state = match (draft.is_unchanged(), ballot.next()) {
+            // A majority had accepted nothing when it promised: that is the value.
+            (true, _) if is_new && self.sent.is_empty() => {
+                State::Done(ChangeEnd::Unchanged(ballot))
+            }
+            (_, None) => State::Done(self.unless_sent(ChangeEnd::Exhausted)),
+            (is_unchanged, Some(next)) => {
+                let end = match is_unchanged {
+                    true => ChangeEnd::Unchanged(ballot),
+                    false => ChangeEnd::Made(ballot),
+                };
+                State::Accept(Proposal { ballot, next, value: draft.into_current(), end })
+            }
+        };
+    }
+
+    /// May a ballot of this change still be made? Then the next prepare is urgent: a value
+    /// remembers only the last changes.
+    #[must_use]
+    pub fn may_be_made(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
+    /// Begins again after a pause.
+    pub fn try_again(&mut self) {
+        self.state = State::Prepare;
+    }
+
+    /// The nodes have entered another epoch: what was sent counts no more, unless a majority had
+    /// answered. Begins again in that epoch.
+    pub fn enter(&mut self, group: &Group) {
+        self.proposer.enter(group);
+        if !matches!(self.state, State::Done(_)) {
+            self.state = State::Prepare;
+        }
+    }
+
+    /// Takes the answers to what was sent.
+    pub fn handle(&mut self, replies: &Replies) {
+        self.proposer.see(replies.outbid());
+        if let Some(made) = self.bury(replies) {
+            self.state = State::Done(ChangeEnd::Made(made));
+            return;
+        }
+        match std::mem::replace(&mut self.state, State::Prepare) {
+            State::Preparing(ballot) => self.prepared(ballot, replies),
+            State::Accepting(proposal) => self.accepted(proposal, replies),
+            state => unreachable!("nothing was asked: {state:?}"),
+        }
+    }
+
+    fn prepared(&mut self, ballot: Ballot, replies: &Replies) {
+        self.state = match (replies.invalid(), replies.promised()) {
+            (Some(invalid), _) => State::Done(self.unless_sent(ChangeEnd::Invalid(invalid))),
+            (None, Some(promised)) => self.looked(ballot, promised),
+            (None, None) => self.missed(replies),
+        };
+    }
+
+    /// A majority has promised: what it has accepted is current, as far as this ballot knows.
+    fn looked(&mut self, ballot: Ballot, promised: Promised) -> State {
+        let (accepted, floor) = (promised.accepted.as_ref(), promised.floor);
+        let verdict_of = |sent: &Ballot| verdict(*sent, accepted, floor);
+        let made = self.sent.iter().find(|sent| verdict_of(sent) == Verdict::Made);
+        if let (Some(made), Some(next)) = (made, ballot.next()) {
+            // It is made when a majority has accepted a value that has it.
+            let end = ChangeEnd::Made(*made);
+            let value = promised.accepted.and_then(|accepted| accepted.value);
+            return State::Accept(Proposal { ballot, next, value, end });
+        }
+        if self.sent.iter().any(|sent| verdict_of(sent) != Verdict::NotMade) {
+            return State::Done(ChangeEnd::Unknown);
+        }
+        let is_new = promised.accepted.is_none();
+        let value = promised.accepted.and_then(|accepted| accepted.value);
+        State::Draft { draft: Draft::new(ballot, value), is_new }
+    }
+
+    fn accepted(&mut self, proposal: Proposal, replies: &Replies) {
+        if replies.are_done() {
+            self.proposer.see(Some(proposal.next.number()));
+            // Where a register was deleted, the floor may have reached what was promised.
+            self.proposer.next = proposal.value.map(|value| (proposal.next, value));
+            self.state = State::Done(proposal.end);
+            return;
+        }
+        if replies.are_refusals() {
+            // It is on no node, and none will accept it any more.
+            self.sent.retain(|sent| *sent != proposal.ballot);
+        }
+        // The next prepare says what became of it: at once, since a value remembers few changes.
+        let is_refused = replies.outbid().is_some();
+        self.refusals += u32::from(is_refused);
+        self.lost += u32::from(!replies.are_enough());
+        self.state = if self.lost == LOST_MAX {
+            State::Done(ChangeEnd::NoQuorum { may_have_happened: !self.sent.is_empty() })
+        } else if is_refused && self.sent.is_empty() {
+            State::Outbid
+        } else {
+            State::Prepare
+        };
+    }
+
+    /// Forgets the ballots that are dead, as far as these answers tell: what a majority has
+    /// accepted is current, and everything later descends from it. Returns the one that was made.
+    fn bury(&mut self, replies: &Replies) -> Option<Ballot> {
+        let chosen = replies.chosen();
+        let chosen = chosen.filter(|it| it.value.is_some())?;
+        let is_older = |sent: &Ballot| sent.number() < chosen.ballot.number();
+        let verdict_of = |sent: &Ballot| verdict(*sent, Some(chosen), 0);
+        let made = self.sent.iter().find(|sent| verdict_of(sent) == Verdict::Made).copied();
+        self.sent.retain(|sent| !(is_older(sent) && verdict_of(sent) == Verdict::NotMade));
+        made
+    }
+
+    /// The round was not won.
+    fn missed(&mut self, replies: &Replies) -> State {
+        if !replies.are_enough() {
+            let may_have_happened = !self.sent.is_empty();
+            return State::Done(ChangeEnd::NoQuorum { may_have_happened });
+        }
+        self.refusals += 1;
+        State::Outbid
+    }
+}
+
+#[cfg(test)]
+mod tests;

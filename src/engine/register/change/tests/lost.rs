@@ -1,0 +1,158 @@
+//! Changes whose answers were lost or refused: were they made?
+
+use super::*;
+
+/// The change after its accept, with ballot 5, was lost, and a prepare with 9 has shown this.
+fn lost_and_found(found: Option<Accepted>, floor: u64) -> Talk {
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    talk.prepares();
+    talk.hear([outbid(1), outbid(1), None]);
+    talk.is_outbid();
+    assert_eq!(talk.prepares(), 5);
+    let before = value(&[ballot(2, OTHER)]);
+    talk.hear([promise(Some(accepted(&before, ballot(2, OTHER)))), promise(None), None]);
+    assert_eq!(talk.proposes(), (ballot(5, OWNER), "2x".to_owned()));
+    talk.hear([None, None, None]);
+    assert_eq!(talk.prepares(), 9);
+    let shown = Some(RegisterReply::Promise { accepted: found, floor });
+    talk.hear([shown, promise(None), None]);
+    talk
+}
+
+#[test]
+fn a_lost_change_that_was_made_is_not_made_again() {
+    let made = value(&[ballot(2, OTHER), ballot(5, OWNER)]);
+    let mut talk = lost_and_found(Some(accepted(&made, ballot(5, OWNER))), 0);
+    assert_eq!(talk.accepts(), (ballot(9, OWNER), "5".to_owned()), "once more, as it is");
+    talk.hear([DONE, DONE, None]);
+    assert_eq!(talk.end(), ChangeEnd::Made(ballot(5, OWNER)));
+    // Another client has gone on with it.
+    let newer = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(8, OTHER)]);
+    let mut talk = lost_and_found(Some(accepted(&newer, ballot(8, OTHER))), 0);
+    assert_eq!(talk.accepts().1, "8");
+    talk.hear([DONE, outbid(11), outbid(11)]);
+    talk.prepares();
+    talk.hear([promise(Some(accepted(&newer, ballot(8, OTHER)))), promise(None), None]);
+    assert_eq!(talk.accepts().1, "8", "it is made when a majority has a value that has it");
+}
+
+#[test]
+fn a_lost_change_that_was_not_made_is_made() {
+    let before = value(&[ballot(2, OTHER)]);
+    let newer = value(&[ballot(2, OTHER), ballot(8, OTHER)]);
+    let same_number = value(&[ballot(2, OTHER), ballot(5, OTHER)]);
+    for (found, expected) in [
+        (None, "x"),
+        (Some(accepted(&before, ballot(2, OTHER))), "2x"),
+        (Some(accepted(&before, ballot(8, OTHER))), "2x"),
+        (Some(accepted(&newer, ballot(8, OTHER))), "8x"),
+        (Some(accepted(&same_number, ballot(5, OTHER))), "5x"),
+    ] {
+        let mut talk = lost_and_found(found.clone(), 0);
+        assert_eq!(talk.proposes(), (ballot(9, OWNER), expected.to_owned()), "{found:?}");
+    }
+}
+
+#[test]
+fn a_lost_change_of_which_no_trace_can_be_left_is_unknown() {
+    let long: Vec<Ballot> = (10..20).map(|number| ballot(number, OTHER)).collect();
+    let long = value(&[&[ballot(2, OTHER)], &long[..]].concat());
+    let another = value(&[ballot(7, OTHER)]);
+    let deleted = Accepted { ballot: ballot(8, OTHER), value: None };
+    for (found, floor) in [
+        (Some(accepted(&long, ballot(19, OTHER))), 0),
+        (Some(accepted(&another, ballot(7, OTHER))), 0),
+        (Some(deleted), 0),
+        (None, 5),
+    ] {
+        let mut talk = lost_and_found(found.clone(), floor);
+        assert_eq!(talk.end(), ChangeEnd::Unknown, "{found:?}");
+    }
+    // A floor below it says nothing.
+    assert_eq!(lost_and_found(None, 4).proposes().1, "x");
+}
+
+/// A change that seemed not to be made was on the node that had not answered, and another client
+/// has gone on with it.
+#[test]
+fn each_ballot_of_a_change_may_have_made_it_and_not_only_the_last() {
+    let mut talk = lost_and_found(None, 0);
+    assert_eq!(talk.proposes(), (ballot(9, OWNER), "x".to_owned()));
+    talk.hear([outbid(10), outbid(10), None]);
+    talk.prepares();
+    let value = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(10, OTHER)]);
+    talk.hear([promise(Some(accepted(&value, ballot(10, OTHER)))), promise(None), None]);
+    assert_eq!(talk.accepts().1, "10");
+    talk.hear([DONE, DONE, DONE]);
+    assert_eq!(talk.end(), ChangeEnd::Made(ballot(5, OWNER)), "and its draft counts");
+}
+
+#[test]
+fn a_register_is_not_known_to_be_empty_while_a_ballot_of_this_change_may_live() {
+    let mut talk = lost_and_found(None, 0);
+    let ChangeStep::Draft(draft) = talk.change.poll() else { panic!("a draft") };
+    talk.change.propose(draft);
+    assert_eq!(talk.accepts(), (ballot(9, OWNER), String::new()), "it is written");
+    talk.hear([DONE, DONE, None]);
+    assert_eq!(talk.end(), ChangeEnd::Unchanged(ballot(9, OWNER)));
+}
+
+/// A change whose accept with ballot 1 got these answers, and which looks next.
+fn refused(by: [Option<RegisterReply>; 3]) -> Talk {
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    talk.prepares();
+    talk.hear([promise(None), promise(None), promise(None)]);
+    talk.proposes();
+    talk.hear(by);
+    talk
+}
+
+#[test]
+fn a_ballot_is_dead_when_all_nodes_have_refused_it_or_a_majority_has_gone_on_without() {
+    let often_changed: Vec<Ballot> = (5..20).map(|number| ballot(number, OTHER)).collect();
+    let often_changed = accepted(&value(&often_changed), ballot(19, OTHER));
+    let by = |accepted: &Accepted| {
+        Some(RegisterReply::Outbid { least: 9, accepted: Some(accepted.clone()), floor: 0 })
+    };
+    let without = accepted(&value(&[ballot(1, OTHER), ballot(4, OTHER)]), ballot(4, OTHER));
+    let another = Accepted { ballot: ballot(6, OTHER), ..without.clone() };
+    let deleted = Accepted { ballot: ballot(4, OTHER), value: None };
+    for (replies, is_dead) in [
+        ([outbid(9), outbid(9), outbid(9)], true),
+        ([outbid(9), outbid(9), DONE], false),
+        ([outbid(9), outbid(9), None], false),
+        ([by(&without), by(&without), None], true),
+        ([by(&without), by(&another), DONE], false),
+        ([by(&deleted), by(&deleted), DONE], false),
+    ] {
+        let mut talk = refused(replies.clone());
+        if is_dead {
+            talk.is_outbid();
+        }
+        talk.prepares();
+        talk.hear([promise(Some(often_changed.clone())), promise(None), None]);
+        match talk.change.poll() {
+            ChangeStep::Draft(_) => assert!(is_dead, "{replies:?}"),
+            ChangeStep::Done(ChangeEnd::Unknown) => assert!(!is_dead, "{replies:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    // A majority has gone on with it: it is made.
+    let mut made = value(&[ballot(1, OWNER)]);
+    made = Stored::changed(Some(&made), (ballot(4, OTHER), 0), made.bytes().clone(), 0);
+    let made = accepted(&made, ballot(4, OTHER));
+    let mut talk = refused([by(&made), by(&made), DONE]);
+    assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
+}
+
+#[test]
+fn nodes_that_promise_and_never_accept_end_the_change() {
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    for _ in 0..3 {
+        talk.prepares();
+        talk.hear([promise(None), promise(None), promise(None)]);
+        talk.proposes();
+        talk.hear([DONE, None, None]);
+    }
+    assert_eq!(talk.end(), ChangeEnd::NoQuorum { may_have_happened: true });
+}

@@ -1,0 +1,149 @@
+//! What a register's requests ask of a node, and what it answers.
+
+use super::{Accepted, Ballot, InvalidValue};
+use crate::engine::Vote;
+use std::sync::Arc;
+
+/// A request about a register, the same to every node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
+pub struct RegisterRequest {
+    /// The keys of the register.
+    pub keys: RegisterKeys,
+    /// How the mark of a node begins that may vote.
+    pub epoch: Arc<[u8]>,
+    /// The run of the server that the request is written to: the session adds it. Empty if the
+    /// server does not say, and then no mark fits.
+    pub run_id: Arc<str>,
+    /// What is asked.
+    pub command: RegisterCommand,
+}
+
+/// The keys of a register.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
+pub struct RegisterKeys {
+    /// What was accepted.
+    pub value: Arc<[u8]>,
+    /// What was promised.
+    pub promise: Arc<[u8]>,
+    /// The node's mark, of all registers with this prefix.
+    pub mark: Arc<[u8]>,
+    /// Below which no ballot counts for a register without keys, with this prefix.
+    pub floor: Arc<[u8]>,
+}
+
+impl RegisterKeys {
+    /// What follows the register's name in the key of its value.
+    pub const VALUE: &[u8] = b":redlatch:register";
+    /// The same of its promise.
+    pub const PROMISE: &[u8] = b":redlatch:promise";
+    /// What follows the prefix in the key of the mark.
+    pub const MARK: &[u8] = b":redlatch:member";
+    /// The same of the floor.
+    pub const FLOOR: &[u8] = b":redlatch:floor";
+
+    /// The keys of the register with this name.
+    #[must_use]
+    pub fn new(prefix: &[u8], name: &[u8]) -> Self {
+        let key = |parts: [&[u8]; 3]| Arc::from(parts.concat());
+        Self {
+            value: key([prefix, name, Self::VALUE]),
+            promise: key([prefix, name, Self::PROMISE]),
+            mark: key([prefix, Self::MARK, b""]),
+            floor: key([prefix, Self::FLOOR, b""]),
+        }
+    }
+}
+
+/// What is asked about a register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all commands")]
+pub enum RegisterCommand {
+    /// What has been accepted?
+    Read,
+    /// Promise to serve no lower ballot, and say what has been accepted.
+    Prepare(Ballot),
+    /// Accept this value, and promise the ballot that follows.
+    Accept {
+        /// The ballot of the value.
+        ballot: Ballot,
+        /// The ballot that is promised with it.
+        next: Ballot,
+        /// The value. Empty if the register is deleted.
+        value: Arc<[u8]>,
+    },
+    /// Remove the keys of a register that was deleted with this ballot on all nodes; without one,
+    /// of a register for which nothing was ever accepted.
+    Collect(Option<Ballot>),
+    /// Read or replace the mark.
+    Mark(MarkStep),
+}
+
+/// What is done with the mark of a node. Each step compares the mark as it was seen, so that a late
+/// one does nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all steps")]
+pub enum MarkStep {
+    /// It is read.
+    Look,
+    /// A node without a mark draws a number, and has it in its mark: see
+    /// [`JOINING`](super::JOINING).
+    Join,
+    /// The mark that was seen is replaced. The new one names the run of the server that was seen
+    /// with it, so that it gives no vote to a server that has been started again meanwhile.
+    Enter {
+        /// What was seen.
+        seen: Arc<[u8]>,
+        /// The new one.
+        new: Arc<[u8]>,
+    },
+}
+
+/// The answer of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "code that counts answers must know all")]
+pub enum RegisterReply {
+    /// To [`RegisterCommand::Read`].
+    State(Option<Accepted>),
+    /// To [`RegisterCommand::Prepare`]: the promise.
+    Promise {
+        /// What has been accepted.
+        accepted: Option<Accepted>,
+        /// Below which no ballot counts for a register without keys.
+        floor: u64,
+    },
+    /// It is done.
+    Done,
+    /// Another ballot came first.
+    Outbid {
+        /// It was promised that no ballot up to this number counts.
+        least: u64,
+        /// What has been accepted.
+        accepted: Option<Accepted>,
+        /// Below which no ballot counts for a register without keys.
+        floor: u64,
+    },
+    /// To [`RegisterCommand::Mark`].
+    Mark {
+        /// The mark as it is now.
+        mark: Option<Arc<[u8]>>,
+        /// The run of the server.
+        run_id: Arc<str>,
+    },
+    /// The node may not vote: its mark is another one, or missing.
+    NoMember(Option<Arc<[u8]>>),
+    /// What the node has accepted is nothing that this version of the library knows.
+    Invalid(InvalidValue),
+}
+
+impl RegisterReply {
+    /// Has the node done what was asked of it?
+    #[must_use]
+    pub fn vote(&self) -> Vote {
+        match self {
+            Self::State(_) | Self::Promise { .. } | Self::Done | Self::Mark { .. } => Vote::Granted,
+            Self::Outbid { .. } | Self::NoMember(_) | Self::Invalid(_) => Vote::Refused,
+        }
+    }
+}

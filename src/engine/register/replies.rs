@@ -1,0 +1,176 @@
+//! The answers of a round, counted.
+
+use super::{Accepted, InvalidValue, RegisterReply};
+use crate::engine::quorum;
+
+/// What each node answered. `None`: nothing that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the answers are all there is")]
+pub struct Replies(pub Vec<Option<RegisterReply>>);
+
+/// What a majority has promised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Promised {
+    /// The highest that any of them had accepted.
+    pub(super) accepted: Option<Accepted>,
+    /// The highest floor.
+    pub(super) floor: u64,
+}
+
+impl Replies {
+    fn all(&self) -> impl Iterator<Item = &RegisterReply> {
+        self.0.iter().flatten()
+    }
+
+    fn is_majority(&self, count: usize) -> bool {
+        count >= quorum(self.0.len())
+    }
+
+    /// What the nodes have promised, if a majority has.
+    pub(super) fn promised(&self) -> Option<Promised> {
+        let (mut best, mut floor, mut promises) = (None::<&Accepted>, 0, 0);
+        for reply in self.all() {
+            let RegisterReply::Promise { accepted, floor: of_node } = reply else { continue };
+            let number = |it: Option<&Accepted>| it.map(|it| it.ballot.number());
+            if number(accepted.as_ref()) > number(best) {
+                best = accepted.as_ref();
+            }
+            floor = floor.max(*of_node);
+            promises += 1;
+        }
+        self.is_majority(promises).then(|| Promised { accepted: best.cloned(), floor })
+    }
+
+    /// Has a majority accepted?
+    pub(super) fn are_done(&self) -> bool {
+        self.is_majority(self.all().filter(|reply| **reply == RegisterReply::Done).count())
+    }
+
+    fn states(&self) -> impl Iterator<Item = Option<&Accepted>> {
+        self.all().filter_map(|reply| match reply {
+            RegisterReply::State(state) => Some(state.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// How many nodes name this as accepted. A tombstone and no key at all are not the same answer.
+    fn naming(&self, state: Option<&Accepted>) -> usize {
+        let ballot = |state: Option<&Accepted>| state.map(|state| state.ballot);
+        self.states().filter(|other| ballot(*other) == ballot(state)).count()
+    }
+
+    /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing.
+    #[must_use]
+    pub fn agreed(&self) -> Option<Option<&Accepted>> {
+        let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
+        self.states().find(is_agreed)
+    }
+
+    /// How many nodes name the ballot as accepted that most of them name.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.states().map(|state| self.naming(state)).max().unwrap_or(0)
+    }
+
+    /// Has a majority said anything about the register?
+    #[must_use]
+    pub fn are_enough(&self) -> bool {
+        let counts = |reply: &&RegisterReply| {
+            !matches!(reply, RegisterReply::NoMember(_) | RegisterReply::Invalid(_))
+        };
+        self.is_majority(self.all().filter(counts).count())
+    }
+
+    /// The highest ballot that came before ours.
+    pub(super) fn outbid(&self) -> Option<u64> {
+        let number = |reply: &RegisterReply| match reply {
+            RegisterReply::Outbid { least, .. } => Some(*least),
+            _ => None,
+        };
+        self.all().filter_map(number).max()
+    }
+
+    /// Have all nodes said that another ballot came first?
+    pub(super) fn are_refusals(&self) -> bool {
+        let is_refusal =
+            |reply: &Option<RegisterReply>| matches!(reply, Some(RegisterReply::Outbid { .. }));
+        self.0.iter().all(is_refusal)
+    }
+
+    /// What a majority names as accepted, while a change is made.
+    pub(super) fn chosen(&self) -> Option<&Accepted> {
+        let named = || {
+            self.all().filter_map(|reply| match reply {
+                RegisterReply::Promise { accepted, .. }
+                | RegisterReply::Outbid { accepted, .. } => accepted.as_ref(),
+                _ => None,
+            })
+        };
+        let is_chosen = |it: &&Accepted| {
+            self.is_majority(named().filter(|other| other.ballot == it.ballot).count())
+        };
+        named().find(is_chosen)
+    }
+
+    /// The value of a node that is of no format that is known.
+    #[must_use]
+    pub fn invalid(&self) -> Option<InvalidValue> {
+        self.all().find_map(|reply| match reply {
+            RegisterReply::Invalid(value) => Some(*value),
+            _ => None,
+        })
+    }
+
+    /// Is there a node that may not vote?
+    #[must_use]
+    pub fn lack_votes(&self) -> bool {
+        self.all().any(|reply| matches!(reply, RegisterReply::NoMember(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Token;
+    use crate::engine::register::Ballot;
+
+    fn accepted(number: u64, owner: u8) -> Option<Accepted> {
+        let ballot = Ballot::new(number, Token::new([owner; Token::LEN])).unwrap();
+        Some(Accepted { ballot, value: None })
+    }
+
+    fn state(accepted: Option<Accepted>) -> Option<RegisterReply> {
+        Some(RegisterReply::State(accepted))
+    }
+
+    fn outbid(least: u64) -> Option<RegisterReply> {
+        Some(RegisterReply::Outbid { least, accepted: None, floor: 0 })
+    }
+
+    #[test]
+    fn a_majority_agrees_that_names_one_ballot_or_none() {
+        let agreed = |states: [Option<RegisterReply>; 3]| {
+            let replies = Replies(states.to_vec());
+            replies.agreed().map(|state| state.map(|it| it.ballot.number()))
+        };
+        assert_eq!(agreed([state(accepted(3, 1)), state(accepted(3, 1)), None]), Some(Some(3)));
+        assert_eq!(agreed([state(None), None, state(None)]), Some(None));
+        assert_eq!(agreed([state(accepted(3, 1)), state(accepted(3, 2)), None]), None, "owners");
+        assert_eq!(agreed([state(None), state(accepted(3, 1)), None]), None, "a tombstone");
+        assert_eq!(agreed([state(None), None, None]), None, "a minority");
+        let without_vote = Some(RegisterReply::NoMember(None));
+        assert_eq!(agreed([state(None), without_vote.clone(), without_vote]), None);
+    }
+
+    #[test]
+    fn a_majority_of_promises_names_the_highest_value_and_floor() {
+        let promise = |accepted, floor| Some(RegisterReply::Promise { accepted, floor });
+        let replies = [promise(accepted(3, 1), 9), promise(accepted(5, 2), 0), None];
+        let promised = Replies(replies.to_vec()).promised().unwrap();
+        assert_eq!(promised, Promised { accepted: accepted(5, 2), floor: 9 });
+        let replies = [promise(accepted(3, 1), 9), outbid(7), None];
+        let replies = Replies(replies.to_vec());
+        assert_eq!((replies.promised(), replies.outbid()), (None, Some(7)));
+        assert!(replies.are_enough());
+    }
+}

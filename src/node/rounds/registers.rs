@@ -1,0 +1,86 @@
+//! Rounds about registers: for which nodes they wait, and deletions that reach all of them.
+
+use super::Rounds;
+use super::entry::Entry;
+use super::result::RoundResult;
+use crate::clock::Time;
+use crate::engine::register::{RegisterCommand, RegisterRequest, Replies};
+use crate::engine::{Action, Node, NodeSet, Request, quorum};
+use crate::node::session::Session;
+
+impl<W> Entry<W> {
+    fn register(&self) -> Option<&RegisterRequest> {
+        match self.request.as_ref().map(|request| &request.action) {
+            Some(Action::Register(register)) => Some(register),
+            _ => None,
+        }
+    }
+
+    /// The result of the round.
+    pub(super) fn register_result(&mut self, sessions: &[Session]) -> RoundResult {
+        let replies = Replies(self.registers.0.iter_mut().map(Option::take).collect());
+        RoundResult::Register { replies, reports: self.reports(sessions) }
+    }
+
+    /// Can the answers of more nodes than a majority help, and are there nodes that are likely to
+    /// answer?
+    ///
+    /// The mark of every node counts. On a read, if the nodes disagree and some of them may still
+    /// be a majority. On an accept that no majority has carried out: if all nodes have refused it,
+    /// it was not made.
+    pub(super) fn waits_for_more(&self, sessions: &[Session]) -> bool {
+        let Some(register) = self.register() else { return false };
+        match register.command {
+            RegisterCommand::Mark(_) => !self.tally.is_complete(),
+            RegisterCommand::Read => {
+                let most = self.registers.largest() + self.awaited(sessions);
+                self.registers.agreed().is_none() && most >= quorum(self.tally.nodes())
+            }
+            RegisterCommand::Accept { .. } => !self.is_confirmed() && self.awaited(sessions) > 0,
+            // Those of nodes that have no vote do not count.
+            RegisterCommand::Prepare(_) => {
+                !self.registers.are_enough() && self.awaited(sessions) > 0
+            }
+            RegisterCommand::Collect(_) => false,
+        }
+    }
+
+    /// The request that removes the keys of the register, if this one has deleted it on all nodes.
+    fn collection(&self) -> Option<Request> {
+        let (request, register) = (self.request.as_ref()?, self.register()?);
+        let is_everywhere = self.tally.granted.len() == self.tally.nodes();
+        let command = match &register.command {
+            RegisterCommand::Accept { ballot, value, .. } if value.is_empty() && is_everywhere => {
+                RegisterCommand::Collect(Some(*ballot))
+            }
+            _ => return None,
+        };
+        let action = Action::Register(Box::new(RegisterRequest { command, ..register.clone() }));
+        Some(Request { action, nodes: NodeSet::all(self.tally.nodes()), ..request.clone() })
+    }
+
+    /// Does the entry of a decided round stay until all nodes have answered?
+    pub(super) fn is_deletion(&self) -> bool {
+        match self.register().map(|register| &register.command) {
+            Some(RegisterCommand::Accept { value, .. }) => value.is_empty(),
+            _ => false,
+        }
+    }
+}
+
+impl<W> Rounds<W> {
+    /// Goes on with a decided round that deletes a register. When all nodes have accepted that, and
+    /// not before, its keys are removed: the answers of a majority would not do, since a node that
+    /// has the value still, and one that has forgotten the deletion, are a majority too.
+    pub(super) fn bring_deletion_on(&mut self, now: Time, slot: usize) {
+        let entry = &self.entries[slot];
+        if let Some(request) = entry.collection() {
+            for node in (0..self.nodes()).map(Node::new) {
+                self.sessions[node.index()].send(now, None, &request);
+            }
+        }
+        if self.entries[slot].tally.is_complete() {
+            self.end_round(slot);
+        }
+    }
+}
