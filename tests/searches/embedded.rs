@@ -1,12 +1,13 @@
 //! An embedded node, on which the library's own Lua runs, or Lua with a small mistake.
 
 use crate::change::{Change, changed};
+use crate::words::words;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch::internal::engine;
 use redlatch::internal::node::command::{Form, Meaning, encode, meaning};
 use redlatch::internal::node::script;
-use redlatch::internal::resp::{Reply, decode};
+use redlatch::internal::resp::decode;
 use std::collections::{BTreeMap, HashMap};
 
 /// The lock's key.
@@ -118,14 +119,4 @@ fn bytes(request: &engine::Request) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(request, Form::Digest, PROOF, &mut bytes);
     bytes
-}
-
-/// The words of one encoded command.
-fn words(bytes: &[u8]) -> Vec<&[u8]> {
-    let Ok(Some((Reply::Array(words), _))) = decode(bytes) else { panic!("{bytes:?}") };
-    let word = |word| match word {
-        Reply::Bulk(word) => word,
-        other => panic!("{other:?}"),
-    };
-    words.iter().map(word).collect()
 }

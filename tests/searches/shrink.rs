@@ -3,6 +3,7 @@
 use crate::fair;
 use crate::random::Random;
 use crate::scheme::Scheme;
+use crate::shorter;
 use crate::violation::Violation;
 use crate::world::{Step, World};
 
@@ -13,23 +14,7 @@ const SCHEDULES: u64 = 8;
 pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
     // A history that does not need a fair schedule to its end is easier to follow.
     let schedules = if repeat(scheme, what, trace, 0).is_some() { 0 } else { SCHEDULES };
-    let mut best = repeat(scheme, what, trace, schedules).unwrap_or_else(|| trace.to_vec());
-    let mut length = usize::MAX;
-    while best.len() < length {
-        length = best.len();
-        for size in [16, 8, 4, 2, 1] {
-            let mut last = best.len();
-            while last >= size {
-                let mut shorter = best.clone();
-                shorter.drain(last - size..last);
-                if let Some(found) = repeat(scheme, what, &shorter, schedules) {
-                    best = found;
-                }
-                last = (last - 1).min(best.len());
-            }
-        }
-    }
-    best
+    shorter::ways(trace, |steps| repeat(scheme, what, steps, schedules))
 }
 
 /// Takes the steps, without those that are not possible any more. Returns those that were taken if

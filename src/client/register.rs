@@ -1,0 +1,273 @@
+//! Registers: small values that a majority of the nodes agrees on.
+
+mod listing;
+mod running;
+mod value;
+
+pub use listing::{Registers, Swept};
+pub use value::{Changed, Stale, Value};
+
+use super::LockClient;
+use crate::clock;
+use crate::engine::register::{Draft, RegisterCommand, RegisterKeys, Stored, Version};
+use crate::error::RegisterError;
+use crate::fencing::FencingToken;
+use running::Changing;
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// The longest value, in bytes. Every read returns it from all nodes, and every change sends it to
+/// all, so a register is for small values; and a node keeps its connection busy meanwhile.
+pub const VALUE_MAX: usize = 16 * 1024;
+
+/// The pauses between two looks of a call that waits for a change: the first one, and any.
+const LOOK_FIRST: Duration = Duration::from_millis(2);
+const LOOK_LAST: Duration = Duration::from_millis(250);
+
+impl LockClient {
+    /// The register with this name: a small value that a majority of the nodes agrees on. Sends
+    /// nothing.
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// let leader = client.register("leader")?;
+    /// let changed = leader.change(|_| Some(b"host-17".to_vec()))?;
+    /// println!("leads in epoch {:?}", changed.version());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A name is any non-empty string of bytes, as that of a lock. A register and a lock may have
+    /// the same name.
+    ///
+    /// # Errors
+    ///
+    /// The name cannot be used, or a ZooKeeper ensemble keeps the locks.
+    pub fn register(&self, name: impl AsRef<[u8]>) -> Result<Register, RegisterError> {
+        let key = self.key(name.as_ref()).map_err(RegisterError::Resource)?;
+        self.core.register_nodes()?;
+        let keys = RegisterKeys::new(&self.core.key_prefix, name.as_ref());
+        Ok(Register { client: self.clone(), keys, lock: key })
+    }
+
+    /// Makes the nodes of this client a group that keeps registers. This is done once, before the
+    /// first register is used: all nodes must answer, and none may belong to a group.
+    ///
+    /// A node votes on registers as long as it is certain that it has forgotten nothing. For that,
+    /// a server must keep what it has answered: `appendonly yes`, `appendfsync always`, no
+    /// `allkeys-*` policy, and no replicas. With `in_memory`, nodes without these settings become
+    /// members as well. Each of them loses its vote when it is started again, and with a majority
+    /// of them all registers are lost.
+    ///
+    /// # Errors
+    ///
+    /// A node did not answer, belongs to a group, or does not keep what it answers.
+    pub fn form_registers(&self, in_memory: bool) -> Result<(), RegisterError> {
+        self.core.form(in_memory)
+    }
+}
+
+/// A small value that a majority of the nodes agrees on: see [`LockClient::register`].
+///
+/// It is exact: no lease and no clock is involved. What a read returns was the value at a moment
+/// between the call and its return, a change is made once, and its version is above those of all
+/// changes before it. This holds while the nodes that are members forget nothing; a node that may
+/// have forgotten something has no vote.
+///
+/// It is for small values that change seldom: the holder of an epoch, the result of an
+/// idempotent request, a checkpoint, or the last word behind a lock. Every change carries the whole
+/// value to all nodes.
+///
+/// Threads of one client that change the same register at once are combined: their changes are made
+/// one after another, and sent as one.
+#[derive(Clone)]
+pub struct Register {
+    client: LockClient,
+    keys: RegisterKeys,
+    /// The key of the lock with the same name.
+    lock: Arc<[u8]>,
+}
+
+impl Register {
+    /// The value; `None` if there is none. Takes one round, and writes nothing, if a majority of
+    /// the nodes agrees.
+    ///
+    /// # Errors
+    ///
+    /// Too few nodes gave an answer that counts, or the nodes are no group.
+    pub fn read(&self) -> Result<Option<Value>, RegisterError> {
+        Changing::check()?;
+        let redlock = self.client.core.register_nodes()?;
+        let mut group = self.client.core.group(redlock)?;
+        for attempt in 0.. {
+            let command = RegisterCommand::Read;
+            let asked = self.client.core.ask(redlock, &self.keys, &group, command);
+            if let Some(invalid) = asked.replies.invalid() {
+                return Err(RegisterError::invalid(invalid));
+            }
+            if let Some(agreed) = asked.replies.agreed() {
+                let value = agreed.and_then(|accepted| accepted.value.as_ref());
+                return Ok(value.map(|value| Value(value.clone())));
+            }
+            if asked.replies.are_enough() {
+                break;
+            }
+            if attempt > 0 || !asked.replies.lack_votes() {
+                return Err(asked.no_quorum(false));
+            }
+            group = self.client.core.learn_group(redlock)?;
+        }
+        // Not together with changes: one of them may take long.
+        self.run_alone(|draft| Ok(draft.current().cloned().map(Value)))
+    }
+
+    /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
+    /// client changed it last, otherwise two.
+    ///
+    /// The change is made once, whatever was lost on the way. But `change` may be called several
+    /// times before that, so it must have no effects of its own, and it must not use a register
+    /// ([`WithinChange`](RegisterError::WithinChange)).
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// let counter = client.register("orders-today")?;
+    /// let changed = counter.change(|value| {
+    ///     let count = value.map_or(0, |value| value.bytes().len());
+    ///     Some(vec![b'|'; count + 1])
+    /// })?;
+    /// # let _ = changed;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read); and if the answer of a change was lost, it may be unknown whether
+    /// it was made: see [`RegisterError::may_have_happened`].
+    pub fn change(
+        &self,
+        mut change: impl FnMut(Option<&Value>) -> Option<Vec<u8>>,
+    ) -> Result<Changed, RegisterError> {
+        self.run(|draft| {
+            let before = draft.current().cloned().map(Value);
+            let version = put(draft, change(before.as_ref()))?;
+            Ok(Changed { version, before })
+        })
+    }
+
+    /// Replaces the value if its version is still `seen`; `None` means that there is no value. If
+    /// it is not, the inner result is an error with the value that there is, and nothing has
+    /// changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    pub fn compare_and_set(
+        &self,
+        seen: Option<Version>,
+        new: &[u8],
+    ) -> Result<Result<Version, Option<Value>>, RegisterError> {
+        self.run(|draft| {
+            let current = draft.current().map(Stored::version);
+            if current != seen {
+                return Ok(Err(draft.current().cloned().map(Value)));
+            }
+            write(draft, new.to_vec(), None).map(Ok)
+        })
+    }
+
+    /// Replaces the value, unless a larger fencing token has written since the register was
+    /// created: then the inner result is an error with that token, and nothing has changed.
+    ///
+    /// A lock makes collisions rare; this makes them harmless. A holder that was stopped for longer
+    /// than its lock was valid writes nothing over what the next holder has written.
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// let lock = client.request("report").fenced().lock()?;
+    /// let token = lock.fencing_token().expect("it was requested");
+    /// let report = client.register("report")?;
+    /// if let Err(stale) = report.write_fenced(token, b"page 1")? {
+    ///     eprintln!("{stale}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    pub fn write_fenced(
+        &self,
+        token: FencingToken,
+        new: &[u8],
+    ) -> Result<Result<Version, Stale>, RegisterError> {
+        self.run(|draft| {
+            let by = draft.current().and_then(Stored::fence);
+            let by = by.and_then(|by| FencingToken::try_from(by).ok());
+            match by.filter(|by| *by > token) {
+                Some(by) => Ok(Err(Stale { token, by })),
+                None => write(draft, new.to_vec(), Some(token.as_u64())).map(Ok),
+            }
+        })
+    }
+
+    /// Deletes the value, and returns it. The register can be created again; its versions go on,
+    /// and fencing tokens that have written are forgotten.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    pub fn delete(&self) -> Result<Option<Value>, RegisterError> {
+        self.change(|_| None).map(|changed| changed.before)
+    }
+
+    /// Waits until the version is another than `seen` (`None`: until there is a value), for up to
+    /// `wait`, and returns the value that there is then. Looks at the nodes now and then, at least
+    /// four times a second.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn wait_for_change(
+        &self,
+        seen: Option<Version>,
+        wait: Duration,
+    ) -> Result<Option<Value>, RegisterError> {
+        let (until, mut pause) = (clock::now().after(wait), LOOK_FIRST);
+        loop {
+            let value = self.read()?;
+            let now = clock::now();
+            if value.as_ref().map(Value::version) != seen || now >= until {
+                return Ok(value);
+            }
+            thread::sleep(pause.min(until.since(now)));
+            pause = (pause * 2).min(LOOK_LAST);
+        }
+    }
+}
+
+/// Puts a value into a draft, or deletes it there.
+fn put(draft: &mut Draft, new: Option<Vec<u8>>) -> Result<Option<Version>, RegisterError> {
+    if let Some(new) = new {
+        return write(draft, new, None).map(Some);
+    }
+    draft.delete();
+    Ok(None)
+}
+
+fn write(draft: &mut Draft, new: Vec<u8>, fence: Option<u64>) -> Result<Version, RegisterError> {
+    let (length, most) = (new.len(), VALUE_MAX);
+    if length > most {
+        return Err(RegisterError::TooLong { length, most });
+    }
+    Ok(draft.put(new.into(), fence))
+}
+
+impl fmt::Debug for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Register").field("name", &self.name()).finish()
+    }
+}

@@ -1,0 +1,278 @@
+//! The loop that runs a change: over the rounds, the threads that take part, and other clients that
+//! change the register at the same time.
+
+use super::Register;
+use crate::client::request::{LockKeys, LockRequest};
+use crate::core::{Asked, Leader, Message, Redlock, Role, Seat, Slot, draw};
+use crate::engine::register::{
+    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand,
+};
+use crate::engine::{Backoff, Jitter};
+use crate::error::RegisterError;
+use crate::guard::LockGuard;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// What follows the register's name in the key of the lock in whose queue clients stand that
+/// change it at the same time.
+const TURN: &[u8] = b":redlatch:turn";
+
+/// For how long a client has its turn, and for how long it waits for it at most. Whether a change
+/// is made does not depend on it.
+const TURN_TTL: Duration = Duration::from_secs(2);
+
+/// How often another client may come first before a client takes its turn in the queue.
+const OUTBID_MAX: u32 = 1;
+
+/// The longest pause while it is to be found out whether a change was made.
+const PAUSE_URGENT: Duration = Duration::from_millis(1);
+
+/// How often the marks of the nodes are looked at in one change.
+const LOOKS_MAX: u32 = 3;
+
+/// A change that a thread makes of a draft.
+type Body<'a> = &'a mut dyn FnMut(&mut Draft);
+
+thread_local! {
+    /// Does this thread call a function that makes a change?
+    static CHANGING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Ends the call of such a function, also if it panics.
+pub(super) struct Changing;
+
+impl Changing {
+    fn call<T>(body: impl FnOnce() -> T) -> T {
+        CHANGING.set(true);
+        let _ends = Self;
+        body()
+    }
+
+    /// Refuses to use a register there: the thread would wait for itself.
+    pub(super) fn check() -> Result<(), RegisterError> {
+        if CHANGING.get() { Err(RegisterError::WithinChange) } else { Ok(()) }
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        CHANGING.set(false);
+    }
+}
+
+impl Register {
+    /// Makes a change, and returns what `body` has returned for the draft that counts: there may be
+    /// several, and it need not be the last one.
+    pub(super) fn run<T>(
+        &self,
+        body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
+    ) -> Result<T, RegisterError> {
+        self.run_with(&self.client.core.registers.slot(&self.keys.value), body)
+    }
+
+    /// The same, without the threads of this client that change the register, and without waiting
+    /// for them.
+    pub(super) fn run_alone<T>(
+        &self,
+        body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
+    ) -> Result<T, RegisterError> {
+        self.run_with(&Arc::default(), body)
+    }
+
+    fn run_with<T>(
+        &self,
+        slot: &Arc<Slot>,
+        mut body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
+    ) -> Result<T, RegisterError> {
+        let mut drafts: Vec<(Ballot, Result<T, RegisterError>)> = Vec::new();
+        let counts = self.run_all(slot, &mut |draft| {
+            let result = Changing::call(|| body(draft));
+            drafts.push((draft.ballot(), result));
+        })?;
+        let found = drafts.into_iter().find(|(ballot, _)| *ballot == counts);
+        found.map_or(Err(RegisterError::Unknown), |(_, result)| result)
+    }
+
+    /// Makes a change: alone, together with those of other threads, or by one of them. Returns the
+    /// ballot of the draft that counts.
+    fn run_all(&self, slot: &Arc<Slot>, body: Body<'_>) -> Result<Ballot, RegisterError> {
+        Changing::check()?;
+        let redlock = self.client.core.register_nodes()?;
+        match slot.join() {
+            Role::Leader(leader) => self.lead(redlock, &leader, body),
+            Role::Follower(seat) => match follow(&seat, body) {
+                Some(result) => result,
+                None => self.lead(redlock, &slot.lead(), body),
+            },
+        }
+    }
+
+    fn lead(
+        &self,
+        redlock: &Redlock,
+        leader: &Leader,
+        body: Body<'_>,
+    ) -> Result<Ballot, RegisterError> {
+        let result = self.make(redlock, leader, body);
+        if let Err(RegisterError::NoQuorum { error, .. }) = &result {
+            // The threads that wait would find the same, each after as long a time.
+            let (error, may_have_happened) = (error.clone(), false);
+            leader.dismiss(&RegisterError::NoQuorum { error, may_have_happened });
+        }
+        result
+    }
+
+    /// Makes the change together with those of the threads that wait.
+    fn make(
+        &self,
+        redlock: &Redlock,
+        leader: &Leader,
+        body: Body<'_>,
+    ) -> Result<Ballot, RegisterError> {
+        let core = &self.client.core;
+        let group = core.group(redlock)?;
+        let entropy = draw().ok_or(RegisterError::NoEntropy)?;
+        let mut proposer = leader.take_proposer().unwrap_or_else(|| Proposer::new(entropy.token));
+        proposer.enter(&group);
+        let (base, cap) = (core.rules.retry_base, core.rules.retry_cap);
+        let backoff = Backoff::new(base, cap, Jitter::from_seed(entropy.seed));
+        let mut running = Running {
+            register: self,
+            redlock,
+            group,
+            change: Change::new(proposer),
+            has_prepared_last: false,
+            asked: None,
+            looks: 0,
+            backoff,
+            has_queued: false,
+            turn: None,
+        };
+        let mut followers = None;
+        let end = running.run(|draft| {
+            let followers = followers.get_or_insert_with(|| leader.followers());
+            body(draft);
+            for follower in followers {
+                follower.change(draft);
+            }
+        });
+        let result = running.result(end);
+        leader.keep(running.change.into_proposer());
+        for follower in followers.into_iter().flatten() {
+            follower.end(result.clone());
+        }
+        result
+    }
+}
+
+/// Has another thread make the change. `None` if that one left it to this one.
+fn follow(seat: &Seat, body: Body<'_>) -> Option<Result<Ballot, RegisterError>> {
+    loop {
+        match seat.receive() {
+            Message::Draft(mut draft) => {
+                body(&mut draft);
+                seat.give_back(draft);
+            }
+            Message::End(result) => return Some(result),
+            Message::Lead => return None,
+        }
+    }
+}
+
+/// A change on its way.
+struct Running<'a> {
+    register: &'a Register,
+    redlock: &'a Redlock,
+    group: Group,
+    change: Change,
+    /// Was nothing accepted after the last prepare?
+    has_prepared_last: bool,
+    /// The answers of the last round.
+    asked: Option<Asked>,
+    looks: u32,
+    backoff: Backoff,
+    /// Has it asked for its turn? It does so once: without one it goes on as before.
+    has_queued: bool,
+    turn: Option<LockGuard>,
+}
+
+impl Running<'_> {
+    fn run(&mut self, mut draw_up: impl FnMut(&mut Draft)) -> ChangeEnd {
+        let core = &self.register.client.core;
+        loop {
+            match self.change.poll() {
+                ChangeStep::Send(command) => {
+                    self.has_prepared_last = matches!(command, RegisterCommand::Prepare(_));
+                    let asked = core.ask(self.redlock, &self.register.keys, &self.group, command);
+                    let is_known = asked.replies.are_enough();
+                    if is_known || !self.look_again(&asked) {
+                        self.change.handle(&asked.replies);
+                    }
+                    self.asked = Some(asked);
+                }
+                ChangeStep::Draft(mut draft) => {
+                    draw_up(&mut draft);
+                    self.change.propose(draft);
+                }
+                ChangeStep::Outbid(times) => {
+                    self.pause(times);
+                    self.change.try_again();
+                }
+                ChangeStep::Done(end) => return end,
+            }
+        }
+    }
+
+    /// Looks at the marks of the nodes, if some of them have no vote. Returns whether the change
+    /// has begun again for that.
+    fn look_again(&mut self, asked: &Asked) -> bool {
+        if !asked.replies.lack_votes() || self.looks == LOOKS_MAX {
+            return false;
+        }
+        self.looks += 1;
+        let Ok(group) = self.register.client.core.learn_group(self.redlock) else { return false };
+        self.change.enter(&group);
+        self.group = group;
+        true
+    }
+
+    /// Another client came first. If that happens again and again, this one takes its turn.
+    fn pause(&mut self, times: u32) {
+        if self.change.may_be_made() {
+            return thread::sleep(self.backoff.next_delay_within(Duration::ZERO, PAUSE_URGENT));
+        }
+        if times < OUTBID_MAX || self.has_queued {
+            return thread::sleep(self.backoff.next_delay(Duration::ZERO));
+        }
+        let client = &self.register.client;
+        let first: Arc<[u8]> = [&self.register.lock, TURN].concat().into();
+        let keys = Ok(LockKeys { first, more: Vec::new() });
+        let ttl = TURN_TTL.min(client.core.max_ttl);
+        self.has_queued = true;
+        self.turn = LockRequest::new(client, keys).ttl(ttl).try_lock_for(ttl).ok().flatten();
+    }
+
+    fn result(&mut self, end: ChangeEnd) -> Result<Ballot, RegisterError> {
+        match (end, self.asked.take()) {
+            (ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot), asked) => {
+                if self.has_prepared_last {
+                    // There is no value, and the promises of the nodes are of no use.
+                    let keys = &self.register.keys;
+                    self.register.client.core.forget_promises(keys, &self.group);
+                }
+                if asked.is_some_and(|asked| asked.replies.lack_votes()) {
+                    self.register.client.core.renew_votes(self.redlock);
+                }
+                Ok(ballot)
+            }
+            (ChangeEnd::NoQuorum { may_have_happened }, Some(asked)) => {
+                Err(asked.no_quorum(may_have_happened))
+            }
+            (ChangeEnd::Invalid(value), _) => Err(RegisterError::invalid(value)),
+            (ChangeEnd::Exhausted, _) => Err(RegisterError::Exhausted),
+            (ChangeEnd::Unknown | ChangeEnd::NoQuorum { .. }, _) => Err(RegisterError::Unknown),
+        }
+    }
+}

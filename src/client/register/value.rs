@@ -1,0 +1,84 @@
+//! What a register's methods return.
+
+use crate::engine::register::{Stored, Version};
+use crate::fencing::FencingToken;
+use std::fmt;
+
+/// The value of a register.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Value(pub(super) Stored);
+
+impl Value {
+    /// The bytes that were written.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    /// The version. It grows with every change, and serves as the number of an epoch.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.0.version()
+    }
+
+    /// The largest fencing token that has written since the register was created.
+    #[must_use]
+    pub fn fence(&self) -> Option<FencingToken> {
+        self.0.fence().and_then(|fence| FencingToken::try_from(fence).ok())
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value")
+            .field("bytes", &self.bytes().escape_ascii().to_string())
+            .field("version", &self.version())
+            .field("fence", &self.fence())
+            .finish()
+    }
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub(super) version: Option<Version>,
+    pub(super) before: Option<Value>,
+}
+
+impl Changed {
+    /// The version of the new value; `None` if the register was deleted.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    /// The value before the change.
+    #[must_use]
+    pub fn before(&self) -> Option<&Value> {
+        self.before.as_ref()
+    }
+}
+
+/// A write was refused, because a larger fencing token has written before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stale {
+    pub(super) token: FencingToken,
+    pub(super) by: FencingToken,
+}
+
+impl Stale {
+    /// The larger token.
+    #[must_use]
+    pub fn by(&self) -> FencingToken {
+        self.by
+    }
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { token, by } = self;
+        write!(f, "the lock with the fencing token {token} is lost: {by} has written since")
+    }
+}
+
+impl std::error::Error for Stale {}

@@ -1,0 +1,210 @@
+//! What a client remembers of the registers that it uses: the group of nodes, and for each register
+//! the ballot that a majority has promised it, and the threads that are about to change it.
+//!
+//! One thread at a time changes a register, for all that wait: it has each of them make its change
+//! of the draft, one after another, and sends the result as one.
+
+use super::membership::Membership;
+use crate::engine::register::{Ballot, COMBINED_MAX, Draft, Proposer};
+use crate::error::RegisterError;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many registers are remembered. Those that are in use are, however many.
+const REMEMBERED_MAX: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(crate) struct Registers {
+    pub(super) membership: Membership,
+    slots: Mutex<HashMap<Arc<[u8]>, Arc<Slot>>>,
+}
+
+/// One register.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` before the first change, and while there is one.
+    proposer: Option<Proposer>,
+    is_led: bool,
+    waiting: VecDeque<Follower>,
+}
+
+/// A thread that waits for another one to make its change.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    to: Sender<Message>,
+    from: Receiver<Draft>,
+}
+
+/// The other side of a [`Follower`].
+#[derive(Debug)]
+pub(crate) struct Seat {
+    to: Sender<Draft>,
+    from: Receiver<Message>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Make the change, and give the draft back.
+    Draft(Draft),
+    /// The change is over: the draft with this ballot is the one that counts.
+    End(Result<Ballot, RegisterError>),
+    /// Lead yourself.
+    Lead,
+}
+
+/// What a thread does that is to change a register.
+pub(crate) enum Role {
+    Leader(Leader),
+    Follower(Seat),
+}
+
+impl Registers {
+    /// The register with this key.
+    pub(crate) fn slot(&self, key: &Arc<[u8]>) -> Arc<Slot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.len() >= REMEMBERED_MAX && !slots.contains_key(key) {
+            // What is forgotten costs a round at the next change.
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        Arc::clone(slots.entry(Arc::clone(key)).or_default())
+    }
+}
+
+impl Slot {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes part in the next change.
+    pub(crate) fn join(self: &Arc<Self>) -> Role {
+        let mut state = self.state();
+        if !state.is_led {
+            state.is_led = true;
+            return Role::Leader(Leader { slot: Arc::clone(self) });
+        }
+        // Each side has at most one message under way.
+        let ((to, from_leader), (to_leader, from)) = (bounded(1), bounded(1));
+        state.waiting.push_back(Follower { to, from });
+        Role::Follower(Seat { to: to_leader, from: from_leader })
+    }
+
+    /// The leader of this register, which a follower has become.
+    pub(crate) fn lead(self: &Arc<Self>) -> Leader {
+        Leader { slot: Arc::clone(self) }
+    }
+}
+
+/// The right to change a register. When it is dropped, the first thread that waits has it.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    slot: Arc<Slot>,
+}
+
+impl Leader {
+    /// What is remembered of the last change, if it is.
+    pub(crate) fn take_proposer(&self) -> Option<Proposer> {
+        self.slot.state().proposer.take()
+    }
+
+    pub(crate) fn keep(&self, proposer: Proposer) {
+        self.slot.state().proposer = Some(proposer);
+    }
+
+    /// Ends the changes of all threads that wait. None of them was begun.
+    pub(crate) fn dismiss(&self, error: &RegisterError) {
+        let waiting = std::mem::take(&mut self.slot.state().waiting);
+        waiting.into_iter().for_each(|follower| follower.end(Err(error.clone())));
+    }
+
+    /// The threads whose changes are made together with the leader's.
+    pub(crate) fn followers(&self) -> Vec<Follower> {
+        let mut state = self.slot.state();
+        let count = state.waiting.len().min(COMBINED_MAX - 1);
+        state.waiting.drain(..count).collect()
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        let mut state = self.slot.state();
+        // One that is gone does not take it.
+        while let Some(next) = state.waiting.pop_front() {
+            if next.to.send(Message::Lead).is_ok() {
+                return;
+            }
+        }
+        state.is_led = false;
+    }
+}
+
+impl Follower {
+    /// Has the thread make its change of the draft. One that panics makes none.
+    pub(crate) fn change(&self, draft: &mut Draft) {
+        let is_there = self.to.send(Message::Draft(draft.clone())).is_ok();
+        if let (true, Ok(changed)) = (is_there, self.from.recv()) {
+            *draft = changed;
+        }
+    }
+
+    pub(crate) fn end(self, result: Result<Ballot, RegisterError>) {
+        // It may be gone.
+        let _ = self.to.send(Message::End(result));
+    }
+}
+
+impl Seat {
+    /// The next message. Without one, the leader has panicked: its change may have been sent.
+    pub(crate) fn receive(&self) -> Message {
+        self.from.recv().unwrap_or(Message::End(Err(RegisterError::Unknown)))
+    }
+
+    pub(crate) fn give_back(&self, draft: Draft) {
+        // A leader that is gone has no use for it.
+        let _ = self.to.send(draft);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_leads_when_the_leader_is_gone() {
+        let slot = Arc::new(Slot::default());
+        let Role::Leader(leader) = slot.join() else { panic!("nobody leads") };
+        let seats = [(); 3].map(|()| match slot.join() {
+            Role::Follower(seat) => seat,
+            Role::Leader(_) => panic!("there is a leader"),
+        });
+        let [gone, next, last] = seats;
+        drop(gone);
+        drop(leader);
+        assert!(matches!(next.receive(), Message::Lead));
+        let leader = slot.lead();
+        let followers = leader.followers();
+        assert_eq!(followers.len(), 1);
+        let end = Err(RegisterError::Unknown);
+        followers.into_iter().for_each(|follower| follower.end(end.clone()));
+        assert!(matches!(last.receive(), Message::End(Err(RegisterError::Unknown))));
+        drop(leader);
+        assert!(matches!(slot.join(), Role::Leader(_)));
+    }
+
+    #[test]
+    fn a_register_in_use_is_never_forgotten() {
+        let registers = Registers::default();
+        let key = |number: usize| Arc::from(number.to_string().as_bytes());
+        let used = registers.slot(&key(0));
+        for number in 1..REMEMBERED_MAX * 3 {
+            registers.slot(&key(number));
+        }
+        assert!(Arc::ptr_eq(&used, &registers.slot(&key(0))));
+        assert!(registers.slots.lock().unwrap().len() <= REMEMBERED_MAX);
+    }
+}

@@ -1,0 +1,184 @@
+//! The scripts of registers on a real server, step by step: what they refuse, and what they leave.
+
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
+use redlatch::internal::engine::Token;
+use redlatch::internal::engine::register::Ballot;
+use redlatch::internal::node::script::{self, Script};
+use support::cli::Value;
+use support::redis::Server;
+
+const MARK: &str = "redlatch 1 group ";
+const KEYS: [&str; 4] =
+    ["a:redlatch:register", "a:redlatch:promise", ":redlatch:member", ":redlatch:floor"];
+
+/// A server with the mark of a member, and what the scripts are asked.
+struct Node(Server);
+
+fn ballot(number: u64, owner: u8) -> Ballot {
+    Ballot::new(number, Token::new([owner; Token::LEN])).unwrap()
+}
+
+impl Node {
+    fn start() -> Self {
+        let server = Server::start(&[]);
+        server.command(&["SET", KEYS[2], "redlatch 1 group run member durable"]);
+        Self(server)
+    }
+
+    /// Runs a script with these arguments behind the mark, and `7` behind them.
+    fn run(&self, script: Script, arguments: &[&[u8]]) -> Vec<Value> {
+        let mut words: Vec<&[u8]> = vec![b"EVAL", script.source.as_bytes(), b"4"];
+        words.extend(KEYS.iter().map(|key| key.as_bytes()));
+        words.push(MARK.as_bytes());
+        words.extend(arguments);
+        words.push(b"7");
+        match self.0.command(&words) {
+            Value::Array(list) => list,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whether it promises.
+    fn prepare(&self, ballot: Ballot) -> bool {
+        self.run(script::PREPARE, &[&ballot.to_bytes()])[0] == Value::Integer(7)
+    }
+
+    fn accept(&self, ballot: Ballot, value: &[u8]) -> bool {
+        let next = ballot.next().unwrap().to_bytes();
+        self.run(script::ACCEPT, &[&ballot.to_bytes(), &next, value])[0] == Value::Integer(7)
+    }
+
+    fn collect(&self, ballot: Option<Ballot>) {
+        let ballot = ballot.map_or(Vec::new(), |ballot| ballot.to_bytes().to_vec());
+        assert_eq!(self.run(script::COLLECT, &[&ballot]), [Value::Integer(7)]);
+    }
+
+    /// What was accepted: its number and its value.
+    fn state(&self) -> Option<(u64, Vec<u8>)> {
+        match &self.run(script::READ_REGISTER, &[])[..] {
+            [Value::Integer(7), Value::Bulk(bytes)] => {
+                let (ballot, value) = Ballot::read(bytes).unwrap();
+                Some((ballot.number(), value.to_vec()))
+            }
+            [Value::Integer(7), Value::Null] => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn floor(&self) -> Option<String> {
+        let floor = self.0.command(&["GET", KEYS[3]]);
+        (floor != Value::Null).then(|| floor.text())
+    }
+}
+
+#[test]
+fn of_two_owners_with_one_number_the_first_is_served() {
+    let node = Node::start();
+    assert!(node.prepare(ballot(5, 1)) && node.prepare(ballot(5, 1)), "once more");
+    assert!(!node.prepare(ballot(5, 2)) && !node.prepare(ballot(4, 1)));
+    assert!(!node.accept(ballot(5, 2), b"x") && node.state().is_none());
+    assert!(node.accept(ballot(5, 1), b"one"));
+    assert_eq!(node.state(), Some((5, b"one".to_vec())));
+    // The next ballot is promised with it, to the same owner.
+    assert!(!node.prepare(ballot(6, 2)) && node.accept(ballot(6, 1), b"two"));
+    assert!(node.prepare(ballot(9, 2)) && !node.accept(ballot(7, 1), b"three"));
+    assert_eq!(node.state(), Some((6, b"two".to_vec())));
+}
+
+#[test]
+fn an_accept_that_arrives_again_changes_nothing_and_below_the_promise_neither() {
+    let node = Node::start();
+    assert!(node.accept(ballot(5, 1), b"one"), "no prepare is needed on this node");
+    assert!(node.prepare(ballot(9, 2)));
+    assert!(node.accept(ballot(5, 1), b"other bytes"), "it was accepted");
+    assert_eq!(node.state(), Some((5, b"one".to_vec())));
+    assert!(!node.prepare(ballot(9, 1)), "and the promise stands");
+    assert!(node.accept(ballot(9, 2), b"two") && !node.accept(ballot(5, 1), b"one"));
+    assert_eq!(node.state(), Some((9, b"two".to_vec())));
+}
+
+#[test]
+fn a_refusal_says_what_came_first() {
+    let node = Node::start();
+    node.accept(ballot(5, 1), b"one");
+    let stored = [&ballot(5, 1).to_bytes()[..], b"one"].concat();
+    let expected = [Value::Integer(-7), Value::Integer(6), Value::Bulk(stored), Value::Integer(0)];
+    assert_eq!(node.run(script::PREPARE, &[&ballot(3, 2).to_bytes()]), expected);
+}
+
+#[test]
+fn what_is_collected_leaves_its_promise_as_the_floor() {
+    let node = Node::start();
+    node.accept(ballot(5, 1), b"");
+    node.prepare(ballot(8, 2));
+    // Of another ballot, or with a value.
+    node.collect(Some(ballot(4, 1)));
+    node.collect(None);
+    assert_eq!(node.state(), Some((5, Vec::new())));
+    node.collect(Some(ballot(5, 1)));
+    assert_eq!((node.state(), node.floor()), (None, Some("8".to_owned())));
+    assert_eq!(node.0.command(&["EXISTS", KEYS[0], KEYS[1]]), Value::Integer(0));
+    // Nothing that was promised or sent before counts now.
+    assert!(!node.accept(ballot(8, 2), b"late") && !node.accept(ballot(6, 1), b"late"));
+    assert!(!node.prepare(ballot(8, 2)) && node.prepare(ballot(9, 2)));
+    node.accept(ballot(9, 2), b"new");
+    node.collect(Some(ballot(5, 1)));
+    node.collect(Some(ballot(9, 2)));
+    assert_eq!(node.state(), Some((9, b"new".to_vec())), "it has a value");
+    assert_eq!(node.floor(), Some("8".to_owned()));
+}
+
+#[test]
+fn a_promise_without_a_value_is_collected_too_and_the_floor_only_grows() {
+    let node = Node::start();
+    node.prepare(ballot(8, 2));
+    node.collect(None);
+    assert_eq!((node.floor(), node.prepare(ballot(8, 2))), (Some("8".to_owned()), false));
+    node.0.command(&["SET", KEYS[3], "100"]);
+    node.accept(ballot(101, 1), b"");
+    node.0.command(&["SET", KEYS[3], "9007199254740000"]);
+    node.collect(Some(ballot(101, 1)));
+    assert_eq!(node.floor(), Some("9007199254740000".to_owned()));
+}
+
+#[test]
+fn a_node_with_another_mark_or_none_changes_nothing() {
+    let node = Node::start();
+    let ballot = ballot(5, 1).to_bytes();
+    for mark in ["redlatch 1 other run member durable", "redlatch 1 group", ""] {
+        node.0.command(&["SET", KEYS[2], mark]);
+        for (script, arguments) in [
+            (script::PREPARE, &[&ballot[..]][..]),
+            (script::ACCEPT, &[&ballot, &ballot, b"value"]),
+            (script::COLLECT, &[b""]),
+            (script::READ_REGISTER, &[]),
+        ] {
+            assert_eq!(node.run(script, arguments), [Value::Integer(-7), Value::bulk(mark)]);
+        }
+    }
+    node.0.command(&["DEL", KEYS[2]]);
+    assert_eq!(node.run(script::PREPARE, &[&ballot]), [Value::Integer(-7), Value::Null]);
+    assert_eq!(node.0.command(&["DBSIZE"]), Value::Integer(0));
+}
+
+#[test]
+fn a_mark_is_replaced_only_if_it_is_the_one_that_was_seen() {
+    let server = Server::start(&[]);
+    let mark = |step: &str, seen: &str, new: &str| {
+        let words = ["EVAL", script::MARK.source, "1", KEYS[2], step, seen, new, "7"];
+        match server.command(&words) {
+            Value::Array(list) if list[0] == Value::Integer(7) => list[1].clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(mark("look", "", ""), Value::Null);
+    assert_eq!(mark("enter", "", "late"), Value::Null, "a node that has forgotten");
+    let joining = mark("join", "", "joining ").text();
+    let number: u64 = joining.strip_prefix("joining ").unwrap().parse().unwrap();
+    assert!(number > 1_600_000_000_000_000, "its time in microseconds");
+    assert_eq!(mark("join", "", "joining ").text(), joining, "as it is");
+    assert_eq!(mark("enter", "joining 1", "late").text(), joining);
+    assert_eq!(mark("enter", &joining, "member").text(), "member");
+    assert_eq!(mark("join", "", "joining ").text(), "member");
+}

@@ -1,0 +1,93 @@
+//! What the tests expect.
+
+use crate::mistake::Mistake;
+use crate::plan::Plan;
+use crate::random::Random;
+use crate::search::{Found, search};
+use crate::server::Server;
+use crate::step::Violation;
+use crate::story;
+use crate::walk::{Totals, walk};
+use std::hash::{BuildHasher, RandomState};
+
+/// So many transitions are remembered from one walk to the next.
+const SEEN_MAX: usize = 500_000;
+
+/// Many more walks than are needed to find each mistake.
+const ENOUGH: u64 = 100_000;
+
+/// The number in a variable of the environment.
+fn number(variable: &str, otherwise: u64) -> u64 {
+    let wanted = std::env::var(variable);
+    wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
+}
+
+/// Up to so many states of the plan are searched, unless the environment says how many.
+pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
+    let most = number("REDLATCH_STATES", states);
+    let mut server = Server::new(&[]);
+    match search(plan, most as usize, &mut server) {
+        Found::Nothing { states, all } => {
+            eprintln!("{name}: nothing in {}{states} states", if all { "all " } else { "" });
+        }
+        Found::Violation { what, trace } => {
+            let trace = story::shrink(plan, what, &trace, &mut server);
+            panic!("{name}: {what:?}\n{}", story::tell(plan, &trace, &mut server));
+        }
+    }
+}
+
+/// So many seeds, of which the last twentieth is another each time, and where that begins.
+fn seeds(count: u64) -> (impl Iterator<Item = u64>, u64) {
+    let (from, fresh) = (number("REDLATCH_SEED", 0), RandomState::new().hash_one(count));
+    let seed = move |index| {
+        if index < count - count / 20 { from + index } else { fresh.wrapping_add(index) }
+    };
+    ((0..count).map(seed), fresh)
+}
+
+/// Takes so many random walks, unless the environment says how many.
+pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Random) -> Plan) {
+    let (seeds, fresh) = seeds(number("REDLATCH_WALKS", walks));
+    let mut totals = Totals::default();
+    let mut server = Server::new(&[]);
+    for seed in seeds {
+        if server.seen() > SEEN_MAX {
+            server = Server::new(&[]);
+        }
+        let mut random = Random::new(seed);
+        let (plan, mut trace) = (plan(&mut random), Vec::new());
+        if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
+            let trace = story::shrink(&plan, what, &trace, &mut server);
+            let story = story::tell(&plan, &trace, &mut server);
+            panic!("{name}: {what:?} in the walk of seed {seed}\n{story}");
+        }
+    }
+    eprintln!("{name}, a twentieth from seed {fresh}: {totals}");
+    assert!(totals.made > 0 && totals.saw > 0 && totals.unknown > 0, "{totals}");
+}
+
+/// Random walks must find that a rule is left out.
+#[track_caller]
+pub(crate) fn broken(mistake: Mistake, wanted: Violation, plan: Plan) {
+    let plan = plan.with(mistake);
+    let changes = mistake.changes();
+    let (mut server, mut totals) = (Server::new(&changes), Totals::default());
+    let from = number("REDLATCH_SEED", 0);
+    for seed in from..from + ENOUGH {
+        if server.seen() > SEEN_MAX {
+            server = Server::new(&changes);
+        }
+        let (mut random, mut trace) = (Random::new(seed), Vec::new());
+        if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
+            eprintln!("{mistake:?}: {what:?} after {totals}");
+            if std::env::var_os("REDLATCH_TRACE").is_some() {
+                let trace = story::shrink(&plan, what, &trace, &mut server);
+                eprintln!("{} steps: {}", trace.len(), story::tell(&plan, &trace, &mut server));
+            }
+            assert_eq!(what, wanted, "{mistake:?}");
+            return;
+        }
+    }
+    panic!("{mistake:?} is not found: {totals}");
+}

@@ -1,0 +1,107 @@
+//! What the clients of a history do, on how many nodes, and what may happen to these.
+
+use crate::mistake::Mistake;
+use crate::random::Random;
+
+/// A call of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Verb {
+    /// One round if a majority agrees, otherwise a change that changes nothing.
+    Read,
+    /// Appends something that nothing else appends.
+    Append,
+    /// Appends twice in one ballot, as two threads of a client do at one time.
+    AppendTwice,
+    Delete,
+    /// Deletes and appends in one ballot.
+    Renew,
+    /// Appends if the version is still the one that this client has met last.
+    CompareAndSet,
+    /// A change that changes nothing, and then the removal of keys without a value.
+    Sweep,
+}
+
+impl Verb {
+    /// May its result be what it saw, rather than a change?
+    pub(crate) fn looks(self) -> bool {
+        !matches!(self, Self::Append | Self::AppendTwice | Self::Renew)
+    }
+}
+
+/// What is called, and of which register.
+pub(crate) type Call = (Verb, u8);
+
+/// A kind of histories.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) nodes: usize,
+    pub(crate) registers: u8,
+    /// The calls of each client, one after another.
+    pub(crate) clients: Vec<Vec<Call>>,
+    /// After so many rounds of one call a client stops for ever.
+    pub(crate) rounds_max: usize,
+    /// How many nodes lose all their keys.
+    pub(crate) losses: usize,
+    pub(crate) mistake: Option<Mistake>,
+}
+
+impl Plan {
+    /// Clients of one register on three nodes.
+    pub(crate) fn new(clients: &[&[Verb]]) -> Self {
+        let calls = |verbs: &&[Verb]| verbs.iter().map(|verb| (*verb, 0)).collect();
+        let clients = clients.iter().map(calls).collect();
+        Self { nodes: 3, registers: 1, clients, rounds_max: 40, losses: 0, mistake: None }
+    }
+
+    pub(crate) fn with(self, mistake: Mistake) -> Self {
+        Self { mistake: Some(mistake), ..self }
+    }
+
+    /// Clients that stop after this many rounds of one call.
+    pub(crate) fn rounds(self, rounds_max: usize) -> Self {
+        Self { rounds_max, ..self }
+    }
+
+    /// Any plan of walks.
+    pub(crate) fn any(random: &mut Random) -> Self {
+        let nodes = if random.once_in(3) { 5 } else { 3 };
+        let registers = 1 + random.below(2) as u8;
+        let weights: &[Verb] = match random.below(3) {
+            0 => &[Verb::Append, Verb::Read],
+            1 => &[Verb::Append, Verb::Delete, Verb::Read, Verb::Sweep],
+            _ => &[
+                Verb::Append,
+                Verb::AppendTwice,
+                Verb::Read,
+                Verb::Delete,
+                Verb::Renew,
+                Verb::CompareAndSet,
+                Verb::Sweep,
+            ],
+        };
+        let clients = 2 + random.below(3);
+        let calls = |random: &mut Random| {
+            let length = 1 + random.below(5);
+            (0..length)
+                .map(|_| (random.choose(weights), random.below(usize::from(registers)) as u8))
+                .collect()
+        };
+        let clients = (0..clients).map(|_| calls(random)).collect();
+        let losses = if random.once_in(4) { 1 + random.below(nodes / 2) } else { 0 };
+        Self { nodes, registers, clients, rounds_max: 40, losses, mistake: None }
+    }
+
+    /// Plans in which clients change the register more often than a value remembers.
+    pub(crate) fn many_changes(random: &mut Random) -> Self {
+        let often = |verb, times| vec![(verb, 0); times];
+        let mut clients = vec![often(Verb::Append, 3), often(Verb::Append, 10 + random.below(6))];
+        if random.once_in(2) {
+            clients.push(often(Verb::Read, 3));
+        }
+        if random.once_in(4) {
+            clients.push(often(Verb::CompareAndSet, 4));
+        }
+        let nodes = if random.once_in(4) { 5 } else { 3 };
+        Self { nodes, registers: 1, clients, rounds_max: 40, losses: 0, mistake: None }
+    }
+}

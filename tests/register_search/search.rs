@@ -1,0 +1,78 @@
+//! A depth-first search through the states of a plan.
+
+use crate::plan::Plan;
+use crate::server::Server;
+use crate::step::{Step, Violation};
+use crate::world::World;
+use std::collections::HashSet;
+
+/// The result of a search.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// No violation in this many states: all states, or the maximum.
+    Nothing { states: usize, all: bool },
+    /// A violation, and the steps to it.
+    Violation { what: Violation, trace: Vec<Step> },
+}
+
+/// A state whose next steps are searched.
+struct Frame {
+    world: World,
+    steps: Vec<Step>,
+    /// The step that led here.
+    last: Option<Step>,
+}
+
+/// Searches up to `most` states.
+pub(crate) fn search(plan: &Plan, most: usize, server: &mut Server) -> Found {
+    let first = World::new(plan, server);
+    // States are remembered by their hash. A collision, which is about one in billions, means that
+    // a state is not searched.
+    let mut seen = HashSet::from([first.hash()]);
+    let begun = steps(&first, plan, server);
+    let mut path = vec![Frame { world: first, steps: begun, last: None }];
+    while let Some(frame) = path.last_mut() {
+        let Some(step) = frame.steps.pop() else {
+            path.pop();
+            continue;
+        };
+        let mut world = frame.world.clone();
+        if let Err(what) = world.take(step, plan, server) {
+            let trace = path.iter().filter_map(|frame| frame.last).chain([step]).collect();
+            return Found::Violation { what, trace };
+        }
+        if !seen.insert(world.hash()) {
+            continue;
+        }
+        if seen.len() >= most {
+            return Found::Nothing { states: seen.len(), all: false };
+        }
+        let next = steps(&world, plan, server);
+        path.push(Frame { world, steps: next, last: Some(step) });
+    }
+    Found::Nothing { states: seen.len(), all: true }
+}
+
+/// Everything that can happen next.
+fn steps(world: &World, plan: &Plan, server: &mut Server) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for node in (0..plan.nodes).filter(|node| world.can_lose(*node)) {
+        steps.push(Step::Lose(node));
+    }
+    for command in &world.sent {
+        for node in (0..plan.nodes).filter(|node| world.matters(*command, *node, server)) {
+            steps.push(Step::Again(*command, node));
+        }
+    }
+    for client in 0..plan.clients.len() {
+        if world.can_begin(plan, client) {
+            steps.push(Step::Begin(client));
+        }
+        let Some(answered) = world.answered(client) else { continue };
+        let heard = (0..=answered).filter(|heard| heard & !answered == 0);
+        steps.extend(heard.map(|heard| Step::Hear(client, heard)));
+        let unanswered = world.unanswered(client).into_iter().flatten();
+        steps.extend(unanswered.map(|node| Step::Arrive(client, node)));
+    }
+    steps
+}
