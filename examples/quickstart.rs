@@ -3,11 +3,13 @@
 //! ```sh
 //! cargo run --release --features embedded --example quickstart
 //! cargo run --release --features embedded --example quickstart -- redis://a redis://b redis://c
+//! cargo run --release --features embedded,zookeeper --example quickstart -- --zookeeper
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process and later stops some of
 //! them. With URLs it runs on those nodes, and stops none. If they were just started, it says so
-//! and waits for some seconds: see `Builder::restart_guard`.
+//! and waits for some seconds: see `Builder::restart_guard`. With `--zookeeper` the same happens on
+//! a ZooKeeper-like server inside this process, whose session with a holder then ends.
 
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, LockError, LockGuard};
@@ -31,6 +33,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
+    if urls == ["--zookeeper"] {
+        return on_zookeeper("orders:42");
+    }
     if urls.is_empty() {
         say("Starting five Redis-like nodes inside this process.");
         let nodes = Nodes::start(5)?;
@@ -40,6 +45,29 @@ fn run() -> Result<(), Box<dyn Error>> {
         say(&format!("Using your {} nodes; none of them will be stopped.", urls.len()));
         story(&urls, &format!("redlatch-quickstart:{}", std::process::id()))
     }
+}
+
+/// The same on ZooKeeper, and a session that ends.
+#[cfg(feature = "zookeeper")]
+fn on_zookeeper(resource: &str) -> Result<(), Box<dyn Error>> {
+    say("Starting a ZooKeeper-like server inside this process.");
+    let ensemble = redlatch::embedded::Ensemble::start()?;
+    let urls = [ensemble.url()];
+    story(&urls, resource)?;
+    let carol = LockClient::new(urls)?;
+    let lock = expect_lock(carol.try_lock(resource, TTL)?);
+    say(
+        "Carol holds the lock now, and the server ends her session, as if it had not heard of her.",
+    );
+    ensemble.expire_sessions();
+    let lost = lock.wait_lost(TTL).ok_or("the lock is still held")?;
+    say(&format!("Carol is told so: {lost}."));
+    Ok(())
+}
+
+#[cfg(not(feature = "zookeeper"))]
+fn on_zookeeper(_: &str) -> Result<(), Box<dyn Error>> {
+    Err("this program was built without the feature zookeeper".into())
 }
 
 /// Two clients want the same lock.

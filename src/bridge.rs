@@ -53,7 +53,7 @@ mod words {
             LockError::Cancelled => "cancelled",
             LockError::Resource(_) | LockError::Ttl(_) | LockError::HeldByThisThread => "other",
             LockError::NoEntropy | LockError::Spawn(_) | LockError::OtherProcess => "other",
-            LockError::TooManyKeptAlive { .. } => "other",
+            LockError::TooManyKeptAlive { .. } | LockError::TooManyHeld => "other",
         }
     }
 }

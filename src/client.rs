@@ -2,16 +2,20 @@
 
 mod acquire;
 mod building;
+#[cfg(feature = "zookeeper")]
+mod contend;
 mod event_recorder;
 mod inspect;
 mod keep_alive;
 mod locks;
 mod names;
 mod options;
+mod register;
 mod request;
 mod verbs;
 
 pub use locks::{FoundLock, Locks};
+pub use register::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
 pub use request::LockRequest;
 
 #[cfg(doc)]
@@ -59,9 +63,15 @@ use std::time::Duration;
 /// [under a lock](Self::with_lock) and waits for the same lock gets one:
 /// [`LockError::HeldByThisThread`].
 ///
+/// With a `zk://` URL, a [ZooKeeper ensemble](crate::guide::zookeeper) keeps the locks instead of
+/// Redis nodes, and all methods are the same. What is said of a majority of the nodes holds for the
+/// answer of the ensemble, which has no quarantine. A client that died frees its locks when its
+/// session ends, and not by their ttl.
+///
 /// Dropping the last clone waits until the nodes have confirmed the releases that were sent before.
 /// It does not wait for a node that has been silent for [`node_timeout`](Builder::node_timeout),
-/// and waits at most ten times as long, which takes thousands of locks or a slow node.
+/// and waits at most ten times as long, which takes thousands of locks or a slow node. On ZooKeeper
+/// it ends the session, which frees all locks at once, and waits for `node_timeout` at most.
 ///
 /// In a forked child of the process that built it, every method fails
 /// ([`LockError::OtherProcess`]), and dropping it does nothing.
@@ -95,7 +105,7 @@ impl LockClient {
     /// no time for a second attempt, or when an attempt was lost before a grant of a node had
     /// arrived. So `None` says that another client or thread asked for the lock or holds it, not
     /// that it works under the lock. To be sure that one of them does the work, ask again or
-    /// [wait](Self::try_lock_for).
+    /// [wait](Self::try_lock_for). On ZooKeeper, the first in the queue gets it.
     ///
     /// # Errors
     ///
@@ -147,6 +157,7 @@ impl LockClient {
     /// [`max_ttl`](Builder::max_ttl) ago (see
     /// [`restart_guard`](Builder::restart_guard)). On servers that have just been started that
     /// takes a minute by default, and [`Event::Quarantined`](crate::Event::Quarantined) reports it.
+    /// On ZooKeeper nothing has to be waited for after a start.
     ///
     /// ```no_run
     /// # use redlatch::{Error, LockClient};
@@ -168,7 +179,7 @@ impl LockClient {
     /// # Errors
     ///
     /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
-    /// password, for instance, or are no Redis servers.
+    /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials.
     pub fn lock(&self, resource: impl AsRef<[u8]>, ttl: Duration) -> Result<LockGuard, LockError> {
         self.request(resource).ttl(ttl).lock()
     }

@@ -10,6 +10,7 @@
 //! Linux and Apple's platforms do not use [`Instant`] because it stops there during suspension.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// A point in time: nanoseconds since an arbitrary origin (on Linux, ten years before the
@@ -71,6 +72,29 @@ impl Time {
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Time({}.{:09})", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// A point in time that one thread moves and others read.
+#[derive(Debug, Default)]
+pub struct SharedTime(AtomicU64);
+
+impl SharedTime {
+    /// This point in time, until it is moved.
+    #[must_use]
+    pub fn new(time: Time) -> Self {
+        Self(AtomicU64::new(time.0))
+    }
+
+    /// The point in time.
+    #[must_use]
+    pub fn get(&self) -> Time {
+        Time(self.0.load(Ordering::Acquire))
+    }
+
+    /// Moves it.
+    pub fn set(&self, time: Time) {
+        self.0.store(time.0, Ordering::Release);
     }
 }
 

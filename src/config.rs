@@ -2,6 +2,8 @@
 
 mod check;
 mod connections;
+#[cfg(feature = "zookeeper")]
+mod ensemble;
 mod events;
 mod names;
 mod nodes;
@@ -12,13 +14,15 @@ mod waiting;
 
 use crate::engine::{Rules, Ttl};
 use crate::event::Listener;
-use crate::net::{ConnectOptions, TlsTarget};
-use crate::node_url::NodeUrl;
+use crate::net::ConnectOptions;
 use crate::wait_queue::HandoffLimit;
 use connections::ConnectionSettings;
+#[cfg(feature = "zookeeper")]
+pub(crate) use ensemble::Ensemble;
 use events::EventSettings;
 pub(crate) use names::is_reserved;
 use nodes::NodeSource;
+pub(crate) use nodes::{NodeSettings, RedisNode};
 use std::sync::Arc;
 use std::time::Duration;
 #[cfg(feature = "tls")]
@@ -42,7 +46,9 @@ pub use tls::TlsSettings;
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
     nodes: Vec<NodeSource>,
-    node_timeout: Duration,
+    node_timeout: Option<Duration>,
+    #[cfg(feature = "zookeeper")]
+    session_timeout: Option<Duration>,
     drift_factor: f64,
     min_validity: Duration,
     retry: (Duration, Duration),
@@ -66,9 +72,7 @@ pub struct Builder {
 /// Settings that have been checked.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) urls: Vec<NodeUrl>,
-    /// How the connections are secured, in the order of the URLs.
-    pub(crate) tls: Vec<Option<TlsTarget>>,
+    pub(crate) nodes: NodeSettings,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
     pub(crate) key_prefix: Vec<u8>,
@@ -86,7 +90,9 @@ impl Builder {
     pub(crate) fn new() -> Self {
         Self {
             nodes: Vec::new(),
-            node_timeout: Duration::from_millis(50),
+            node_timeout: None,
+            #[cfg(feature = "zookeeper")]
+            session_timeout: None,
             drift_factor: 0.01,
             min_validity: Duration::ZERO,
             retry: (Duration::from_millis(1), Duration::from_millis(100)),
@@ -116,8 +122,11 @@ impl Builder {
     /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits
     /// nodes in one region, and is the upper end of the range that the Redlock description
     /// recommends for a ttl of 10 s.
+    ///
+    /// On ZooKeeper it is the time for one request, by default a third of the session timeout, and
+    /// 60 s at most.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.node_timeout = timeout;
+        self.node_timeout = Some(timeout);
         self
     }
 
@@ -126,7 +135,8 @@ impl Builder {
     ///
     /// One per cent is what the Redlock description and most implementations use. It is a hundred
     /// times the error of the quartz in a healthy machine, which leaves room for a clock that is
-    /// being slewed.
+    /// being slewed. On ZooKeeper it is by what part of the session timeout the clocks of this
+    /// machine and of the leader may run apart.
     pub fn drift_factor(mut self, factor: f64) -> Self {
         self.drift_factor = factor;
         self
@@ -136,6 +146,9 @@ impl Builder {
     ///
     /// If less than this is left when a majority has granted the lock, it is released again and
     /// counts as not granted. A good value is the time that the work under the lock takes.
+    ///
+    /// On ZooKeeper it also counts for what is left of the session, and is at most 3/7 of the
+    /// session timeout: so much is left at any time while the ensemble answers.
     pub fn min_validity(mut self, least: Duration) -> Self {
         self.min_validity = least;
         self
@@ -153,6 +166,8 @@ impl Builder {
     /// If a round takes longer than `base`, its time is the first ceiling: asking again before the
     /// answers of competing attempts can be in is of no use. 100 ms limit how long a free lock
     /// stays untaken when many clients have waited long for it.
+    ///
+    /// On ZooKeeper these are the pauses between attempts to connect when all servers have failed.
     pub fn retry(mut self, base: Duration, cap: Duration) -> Self {
         self.retry = (base, cap);
         self
@@ -163,7 +178,7 @@ impl Builder {
     ///
     /// The request goes to all nodes either way, so this makes no lock safer; it makes every
     /// operation as slow as the slowest node. It is of use to tests that look at all nodes
-    /// afterwards.
+    /// afterwards. On ZooKeeper `true` is an error: an answer is that of a majority.
     pub fn wait_for_all(mut self, wait: bool) -> Self {
         self.wait_for_all = wait;
         self
@@ -178,6 +193,9 @@ impl Builder {
     /// use. All clients that share locks must set the same: one with a shorter `max_ttl` would
     /// trust a restarted node while a longer lock of another client, which the node has forgotten,
     /// is still held.
+    ///
+    /// On ZooKeeper it limits the ttl in the same way; a client that died frees its locks when its
+    /// session ends, whatever their ttl.
     pub fn max_ttl(mut self, longest: Duration) -> Self {
         self.max_ttl = longest;
         self
@@ -190,6 +208,8 @@ impl Builder {
     ///
     /// Without a limit, a client that hangs keeps a resource for ever, which the Redlock
     /// description warns of: set this to the longest time that the work can take.
+    ///
+    /// On ZooKeeper it is the same.
     pub fn max_hold(mut self, longest: Duration) -> Self {
         self.max_hold = Some(longest);
         self
@@ -222,6 +242,8 @@ impl Builder {
     /// Turn it off for nodes that write every change to disk before they answer (`appendonly yes`
     /// with `appendfsync always`): they restart with the locks they granted. Also in tests, where
     /// nodes have just been started.
+    ///
+    /// On ZooKeeper it has no effect: servers write every change to disk before they answer.
     pub fn restart_guard(mut self, guard: bool) -> Self {
         self.restart_guard = guard;
         self
@@ -235,6 +257,8 @@ impl Builder {
     /// which is above all tokens before if the clients' wall clocks agree. The longer counters
     /// live, the less depends on that; the shorter, the fewer keys are kept for resources that are
     /// not locked any more.
+    ///
+    /// On ZooKeeper it is an error: a token is the number of a transaction, and needs no counter.
     pub fn fencing_expiry(mut self, expiry: Duration) -> Self {
         self.fencing_expiry = Some(expiry);
         self

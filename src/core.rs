@@ -1,14 +1,22 @@
-//! What a client and the guards of its locks share: settings, connections, wait queues, watchdog,
-//! listener, and the main loop that every operation runs through.
+//! What a client and the guards of its locks share: settings, wait queues, notifier, listener, and
+//! the [`Backend`] that keeps the locks.
 //!
 //! All clones of a client and all guards of its locks hold one [`Core`], which imports neither of
 //! them: `client` acquires locks and makes guards, and `guard` extends and releases, both through
-//! [`Core::run`].
+//! the backend.
 
+mod backend;
 mod cancellation;
+mod durability;
+#[cfg(feature = "zookeeper")]
+mod ensemble;
 mod events;
+mod formation;
 mod keep_alive;
+mod membership;
 mod process;
+mod redlock;
+mod registers;
 
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
@@ -16,22 +24,27 @@ use crate::config::Settings;
 use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
 use crate::error::{ConfigError, TtlError};
 use crate::event::Listener;
-use crate::net::{Endpoint, Net};
-use crate::node::{Credentials, NodeAnswer, NodeError, NodeReport, Session, SessionOptions};
-use crate::node_url::NodeUrl;
+use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
-use crate::watchdog::Watchdog;
+use crate::watchdog::Notifier;
+pub(crate) use backend::Backend;
 pub(crate) use cancellation::{Call, Cancellation};
+#[cfg(feature = "zookeeper")]
+pub(crate) use ensemble::{Ensemble, FoundDirectory};
+pub(crate) use membership::Asked;
+pub(crate) use redlock::Redlock;
+use registers::Registers;
+pub(crate) use registers::{Leader, Message, Role, Seat, Slot};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The state that all clones of a client and the guards of its locks share.
 pub(crate) struct Core {
     pub(crate) owner_process: Arc<OwnerProcess>,
-    /// Dropped before the connections, which its thread uses: dropping it ends that thread.
-    pub(crate) watchdog: Watchdog,
-    pub(crate) net: Arc<Net>,
+    /// Who keeps the locks.
+    pub(crate) backend: Backend,
+    pub(crate) notifier: Arc<Notifier>,
     /// For locks of one resource.
     pub(crate) wait_queues: Arc<WaitQueues>,
     /// For locks of several resources at once.
@@ -39,10 +52,10 @@ pub(crate) struct Core {
     pub(crate) fencing_expiry: Ttl,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
-    pub(crate) restart_guard: bool,
     pub(crate) key_prefix: Vec<u8>,
     pub(crate) listener: Option<Listener>,
     pub(crate) cancellation: Arc<Cancellation>,
+    pub(crate) registers: Registers,
 }
 
 impl Core {
@@ -52,45 +65,33 @@ impl Core {
     ///
     /// The operating system refuses a poll, or a thread for the connections.
     pub(crate) fn new(settings: Settings) -> Result<Self, ConfigError> {
-        let nodes = settings.urls.iter().zip(&settings.tls).map(|(url, tls)| {
-            let endpoint = Endpoint { address: url.address().clone(), tls: tls.clone() };
-            (endpoint, Session::new(session_options(url, &settings)))
-        });
-        let (nodes, node_timeout) = (nodes.collect(), settings.rules.node_timeout);
         let owner_process = Arc::new(OwnerProcess::here());
         let listener = settings.listener.as_ref();
         let listener = listener.map(|listener| listener.of_client(&owner_process));
         let changes = listener.as_ref().map(Listener::node_changes);
-        let net = Net::new(
-            nodes,
-            settings.connecting,
-            settings.wait_for_all,
-            node_timeout,
-            changes,
-            settings.io_thread,
-        );
-        let net = Arc::new(net.map_err(ConfigError::System)?);
         let prefix = settings.key_prefix.len();
         let emit = listener.clone().map(|listener| events::emit_background(listener, prefix));
+        let notifier = Arc::new(Notifier::new(emit, Arc::clone(&owner_process)));
+        let backend = Backend::new(&settings, changes, &notifier, &owner_process)?;
         let token = CancelToken::new();
         let (limit, process) = (settings.handoff_limit, &owner_process);
         let wait_queues = || Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(process)));
         let (wait_queues, set_wait_queues) = (wait_queues(), wait_queues());
         let queues = [Arc::clone(&wait_queues), Arc::clone(&set_wait_queues)];
-        let (waits, process) = (Arc::downgrade(&net), Arc::clone(process));
-        let cancellation = Cancellation::new(token.clone(), queues, waits, process);
+        let process = Arc::clone(process);
+        let cancellation = Cancellation::new(token.clone(), queues, backend.waits(), process);
         Ok(Self {
-            watchdog: Watchdog::new(&net, &settings.rules, &owner_process, emit),
-            net,
+            backend,
+            notifier,
             wait_queues,
             set_wait_queues,
             fencing_expiry: settings.fencing_expiry,
             rules: settings.rules,
             max_ttl: settings.max_ttl,
-            restart_guard: settings.restart_guard,
             key_prefix: settings.key_prefix,
             listener,
             cancellation,
+            registers: Registers::default(),
             owner_process,
         })
     }
@@ -122,7 +123,7 @@ impl Core {
             match step {
                 Step::Send(request) if request.verb().is_answered() => {
                     let is_queueing = request.verb() == Verb::Queue;
-                    let votes = self.net.submit(request).into_votes();
+                    let votes = self.backend.submit(request);
                     // A request about the queue that succeeds says nothing about the attempt
                     // before.
                     if !is_queueing || !votes.reports.is_empty() {
@@ -133,7 +134,7 @@ impl Core {
                 }
                 Step::Send(request) => self.post(request),
                 Step::Wait(wait) => {
-                    let nodes = self.net.wait(wait);
+                    let nodes = self.backend.wait(wait);
                     operation.handle(clock::now(), Input::Reserved(nodes));
                 }
                 Step::Pause(until) => {
@@ -155,13 +156,16 @@ impl Core {
     /// does nothing: the connections are the parent's.
     pub(crate) fn post(&self, request: Request) {
         if !self.is_known_forked() {
-            self.net.post(request);
+            self.backend.post(request);
         }
     }
 
     /// The ttl in the nodes' unit, if the settings allow it and it leaves `least` of validity.
     pub(crate) fn ttl(&self, ttl: Duration, least: Duration) -> Result<Ttl, TtlError> {
         let Self { max_ttl, rules, .. } = self;
+        if let Some(most) = self.backend.longest_validity().filter(|most| least > *most) {
+            return Err(TtlError::BeyondSession { min_validity: least, most });
+        }
         if ttl > *max_ttl {
             return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
         }
@@ -172,20 +176,6 @@ impl Core {
             TtlError::TooShort { ttl, shortest }
         })
     }
-}
-
-fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
-    // If there are no random numbers now, reconnecting is less spread out; locking, later, is what
-    // needs them.
-    let seed = draw().map_or(0, |entropy| entropy.seed);
-    let mut options = SessionOptions::new(&url.to_string(), seed);
-    let client_name = settings.client_name.as_deref();
-    options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
-    options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
-    options.node_timeout = settings.rules.node_timeout;
-    options.connect_timeout = settings.connecting.timeout;
-    options.silence_max = settings.rules.node_timeout * 10;
-    options
 }
 
 /// The caller of an operation, as the main loop sees it: how it pauses, and when it wants the

@@ -10,6 +10,7 @@
 //! | [`ReleaseError`] | releasing a lock | its variants say |
 //! | [`InspectError`] | inspecting a lock | its variants say |
 //! | [`ForceReleaseError`] | releasing a lock by force | its variants say |
+//! | [`RegisterError`] | reading or changing a register | its variants say |
 //! | [`SpawnError`] | starting a thread | the operator of this machine |
 //! | [`Error`] | any of these: each converts into it | |
 //!
@@ -30,11 +31,12 @@ mod inspect;
 mod lost;
 mod node_list;
 mod readable;
+mod register;
 mod with_lock;
 
 pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
-    NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
+    NoVote, NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
     TlsError, TlsErrorKind,
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
@@ -45,6 +47,7 @@ pub use config::{ConfigError, TlsSettingsError};
 pub use inspect::{ForceReleaseError, InspectError};
 pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
+pub use register::RegisterError;
 pub use with_lock::WithLockError;
 
 pub(crate) use crate::node::OTHER_PROCESS;
@@ -62,7 +65,8 @@ pub enum LockError {
     /// The ttl cannot be used.
     Ttl(TtlError),
     /// Too few nodes answered to know whether the lock is free, or too many are in
-    /// [quarantine](NoQuorum::quarantine) to grant it.
+    /// [quarantine](NoQuorum::quarantine) to grant it; or no server of a ZooKeeper ensemble that
+    /// has a majority could be asked.
     NoQuorum(NoQuorum),
     /// A majority granted the lock, but too little of its validity was left by then. It was
     /// released again. The nodes are slow, or the ttl is too short for them.
@@ -109,6 +113,10 @@ pub enum LockError {
         /// How long a round takes at present.
         round: Duration,
     },
+    /// The client holds or waits for so many locks on ZooKeeper that with this one more the end of
+    /// its session could stop the ensemble: the paths of their znodes have 512 KiB. Use another
+    /// client, which has a session of its own, or shorter names.
+    TooManyHeld,
     /// A [`CancelToken`](crate::CancelToken) of the call, or of the client, was cancelled.
     Cancelled,
     /// This is a forked child of the process that built the client, which works only there.
@@ -139,6 +147,9 @@ impl fmt::Display for LockError {
                 f,
                 "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
                  {round:.1?} at most {most} can be extended in time"
+            ),
+            Self::TooManyHeld => f.write_str(
+                "too many locks: the znodes of one ZooKeeper session have paths of 512 KiB at most",
             ),
             Self::Cancelled => f.write_str("the call was cancelled"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
@@ -214,7 +225,7 @@ pub enum ReleaseError {
     /// nodes still had its key. Another client may have held it while this one still worked.
     Lost(LockLost),
     /// Too few nodes confirmed the release. It is sent to the others as soon as they can be reached
-    /// again, and in any case their key expires with its ttl.
+    /// again, and in any case their key expires with its ttl, or on ZooKeeper with the session.
     NoQuorum(NoQuorum),
     /// This is a forked child of the process that acquired the lock. Only that one can release it,
     /// and the lock stays as it is.

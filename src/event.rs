@@ -194,7 +194,8 @@ pub enum Event<'a> {
         /// For how much longer no other client can have it: zero if it was lost before.
         remaining: Duration,
     },
-    /// A node is connected and has answered the handshake.
+    /// A node is connected and has answered the handshake. On ZooKeeper, where a client is
+    /// connected to one server at a time: it is this one now.
     #[non_exhaustive]
     NodeUp {
         /// The node's URL.
@@ -228,6 +229,15 @@ pub enum Event<'a> {
         /// What works.
         support: QueueSupport,
     },
+    /// The client's session on a ZooKeeper ensemble has ended: the ensemble had not heard of the
+    /// client for the session timeout. All locks that were held in it are [`Lost`](Self::Lost), and
+    /// calls that wait go on in a new session, at the end of the queue. Never reported of Redis
+    /// nodes.
+    #[non_exhaustive]
+    SessionLost {
+        /// The URL of the server that has told.
+        url: &'a str,
+    },
 }
 
 impl<'a> Event<'a> {
@@ -251,6 +261,7 @@ impl<'a> Event<'a> {
             Self::NodeDown { .. } => "node_down",
             Self::NodeSlow { .. } => "node_slow",
             Self::NodeQueue { .. } => "node_queue",
+            Self::SessionLost { .. } => "session_lost",
         }
     }
 
@@ -271,16 +282,17 @@ impl<'a> Event<'a> {
             | Self::Released { resource, .. }
             | Self::LetExpire { resource, .. } => Some(*resource),
             Self::NodeUp { .. } | Self::NodeDown { .. } => None,
-            Self::NodeSlow { .. } | Self::NodeQueue { .. } => None,
+            Self::NodeSlow { .. } | Self::NodeQueue { .. } | Self::SessionLost { .. } => None,
         }
     }
 
-    /// The node's URL, if the event is about a node.
+    /// The node's URL, if the event is about a node, or the session with an ensemble.
     #[must_use]
     pub fn url(&self) -> Option<&'a str> {
         match self {
             Self::NodeUp { url } | Self::NodeDown { url, .. } => Some(url),
             Self::NodeSlow { url, .. } | Self::NodeQueue { url, .. } => Some(url),
+            Self::SessionLost { url } => Some(url),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Fencing tokens: numbers by which a resource rejects a stale writer.
 
+#[cfg(test)]
 use crate::engine::FENCE_MAX;
 use std::fmt;
 
@@ -68,6 +69,17 @@ use std::fmt;
 /// A [reader's](crate::LockRequest::shared) token is at least that of the last writer before it,
 /// and less than that of the next. Several readers may have the same one.
 ///
+/// # On ZooKeeper
+///
+/// A token is the number of the transaction (zxid) that created the holder's place in the queue, so
+/// it grows over all locks of an ensemble, over readers and permits too, whoever asks for it, and
+/// needs no clock. It begins again only with an ensemble that is set up anew, or restored from a
+/// backup.
+///
+/// **Tokens of Redis nodes and those of an ensemble do not follow each other**: the first count
+/// microseconds since 1970, and those of a young ensemble are far smaller. A resource whose lock
+/// moves from one to the other must have its largest token reset, while nobody holds the lock.
+///
 /// # What is not guaranteed
 ///
 /// * A token orders grants. It does not stop a writer that sends no token, and a resource that does
@@ -92,13 +104,16 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 
+/// The largest number of a transaction of ZooKeeper. Redis nodes count less far.
+const TOKEN_MAX: u64 = i64::MAX as u64;
+
 impl FencingToken {
     pub(crate) fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number: from 1 to 2^52 + 2^40. A double, which is what scripts count with, and a signed
-    /// 64-bit column of a database both hold it exactly.
+    /// The number: from 1 to 2^52 + 2^40 on Redis nodes, which a double holds exactly, and from 1
+    /// to 2^63 - 1 on ZooKeeper. A signed 64-bit column of a database holds both.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.0
@@ -119,7 +134,7 @@ impl From<FencingToken> for u64 {
 
 impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> Self {
-        Self::try_from(token.0).expect("a token is at most 2^52 + 2^40")
+        Self::try_from(token.0).expect("a token is at most 2^63 - 1")
     }
 }
 
@@ -127,7 +142,7 @@ impl TryFrom<u64> for FencingToken {
     type Error = FencingTokenError;
 
     fn try_from(number: u64) -> Result<Self, FencingTokenError> {
-        let is_token = (1..=FENCE_MAX).contains(&number);
+        let is_token = (1..=TOKEN_MAX).contains(&number);
         if is_token { Ok(Self(number)) } else { Err(FencingTokenError(number.into())) }
     }
 }
@@ -140,13 +155,13 @@ impl TryFrom<i64> for FencingToken {
     }
 }
 
-/// A number that is no fencing token: these are from 1 to 2^52 + 2^40.
+/// A number that is no fencing token: these are from 1 to 2^63 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FencingTokenError(i128);
 
 impl fmt::Display for FencingTokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is no fencing token: it is not between 1 and {FENCE_MAX}", self.0)
+        write!(f, "{} is no fencing token: it is not between 1 and {TOKEN_MAX}", self.0)
     }
 }
 
@@ -158,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_token_converts_into_integers_and_back() {
-        for number in [1, 42, FENCE_MAX - 1, FENCE_MAX] {
+        for number in [1, 42, FENCE_MAX, FENCE_MAX + 1, TOKEN_MAX] {
             let token = FencingToken::try_from(number).unwrap();
             assert_eq!((token.as_u64(), u64::from(token)), (number, number));
             let signed = i64::from(token);
@@ -169,11 +184,11 @@ mod tests {
 
     #[test]
     fn a_number_out_of_range_is_no_token() {
-        for number in [0, FENCE_MAX + 1, u64::MAX] {
+        for number in [0, TOKEN_MAX + 1, u64::MAX] {
             let error = FencingToken::try_from(number).unwrap_err();
             assert!(error.to_string().starts_with(&format!("{number} is no fencing token")));
         }
-        for number in [0, -1, i64::MIN, i64::MAX] {
+        for number in [0, -1, i64::MIN] {
             let error = FencingToken::try_from(number).unwrap_err();
             assert!(error.to_string().starts_with(&format!("{number} is no fencing token")));
         }

@@ -71,6 +71,11 @@ impl LockGuard {
         Self { core, held, capacity, max_hold, hold_at_least, is_given_up, is_loss_emitted, head }
     }
 
+    /// From now on its loss is noticed.
+    pub(crate) fn watch(&self) {
+        self.core.backend.watch(&self.held, self.head.as_ref());
+    }
+
     /// The name of the locked resource; the first of them, if there are
     /// [several](Self::resources).
     ///
@@ -139,7 +144,8 @@ impl LockGuard {
     /// The time left in which work under the lock may go on: zero when the lock is lost.
     ///
     /// It is measured by the clock of this machine, which also counts suspended time. Clock drift
-    /// is already subtracted.
+    /// is already subtracted. On ZooKeeper it is not more than what is left of the [proven
+    /// validity](crate::guide::guarantees#until-when-a-session-may-be-relied-on) of the session.
     ///
     /// ```no_run
     /// # use std::time::Duration;

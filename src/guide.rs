@@ -6,6 +6,8 @@
 //! | [`guarantees`] | What is promised, under which assumptions, and which tests check it? |
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |
+//! | [`registers`] | What if a lock is not exact enough: values that a majority agrees on |
+//! | [`zookeeper`] | Redis nodes or a ZooKeeper ensemble? What differs, and how do I move? |
 //! | [`command`] | How do I run a command under a lock, and look at locks, without writing Rust? |
 //! | [`monitoring`] | Which logs and metrics are there, and what should I watch? |
 //! | [`one_server`] | What does one server promise, and how do I go to three? |
@@ -27,6 +29,12 @@ pub mod limits {}
 
 #[doc = include_str!("guide/settings.md")]
 pub mod settings {}
+
+#[doc = include_str!("guide/registers.md")]
+pub mod registers {}
+
+#[doc = include_str!("guide/zookeeper.md")]
+pub mod zookeeper {}
 
 #[doc = include_str!("guide/command.md")]
 pub mod command {}

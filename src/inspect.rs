@@ -1,19 +1,24 @@
 //! What the nodes hold for a resource, read without locking it.
 
+#[cfg(feature = "zookeeper")]
+mod ensemble;
 mod not_a_lock;
+mod seen;
 mod shares;
 mod state;
 mod waiters;
 
 pub use not_a_lock::NotALock;
+pub(crate) use seen::Seen;
 pub use state::LockState;
 pub use waiters::QueuedWaiter;
 
+use crate::clock::WallTime;
 use crate::engine::{Token, quorum, until_quorum};
 use crate::name::Name;
 use crate::node::command::{SHARED, is_reservation};
 use crate::node::{KeySnapshot, NodeAnswer, NodeError, NodeReport};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,10 +33,12 @@ use std::time::Duration;
 pub struct Inspection {
     /// The lock's state, as a majority of the nodes reports it.
     pub state: LockState,
-    /// What each node holds, in the order of the configuration.
+    /// What each node holds, in the order of the configuration. On ZooKeeper, where the ensemble
+    /// agrees before it answers, that is one view: that of the server that has answered.
     pub nodes: Vec<NodeView>,
-    /// For how long the nodes that answered are no majority that can grant the lock, because too
-    /// many were started less than [`max_ttl`](crate::Builder::max_ttl) ago, whatever the state is:
+    /// Of Redis nodes: for how long the nodes that answered are no majority that can grant the
+    /// lock, because too many were started less than [`max_ttl`](crate::Builder::max_ttl) ago,
+    /// whatever the state is:
     /// see [`restart_guard`](crate::Builder::restart_guard). `None` if that is not so.
     pub quarantine: Option<Duration>,
     /// How many hold the lock: more than [`LockState::Shared`] has if a node has more than a
@@ -49,51 +56,11 @@ pub struct Inspection {
     /// have follow: they are just arriving, or have gone and could not reach each node. Calls that
     /// do not queue are not shown, such as a set of resources, or a client whose
     /// [`queue`](crate::Builder::queue) is off.
+    ///
+    /// On ZooKeeper, these are the first hundred contenders of the lock's queue behind its holder,
+    /// those of other programs and of sets of resources included.
     pub waiters: Vec<QueuedWaiter>,
     pub(crate) seen: Seen,
-}
-
-/// The values that a release by force removes: those that were seen, and no others.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// The lock's key.
-    pub(crate) key: Arc<[u8]>,
-    /// The values that are locks, each once.
-    pub(crate) locks: Arc<[Vec<u8>]>,
-    /// The nodes whose value is no lock.
-    pub(crate) others: Vec<Arc<str>>,
-}
-
-/// Without the values: a token in them is enough to release the lock.
-impl fmt::Debug for Seen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seen")
-            .field("key", &self.key.escape_ascii().to_string())
-            .field("locks", &self.locks.len())
-            .field("others", &self.others)
-            .finish()
-    }
-}
-
-impl Seen {
-    fn of(key: Arc<[u8]>, snapshots: &[Option<KeySnapshot>], reports: &[NodeReport]) -> Self {
-        let mut locks = BTreeSet::new();
-        let mut others = Vec::new();
-        for (snapshot, report) in snapshots.iter().zip(reports) {
-            match snapshot {
-                Some(snapshot) if is_reserved(snapshot) => {}
-                Some(snapshot) if shares::is_shared(snapshot) => {
-                    locks.extend(shares::members(snapshot));
-                }
-                Some(snapshot) if NotALock::of(snapshot).is_some() => {
-                    others.push(Arc::clone(&report.url));
-                }
-                Some(snapshot) => locks.extend(snapshot.value.clone()),
-                None => {}
-            }
-        }
-        Self { key, locks: locks.into_iter().collect(), others }
-    }
 }
 
 /// Does the node keep the lock for a waiter? Then nobody holds it there.
@@ -109,10 +76,17 @@ pub struct Holder {
     /// How long until the key expires, and with it the lock unless it is extended; for a majority,
     /// how long until fewer nodes than a majority have the key. `None` on a node where the ttl of a
     /// lock's key was removed.
+    ///
+    /// `None` on ZooKeeper: only the holder's own client knows when it ends. If that client is
+    /// gone, the lock ends with its session, which the ensemble counts anew from the client's last
+    /// sign of life and tells nobody.
     pub remaining: Option<Duration>,
     /// The slot of its [permit](crate::LockRequest::one_of). `None` for a reader, and for the
     /// holder of the exclusive lock.
     pub slot: Option<u32>,
+    /// When its znode was created, by the clock of ZooKeeper's leader: of a share, when it was
+    /// granted; of the exclusive lock, when its holder began to wait for it. `None` on Redis.
+    pub since: Option<WallTime>,
 }
 
 impl Holder {
@@ -222,6 +196,7 @@ impl Inspection {
                 owner: label(value),
                 remaining: remaining_of_majority(holders, needed),
                 slot: None,
+                since: None,
             }),
             None if free >= needed && !is_doubtful => LockState::Free,
             None if others.len() > snapshots.len() - needed => LockState::NotALock(others[0]),
@@ -268,7 +243,7 @@ fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u
 fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
     let is_single = !is_reserved(snapshot) && !shares::is_shared(snapshot);
     let value = snapshot.value.as_ref().filter(|_| is_single)?;
-    Some(Holder { owner: label(value), remaining: remaining(snapshot), slot: None })
+    Some(Holder { owner: label(value), remaining: remaining(snapshot), slot: None, since: None })
 }
 
 /// The bytes that follow the token in a value.

@@ -1,6 +1,6 @@
 //! A blocking distributed lock for Rust. redlatch holds a lock on a majority of N independent Redis
-//! or Valkey servers, which it calls nodes (the [Redlock algorithm]). It is called from ordinary
-//! threads and needs no async runtime.
+//! or Valkey servers, which it calls nodes (the [Redlock algorithm]), or on a [ZooKeeper
+//! ensemble](guide::zookeeper). It is called from ordinary threads and needs no async runtime.
 //!
 //! ```no_run
 //! use redlatch::LockClient;
@@ -48,10 +48,12 @@
 //! | run a command under a lock, without writing Rust | [`guide::command`] |
 //! | test a program, call it from tokio | [`guide::recipes`] |
 //! | use one server, or go from one to three | [`guide::one_server`] |
+//! | keep the locks on ZooKeeper instead of Redis, or move there | [`guide::zookeeper`] |
 //!
 //! # Guarantees
 //!
-//! In short; [`guide::guarantees`] has all promises, their assumptions and tests.
+//! In short, on Redis nodes; [`guide::guarantees`] has all promises, their assumptions and tests,
+//! and [those on ZooKeeper](guide::guarantees#locks-on-zookeeper).
 //!
 //! * **Mutual exclusion.** While [`LockGuard::remaining`] is above zero, no other client holds the
 //!   lock. Assumptions: the nodes keep their keys while they are up, clocks drift apart by no more
@@ -67,8 +69,8 @@
 //! * **Clear results.** "Others hold the lock" is `Ok(None)`. "Too few nodes answered to know" is
 //!   an error with a report from each node ([`NoQuorum`]).
 //! * **Bounded resources.** One connection to each node for all threads of a client; no background
-//!   threads unless locks are kept alive or watched; bounded memory and no panic, whatever a node
-//!   sends.
+//!   threads unless locks are kept alive or watched (on ZooKeeper one connection, and one thread);
+//!   bounded memory and no panic, whatever a node sends.
 //!
 //! No lock with a time to live can promise that no write ever arrives late. [`guide::limits`] lists
 //! such limits, and how to handle each.
@@ -90,13 +92,18 @@
 //! beside it has their tokens, each with an end of its own. A permit needs a majority of the nodes
 //! for the same number ([more](guide::guarantees#readers-and-permits)).
 //!
+//! On ZooKeeper, a lock is a znode in a directory, and the order of its znodes is the queue. A
+//! holder believes in its lock for as long as answered writes prove that its session lives
+//! ([more](guide::guarantees#until-when-a-session-may-be-relied-on)).
+//!
 //! # Features
 //!
 //! | feature | what it adds | default |
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler | off |
 //! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
-//! | `tls` | `rediss://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
+//! | `zookeeper` | `zk://` URLs: locks on ZooKeeper; [its page](guide::zookeeper) | off |
+//! | `tls` | `rediss://`, `zks://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //! | `tracing` | [`Builder::tracing`]: logs, see [`guide::monitoring`] | off |
 //! | `metrics` | [`Builder::metrics`]: metrics, see [`guide::monitoring`] | off |
@@ -134,6 +141,8 @@ mod engine;
 pub mod error;
 pub mod event;
 mod fencing;
+#[cfg(any(feature = "embedded", feature = "zookeeper"))]
+mod glob;
 mod guard;
 pub mod guide;
 mod inspect;
@@ -159,7 +168,7 @@ pub use config::TlsSettings;
 #[doc(inline)]
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
-    LossReason, NoQuorum, NodeError, ReleaseError, SpawnError, WithLockError,
+    LossReason, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError, WithLockError,
 };
 #[doc(inline)]
 pub use event::Event;
@@ -168,7 +177,14 @@ pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, NodeWarning, QueueSupport};
+pub use register::Register;
 pub use released::Released;
+
+/// Small values that a majority of the nodes agrees on: see [`LockClient::register`].
+pub mod register {
+    pub use crate::client::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
+    pub use crate::engine::register::Version;
+}
 
 /// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role and its clock.
 pub mod status {

@@ -7,6 +7,7 @@
 //! valkey://…, valkeys://…                           the same as redis://, rediss://
 //! unix://[[user]:password@]/path[?db=0]             unix:///run/redis/redis.sock
 //! unix:///path?user=…&password=…                    the same as in front of the path
+//! zk://…, zks://…                                   a ZooKeeper ensemble: see the file ensemble
 //! ```
 //!
 //! User, password, path and the values of options may be percent-encoded; `/`, `?`, `#` and `%`
@@ -21,6 +22,8 @@
 //! Passwords stay in here. `Debug` and `Display` of an [`NodeUrl`] do not show them, and an
 //! [`NodeUrlError`] does not show any part of the URL that may be one.
 
+#[cfg(feature = "zookeeper")]
+mod ensemble;
 mod error;
 mod host;
 mod options;
@@ -29,9 +32,11 @@ mod percent;
 use std::fmt;
 use std::path::PathBuf;
 
+#[cfg(feature = "zookeeper")]
+pub use ensemble::{EnsembleHost, EnsembleUrl};
 pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
-use options::{Options, number};
+use options::Options;
 
 /// The port of `redis://` and `rediss://` URLs that name none.
 const PORT_DEFAULT: u16 = 6379;
@@ -187,6 +192,20 @@ impl fmt::Debug for NodeUrl {
 }
 
 fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
+    let (scheme, rest) = checked_scheme(url)?;
+    match scheme.as_str() {
+        "redis" | "valkey" => parse_tcp(rest, false),
+        "rediss" | "valkeys" => parse_tcp(rest, true),
+        "unix" => parse_unix(rest),
+        // With the feature, `EnsembleUrl` reads it.
+        "zk" | "zks" => Err(NodeUrlErrorKind::NoZooKeeperFeature),
+        _ => Err(NodeUrlErrorKind::UnknownScheme(scheme)),
+    }
+}
+
+/// The scheme in lower case, and what follows its `://` if that has no character that no URL of a
+/// server has.
+fn checked_scheme(url: &str) -> Result<(String, &str), NodeUrlErrorKind> {
     let (scheme, rest) = split_scheme(url).ok_or(NodeUrlErrorKind::MissingScheme)?;
     if rest.chars().any(char::is_control) {
         return Err(NodeUrlErrorKind::ControlCharacter);
@@ -194,18 +213,21 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
     if rest.contains('#') {
         return Err(NodeUrlErrorKind::Fragment);
     }
-    match scheme.to_ascii_lowercase().as_str() {
-        "redis" | "valkey" => parse_tcp(rest, false),
-        "rediss" | "valkeys" => parse_tcp(rest, true),
-        "unix" => parse_unix(rest),
-        scheme => Err(NodeUrlErrorKind::UnknownScheme(scheme.to_owned())),
-    }
+    Ok((scheme.to_ascii_lowercase(), rest))
 }
 
 /// Does this text begin with a scheme of a server, be it supported or not?
 pub(crate) fn has_scheme(text: &str) -> bool {
     let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
-    matches!(scheme.as_deref(), Some("redis" | "rediss" | "valkey" | "valkeys" | "unix"))
+    let of_nodes = ["redis", "rediss", "valkey", "valkeys", "unix"];
+    scheme.is_some_and(|scheme| of_nodes.contains(&&*scheme)) || is_ensemble(text)
+}
+
+/// Does this text begin with the scheme of a ZooKeeper ensemble? It may name several servers,
+/// between commas.
+pub(crate) fn is_ensemble(text: &str) -> bool {
+    let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("zk" | "zks"))
 }
 
 /// The scheme and what follows its `://`; `None` if there is nothing that could be a scheme.
@@ -231,12 +253,7 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<NodeUrl, NodeUrlErrorKind> {
         }
         None => authority,
     };
-    let (host, port) = host::split_port(host_and_port)?;
-    let port = match port {
-        None => PORT_DEFAULT,
-        Some(port) => number(port).filter(|port| *port != 0).ok_or(NodeUrlErrorKind::BadPort)?,
-    };
-    let host = host::normalize(host)?;
+    let (host, port) = host::with_port(host_and_port, PORT_DEFAULT)?;
     // After the port, because an error here may name an option: if the port is not a number, the
     // host may be missing, and all of this may be a password.
     match path.strip_prefix('/') {

@@ -33,7 +33,7 @@ mod sync;
 
 pub(crate) use guarded_lock::GuardedLock;
 pub(crate) use load::{Demand, Load, ReservedCapacity};
-pub(crate) use notifier::{BackgroundEvent, Emit};
+pub(crate) use notifier::{BackgroundEvent, Emit, Notifier};
 pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
 
 use crate::engine::Rules;
@@ -43,7 +43,6 @@ use crate::owner_process::OwnerProcess;
 use crate::wait_queue::HeadHandle;
 use crossbeam_channel::{Sender, unbounded};
 use keep_alive_loop::KeepAliveLoop;
-use notifier::{Notice, Notifier};
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -78,15 +77,15 @@ struct Thread {
 }
 
 impl Watchdog {
-    /// Starts no thread. `emit` emits what happens outside any call.
+    /// Starts no thread.
     pub(crate) fn new(
         net: &Arc<Net>,
         rules: &Arc<Rules>,
         owner_process: &Arc<OwnerProcess>,
-        emit: Option<Emit>,
+        notifier: &Arc<Notifier>,
     ) -> Self {
-        let notifier = Arc::new(Notifier::new(emit, Arc::clone(owner_process)));
         let (net, rules, owner_process) = (net.clone(), rules.clone(), owner_process.clone());
+        let notifier = Arc::clone(notifier);
         Self { net, rules, load: Arc::default(), owner_process, notifier, thread: Arc::default() }
     }
 
@@ -98,11 +97,6 @@ impl Watchdog {
         self.start_in(&mut self.lock())
     }
 
-    /// Starts the notifier, if it does not run.
-    pub(crate) fn start_notifier(&self) -> Result<(), SpawnError> {
-        self.notifier.start()
-    }
-
     /// Extends a lock automatically from now on.
     pub(crate) fn keep(&self, kept: KeptLock) -> Result<(), SpawnError> {
         let mut thread = self.lock();
@@ -112,12 +106,6 @@ impl Watchdog {
             let _ = thread.inbox.send(kept);
         }
         Ok(())
-    }
-
-    /// Has the notifier check a lock now and when its validity ends, and call its callbacks once
-    /// it is lost.
-    pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
-        self.notifier.notify(Notice::CheckLock(held));
     }
 
     /// How many locks are kept alive, and how many more can be.
@@ -184,3 +172,5 @@ impl Drop for KeptLock {
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod session_tests;

@@ -46,7 +46,7 @@ fn a_duplicate_url_is_refused_and_named() {
         assert!(matches!(&error, ConfigError::Duplicate { .. }), "{error:?}");
         let (first, second) = (urls[0].replace(&format!(":{SECRET}"), "***"), urls[1]);
         let second = second.replace(&format!(":{SECRET}"), "***");
-        let text = format!("{first} and {second} are the same server: it must not vote twice");
+        let text = format!("{first} and {second} are the same server: name it once");
         assert_eq!(error.to_string(), text, "each as it was written");
     }
 }

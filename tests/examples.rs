@@ -1,6 +1,7 @@
-//! Runs each example on embedded nodes. Its own checks say whether the result is as described.
+//! Runs each example on embedded nodes, and some on an embedded ensemble too. Their own checks say
+//! whether the result is as described.
 
-use redlatch::embedded::Nodes;
+use redlatch::embedded::{Ensemble, Nodes};
 use std::time::{Duration, Instant};
 
 #[path = "../examples/catalog.rs"]
@@ -39,6 +40,35 @@ fn run_example<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
     assert!(start.elapsed() < LIMIT, "it took {:?}", start.elapsed());
     // It used these nodes and no others: without them, it fails.
     (0..3).for_each(|node| nodes.stop(node));
+}
+
+/// The same on ZooKeeper.
+#[track_caller]
+fn run_on_ensemble<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
+    let ensemble = Ensemble::start().expect("a server can be started");
+    if let Err(error) = story(&[ensemble.url()]) {
+        panic!("the example failed: {error}");
+    }
+}
+
+#[test]
+fn a_late_write_is_refused_on_an_ensemble() {
+    run_on_ensemble(fenced_write::story);
+}
+
+#[test]
+fn no_licence_is_used_twice_at_a_time_on_an_ensemble() {
+    run_on_ensemble(licences::story);
+}
+
+#[test]
+fn another_process_becomes_the_leader_on_an_ensemble() {
+    run_on_ensemble(leader_election::story);
+}
+
+#[test]
+fn no_money_is_lost_on_an_ensemble() {
+    run_on_ensemble(transfer::story);
 }
 
 #[test]

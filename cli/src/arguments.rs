@@ -9,9 +9,10 @@ use std::time::Duration;
 
 /// Runs commands under a distributed lock, and shows locks.
 ///
-/// The lock is held on a majority of several independent Redis or Valkey servers, the nodes. Their
-/// URLs are taken from --node; or else from --config; or else from the environment variable
-/// REDLATCH_NODES, separated by commas; or else from ~/.config/redlatch.conf or /etc/redlatch.conf.
+/// The lock is held on a majority of several independent Redis or Valkey servers, the nodes, or on
+/// a ZooKeeper ensemble. Their URLs are taken from --node; or else from --config; or else from the
+/// environment variable REDLATCH_NODES, separated by commas; or else from ~/.config/redlatch.conf
+/// or /etc/redlatch.conf.
 /// A URL with a password belongs in the variable or in a file: other users can see arguments.
 ///
 /// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds.
@@ -33,7 +34,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Nodes")]
 pub(crate) struct NodeArguments {
-    /// A node's URL, such as redis://10.0.0.1, or rediss://… for TLS; once for each node.
+    /// A node's URL, such as redis://10.0.0.1, or rediss://… for TLS; once for each node. Or the
+    /// servers of a ZooKeeper ensemble: zk://h1,h2,h3/path, or zks://… for TLS.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) node: Vec<String>,
     /// A file with nodes and settings, with lines such as `node = redis://10.0.0.1`.
@@ -42,9 +44,14 @@ pub(crate) struct NodeArguments {
     /// The longest ttl of any lock; all clients must set the same [default: 60s].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) max_ttl: Option<Duration>,
-    /// How long a round over all nodes may take [default: 50ms].
+    /// How long a round over all nodes may take [default: 50ms; on ZooKeeper, how long a request
+    /// may take: a third of the session timeout].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) node_timeout: Option<Duration>,
+    /// How long a ZooKeeper ensemble keeps the locks of a client that it does not hear from; for
+    /// zk:// URLs only [default: 10s].
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) session_timeout: Option<Duration>,
     /// The prefix of the locks' keys on the nodes [default: none].
     #[arg(long, global = true, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
@@ -56,9 +63,9 @@ pub(crate) struct NodeArguments {
     pub(crate) tls: TlsArguments,
 }
 
-/// Which certificates secure the connections to nodes with rediss:// URLs.
+/// Which certificates secure the connections to nodes with rediss:// or zks:// URLs.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "TLS, for nodes with rediss:// URLs")]
+#[command(next_help_heading = "TLS, for nodes with rediss:// or zks:// URLs")]
 pub(crate) struct TlsArguments {
     /// Trust the CA certificates in this file, and not those of the system; may be given again.
     #[arg(long, global = true, value_name = "FILE")]
@@ -97,9 +104,11 @@ pub(crate) enum Command {
     },
 }
 
-/// Show the nodes: whether they are up, their versions and round trips.
+/// Show the nodes: whether they are up, their versions and round trips; of a ZooKeeper ensemble
+/// also the servers' roles, and the last transaction of each.
 ///
-/// The exit code is 0 if a majority is up, and 69 otherwise.
+/// The exit code is 0 if a majority is up, or any server of an ensemble, which serves clients only
+/// while a majority is up; and 69 otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
     /// Show them again each second.
@@ -121,8 +130,8 @@ pub(crate) struct LockArguments {
 
 /// Show the locks, and who waits for them: those for which somebody waits longest come first.
 ///
-/// Reads the names of the keys from one node after another with SCAN, 500 in a step, and then looks
-/// at each lock.
+/// Reads the names of the keys from one node after another with SCAN, 500 in a step, or of the
+/// znodes from a ZooKeeper server, and then looks at each lock.
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
     /// Only locks whose names match, such as 'orders:*'.
@@ -142,7 +151,8 @@ pub(crate) struct TopArguments {
 /// Remove the lock of another client.
 ///
 /// Shows the lock and asks first. Only what was shown is removed: a lock that another client has
-/// acquired since stays. The holder is not told: use it when you know that the holder is gone.
+/// acquired since stays. On Redis nodes, the holder is not told: use it when you know that the
+/// holder is gone. On ZooKeeper, it learns of it within a seventh of its session timeout.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArguments {
     /// The name of the lock.
@@ -172,7 +182,8 @@ pub(crate) struct ReleaseArguments {
 pub(crate) struct RunArguments {
     /// The name of the lock.
     pub(crate) name: OsString,
-    /// How long the lock stays taken if this program dies.
+    /// How long the lock stays taken if this program dies. On ZooKeeper, that is the session
+    /// timeout.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
     /// Wait for the lock for no longer than this [default: no limit, even while too few nodes are

@@ -56,6 +56,7 @@ pub(crate) fn words(text: &impl ToString) -> String {
         ("TlsSettings::ca_file", "--tls-ca"),
         ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
         ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
+        ("cargo add redlatch --features", "cargo install redlatch-cli --features"),
     ];
     names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
 }

@@ -3,7 +3,7 @@
 use super::arguments::{LockArguments, NodeArguments};
 use super::exit::{self, Failure};
 use super::table::{self, cell};
-use super::{duration, output, settings};
+use super::{duration, ensemble, output, settings};
 use redlatch::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -37,7 +37,7 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
     } else if seen.waiters.is_empty() {
         format!("{}: nobody waits\n", shown(name.as_bytes()))
     } else {
-        waiter_table(&seen.waiters) + &not_shown(&seen)
+        waiter_table(&seen) + &not_shown(&seen)
     };
     output::print(&text)?;
     Ok(exit::SUCCESS)
@@ -82,6 +82,7 @@ pub(crate) fn state_text(seen: &Inspection) -> String {
         LockState::Shared(_) => format!("shared by {}", holders_text(seen)),
         LockState::Reserved => "reserved for the first waiter".to_owned(),
         LockState::NotALock(kind) => not_a_lock_text(*kind),
+        _ if is_of_ensemble(seen) => "just changing hands".to_owned(),
         _ => "undecided: no majority agrees".to_owned(),
     };
     match seen.quarantine {
@@ -123,10 +124,21 @@ fn holder_text(holder: &Holder) -> String {
     if let Some(permit) = holder.slot {
         text += &format!(" with permit {permit}");
     }
-    match holder.remaining {
-        Some(left) => text + " for another " + &duration::show(left),
-        None => text + " without a ttl",
+    match (holder.remaining, holder.since) {
+        (Some(left), _) => text + " for another " + &duration::show(left),
+        (None, Some(since)) => text + &format!(" (came {} ago)", duration::show(age(since))),
+        (None, None) => text + " without a ttl",
     }
+}
+
+/// How long ago this was. Zero by the clock of another machine that is ahead of this one.
+pub(crate) fn age(since: SystemTime) -> Duration {
+    since.elapsed().unwrap_or_default()
+}
+
+/// Is this a lock on a ZooKeeper ensemble?
+pub(crate) fn is_of_ensemble(seen: &Inspection) -> bool {
+    seen.nodes.iter().any(|node| ensemble::is_member(&node.url))
 }
 
 fn owner(owner: Option<redlatch::Name<'_>>) -> String {
@@ -153,18 +165,25 @@ fn node_table(nodes: &[NodeView]) -> String {
     table::render(&["NODE", "AGREES", "HOLDER"], &nodes.iter().map(row).collect::<Vec<_>>())
 }
 
-fn waiter_table(waiters: &[QueuedWaiter]) -> String {
+fn waiter_table(seen: &Inspection) -> String {
+    let mut headings = vec!["PLACE", "OWNER", "WAITED", "FOR", "NODES"];
+    // On an ensemble, it is not known for what, and there is one answer.
+    if is_of_ensemble(seen) {
+        headings.truncate(3);
+    }
     let row = |(index, waiter): (usize, &QueuedWaiter)| {
-        vec![
+        let mut row = vec![
             (index + 1).to_string(),
             cell(waiter.owner()),
             cell(SystemTime::now().duration_since(waiter.since).ok().map(duration::show)),
             if waiter.is_for_share() { "a share" } else { "the lock" }.to_owned(),
             waiter.nodes.to_string(),
-        ]
+        ];
+        row.truncate(headings.len());
+        row
     };
-    let rows: Vec<_> = waiters.iter().enumerate().map(row).collect();
-    table::render(&["PLACE", "OWNER", "WAITED", "FOR", "NODES"], &rows)
+    let rows: Vec<_> = seen.waiters.iter().enumerate().map(row).collect();
+    table::render(&headings, &rows)
 }
 
 fn to_json(name: &OsStr, seen: &Inspection) -> Value {
@@ -222,18 +241,22 @@ pub(crate) fn holder_json(holder: &Holder) -> Value {
         "owner": holder.owner().map(|owner| exact(owner.as_bytes())),
         "remaining_millis": holder.remaining.map(millis),
         "permit": holder.slot,
+        "since_unix_millis": holder.since.map(unix_millis),
     })
 }
 
 fn waiter_json(index: usize, waiter: &QueuedWaiter) -> Value {
-    let since = waiter.since.duration_since(UNIX_EPOCH).unwrap_or_default();
     json!({
         "place": index + 1,
         "owner": waiter.owner().map(|owner| exact(owner.as_bytes())),
-        "since_unix_millis": millis(since),
+        "since_unix_millis": unix_millis(waiter.since),
         "is_for_share": waiter.is_for_share(),
         "nodes": waiter.nodes,
     })
+}
+
+fn unix_millis(time: SystemTime) -> u64 {
+    millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 pub(crate) fn millis(time: Duration) -> u64 {

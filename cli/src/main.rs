@@ -7,6 +7,7 @@ compile_error!("the command needs Unix: processes, signals and terminals");
 mod arguments;
 mod bench;
 mod duration;
+mod ensemble;
 mod exit;
 mod inspect;
 mod manual;

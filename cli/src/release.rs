@@ -34,11 +34,13 @@ fn is_confirmed(arguments: &ReleaseArguments, seen: &Inspection) -> Result<bool,
     if !io::stdin().is_terminal() || !output::stderr_is_terminal() {
         return Err(Failure::usage(&"there is no terminal to ask on: use --yes"));
     }
-    output::write_to_stderr(&format!(
-        "{}\nThe holder is not told, and works on while another client gets the lock.\n\
-         Release it? [y/N] ",
-        inspect::summary(&arguments.name, seen)
-    ));
+    let consequence = if inspect::is_of_ensemble(seen) {
+        "The holder works on until its client notices, within a seventh of its session timeout."
+    } else {
+        "The holder is not told, and works on while another client gets the lock."
+    };
+    let summary = inspect::summary(&arguments.name, seen);
+    output::write_to_stderr(&format!("{summary}\n{consequence}\nRelease it? [y/N] "));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(|error| Failure::system("stdin", &error))?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))

@@ -13,7 +13,7 @@ pub(crate) use exec::exec_if_asked;
 
 use super::arguments::{NodeArguments, RunArguments};
 use super::exit::{self, Failure};
-use super::{output, settings};
+use super::{ensemble, output, settings};
 use child::Child;
 use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
 use signals::{CaughtSignal, Signals};
@@ -30,7 +30,7 @@ const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8, Failure> {
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
     child::check(&arguments.command[0])?;
-    let client = settings::client(nodes)?;
+    let (client, is_ensemble) = settings::client_of(nodes)?;
     let signals = Signals::catch(client.cancel_token())?;
     let guard = match acquire(&client, arguments) {
         Ok(Some(guard)) => guard,
@@ -51,7 +51,8 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
             return Err(failure);
         }
     };
-    let supervisor = Supervisor::new(&guard, child, arguments.ttl, arguments.grace);
+    let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
+    let supervisor = Supervisor::new(&guard, child, arguments.grace, least);
     let (code, is_lost) = supervisor.run(&signals)?;
     let released = guard.release();
     if is_lost || matches!(released, Err(ReleaseError::Lost(_))) {
@@ -61,6 +62,17 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
         output::note(&format!("the lock may stay until its ttl ends: {error}"));
     }
     Ok(code)
+}
+
+/// With how much validity left the command is stopped, so that it can end before the lock does.
+/// Less is never left while all is well: on Redis nodes, the lock is extended in each third of its
+/// ttl. On an ensemble, where so much was left at first, the session is what counts.
+fn least_validity(arguments: &RunArguments, of_session: Option<Duration>) -> Duration {
+    let wanted = arguments.grace.max(4 * supervisor::KILL_AHEAD);
+    match of_session {
+        None => wanted.min(arguments.ttl / 3),
+        Some(granted) => wanted.min(ensemble::least_validity(granted) / 2),
+    }
 }
 
 fn ended_by(signal: Option<CaughtSignal>) -> Failure {

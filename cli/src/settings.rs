@@ -4,7 +4,7 @@ mod file;
 
 use super::arguments::{NodeArguments, TlsArguments};
 use super::exit::Failure;
-use super::output;
+use super::{ensemble, output};
 use file::File;
 use redlatch::{Builder, LockClient};
 use std::env;
@@ -20,7 +20,18 @@ pub(crate) fn client(arguments: &NodeArguments) -> Result<LockClient, Failure> {
     Ok(builder(arguments)?.build()?)
 }
 
+/// The client, and whether its locks are on a ZooKeeper ensemble.
+pub(crate) fn client_of(arguments: &NodeArguments) -> Result<(LockClient, bool), Failure> {
+    let (builder, nodes) = builder_of(arguments)?;
+    Ok((builder.build()?, nodes.iter().any(|node| ensemble::is_member(node))))
+}
+
 pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
+    builder_of(arguments).map(|(builder, _)| builder)
+}
+
+/// The settings, and the nodes' URLs or lists of them.
+fn builder_of(arguments: &NodeArguments) -> Result<(Builder, Vec<String>), Failure> {
     let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let is_named = !arguments.node.is_empty() || variable.is_some();
     let file = match &arguments.config {
@@ -52,11 +63,14 @@ pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
     if let Some(timeout) = arguments.node_timeout.or(file.node_timeout) {
         builder = builder.node_timeout(timeout);
     }
+    if let Some(timeout) = arguments.session_timeout.or(file.session_timeout) {
+        builder = ensemble::with_session_timeout(builder, timeout)?;
+    }
     if let Some(prefix) = arguments.prefix.as_ref().or(file.prefix.as_ref()) {
         builder = builder.key_prefix(prefix);
     }
     let guard = !arguments.no_restart_guard && file.restart_guard.unwrap_or(true);
-    Ok(builder.restart_guard(guard).client_name("redlatch-command"))
+    Ok((builder.restart_guard(guard).client_name("redlatch-command"), nodes))
 }
 
 /// The first of these that exists is read.

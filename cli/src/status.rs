@@ -4,9 +4,9 @@ use super::arguments::{NodeArguments, StatusArguments};
 use super::exit::{self, Failure};
 use super::inspect::seconds;
 use super::table::{self, cell};
-use super::{duration, output, settings};
+use super::{duration, ensemble, output, settings};
 use redlatch::NodeStatus;
-use redlatch::status::ClockDifference;
+use redlatch::status::{ClockDifference, Role};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -22,12 +22,45 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
             to_table(&statuses)
         };
         let up = statuses.iter().filter(|node| node.is_connected).count();
-        let is_majority = up > statuses.len() / 2;
-        Ok((text, if is_majority { exit::SUCCESS } else { exit::NO_QUORUM }))
+        // A server of an ensemble serves clients only while it is in a majority.
+        let needed = if is_ensemble(&statuses) { 1 } else { statuses.len() / 2 + 1 };
+        Ok((text, if up >= needed { exit::SUCCESS } else { exit::NO_QUORUM }))
     })
 }
 
+fn is_ensemble(statuses: &[NodeStatus]) -> bool {
+    statuses.iter().any(|node| ensemble::is_member(&node.url))
+}
+
 fn to_table(statuses: &[NodeStatus]) -> String {
+    let mut text =
+        if is_ensemble(statuses) { server_table(statuses) } else { node_table(statuses) };
+    for node in statuses {
+        for warning in node.warnings() {
+            text += &format!("WARNING {}: {warning}\n", node.url);
+        }
+    }
+    text
+}
+
+/// The servers of a ZooKeeper ensemble.
+fn server_table(statuses: &[NodeStatus]) -> String {
+    let row = |node: &NodeStatus| {
+        vec![
+            node.url.to_string(),
+            if node.is_connected { "yes" } else { "no" }.to_owned(),
+            cell(node.role.and_then(role)),
+            cell(version(node)),
+            cell(node.zxid.map(zxid)),
+            cell(node.round_trip.map(duration::show)),
+            cell(node.last_error.as_ref().map(exit::words)),
+        ]
+    };
+    let headings = ["SERVER", "UP", "ROLE", "VERSION", "ZXID", "ROUND TRIP", "LAST ERROR"];
+    table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>())
+}
+
+fn node_table(statuses: &[NodeStatus]) -> String {
     // Without the queue: whether it works depends on the user's rights to keys that begin with a
     // lock's name, and there is none here.
     let headings =
@@ -44,13 +77,24 @@ fn to_table(statuses: &[NodeStatus]) -> String {
             cell(node.last_error.as_ref().map(exit::words)),
         ]
     };
-    let mut text = table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>());
-    for node in statuses {
-        for warning in node.warnings() {
-            text += &format!("WARNING {}: {warning}\n", node.url);
-        }
-    }
-    text
+    table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>())
+}
+
+fn role(role: Role) -> Option<&'static str> {
+    Some(match role {
+        Role::Master { .. } => "master",
+        Role::Replica => "replica",
+        Role::Standalone => "standalone",
+        Role::Leader => "leader",
+        Role::Follower => "follower",
+        Role::Observer => "observer",
+        _ => return None,
+    })
+}
+
+/// As ZooKeeper's own tools write it: the number of the election, and that of the transaction.
+fn zxid(zxid: u64) -> String {
+    format!("{zxid:#x}")
 }
 
 /// How far the node's clock is from ours, if that is more than the answer's way explains.
@@ -74,6 +118,8 @@ fn to_json(node: &NodeStatus) -> Value {
         "up": node.is_connected,
         "server": node.server,
         "version": node.version,
+        "role": node.role.and_then(role),
+        "zxid": node.zxid.map(zxid),
         "uptime_seconds": node.uptime.map(|time| time.as_secs()),
         "round_trip_micros": node.round_trip.map(micros),
         "quarantine_seconds": node.quarantine.map(seconds),

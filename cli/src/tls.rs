@@ -59,7 +59,7 @@ impl TlsArguments {
     fn check(&self, nodes: &[String], support: Support) -> Result<(), String> {
         let is_secure = |url: &String| {
             let url = url.to_ascii_lowercase();
-            url.contains("rediss://") || url.contains("valkeys://")
+            ["rediss://", "valkeys://", "zks://"].iter().any(|scheme| url.contains(scheme))
         };
         let is_used = nodes.iter().any(is_secure);
         if !support.tls && (is_used || *self != Self::default()) {
@@ -76,8 +76,8 @@ impl TlsArguments {
         }
         if !is_used && *self != Self::default() {
             return Err(format!(
-                "no node has a URL that begins with rediss://, so nothing would be encrypted by \
-                 what is set for TLS (--tls-…, {CA}, or lines tls-… of a file)"
+                "no node has a URL that begins with rediss:// or zks://, so nothing would be \
+                 encrypted by what is set for TLS (--tls-…, {CA}, or lines tls-… of a file)"
             ));
         }
         Ok(())
@@ -116,7 +116,7 @@ impl TlsArguments {
     }
 }
 
-fn needs(what: &str, feature: &str) -> String {
+pub(crate) fn needs(what: &str, feature: &str) -> String {
     format!(
         "{what} is not built into this program: cargo install redlatch-cli --features {feature}"
     )
@@ -146,6 +146,7 @@ mod tests {
             (&none, "rediss://b"),
             (&none, "valkeys://b"),
             (&none, "redis://b,REDISS://u:p@c"),
+            (&none, "zks://b,c/locks"),
             (&with_ca("ca"), "redis://b"),
         ] {
             let text = tls.check(&nodes(url), PLAIN).expect_err(url);

@@ -14,6 +14,9 @@ mod rounds;
 use super::input::Input;
 use redlatch::internal::Time;
 use redlatch::internal::engine::Ttl;
+use redlatch::internal::engine::register::{
+    Ballot, MarkStep, RegisterCommand, RegisterKeys, RegisterRequest,
+};
 use redlatch::internal::engine::{Acquisition, Action, Drift, LockAttributes, LockId, NodeSet};
 use redlatch::internal::engine::{
     ClaimTime, Predecessor, QueueEntry, Removal, Request, Rules, Share, Token,
@@ -149,13 +152,34 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
             Action::Turn { new, waiter: waiter(serial) }
         }
         _ if kind / 64 == 0 && kind / 6 % 2 == 1 => {
-            Action::Scan { pattern: Arc::clone(&lock.key), cursor: serial, count: 1 }
+            let pattern = Arc::clone(&lock.key);
+            Action::Scan { pattern, cursor: serial, count: 1, registers: false }
         }
+        _ if kind / 64 == 3 && kind / 6 % 2 == 1 => register(serial),
         _ => Action::Ping { asks: kind / 64 == 3 },
     };
     let mut request = Request::to_all(&rules, now, action);
     request.nodes = if kind % 7 == 6 { NodeSet::all(1) } else { NodeSet::all(3) };
     request
+}
+
+/// A request about a register.
+fn register(serial: u64) -> Action {
+    let ballot = |number| Ballot::new(number, token(serial)).expect("a small number");
+    let command = match serial % 6 {
+        0 => RegisterCommand::Read,
+        1 => RegisterCommand::Prepare(ballot(serial % 8)),
+        2 => {
+            let (ballot, next) = (ballot(serial % 8), ballot(serial % 8 + 1));
+            RegisterCommand::Accept { ballot, next, value: Arc::from([]) }
+        }
+        3 => RegisterCommand::Collect(Some(ballot(serial % 8))),
+        4 => RegisterCommand::Mark(MarkStep::Look),
+        _ => RegisterCommand::Mark(MarkStep::Join),
+    };
+    let keys = RegisterKeys::new(b"", b"key");
+    let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
+    Action::Register(Box::new(RegisterRequest { keys, epoch, run_id, command }))
 }
 
 fn token(serial: u64) -> Token {

@@ -18,7 +18,7 @@ enum Kind {
 type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
 
 /// All metrics, as they are described to the recorder.
-const METRICS: [Metric; 16] = [
+const METRICS: [Metric; 17] = [
     (
         "redlatch_acquisitions_total",
         Kind::Counter,
@@ -79,6 +79,12 @@ const METRICS: [Metric; 16] = [
         Kind::Counter,
         &["node", "support"],
         "Times that a node was found to have no queue, or one without pushes",
+    ),
+    (
+        "redlatch_sessions_lost_total",
+        Kind::Counter,
+        &[],
+        "Times that a ZooKeeper ensemble ended the client's session, and all its locks",
     ),
 ];
 
@@ -169,6 +175,7 @@ pub(crate) fn measure(event: &Event<'_>) {
             let name = "redlatch_node_queue_limited_total";
             counter!(name, "node" => node, "support" => support).increment(1);
         }
+        Event::SessionLost { .. } => counter!("redlatch_sessions_lost_total").increment(1),
     }
 }
 

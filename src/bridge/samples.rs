@@ -27,10 +27,11 @@ fn kind(event: &Event<'_>) -> usize {
         Event::NodeDown { .. } => 13,
         Event::NodeSlow { .. } => 14,
         Event::NodeQueue { .. } => 15,
+        Event::SessionLost { .. } => 16,
     }
 }
 
-const KINDS: usize = 16;
+const KINDS: usize = 17;
 
 /// Calls `each` with at least one event of each kind, in the order of the kinds.
 pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
@@ -60,6 +61,7 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
         Event::NodeDown { url, error: &NodeError::Overloaded },
         Event::NodeSlow { url, silent },
         Event::NodeQueue { url, support: QueueSupport::WithoutPushes },
+        Event::SessionLost { url: "zk://10.0.0.1:2181" },
     ];
     let kinds: Vec<_> = samples.iter().map(kind).collect();
     assert!(kinds.is_sorted() && (0..KINDS).all(|kind| kinds.contains(&kind)), "{kinds:?}");

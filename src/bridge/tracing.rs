@@ -73,7 +73,7 @@ fn trace_lock(event: &Event<'_>) {
         }
         // The other half.
         Event::NodeUp { .. } | Event::NodeDown { .. } => {}
-        Event::NodeSlow { .. } | Event::NodeQueue { .. } => {}
+        Event::NodeSlow { .. } | Event::NodeQueue { .. } | Event::SessionLost { .. } => {}
     }
 }
 
@@ -87,6 +87,7 @@ fn trace_node(event: &Event<'_>) {
         Event::NodeQueue { url: node, support } => {
             warn!(target: NODE, node, support = support.as_str(), "queue is limited");
         }
+        Event::SessionLost { url: node } => warn!(target: NODE, node, "session lost"),
         // The other half.
         Event::Attempt { .. } | Event::Quarantined { .. } | Event::Queued { .. } => {}
         Event::Woken { .. } | Event::Acquired { .. } | Event::Contended { .. } => {}

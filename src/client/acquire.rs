@@ -1,11 +1,13 @@
 //! Acquiring a lock: one implementation for all methods.
 
 use super::LockClient;
+#[cfg(feature = "zookeeper")]
+use super::contend::Contest;
 use super::event_recorder::EventRecorder;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
-use crate::core::{Call, Caller, LastRound, draw};
-use crate::engine::{Acquire, Acquired, HeldLock, Jitter, LockAttributes, Wait};
+use crate::core::{Backend, Call, Caller, LastRound, draw};
+use crate::engine::{Acquire, Acquired, HeldLock, Jitter, LockAttributes, Ttl, Wait};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
@@ -25,12 +27,31 @@ struct Terms<'a> {
     call: &'a Call<'a>,
 }
 
+/// The lock that a call asks for.
+pub(super) struct Wanted<'a> {
+    pub(super) key: &'a Arc<[u8]>,
+    pub(super) attributes: Option<&'a Arc<LockAttributes>>,
+    pub(super) ttl: Ttl,
+    /// How much validity must be left when it is granted.
+    pub(super) least: Duration,
+}
+
+/// The place of a call in the wait queue of this process, if it has one.
+#[derive(Default)]
+struct Place {
+    head: Option<QueueHead>,
+    /// The lock, if another thread has handed it over.
+    held: Option<HeldLock>,
+    /// Other processes may have it first.
+    not_before: Option<Time>,
+}
+
 impl LockClient {
     /// Acquires the lock, and emits events if there is a listener.
     pub(super) fn acquire(
         &self,
         key: &Arc<[u8]>,
-        attributes: Option<Arc<LockAttributes>>,
+        attributes: Option<&Arc<LockAttributes>>,
         settings: &RequestSettings,
         wait: Wait,
     ) -> Result<Option<LockGuard>, LockError> {
@@ -57,11 +78,11 @@ impl LockClient {
     fn take(
         &self,
         key: &Arc<[u8]>,
-        attributes: Option<Arc<LockAttributes>>,
+        attributes: Option<&Arc<LockAttributes>>,
         terms: &Terms<'_>,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<LockGuard>, LockError> {
-        let Terms { settings, wait, call } = *terms;
+        let Terms { settings, call, .. } = *terms;
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
@@ -69,24 +90,17 @@ impl LockClient {
         let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(settings, ttl, key_bytes)?;
-        let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, wait);
-        let acquire = acquire.min_validity(least).with(attributes.clone());
-        let wanted = attributes.clone();
-        let enqueued = match attributes.filter(|attributes| !attributes.more_keys.is_empty()) {
+        let is_shared = attributes.is_some_and(|attributes| attributes.share.is_some());
+        let place = match attributes.filter(|it| !it.more_keys.is_empty()) {
             Some(attributes) => {
                 let name = name_of_set(key, &attributes.more_keys);
-                self.enqueue(&self.core.set_wait_queues, &name, terms, acquire)
+                self.enqueue(&self.core.set_wait_queues, &name, terms, is_shared)
             }
-            None => self.enqueue(&self.core.wait_queues, key, terms, acquire),
+            None => self.enqueue(&self.core.wait_queues, key, terms, is_shared),
         };
-        let Some((head, acquire)) = enqueued? else {
-            return Ok(None);
-        };
-        let mut caller = WaitingCaller { call, head: head.as_ref() };
-        let (outcome, last) = match recorder {
-            None => self.core.run_for(&mut caller, acquire),
-            Some(recorder) => recorder.run(acquire, caller),
-        };
+        let Some(place) = place? else { return Ok(None) };
+        let wanted = Wanted { key, attributes, ttl, least };
+        let (head, (outcome, last)) = self.ask(&wanted, terms, place, recorder)?;
         if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
         }
@@ -106,7 +120,7 @@ impl LockClient {
             Acquired::Contended => Ok(None),
             Acquired::Unanswered => {
                 let error = NoQuorum::new(last.reports);
-                if error.quarantine().is_some() && self.is_held(key, wanted.as_deref()) {
+                if error.quarantine().is_some() && self.is_held(key, attributes) {
                     return Ok(None);
                 }
                 Err(LockError::NoQuorum(error))
@@ -121,9 +135,45 @@ impl LockClient {
         }
     }
 
+    /// Asks the backend for the lock. Returns the caller's place too, which the guard gets.
+    fn ask(
+        &self,
+        wanted: &Wanted<'_>,
+        terms: &Terms<'_>,
+        Place { head, held, not_before }: Place,
+        recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<(Option<QueueHead>, (Acquired, LastRound)), LockError> {
+        let Wanted { key, attributes, ttl, least } = *wanted;
+        let (rules, wait, call) = (&self.core.rules, terms.wait, terms.call);
+        let asked = match &self.core.backend {
+            Backend::Redlock(_) => {
+                let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, wait);
+                let mut acquire = acquire.min_validity(least).with(attributes.cloned());
+                if let Some(held) = held {
+                    acquire = acquire.taking_over(held);
+                }
+                if let Some(time) = not_before {
+                    acquire = acquire.pausing(time);
+                }
+                let mut caller = WaitingCaller { call, head: head.as_ref() };
+                match recorder {
+                    None => self.core.run_for(&mut caller, acquire),
+                    Some(recorder) => recorder.run(acquire, caller),
+                }
+            }
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(ensemble) => {
+                let hold = self.hold(terms.settings, ttl);
+                let contest = Contest { ensemble, rules, wanted, hold, wait, call };
+                contest.run(held, not_before, recorder)?
+            }
+        };
+        Ok((head, asked))
+    }
+
     /// Do other clients hold the lock? Nodes in quarantine cannot grant it, and refuse it also if
     /// they only reserve it for a waiter. This needs another round, so nobody else is asked.
-    fn is_held(&self, key: &Arc<[u8]>, attributes: Option<&LockAttributes>) -> bool {
+    fn is_held(&self, key: &Arc<[u8]>, attributes: Option<&Arc<LockAttributes>>) -> bool {
         let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
         let share = attributes.and_then(|attributes| attributes.share);
         std::iter::once(key).chain(more).any(|key| {
@@ -132,56 +182,54 @@ impl LockClient {
         })
     }
 
-    /// Waits in the queue until this thread is its head, and prepares to take the lock over if it
-    /// is handed off. `None` if the deadline passes first and another thread holds the lock; an
-    /// error if that thread is this one.
+    /// Waits in the queue of this process until this thread is its head. `None` if the deadline
+    /// passes first and another thread holds the lock; an error if that thread is this one.
     fn enqueue(
         &self,
         wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
         &Terms { wait, call, .. }: &Terms<'_>,
-        mut acquire: Acquire,
-    ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
+        is_shared: bool,
+    ) -> Result<Option<Place>, LockError> {
         if self.core.listener.is_some() && Listener::is_in_callback() {
             // The call that this callback belongs to may be ahead of this one in the queue.
-            return Ok(Some((None, acquire)));
+            return Ok(Some(Place::default()));
         }
         let node_timeout = self.core.rules.node_timeout;
-        if acquire.is_shared() {
+        if is_shared {
             if wait_queues.waits_for_itself(key, wait) {
                 return Err(LockError::HeldByThisThread);
             }
             // Threads of this client can have shares at the same time.
-            return Ok(Some((None, acquire)));
+            return Ok(Some(Place::default()));
         }
         let (head, held) = match wait_queues.join(key, wait, node_timeout, call.own()) {
             Joined::Head(head, held) => (head, held),
-            Joined::NotQueued => return Ok(Some((None, acquire))),
+            Joined::NotQueued => return Ok(Some(Place::default())),
             Joined::TimedOut => return Ok(None),
             Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
             Joined::Cancelled => return Err(LockError::Cancelled),
         };
         let deadline = wait.deadline();
-        if let Some(held) = held {
+        let mut not_before = None;
+        if let Some(held) = &held {
             if call.is_cancelled() {
-                self.give_back(held, Some(&head));
+                self.give_back(held.clone(), Some(&head));
                 return Err(LockError::Cancelled);
             }
             if deadline.is_some_and(|deadline| clock::now() >= deadline) {
-                self.give_back(held, Some(&head));
+                self.give_back(held.clone(), Some(&head));
                 return Ok(None);
             }
-            acquire = acquire.taking_over(held);
         } else if head.is_after_limit() {
             let now = clock::now();
             let seed = draw().map_or(0, |draw| draw.seed);
             let pause = Jitter::from_seed(seed).below(PAUSE_AFTER_LIMIT);
             // An attempt must fit in before the caller's deadline.
             let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
-            let pause = pause.min(left / 2);
-            acquire = acquire.pausing(now.after(pause));
+            not_before = Some(now.after(pause.min(left / 2)));
         }
-        Ok(Some((Some(head), acquire)))
+        Ok(Some(Place { head: Some(head), held, not_before }))
     }
 
     /// Gives up a lock that the caller does not get: it goes to the next thread that waits for it,

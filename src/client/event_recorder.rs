@@ -58,6 +58,32 @@ impl<'a> EventRecorder<'a> {
         core.run_for(&mut RecordedCaller { core, waiting }, recorded)
     }
 
+    /// An attempt on an ensemble begins.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn begin_attempt(&mut self) {
+        self.attempts += 1;
+        self.attempt_began = clock::now();
+    }
+
+    /// It has ended with this vote.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn end_attempt(&mut self, ballot: Ballot) {
+        if self.is_queued && ballot.tally.granted_by_majority() == Verdict::Won {
+            let (resource, waited) = (self.resource, clock::now().since(self.began));
+            self.client.core.emit(|| Event::Woken { resource, waited });
+        }
+        self.pending = Some((clock::now().since(self.attempt_began), ballot));
+    }
+
+    /// Emits, once, that so many are before the caller.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn emit_queued(&mut self, place: usize) {
+        let (resource, place) = (self.resource, place as u64);
+        if !std::mem::replace(&mut self.is_queued, true) {
+            self.client.core.emit(|| Event::Queued { resource, place });
+        }
+    }
+
     /// Emits the attempt before, and the quarantine if that is why it failed. Its keys have been
     /// removed, and nothing is pending if the callback panics.
     fn emit_last_attempt(&mut self, last: &LastRound) {

@@ -2,7 +2,9 @@
 
 use super::LockClient;
 use crate::clock;
-use crate::core::Core;
+#[cfg(feature = "zookeeper")]
+use crate::core::Ensemble;
+use crate::core::{Backend, Core, Redlock};
 use crate::engine::{Action, Request, Ttl, Verdict};
 use crate::error::{ForceReleaseError, InspectError, NoQuorum};
 use crate::inspect::{Inspection, Seen};
@@ -32,29 +34,50 @@ impl LockClient {
     /// new client, than a majority of the nodes takes to answer for the first time, and as long
     /// again for the others. What a server does not answer, or the user may not ask, is `None`;
     /// locks do not depend on it.
+    ///
+    /// On ZooKeeper, each server is asked `srvr` over a connection of its own: for its version, its
+    /// role and the last transaction that it knows. One that may not be asked
+    /// (`4lw.commands.whitelist`) is connected, with that as its last error.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
-        if self.core.is_forked() {
-            return self.core.net.unreachable(&NodeError::OtherProcess);
+        match &self.core.backend {
+            Backend::Redlock(redlock) => self.examine(redlock),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(ensemble) if self.core.is_forked() => {
+                ensemble.unreachable(&NodeError::OtherProcess)
+            }
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(ensemble) => self.examine_servers(ensemble),
         }
-        let examination = Request::examination(&self.core.rules, clock::now());
-        let result = self.core.net.submit(examination);
-        let RoundResult::Ping(mut statuses) = result else {
-            unreachable!("the result of a ping is {result:?}");
-        };
+    }
+
+    fn examine(&self, redlock: &Redlock) -> Vec<NodeStatus> {
+        if self.core.is_forked() {
+            return redlock.net.unreachable(&NodeError::OtherProcess);
+        }
+        let mut statuses = self.core.examine(redlock);
         if let Some(listener) = &self.core.listener {
             listener.emit_node_changes();
         }
-        judge(&mut statuses, self.standards(), clock::now(), clock::wall_micros());
+        judge(&mut statuses, self.standards(redlock), clock::now(), clock::wall_micros());
+        statuses
+    }
+
+    #[cfg(feature = "zookeeper")]
+    fn examine_servers(&self, ensemble: &Ensemble) -> Vec<NodeStatus> {
+        let statuses = ensemble.statuses();
+        if let Some(listener) = &self.core.listener {
+            listener.emit_node_changes();
+        }
         statuses
     }
 
     /// What the warnings about nodes depend on.
-    fn standards(&self) -> Standards {
-        let Core { rules, max_ttl, restart_guard, .. } = &*self.core;
+    fn standards(&self, redlock: &Redlock) -> Standards {
+        let Core { rules, max_ttl, .. } = &*self.core;
         let validity = Ttl::from_duration(*max_ttl).map(|longest| rules.drift.validity(longest));
         let allowed = max_ttl.saturating_sub(validity.unwrap_or_default());
-        Standards { restart_guard: *restart_guard, allowed }
+        Standards { restart_guard: redlock.restart_guard, allowed }
     }
 
     /// Looks at what the nodes hold for `resource`, without locking it: free, held or shared, for
@@ -93,9 +116,20 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(InspectError::OtherProcess);
         }
+        match &self.core.backend {
+            Backend::Redlock(redlock) => self.inspect_nodes(redlock, key),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(ensemble) => match ensemble.look(&key) {
+                Ok((url, view)) => Ok(Inspection::of_ensemble(key, url, &view)),
+                Err(error) => Err(InspectError::NoQuorum(error)),
+            },
+        }
+    }
+
+    fn inspect_nodes(&self, redlock: &Redlock, key: Arc<[u8]>) -> Result<Inspection, InspectError> {
         let action = Action::Inspect { key: Arc::clone(&key) };
         let request = Request::to_all(&self.core.rules, clock::now(), action);
-        let result = self.core.net.submit(request);
+        let result = redlock.net.submit(request);
         let RoundResult::Inspection { snapshots, reports } = result else {
             unreachable!("the result of an inspection is {result:?}");
         };
@@ -113,6 +147,10 @@ impl LockClient {
     /// client.force_release(&seen)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// On ZooKeeper, these are the znodes of the holders that were seen; their names are never used
+    /// twice either. A holder that is alive notices within a seventh of its session timeout, as
+    /// [`LossReason::Gone`](crate::LossReason::Gone). Otherwise all of this holds there too.
     ///
     /// Only the values that were seen are removed: a lock that another client has acquired since
     /// stays, however late a node carries this out. Locks of this library have a value that is
@@ -137,6 +175,18 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(ForceReleaseError::OtherProcess);
         }
+        match &self.core.backend {
+            Backend::Redlock(redlock) => self.remove(redlock, seen),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(ensemble) => {
+                let Seen { key, locks, .. } = &seen.seen;
+                ensemble.remove(key, locks).map_err(ForceReleaseError::NoQuorum)
+            }
+        }
+    }
+
+    /// Removes the values that were seen.
+    fn remove(&self, redlock: &Redlock, seen: &Inspection) -> Result<bool, ForceReleaseError> {
         let Seen { key, locks, others } = &seen.seen;
         if locks.is_empty() {
             let is_free = others.is_empty();
@@ -145,7 +195,7 @@ impl LockClient {
         }
         let action = Action::Remove { key: Arc::clone(key), seen: Arc::clone(locks) };
         let request = Request::to_all(&self.core.rules, clock::now(), action);
-        let result = self.core.net.submit(request);
+        let result = redlock.net.submit(request);
         let RoundResult::Removal { tally, reports } = result else {
             unreachable!("the result of a removal by force is {result:?}");
         };

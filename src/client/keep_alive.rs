@@ -2,6 +2,7 @@
 
 use super::LockClient;
 use super::request::RequestSettings;
+use crate::core::{Backend, Redlock};
 use crate::engine::{HeldLock, TTL_LIMIT, Ttl};
 use crate::error::{LockError, TtlError};
 use crate::guard::LockGuard;
@@ -23,17 +24,25 @@ impl LockClient {
             return Ok(());
         }
         let whole = ttl.as_duration();
-        let shortest = shortest_ttl(&self.core.rules).map_or(Duration::MAX, Ttl::as_duration);
-        if whole < shortest {
-            let error = TtlError::TooShortToKeep { ttl: settings.ttl, shortest };
-            return Err(LockError::Ttl(error));
-        }
         let max_hold = self.core.max_hold(settings.max_hold).unwrap_or(MAX_HOLD);
         if whole > max_hold {
             return Err(LockError::Ttl(TtlError::BeyondHold { ttl: settings.ttl, max_hold }));
         }
-        self.core.watchdog.load().admit(self.core.demand(ttl, key_bytes))?;
-        self.core.watchdog.start().map_err(LockError::Spawn)
+        match &self.core.backend {
+            Backend::Redlock(Redlock { watchdog, .. }) => {
+                let rules = &self.core.rules;
+                let shortest = shortest_ttl(rules).map_or(Duration::MAX, Ttl::as_duration);
+                if whole < shortest {
+                    let error = TtlError::TooShortToKeep { ttl: settings.ttl, shortest };
+                    return Err(LockError::Ttl(error));
+                }
+                watchdog.load().admit(self.core.demand(ttl, key_bytes))?;
+                watchdog.start().map_err(LockError::Spawn)
+            }
+            // The session keeps it alive.
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(_) => Ok(()),
+        }
     }
 
     /// Checks that the lock may be held for as long as the request wants it to be held at least.
@@ -41,11 +50,23 @@ impl LockClient {
         // Longer than max_ttl as well: nobody works under a lock that was given up, and so a
         // restarted node need not wait until it has ended.
         let max_hold = self.core.max_hold(settings.max_hold).unwrap_or(MAX_HOLD);
-        let (longest, hold_at_least) = (max_hold.min(TTL_LIMIT), settings.hold_at_least);
+        let longest = max_hold.min(TTL_LIMIT);
+        let longest = self.core.backend.longest_linger().map_or(longest, |it| it.min(longest));
+        let hold_at_least = settings.hold_at_least;
         if hold_at_least > longest {
             return Err(TtlError::HoldTooLong { hold_at_least, longest });
         }
         Ok(())
+    }
+
+    /// For how long a lock is held on an ensemble unless it is released or extended.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn hold(&self, settings: &RequestSettings, ttl: Ttl) -> Duration {
+        if settings.keep_alive {
+            self.core.max_hold(settings.max_hold).unwrap_or(MAX_HOLD)
+        } else {
+            ttl.as_duration()
+        }
     }
 
     /// The guard of a lock that was granted, kept alive if the request asks for that.
@@ -57,6 +78,7 @@ impl LockClient {
     ) -> Result<LockGuard, LockError> {
         let max_hold = self.core.max_hold(settings.max_hold);
         let mut guard = LockGuard::new(Arc::clone(&self.core), held, head, max_hold);
+        guard.watch();
         if settings.keep_alive {
             guard = guard.keep_alive()?;
         }

@@ -1,12 +1,20 @@
 //! Listing the locks whose names match a pattern.
 
+#[cfg(feature = "zookeeper")]
+mod directories;
+mod progress;
+
 use super::LockClient;
 use super::names::check_length;
 use crate::clock;
+#[cfg(feature = "zookeeper")]
+use crate::core::FoundDirectory;
+use crate::core::{Backend, Redlock};
 use crate::engine::{Action, Node, Request, quorum};
 use crate::error::{InspectError, NoQuorum, ResourceError};
 use crate::name::Name;
 use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, RoundResult};
+use progress::Progress;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -17,12 +25,6 @@ const STEP: u32 = 500;
 
 /// How often a node is asked for one step.
 const TRIES: u32 = 3;
-
-/// The most steps that a node is asked for: enough for two thousand million keys.
-const STEPS_MAX: u64 = 1 << 22;
-
-/// The most memory for names that only this node and the nodes after it have listed.
-const BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What a name takes besides its bytes, about.
 const BYTES_PER_NAME: usize = 96;
@@ -59,6 +61,8 @@ impl fmt::Debug for FoundLock {
 pub struct Locks<'a> {
     client: &'a LockClient,
     pattern: Result<Arc<[u8]>, ResourceError>,
+    /// What follows the names in the keys: nothing for locks.
+    suffix: &'static [u8],
     /// What each node that was read to its end, or given up, has answered.
     reports: Vec<NodeReport>,
     /// Where the next node continues.
@@ -69,6 +73,9 @@ pub struct Locks<'a> {
     /// Names that are not yet returned, and all names: each is returned once.
     found: Vec<FoundLock>,
     known: HashSet<FoundLock>,
+    /// On ZooKeeper, the directories that were not looked at yet. `None` before they are listed.
+    #[cfg(feature = "zookeeper")]
+    directories: Option<Vec<FoundDirectory>>,
     is_over: bool,
 }
 
@@ -89,11 +96,16 @@ impl LockClient {
     /// # }
     /// ```
     ///
-    /// It is for operators and their tools, not for programs that lock. It reads the keys of one
-    /// node after another with `SCAN`, about 500 in each step. A step takes a server about a
-    /// millisecond at most (1.1 ms, if all 500 are locks, with redis-server 7.0 on a busy machine),
-    /// and a round trip; a million other keys took about a second. It remembers all names that it
-    /// has returned.
+    /// It is for operators and their tools, not for programs that lock.
+    ///
+    /// On ZooKeeper it lists the directories below the root, and those that somebody holds or waits
+    /// in, in batches of 200 of which each takes a round trip. A directory of another program with
+    /// something in it is listed too, and is free by its inspection. What follows is about Redis.
+    ///
+    /// It reads the keys of one node after another with `SCAN`, about 500 in each step. A step
+    /// takes a server about a millisecond at most (1.1 ms, if all 500 are locks, with redis-server
+    /// 7.0 on a busy machine), and a round trip; a million other keys took about a second. It
+    /// remembers all names that it has returned.
     ///
     /// Every lock that is held by the same holder from the call to the end of the iteration is
     /// listed, once, unless a node loses its key or restarts meanwhile. One that is acquired or
@@ -111,9 +123,15 @@ impl LockClient {
     /// million steps without an end. The user on the nodes needs the right to `SCAN` and `STRLEN`,
     /// and a server older than Redis 2.8 does not know it.
     pub fn locks(&self, pattern: impl AsRef<[u8]>) -> Locks<'_> {
+        self.keys_like(pattern.as_ref(), b"")
+    }
+
+    /// Lists the names whose keys end with `suffix`.
+    pub(super) fn keys_like(&self, pattern: &[u8], suffix: &'static [u8]) -> Locks<'_> {
         Locks {
             client: self,
-            pattern: self.pattern_of_keys(pattern.as_ref()),
+            pattern: self.pattern_of_keys(pattern, suffix),
+            suffix,
             reports: Vec::new(),
             cursor: 0,
             count: STEP,
@@ -121,12 +139,14 @@ impl LockClient {
             progress: Progress::default(),
             found: Vec::new(),
             known: HashSet::new(),
+            #[cfg(feature = "zookeeper")]
+            directories: None,
             is_over: false,
         }
     }
 
     /// The pattern of the keys of the locks whose names match this pattern.
-    fn pattern_of_keys(&self, pattern: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
+    fn pattern_of_keys(&self, pattern: &[u8], suffix: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
         if pattern.is_empty() {
             return Err(ResourceError::Empty);
         }
@@ -139,6 +159,7 @@ impl LockClient {
         }
         whole.extend_from_slice(pattern);
         check_length(whole.len())?;
+        whole.extend_from_slice(suffix);
         Ok(whole.into())
     }
 }
@@ -166,11 +187,21 @@ impl std::iter::FusedIterator for Locks<'_> {}
 impl Locks<'_> {
     /// Reads the next names from the nodes, if there are any.
     fn read(&mut self) -> Result<(), InspectError> {
-        let nodes = self.client.core.rules.nodes;
+        let client = self.client;
         let pattern = self.pattern.clone().map_err(InspectError::Resource)?;
-        if self.client.core.is_forked() {
+        if client.core.is_forked() {
             return Err(InspectError::OtherProcess);
         }
+        match &client.core.backend {
+            Backend::Redlock(redlock) => self.read_keys(redlock, pattern),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(ensemble) => self.read_directories(ensemble, &pattern),
+        }
+    }
+
+    /// Reads the next keys from one node after another.
+    fn read_keys(&mut self, redlock: &Redlock, pattern: Arc<[u8]>) -> Result<(), InspectError> {
+        let nodes = self.client.core.rules.nodes;
         let index = self.reports.len();
         if index == nodes {
             self.is_over = true;
@@ -182,7 +213,7 @@ impl Locks<'_> {
             }
             return Ok(());
         }
-        let (page, report) = self.ask(index, pattern);
+        let (page, report) = self.ask(redlock, index, pattern);
         self.tries += 1;
         match page {
             Some(KeyPage { keys: Some(keys), next, .. }) => {
@@ -209,11 +240,18 @@ impl Locks<'_> {
     }
 
     /// Asks a node for the next step.
-    fn ask(&self, index: usize, pattern: Arc<[u8]>) -> (Option<KeyPage>, NodeReport) {
+    fn ask(
+        &self,
+        redlock: &Redlock,
+        index: usize,
+        pattern: Arc<[u8]>,
+    ) -> (Option<KeyPage>, NodeReport) {
         let core = &self.client.core;
-        let action = Action::Scan { pattern, cursor: self.cursor, count: self.count };
+        let registers = !self.suffix.is_empty();
+        let (cursor, count) = (self.cursor, self.count);
+        let action = Action::Scan { pattern, cursor, count, registers };
         let request = Request::to_one(&core.rules, clock::now(), Node::new(index), action);
-        let result = core.net.submit(request);
+        let result = redlock.net.submit(request);
         let RoundResult::Scan { page, mut reports } = result else {
             unreachable!("the result of a scan is {result:?}");
         };
@@ -236,7 +274,8 @@ impl Locks<'_> {
         let prefix = self.client.core.key_prefix.len();
         for key in keys {
             // A server that lists other keys than it was asked for is no reason to panic.
-            let Some(name) = key.get(prefix..).filter(|name| !name.is_empty()) else { continue };
+            let name = key.get(prefix..).and_then(|name| name.strip_suffix(self.suffix));
+            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
             let lock = FoundLock { name: name.into() };
             if self.known.insert(lock.clone()) {
                 self.progress.bytes += name.len() + BYTES_PER_NAME;
@@ -252,56 +291,7 @@ impl fmt::Debug for Locks<'_> {
     }
 }
 
-/// How far a node has been read: a server that lists keys without end must not keep the caller, and
-/// its memory, for ever.
-#[derive(Default)]
-struct Progress {
-    steps: u64,
-    /// How much memory the names take that this node was the first to list.
-    bytes: usize,
-    /// The cursor after the last step whose number is a power of two. A server that goes round in
-    /// circles comes to it again (Brent's algorithm). Within one listing, no cursor of `SCAN` comes
-    /// twice, even if the server's table grows or shrinks: the bits in reverse order only grow.
-    mark: u64,
-}
-
-impl Progress {
-    /// Goes on at this cursor, unless the list seems to have no end.
-    fn goes_on(&mut self, next: u64) -> bool {
-        if next == self.mark {
-            return false;
-        }
-        self.steps += 1;
-        if self.steps.is_power_of_two() {
-            self.mark = next;
-        }
-        self.steps < STEPS_MAX && self.bytes < BYTES_MAX
-    }
-}
-
 /// Has the node not answered in time? It may still connect, or do something else.
 fn is_slow(report: &NodeReport) -> bool {
     matches!(report.answer, NodeAnswer::Failed(NodeError::TimedOut(_)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn circles_many_steps_and_many_names_are_no_progress() {
-        let steps = |next: &dyn Fn(u64) -> u64| {
-            let mut progress = Progress::default();
-            (1..=2 * STEPS_MAX).take_while(|step| progress.goes_on(next(*step))).count() as u64
-        };
-        assert_eq!(steps(&|step| step), STEPS_MAX - 1);
-        for length in [1, 2, 3, 7, 100, 1_000] {
-            let most = 4 * (length + 50);
-            assert!(steps(&|step| 1 + step % length) < most, "a circle of {length}");
-            // It begins after 50 steps.
-            assert!(steps(&|step| if step < 50 { 5_000 + step } else { step % length + 1 }) < most);
-        }
-        let mut progress = Progress { bytes: BYTES_MAX, ..Progress::default() };
-        assert!(!progress.goes_on(1));
-    }
 }

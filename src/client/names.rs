@@ -53,6 +53,10 @@ impl LockClient {
     /// keys of a node, or none. The majority commits. After a failed attempt, a removal rolls back;
     /// where it does not arrive, the ttl does, so that no node is in doubt for longer than that.
     ///
+    /// On a [ZooKeeper ensemble](crate::guide::zookeeper), one transaction puts a set into all its
+    /// queues. So it stands in the same order as others in each of them, is served in that order,
+    /// and the remarks on order and clusters below do not apply.
+    ///
     /// What it does not provide:
     ///
     /// * Atomic work. It locks resources and does not change them: if a holder dies half way
@@ -78,7 +82,10 @@ impl LockClient {
         }
         check_length(self.core.key_prefix.len() + resource.len())?;
         let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
-        if is_reserved(&key) { Err(ResourceError::Reserved) } else { Ok(key) }
+        if is_reserved(&key) || !self.core.backend.has_place_for(&key) {
+            return Err(ResourceError::Reserved);
+        }
+        Ok(key)
     }
 
     /// The keys of several resources, each once, in the order of their bytes.

@@ -34,8 +34,8 @@ impl LockRequest<'_> {
     ///
     /// A reader is a holder like any other. It needs a majority of the nodes, has a ttl of its own,
     /// and is extended, kept alive and released for itself; if it dies, it delays a writer until
-    /// its ttl has passed. A program that sets the resource's key by a plain `SET NX` counts as a
-    /// writer.
+    /// its ttl has passed (on ZooKeeper, until its session has ended). A program that sets the
+    /// resource's key by a plain `SET NX` counts as a writer.
     ///
     /// Readers and writers wait in one queue: a reader that comes after a waiting writer is served
     /// after it, and readers that stand next to each other are served together. So readers do not
@@ -53,8 +53,9 @@ impl LockRequest<'_> {
     /// writer, and less than the next writer's. So what it reads includes every write whose number
     /// is not larger, and none with a larger one.
     ///
-    /// The nodes must be Redis 5 or later, or Valkey, and the user needs [further
-    /// rights](crate::guide::settings#servers-and-rights). (The readers-writer lock is that of
+    /// Redis nodes must be Redis 5 or later, or Valkey, and the user needs [further
+    /// rights](crate::guide::settings#servers-and-rights). On ZooKeeper, other programs do not see
+    /// readers and permits. (The readers-writer lock is that of
     /// operating systems. Redisson's `RReadWriteLock` has it on one server, where each reader has a
     /// timeout too.)
     ///
@@ -85,7 +86,8 @@ impl LockRequest<'_> {
     /// is not enough that each node counts its grants: with two permits on three nodes, three
     /// clients can have two nodes each.) It has a ttl of its own, and is extended, kept alive and
     /// released for itself. One that is given back goes to the client that has waited longest, and
-    /// one whose holder dies is free when its ttl has passed.
+    /// one whose holder dies is free when its ttl has passed. (On ZooKeeper, the ensemble grants
+    /// each number once, and a dead holder's permit is free when its session has ended.)
     ///
     /// All clients should name the same count. A client that names a smaller one is granted only
     /// numbers below it, while others may hold those above. The exclusive lock of the resource,
@@ -95,7 +97,7 @@ impl LockRequest<'_> {
     /// With [`fenced`](Self::fenced), each grant of a permit gets a larger fencing token than all
     /// grants of it before. What a permit's number protects, such as one GPU of four, compares the
     /// tokens that were sent to it. Two permits that are granted at the same time may have the same
-    /// token.
+    /// token, except on ZooKeeper.
     ///
     /// For waiting, for threads that have a permit and wait for another or for the exclusive lock,
     /// and for what the nodes need, see [`shared`](Self::shared).

@@ -87,7 +87,8 @@ impl<'a> LockRequest<'a> {
     /// How long the lock is held unless it is extended, by default 10 s, as in the example of the
     /// Redlock description. Rounded down to whole milliseconds. It must leave some validity after
     /// [drift](crate::Builder::drift_factor) and 2 ms, and is at most
-    /// [`max_ttl`](crate::Builder::max_ttl).
+    /// [`max_ttl`](crate::Builder::max_ttl). On ZooKeeper it does not say how long the lock of a
+    /// dead client stays taken: see [`guide::zookeeper`](crate::guide::zookeeper).
     ///
     /// ```no_run
     /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
@@ -124,7 +125,8 @@ impl<'a> LockRequest<'a> {
     ///
     /// The nodes count the grants under the lock's key with `:redlatch:fence` behind it. If a
     /// majority of their counters agrees, which they do unless a node missed a grant or lost its
-    /// data, this takes no more than the one round of the lock itself; otherwise a second one.
+    /// data, this takes no more than the one round of the lock itself; otherwise a second one. On
+    /// ZooKeeper the token is the number of a transaction, and takes no request.
     ///
     /// ```no_run
     /// # fn update(state: &str, token: i64) {}
@@ -179,6 +181,9 @@ impl<'a> LockRequest<'a> {
     /// 50 ms a client keeps about 12,600 locks with a ttl of 3 s alive, and ten times as many with
     /// rounds of 5 ms or a ttl of 30 s. The rounds of the last while count. If they take longer
     /// afterwards, locks can be lost.
+    ///
+    /// On ZooKeeper the client's session keeps its locks alive, however many there are, and their
+    /// ttl does not matter: there are no extensions, and of these errors only that of `max_hold`.
     pub fn keep_alive(mut self) -> Self {
         self.settings.keep_alive = true;
         self
@@ -235,7 +240,8 @@ impl<'a> LockRequest<'a> {
     /// earlier. A lock that expired before its release does not come back. The time may be longer
     /// than [`max_ttl`](crate::Builder::max_ttl). Then a node that restarts without its data keeps
     /// the lock for `max_ttl` more, and forgets the rest: see
-    /// [what holds](crate::guide::guarantees#locks-that-stay-taken).
+    /// [what holds](crate::guide::guarantees#locks-that-stay-taken). On ZooKeeper it is at most
+    /// half the session timeout, since the lock ends with the session if the process does.
     ///
     /// # Errors
     ///

@@ -260,7 +260,7 @@ impl LockRequest<'_> {
             share,
         };
         let attributes = (attributes != LockAttributes::default()).then(|| Arc::new(attributes));
-        self.client.acquire(&keys.first, attributes, &self.settings, wait)
+        self.client.acquire(&keys.first, attributes.as_ref(), &self.settings, wait)
     }
 
     /// All ways to run something under the lock.

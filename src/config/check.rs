@@ -1,7 +1,6 @@
 //! The checks of the settings.
 
 use super::names::KEY_PREFIX_MAX;
-use super::nodes::node_urls;
 use super::{Builder, Settings, is_reserved};
 use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
@@ -12,38 +11,32 @@ use std::time::Duration;
 const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
 
 /// The longest node timeout.
-const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+pub(super) const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// How long fencing counters live, unless locks may live for longer.
 const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Builder {
     pub(crate) fn check(self) -> Result<Settings, ConfigError> {
-        let urls = node_urls(&self.nodes)?;
+        let nodes = self.check_nodes()?;
         let Some(drift) = Drift::from_factor(self.drift_factor) else {
             let reason =
                 format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
             return Err(ConfigError::Setting { name: "drift_factor", reason });
         };
-        let mut rules = Rules::new(urls.len(), drift);
-        rules.node_timeout = self.node_timeout;
+        let mut rules = Rules::new(nodes.votes(), drift);
+        rules.node_timeout = self.node_timeout.unwrap_or_else(|| nodes.default_node_timeout());
         rules.min_validity = self.min_validity;
         (rules.retry_base, rules.retry_cap) = self.retry;
         rules.hold_max = self.max_hold;
-        rules.waiter_lease = self.check_waiter_lease()?.filter(|_| self.queue);
+        rules.waiter_lease = self.check_waiter_lease(rules.node_timeout)?.filter(|_| self.queue);
         self.check_times(&rules)?;
         self.check_names()?;
-        let connecting = self.connections.check(self.node_timeout)?;
+        let connecting = self.connections.check(&nodes, rules.node_timeout)?;
         rules.connect_timeout = connecting.timeout;
         let fencing_expiry = self.check_fencing_expiry()?;
-        #[cfg(feature = "tls")]
-        let tls = self.tls.targets(&urls).map_err(ConfigError::Tls)?;
-        // No URL wants TLS then: the parser refuses it.
-        #[cfg(not(feature = "tls"))]
-        let tls = urls.iter().map(|_| None).collect();
         Ok(Settings {
-            urls,
-            tls,
+            nodes,
             rules: Arc::new(rules),
             max_ttl: self.max_ttl,
             key_prefix: self.key_prefix,
@@ -60,8 +53,8 @@ impl Builder {
 
     fn check_times(&self, rules: &Rules) -> Result<(), ConfigError> {
         let millisecond = Duration::from_millis(1);
-        if !(millisecond..=NODE_TIMEOUT_MAX).contains(&self.node_timeout) {
-            let reason = format!("{:?} is not between 1 ms and 60 s", self.node_timeout);
+        if !(millisecond..=NODE_TIMEOUT_MAX).contains(&rules.node_timeout) {
+            let reason = format!("{:?} is not between 1 ms and 60 s", rules.node_timeout);
             return Err(ConfigError::Setting { name: "node_timeout", reason });
         }
         let (base, cap) = self.retry;

@@ -1,6 +1,6 @@
 //! Settings about connections.
 
-use super::Builder;
+use super::{Builder, NodeSettings};
 use crate::error::ConfigError;
 use crate::net::ConnectOptions;
 use std::time::Duration;
@@ -12,6 +12,11 @@ const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The least default of that time, and how many rounds fit into it otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const ROUNDS: u32 = 10;
+
+/// The part of an ensemble's session timeout that one attempt may take by default. When a silent
+/// server is left, two sevenths of the session timeout remain: time for one attempt at another.
+#[cfg(feature = "zookeeper")]
+const ATTEMPTS_PER_SESSION: u32 = 5;
 
 /// The limits of the idle time of a TCP connection. The longest that Linux takes is 32,767 s.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
@@ -51,6 +56,10 @@ impl Builder {
     /// the next attempt at a node that is down. A time that passed while no call was in progress
     /// does not count if the connection got further meanwhile.
     ///
+    /// On ZooKeeper it is the time until the server has answered for the session, by default 2 s,
+    /// or a fifth of the [session timeout](Self#method.session_timeout) if that is less; then the
+    /// next server is tried.
+    ///
     /// If a name has several addresses, they share this time: IPv6 and IPv4 in turn (RFC 8305),
     /// each tried 250 ms after the one before it, or sooner if the time is short, or at once if
     /// that one is refused. The first that accepts the connection is used, and goes first the next
@@ -83,8 +92,18 @@ impl Builder {
 }
 
 impl ConnectionSettings {
-    pub(super) fn check(self, node_timeout: Duration) -> Result<ConnectOptions, ConfigError> {
-        let default = CONNECT_TIMEOUT.max(node_timeout.saturating_mul(ROUNDS));
+    pub(super) fn check(
+        self,
+        nodes: &NodeSettings,
+        node_timeout: Duration,
+    ) -> Result<ConnectOptions, ConfigError> {
+        let default = match nodes {
+            NodeSettings::Redis(_) => CONNECT_TIMEOUT.max(node_timeout.saturating_mul(ROUNDS)),
+            #[cfg(feature = "zookeeper")]
+            NodeSettings::ZooKeeper(ensemble) => {
+                CONNECT_TIMEOUT.min(ensemble.session_timeout / ATTEMPTS_PER_SESSION)
+            }
+        };
         let timeout = self.connect_timeout.unwrap_or(default);
         if !(CONNECT_TIMEOUT_MIN..=CONNECT_TIMEOUT_MAX).contains(&timeout) {
             let reason = format!("{timeout:?} is not between 1 ms and 600 s");

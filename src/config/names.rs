@@ -16,13 +16,16 @@ impl Builder {
     /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
     /// the lock also excludes other programs that lock the same name with `SET name value NX PX
     /// ttl`. At most 32 KiB, without `:redlatch:` in it: such keys belong to other locks.
+    ///
+    /// On ZooKeeper the prefix and the name are one element of a path, with what servers refuse
+    /// there percent-encoded.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self
     }
 
     /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
-    /// `redlatch`.
+    /// `redlatch`. On ZooKeeper it has no effect.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = Some(name.into());
         self

@@ -1,10 +1,54 @@
-//! Where the URLs of the nodes come from: from the program, or from an environment variable.
+//! The nodes, and where their URLs come from: from the program, or from an environment variable.
 
 use super::Builder;
+#[cfg(feature = "zookeeper")]
+use super::ensemble::Ensemble;
 use crate::engine::NODES_MAX;
-use crate::error::{ConfigError, NodeListError};
-use crate::node_url::{NodeUrl, has_scheme, redact};
+use crate::error::{ConfigError, NodeListError, NodeUrlError};
+use crate::net::TlsTarget;
+use crate::node_url::{NodeUrl, has_scheme, is_ensemble, redact};
+use std::borrow::Cow;
 use std::env::{self, VarError};
+use std::time::Duration;
+
+/// The node timeout of Redis nodes, unless it is set.
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Where the locks are.
+#[derive(Debug)]
+pub(crate) enum NodeSettings {
+    /// On these nodes; one at least.
+    Redis(Vec<RedisNode>),
+    #[cfg(feature = "zookeeper")]
+    ZooKeeper(Ensemble),
+}
+
+/// A node, and how the connections to it are secured.
+#[derive(Debug)]
+pub(crate) struct RedisNode {
+    pub(crate) url: NodeUrl,
+    pub(crate) tls: Option<TlsTarget>,
+}
+
+impl NodeSettings {
+    /// How many votes there are on a lock. An ensemble has agreed before it answers.
+    pub(super) fn votes(&self) -> usize {
+        match self {
+            Self::Redis(nodes) => nodes.len(),
+            #[cfg(feature = "zookeeper")]
+            Self::ZooKeeper(_) => 1,
+        }
+    }
+
+    /// The node timeout, unless it is set.
+    pub(super) fn default_node_timeout(&self) -> Duration {
+        match self {
+            Self::Redis(_) => NODE_TIMEOUT,
+            #[cfg(feature = "zookeeper")]
+            Self::ZooKeeper(ensemble) => ensemble.default_node_timeout(),
+        }
+    }
+}
 
 impl Builder {
     /// Adds nodes by their URLs, with user, password and path percent-encoded:
@@ -22,6 +66,24 @@ impl Builder {
     /// of two; an even number tolerates no more than one node fewer, and two tolerate none. One
     /// node [works too](crate::guide::one_server). All clients that share locks must name the same
     /// nodes.
+    ///
+    /// Instead of Redis nodes, the servers of one ZooKeeper ensemble may be named, with the feature
+    /// `zookeeper`:
+    ///
+    /// * `zk://[user:password@]host[:port][,host[:port]…][/root][?layout=kazoo]`;
+    /// * `zks://…` for the same over TLS, with the feature `tls`, and with the option
+    ///   `server_name` for all hosts of this URL.
+    ///
+    /// User and password are for the authentication scheme `digest`, and then only clients with the
+    /// same ones can change the locks. The root is the path below which the locks are, what
+    /// ZooKeeper calls chroot; it is created if it is missing. The locks exclude those of Curator
+    /// in the same place, or with `layout=kazoo` those of kazoo. A comma that does not stand
+    /// between two hosts is written `%2C`.
+    ///
+    /// An entry without `://` continues the `zk://` URL before it: `["zk://h1", "h2", "h3/locks"]`
+    /// is the same as `["zk://h1,h2,h3/locks"]`. Several `zk://` URLs name servers of one ensemble,
+    /// and differ in nothing but the hosts and `server_name`. Not all servers need to be named, but
+    /// the client connects to no others.
     pub fn nodes<I: IntoIterator<Item: Into<String>>>(mut self, urls: I) -> Self {
         self.nodes.extend(urls.into_iter().map(|url| NodeSource::Url(url.into())));
         self
@@ -29,8 +91,9 @@ impl Builder {
 
     /// Adds the nodes in this environment variable, a comma-separated list of
     /// [URLs](Self::nodes), which is read now. Whitespace around a comma is ignored. An empty entry
-    /// is an error, and a comma in a password is written `%2C`. [`build`](Self::build) fails if the
-    /// variable is not set; the error names the variable and shows no password.
+    /// is an error, and a comma in a password is written `%2C`. The list may be one `zk://` URL
+    /// with several hosts. [`build`](Self::build) fails if the variable is not set; the error names
+    /// the variable and shows no password.
     ///
     /// ```no_run
     /// # use redlatch::{ConfigError, LockClient};
@@ -43,6 +106,36 @@ impl Builder {
         self.nodes.push(NodeSource::Variable { name, value });
         self
     }
+
+    /// The nodes, checked, with the settings that depend on what they are.
+    pub(super) fn check_nodes(&self) -> Result<NodeSettings, ConfigError> {
+        let entries = entries(&self.nodes)?;
+        #[cfg(feature = "zookeeper")]
+        if entries.iter().any(|entry| is_ensemble(&entry.text)) {
+            return self.check_ensemble(&entries).map(NodeSettings::ZooKeeper);
+        }
+        let urls = node_urls(&entries)?;
+        #[cfg(feature = "zookeeper")]
+        self.refuse_session_timeout()?;
+        let names: Vec<_> = urls.iter().map(NodeUrl::server_name).collect();
+        let targets = self.tls_targets(&names)?;
+        let nodes = urls.into_iter().zip(targets).map(|(url, tls)| RedisNode { url, tls });
+        Ok(NodeSettings::Redis(nodes.collect()))
+    }
+
+    /// For each of these names, how to secure the connections to a server with this name; nothing
+    /// where there is none.
+    pub(super) fn tls_targets(
+        &self,
+        names: &[Option<&str>],
+    ) -> Result<Vec<Option<TlsTarget>>, ConfigError> {
+        #[cfg(feature = "tls")]
+        let targets = self.tls.targets(names).map_err(ConfigError::Tls);
+        // No URL wants TLS then: the parser refuses it.
+        #[cfg(not(feature = "tls"))]
+        let targets = Ok(names.iter().map(|_| None).collect());
+        targets
+    }
 }
 
 /// One addition to the nodes of a builder.
@@ -53,18 +146,39 @@ pub(super) enum NodeSource {
 }
 
 /// The text of one URL, and the environment variable that it is from, if it is from one.
-struct Entry<'a> {
-    text: &'a str,
+pub(super) struct Entry<'a> {
+    pub(super) text: Cow<'a, str>,
     variable: Option<&'a str>,
 }
 
-impl NodeSource {
-    fn entries(&self) -> Result<Vec<Entry<'_>>, ConfigError> {
-        let (name, value) = match self {
-            Self::Url(text) => return Ok(vec![Entry { text, variable: None }]),
-            Self::Variable { name, value } => (name.as_str(), value),
-        };
-        entries_of_list(name, value).map_err(|error| in_variable(name, error))
+/// The URLs of all sources; one at least.
+fn entries(sources: &[NodeSource]) -> Result<Vec<Entry<'_>>, ConfigError> {
+    let mut entries = Vec::new();
+    for source in sources {
+        match source {
+            NodeSource::Url(text) => add(&mut entries, Entry::new(text, None)),
+            NodeSource::Variable { name, value } => {
+                let list = entries_of_list(name, value);
+                entries.extend(list.map_err(|error| in_variable(name, error))?);
+            }
+        }
+    }
+    match entries.len() {
+        0 => Err(ConfigError::NoNodes),
+        count if count > NODES_MAX => Err(ConfigError::TooManyNodes(count)),
+        _ => Ok(entries),
+    }
+}
+
+/// Adds an entry, or its text to the entry before it: more hosts of an ensemble.
+fn add<'a>(entries: &mut Vec<Entry<'a>>, entry: Entry<'a>) {
+    match entries.last_mut() {
+        Some(last) if last.is_continued_by(&entry) => {
+            let text = last.text.to_mut();
+            text.push(',');
+            text.push_str(&entry.text);
+        }
+        _ => entries.push(entry),
     }
 }
 
@@ -79,18 +193,20 @@ fn entries_of_list<'a>(
         Err(VarError::NotPresent) => return Err(NodeListError::NotSet),
         Err(VarError::NotUnicode(_)) => return Err(NodeListError::NotUnicode),
     };
-    let entry = |text: &'a str| Entry { text: text.trim(), variable: Some(name) };
-    let entries: Vec<_> = list.split(',').map(entry).collect();
     // Before any URL is parsed and perhaps shown: what has no known scheme may be the part of a
-    // password that follows a comma, and then the entry before it is another part of it.
-    for (index, entry) in entries.iter().enumerate() {
-        let number = index + 1;
+    // password that follows a comma, and then the entry before it is another part of it. In the URL
+    // of an ensemble it is one more host, or the `@` behind it hides both parts.
+    let mut entries: Vec<Entry<'a>> = Vec::new();
+    for (index, text) in list.split(',').enumerate() {
+        let (number, entry) = (index + 1, Entry::new(text.trim(), Some(name)));
         if entry.text.is_empty() {
             return Err(NodeListError::EmptyEntry { number });
         }
-        if !has_scheme(entry.text) {
+        let is_more = entries.last().is_some_and(|last| last.is_continued_by(&entry));
+        if !is_more && !has_scheme(&entry.text) {
             return Err(NodeListError::NoScheme { number });
         }
+        add(&mut entries, entry);
     }
     Ok(entries)
 }
@@ -99,33 +215,34 @@ fn in_variable(name: &str, error: NodeListError) -> ConfigError {
     ConfigError::NodeList { variable: name.to_owned(), error }
 }
 
-impl Entry<'_> {
-    fn parse(&self) -> Result<NodeUrl, ConfigError> {
-        NodeUrl::parse(self.text).map_err(|error| match self.variable {
+impl<'a> Entry<'a> {
+    fn new(text: &'a str, variable: Option<&'a str>) -> Self {
+        Self { text: Cow::Borrowed(text), variable }
+    }
+
+    /// Is the other one more hosts of this ensemble?
+    fn is_continued_by(&self, other: &Self) -> bool {
+        let is_same_list = self.variable == other.variable;
+        is_same_list && is_ensemble(&self.text) && !other.text.contains("://")
+    }
+
+    /// What is wrong with this URL, and in which variable it is.
+    pub(super) fn refused(&self, error: NodeUrlError) -> ConfigError {
+        match self.variable {
             None => ConfigError::Url(error),
             Some(name) => in_variable(name, NodeListError::Url(error)),
-        })
+        }
     }
 }
 
 /// The URLs of all nodes.
-pub(super) fn node_urls(sources: &[NodeSource]) -> Result<Vec<NodeUrl>, ConfigError> {
-    let mut entries = Vec::new();
-    for source in sources {
-        entries.extend(source.entries()?);
-    }
-    if entries.is_empty() {
-        return Err(ConfigError::NoNodes);
-    }
-    if entries.len() > NODES_MAX {
-        return Err(ConfigError::TooManyNodes(entries.len()));
-    }
+fn node_urls(entries: &[Entry<'_>]) -> Result<Vec<NodeUrl>, ConfigError> {
     let mut urls: Vec<NodeUrl> = Vec::new();
-    for entry in &entries {
-        let url = entry.parse()?;
+    for entry in entries {
+        let url = NodeUrl::parse(&entry.text).map_err(|error| entry.refused(error))?;
         if let Some(first) = urls.iter().position(|other| other.same_server(&url)) {
             // As they were written: in their canonical form two spellings would look like one.
-            let (first, second) = (redact(entries[first].text), redact(entry.text));
+            let (first, second) = (redact(&entries[first].text), redact(&entry.text));
             return Err(ConfigError::Duplicate { first, second });
         }
         urls.push(url);
@@ -139,7 +256,7 @@ mod tests {
     use std::error::Error as _;
 
     fn urls(source: NodeSource) -> Result<Vec<String>, ConfigError> {
-        let urls = node_urls(&[source])?;
+        let urls = node_urls(&entries(&[source])?)?;
         Ok(urls.iter().map(NodeUrl::to_string).collect())
     }
 
@@ -161,7 +278,7 @@ mod tests {
         let url = NodeSource::Url("redis://a".to_owned());
         let value = Ok("redis://b,redis://c".to_owned());
         let list = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
-        let both = node_urls(&[url, list]).unwrap();
+        let both = node_urls(&entries(&[url, list]).unwrap()).unwrap();
         assert_eq!(both.iter().map(NodeUrl::to_string).collect::<Vec<_>>(), three);
     }
 
@@ -185,6 +302,52 @@ mod tests {
         assert!(same.starts_with("redis://a and redis://A:6379 are the same server"), "{same}");
         let many = vec!["redis://a"; 65].join(",");
         assert!(matches!(list(&many), Err(ConfigError::TooManyNodes(65))));
+    }
+
+    #[test]
+    fn hosts_of_an_ensemble_follow_its_url() {
+        let texts = |sources: &[NodeSource]| {
+            let entries = entries(sources)?;
+            Ok(entries.iter().map(|entry| entry.text.to_string()).collect::<Vec<_>>())
+        };
+        let url = |text: &str| NodeSource::Url(text.to_owned());
+        let list = |text: &str| NodeSource::Variable {
+            name: "LOCK_NODES".to_owned(),
+            value: Ok(text.to_owned()),
+        };
+        for (sources, expected) in [
+            (vec![url("zk://h1"), url("h2"), url("h3/a")], &["zk://h1,h2,h3/a"][..]),
+            (vec![list("zk://h1, h2 ,h3/a")], &["zk://h1,h2,h3/a"]),
+            (vec![list("zk://h1,h2,zk://h3,h4")], &["zk://h1,h2", "zk://h3,h4"]),
+            (vec![url("zk://h1"), list("zk://h2,h3")], &["zk://h1", "zk://h2,h3"]),
+            // Neither continues what is from elsewhere.
+            (vec![list("zk://h1"), url("h2")], &["zk://h1", "h2"]),
+            (vec![url("redis://h1"), url("h2")], &["redis://h1", "h2"]),
+        ] {
+            let found: Result<_, ConfigError> = texts(&sources);
+            assert_eq!(found.unwrap(), expected);
+        }
+        for (text, expected) in [
+            ("h1,zk://h2", "entry 1 has no scheme"),
+            ("zk://h1,redis://h2,h3", "entry 3 has no scheme"),
+            ("zk://h1,http://h2", "entry 2 has no scheme"),
+            ("zk://h1,,h2", "entry 2 is empty"),
+        ] {
+            let error: ConfigError = texts(&[url("zk://h1"), list(text)]).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "zookeeper"))]
+    #[test]
+    fn an_ensemble_is_refused_without_the_feature() {
+        let builder = Builder::new().nodes(["zk://user:Zq7x@h1", "h2"]);
+        let error = builder.check_nodes().unwrap_err();
+        let reason = "ZooKeeper needs the feature `zookeeper` of redlatch: cargo add redlatch \
+                      --features zookeeper";
+        assert_eq!(error.to_string(), format!("bad node url 'zk://***@h1,h2': {reason}"));
+        let error = list("zk://h1,h2").unwrap_err().to_string();
+        assert!(error.ends_with(reason), "{error}");
     }
 
     #[test]
@@ -222,8 +385,15 @@ mod tests {
                 format!("unix:///r?password={password}&db=x"),
                 format!("redis://:{password}@10.0.0.1,redis://:{password}@10.0.0.2,"),
                 format!("redis://:{password}@10.0.0.1,redis://:{password}@10.0.0.2:x"),
+                format!("zk://u:{password}@h1,h2:x"),
+                format!("zk://u:{password}@h1,u:{password}@h2:x"),
+                format!("zk://h1,redis://u:{password}@h2:x"),
             ] {
-                let error = list(&url).unwrap_err();
+                let value = Ok(url.clone());
+                let source = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
+                let mut builder = Builder::new();
+                builder.nodes.push(source);
+                let error = builder.check_nodes().unwrap_err();
                 let source = error.source().map(|source| format!("{source} {source:?}"));
                 let shown = format!("{error} {error:?} {source:?}");
                 assert!(!shown.contains("Zq7x"), "{error:?} of {url}");

@@ -14,7 +14,8 @@ impl Builder {
     /// ms before it asks the nodes, so that other processes can acquire the lock first. The time
     /// counts from when the nodes granted the lock. With a count of zero there is no handoff, and
     /// every waiter pauses. While another client waits in the nodes' [queue](Self::queue), the
-    /// time is limited to 10 ms.
+    /// time is limited to 10 ms. On ZooKeeper it is always limited so, since others may wait, and a
+    /// lock with a fencing token is not handed on: each grant needs a larger one.
     pub fn handoff_limit(mut self, count: u32, time: Duration) -> Self {
         self.handoff_limit = HandoffLimit { count, time };
         self
@@ -37,6 +38,8 @@ impl Builder {
     /// It is for programs with signal handlers that do more than set a flag, and for threads of
     /// different priorities. The thread starts with the client, sleeps while there is nothing to
     /// do, ends with the last clone, and does not keep the process alive.
+    ///
+    /// On ZooKeeper it has no effect: there is always such a thread.
     pub fn io_thread(mut self, thread: bool) -> Self {
         self.io_thread = thread;
         self

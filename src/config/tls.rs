@@ -7,7 +7,6 @@ mod file;
 use super::Builder;
 use crate::error::TlsSettingsError;
 use crate::net::TlsTarget;
-use crate::node_url::NodeUrl;
 use rustls::client::{ClientConfig, Resumption, WantsClientCert};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -20,8 +19,8 @@ use std::sync::Arc;
 /// rustls keeps for one server.
 const SESSIONS: usize = 8;
 
-/// How connections to `rediss://` nodes are secured: which certificates of servers are trusted, and
-/// which certificate the client shows.
+/// How connections to `rediss://` nodes, or to `zks://` servers of ZooKeeper, are secured: which
+/// certificates of servers are trusted, and which certificate the client shows.
 ///
 /// ```no_run
 /// # use redlatch::{ConfigError, LockClient, TlsSettings};
@@ -48,9 +47,9 @@ const SESSIONS: usize = 8;
 /// resumes the session before, so it needs no signatures. Early data (0-RTT), which can be
 /// replayed, is never sent.
 ///
-/// The files are read when the client is built, and only if a node has a `rediss://` URL. A pipe,
-/// such as a shell makes it for `<(command)`, may be named instead of a file: it is read once, for
-/// one client, and must come to its end within five seconds.
+/// The files are read when the client is built, and only if a node has a `rediss://` or `zks://`
+/// URL. A pipe, such as a shell makes it for `<(command)`, may be named instead of a file: it is
+/// read once, for one client, and must come to its end within five seconds.
 #[derive(Clone, Default)]
 #[must_use = "settings do nothing before `Builder::tls`"]
 pub struct TlsSettings {
@@ -108,28 +107,28 @@ impl TlsSettings {
         Self { config: Some(config), ..Self::default() }
     }
 
-    /// For each node with a `rediss://` URL, how to secure its connections. Reads the files, if
-    /// there is any such node.
+    /// For each server over TLS, by the name that its certificate must be valid for, how to secure
+    /// its connections. Reads the files, if there is any such server.
     pub(super) fn targets(
         &self,
-        urls: &[NodeUrl],
+        names: &[Option<&str>],
     ) -> Result<Vec<Option<TlsTarget>>, TlsSettingsError> {
-        if urls.iter().all(|url| url.server_name().is_none()) {
-            return Ok(urls.iter().map(|_| None).collect());
+        if names.iter().all(Option::is_none) {
+            return Ok(names.iter().map(|_| None).collect());
         }
         let (config, is_ready) = match &self.config {
             Some(_) if !self.is_empty() => return Err(TlsSettingsError::ConfigAndSettings),
             Some(config) => (Arc::clone(config), true),
             None => (Arc::new(self.client_config()?), false),
         };
-        let target = |url: &NodeUrl| {
-            let Some(name) = url.server_name() else { return Ok(None) };
+        let target = |name: &Option<&str>| {
+            let Some(name) = *name else { return Ok(None) };
             let config = if is_ready { Arc::clone(&config) } else { with_own_sessions(&config) };
             let target = TlsTarget::new(config, name);
             let error = || TlsSettingsError::ServerName { name: name.to_owned() };
             target.map(Some).ok_or_else(error)
         };
-        urls.iter().map(target).collect()
+        names.iter().map(target).collect()
     }
 
     /// Is nothing set but perhaps a ready configuration?
@@ -185,8 +184,9 @@ impl fmt::Debug for TlsSettings {
 }
 
 impl Builder {
-    /// How connections to `rediss://` nodes are secured; see [`TlsSettings`]. By default servers
-    /// are verified with the system's root certificates, and the client shows no certificate.
+    /// How connections to `rediss://` nodes, or to `zks://` servers of ZooKeeper, are secured; see
+    /// [`TlsSettings`]. By default servers are verified with the system's root certificates, and
+    /// the client shows no certificate.
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(mut self, settings: TlsSettings) -> Self {
         self.tls = settings;

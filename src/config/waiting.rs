@@ -26,6 +26,8 @@ impl Builder {
     /// happens on a single node that lacks what the queue needs; see
     /// [`QueueSupport`](crate::QueueSupport). Without it, [readers](crate::LockRequest::shared) can
     /// keep a writer out for as long as they overlap.
+    ///
+    /// On ZooKeeper every call that waits stands in the queue, and `false` is an error.
     pub fn queue(mut self, queue: bool) -> Self {
         self.queue = queue;
         self
@@ -40,15 +42,21 @@ impl Builder {
     /// again for every eight, up to ten times. A waiter renews its place after two thirds of this
     /// time, so by default once a second; from the ninth place on less often. A shorter time costs
     /// more commands. It concerns the entries of this client only.
+    ///
+    /// On ZooKeeper it is an error: a waiter keeps its place for as long as its
+    /// [session](Self#method.session_timeout) lives.
     pub fn waiter_lease(mut self, lease: Duration) -> Self {
         self.waiter_lease = Some(lease);
         self
     }
 
-    pub(super) fn check_waiter_lease(&self) -> Result<Option<Ttl>, ConfigError> {
-        let default = WAITER_LEASE.max(self.node_timeout.saturating_mul(ROUNDS));
+    pub(super) fn check_waiter_lease(
+        &self,
+        node_timeout: Duration,
+    ) -> Result<Option<Ttl>, ConfigError> {
+        let default = WAITER_LEASE.max(node_timeout.saturating_mul(ROUNDS));
         let lease = self.waiter_lease.unwrap_or(default);
-        let least = WAITER_LEASE_MIN.max(self.node_timeout.saturating_mul(ROUNDS_MIN));
+        let least = WAITER_LEASE_MIN.max(node_timeout.saturating_mul(ROUNDS_MIN));
         let is_valid = lease >= least && lease <= WAITER_LEASE_MAX.max(default);
         if !is_valid {
             let most = WAITER_LEASE_MAX.max(default);

@@ -16,6 +16,18 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
+/// The connections over which calls wait for their turn.
+pub(crate) trait EndWaits: Send + Sync {
+    /// Ends the waits of one waiter, or of all, now and from now on.
+    fn end_waits(&self, waiter: Option<Token>);
+}
+
+impl EndWaits for Net {
+    fn end_waits(&self, waiter: Option<Token>) {
+        self.end_waits(waiter);
+    }
+}
+
 /// Wakes the calls of a client.
 pub(crate) struct Cancellation {
     /// Every call has this one.
@@ -26,7 +38,7 @@ pub(crate) struct Cancellation {
     wake_up: Condvar,
     wait_queues: [Arc<WaitQueues>; 2],
     /// Where threads wait in the nodes' queues. This keeps no connection open.
-    net: Weak<Net>,
+    waits: Weak<dyn EndWaits>,
     owner_process: Arc<OwnerProcess>,
     /// Itself, for the tokens.
     this: Weak<Self>,
@@ -36,7 +48,7 @@ impl Cancellation {
     pub(super) fn new(
         token: CancelToken,
         wait_queues: [Arc<WaitQueues>; 2],
-        net: Weak<Net>,
+        waits: Weak<dyn EndWaits>,
         owner_process: Arc<OwnerProcess>,
     ) -> Arc<Self> {
         let cancellation = Arc::new_cyclic(|this| Self {
@@ -44,7 +56,7 @@ impl Cancellation {
             waiters: Mutex::new(BTreeMap::new()),
             wake_up: Condvar::new(),
             wait_queues,
-            net,
+            waits,
             owner_process,
             this: Weak::clone(this),
         });
@@ -94,11 +106,11 @@ impl WakeCancelled for Cancellation {
         drop(waiters);
         self.wake_up.notify_all();
         self.wait_queues.iter().for_each(|queues| queues.wake_cancelled());
-        let Some(net) = self.net.upgrade() else { return };
+        let Some(waits) = self.waits.upgrade() else { return };
         if self.token.is_cancelled() {
-            return net.end_waits(None);
+            return waits.end_waits(None);
         }
-        cancelled.into_iter().for_each(|waiter| net.end_waits(Some(waiter)));
+        cancelled.into_iter().for_each(|waiter| waits.end_waits(Some(waiter)));
     }
 }
 
@@ -169,7 +181,7 @@ mod tests {
             Arc::new(WaitQueues::new(HandoffLimit::DEFAULT, client.clone(), Arc::clone(&process)))
         };
         let queues = [queues(), queues()];
-        let client = Cancellation::new(client, queues, Weak::new(), Arc::clone(&process));
+        let client = Cancellation::new(client, queues, Weak::<Net>::new(), Arc::clone(&process));
         let tokens = [(); 3].map(|()| CancelToken::new());
         let calls = tokens.each_ref().map(|own| client.call(Some(own)));
         for (number, call) in (1..).zip(&calls) {

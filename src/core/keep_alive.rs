@@ -20,12 +20,12 @@ impl Core {
 
     /// Starts the notifier's thread, if it does not run.
     pub(crate) fn start_notifier(&self) -> Result<(), SpawnError> {
-        self.watchdog.start_notifier()
+        self.notifier.start()
     }
 
     /// Has the notifier check a lock now and when its validity ends, and call its callbacks once it
     /// is lost.
     pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
-        self.watchdog.watch_for_loss(held);
+        self.notifier.watch_for_loss(held);
     }
 }

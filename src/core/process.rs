@@ -3,7 +3,6 @@
 
 use super::Core;
 use std::mem;
-use std::sync::Arc;
 
 impl Core {
     /// Is this another process than the one that built the client? Ask before taking any mutex: in
@@ -26,7 +25,8 @@ impl Drop for Core {
             // shares the poll with its parent: removing a socket here removes it there. And a
             // thread of the parent may have been half way through a change.
             let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());
-            mem::forget((Arc::clone(&self.net), queues));
+            mem::forget(queues);
+            self.backend.leak();
         }
     }
 }

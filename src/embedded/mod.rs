@@ -7,6 +7,9 @@
 //! `embedded` needs a C compiler. They keep nothing on disk and accept no value above 64 KiB. They
 //! are no substitute for Redis or Valkey in production.
 //!
+//! With the feature `zookeeper`, `Ensemble` is the same for ZooKeeper: one server, whose sessions a
+//! test can also end. [`guide::zookeeper`](crate::guide::zookeeper#setting-it-up) has an example.
+//!
 //! ```
 //! use std::time::Duration;
 //!
@@ -37,6 +40,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `nodes.rs`, `server.rs`, `connection.rs` | the public API; a node's thread; its sockets |
+//! | `server_thread.rs`, `port.rs` | threads that can be paused; opening a port again |
 //! | `inbound.rs`, `reply.rs` | bytes to commands; replies to bytes |
 //! | `keyspace.rs`, `options.rs` | the model: databases, connections, identity |
 //! | `database.rs`, `sorted_set.rs` | keys, values, times to live |
@@ -45,11 +49,14 @@
 //! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
 //! | `channels.rs` | `SUBSCRIBE` and `PUBLISH` |
 //! | `scripts.rs`, `lua.rs` | the script cache; the interpreter of Lua |
+//! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
 
 mod channels;
 mod command;
 mod connection;
 mod database;
+#[cfg(feature = "zookeeper")]
+mod ensemble;
 mod expiry;
 mod inbound;
 mod info;
@@ -57,16 +64,21 @@ mod keyspace;
 mod lua;
 mod nodes;
 mod options;
+mod port;
 mod reply;
 mod scan;
 mod scripts;
 mod server;
+mod server_thread;
 mod session;
 mod sorted_set;
 mod strings;
 mod tracking;
 mod zset;
 
+#[cfg(feature = "zookeeper")]
+#[cfg_attr(docsrs, doc(cfg(feature = "zookeeper")))]
+pub use ensemble::{Ensemble, EnsembleBuilder};
 pub use nodes::{Nodes, NodesBuilder};
 
 /// The pure model of a node, for the simulator and for the conformance test.

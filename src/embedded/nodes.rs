@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use super::options::Options;
+use super::port::start_again;
 use super::server::Server;
 
 /// The uptime that a node reports when it is first started: 30 days.
@@ -15,11 +15,6 @@ use super::server::Server;
 /// lock may live, because a restart may have lost keys. Nodes that were just started for a test
 /// never lost a key, so they report a long uptime.
 const UPTIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-
-/// How often a restarted node tries to open its port, and the pause between two attempts: five
-/// seconds in all.
-const BIND_ATTEMPTS: u32 = 100;
-const BIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// The settings of nodes that are to be started: see [`Nodes::builder`].
 ///
@@ -220,22 +215,9 @@ impl Nodes {
         let mut server = self.nodes[node].server();
         // The old server must close the port before the new one opens it.
         drop(server.take());
-        for _ in 1..BIND_ATTEMPTS {
-            match self.start_again(port) {
-                // While the port was closed, the system may have lent it to an outgoing connection.
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(BIND_PAUSE),
-                started => {
-                    *server = Some(started?);
-                    return Ok(());
-                }
-            }
-        }
-        *server = Some(self.start_again(port)?);
+        let options = || self.settings.options(self.settings.uptime_after_restart);
+        *server = Some(start_again(|| Server::start(port, options()))?);
         Ok(())
-    }
-
-    fn start_again(&self, port: u16) -> io::Result<Server> {
-        Server::start(port, self.settings.options(self.settings.uptime_after_restart))
     }
 
     /// Makes a node silent, like a process that got SIGSTOP: connections and bytes are still

@@ -1,23 +1,21 @@
 //! One node on a loopback port: a thread with a poll and the model.
 //!
-//! The thread owns all sockets. The [`Server`] sends it orders through a channel and wakes its
-//! poll. When the channel is closed, the thread ends and closes the listener and the connections.
-//! While it is paused, it waits on the channel only: the kernel still accepts connections and
-//! bytes, and no reply is sent, as with a stopped process.
+//! The thread owns all sockets, and closes the listener and the connections when it ends. While it
+//! is paused, the kernel still accepts connections and bytes, and no reply is sent, as with a
+//! stopped process.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::connection::{Connection, Push};
 use super::keyspace::Keyspace;
 use super::options::Options;
+use super::server_thread::{Orders, ServerThread};
 use crate::clock::{self, Time};
 
 const LISTENER: Token = Token(0);
@@ -27,21 +25,11 @@ const FIRST_CONNECTION: usize = 2;
 /// How often a node looks for tracked keys that have expired, as often as Redis by default.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A running node.
+/// A running node. Dropping it closes all connections and the port, and waits until that is done.
 #[derive(Debug)]
 pub(super) struct Server {
     port: u16,
-    control: Option<Sender<Control>>,
-    waker: Waker,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// An order to the thread of a [`Server`].
-#[derive(Debug)]
-enum Control {
-    /// Send no more replies, and confirm this on the channel.
-    Pause(Sender<()>),
-    Resume,
+    thread: ServerThread,
 }
 
 impl Server {
@@ -56,20 +44,17 @@ impl Server {
         let (now, wall) = (clock::now(), clock::wall_micros());
         let options = options.run_id(random_run_id()?).port(port);
         let options = options.started(now).wall_clock(now, wall);
-        let (control, orders) = unbounded();
         let node = Node {
             poll,
             listener,
-            orders,
             keyspace: Keyspace::new(options),
             connections: HashMap::new(),
             next_connection: FIRST_CONNECTION,
             next_expiry: clock::now(),
         };
-        let thread = thread::Builder::new()
-            .name(format!("redlatch-node-{port}"))
-            .spawn(move || node.run())?;
-        Ok(Self { port, control: Some(control), waker, thread: Some(thread) })
+        let name = format!("redlatch-node-{port}");
+        let thread = ServerThread::spawn(name, waker, move |orders| node.run(&orders))?;
+        Ok(Self { port, thread })
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -78,34 +63,11 @@ impl Server {
 
     /// Returns when the node is silent.
     pub(super) fn pause(&self) {
-        let (done, wait) = bounded(1);
-        self.order(Control::Pause(done));
-        // An error means that the thread has ended: the node is silent too.
-        let _ = wait.recv();
+        self.thread.pause();
     }
 
     pub(super) fn resume(&self) {
-        self.order(Control::Resume);
-    }
-
-    fn order(&self, order: Control) {
-        if let Some(control) = &self.control {
-            // Both fail only if the thread has ended.
-            let _ = control.send(order);
-            let _ = self.waker.wake();
-        }
-    }
-}
-
-/// Closes all connections and the port, and waits until that is done.
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.control = None;
-        let _ = self.waker.wake();
-        if let Some(thread) = self.thread.take() {
-            // The thread's panic, if any, was reported when it happened.
-            let _ = thread.join();
-        }
+        self.thread.resume();
     }
 }
 
@@ -120,7 +82,6 @@ fn random_run_id() -> io::Result<String> {
 struct Node {
     poll: Poll,
     listener: TcpListener,
-    orders: Receiver<Control>,
     keyspace: Keyspace,
     connections: HashMap<Token, Connection<TcpStream>>,
     next_connection: usize,
@@ -128,8 +89,8 @@ struct Node {
 }
 
 impl Node {
-    /// The main loop. It ends when the [`Server`] closes the channel.
-    fn run(mut self) {
+    /// The main loop. It ends when the [`Server`] is dropped.
+    fn run(mut self, orders: &Orders) {
         let mut events = Events::with_capacity(256);
         loop {
             let timeout = self.keyspace.is_tracking().then_some(EXPIRY_INTERVAL);
@@ -141,7 +102,7 @@ impl Node {
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept(),
-                    WAKER if self.process_orders().is_none() => return,
+                    WAKER if orders.process().is_none() => return,
                     WAKER => {}
                     connection => self.serve(connection),
                 }
@@ -158,31 +119,6 @@ impl Node {
             self.keyspace.expire_tracked(now);
             let pushes = std::iter::from_fn(|| self.keyspace.poll_push()).collect();
             self.deliver(pushes);
-        }
-    }
-
-    /// Carries out the pending orders; a pause lasts until the next order. `None` if the channel is
-    /// closed.
-    fn process_orders(&mut self) -> Option<()> {
-        let mut paused = false;
-        loop {
-            let order = if paused {
-                self.orders.recv().ok()?
-            } else {
-                match self.orders.try_recv() {
-                    Ok(order) => order,
-                    Err(TryRecvError::Empty) => return Some(()),
-                    Err(TryRecvError::Disconnected) => return None,
-                }
-            };
-            match order {
-                Control::Pause(done) => {
-                    paused = true;
-                    // It fails if the caller no longer waits.
-                    let _ = done.send(());
-                }
-                Control::Resume => paused = false,
-            }
         }
     }
 

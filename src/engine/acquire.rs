@@ -211,6 +211,7 @@ impl Acquire {
                 nodes: ballot.sent,
                 waiter: self.waiter().or(before),
                 is_awaited: ballot.queue.is_awaited,
+                session: None,
             };
             self.state = self.granted(now, held, lock, ballot);
             return;

@@ -2,6 +2,7 @@
 
 #[cfg(doc)]
 use super::Verb;
+use super::register::RegisterRequest;
 use super::{LockId, Predecessor, QueueEntry, Token, Ttl};
 use std::sync::Arc;
 
@@ -145,6 +146,8 @@ pub enum Action {
         cursor: u64,
         /// About how many keys the node looks at.
         count: u32,
+        /// Are registers listed, by the keys of their promises, and not locks?
+        registers: bool,
     },
     /// [`Verb::Ping`].
     Ping {
@@ -169,4 +172,6 @@ pub enum Action {
         /// The step.
         step: Listen,
     },
+    /// [`Verb::Register`].
+    Register(Box<RegisterRequest>),
 }

@@ -56,6 +56,7 @@ pub(super) fn held_lock(since: u64, ttl: u64) -> HeldLock {
         nodes: NodeSet::all(5),
         waiter: None,
         is_awaited: false,
+        session: None,
     }
 }
 

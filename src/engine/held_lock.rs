@@ -4,7 +4,7 @@ use super::validity::TTL_LIMIT;
 use super::{
     Action, LockAttributes, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, attributes,
 };
-use crate::clock::Time;
+use crate::clock::{SharedTime, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub struct HeldLock {
     pub waiter: Option<Token>,
     /// Did another client wait for the lock when it was granted?
     pub is_awaited: bool,
+    /// Until when the session lives that holds the lock, if one does: the lock ends with it.
+    pub session: Option<Arc<SharedTime>>,
 }
 
 impl HeldLock {

@@ -32,6 +32,7 @@ mod extend;
 mod held_lock;
 mod queue;
 mod quorum;
+pub mod register;
 mod release;
 mod request;
 mod token;

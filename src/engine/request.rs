@@ -40,6 +40,8 @@ pub enum Verb {
     Turn,
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen,
+    /// Read or change what the node keeps of a [register](super::register).
+    Register,
 }
 
 impl Verb {
@@ -147,6 +149,7 @@ impl Request {
             Action::Queue(_) => Verb::Queue,
             Action::Turn { .. } => Verb::Turn,
             Action::Listen { .. } => Verb::Listen,
+            Action::Register(_) => Verb::Register,
         }
     }
 
@@ -165,7 +168,7 @@ impl Request {
             | Action::Fence { lock, .. } => Some(lock),
             Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Listen { .. } => None,
+            Action::Listen { .. } | Action::Register(_) => None,
         }
     }
 
@@ -189,7 +192,7 @@ impl Request {
             | Action::Restore { ttl, .. } => Some(*ttl),
             Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Listen { .. } => None,
+            Action::Listen { .. } | Action::Register(_) => None,
         }
     }
 
@@ -231,6 +234,7 @@ impl Request {
             Action::Inspect { key } | Action::Remove { key, .. } => key,
             Action::Scan { pattern, .. } => pattern,
             Action::Listen { key, .. } => key,
+            Action::Register(request) => &request.keys.value,
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }
     }

@@ -90,6 +90,13 @@ impl Drift {
             .then(|| Self { parts_per_billion: (factor * 1e9).ceil() as u64 })
     }
 
+    /// The share of the time measured, in parts per 1,000,000,000.
+    #[must_use]
+    pub fn parts_per_billion(self) -> u32 {
+        // At most half of them.
+        u32::try_from(self.parts_per_billion).unwrap_or(u32::MAX)
+    }
+
     /// How long a lock of this ttl is valid, counted from before its request. Zero if drift and
     /// granularity use it up.
     #[must_use]

@@ -2,12 +2,16 @@
 
 use crate::engine::{quorum, until_quorum};
 use crate::node::{NodeAnswer, NodeReport, OTHER_PROCESS};
+use crate::node_url::is_ensemble;
 use std::error::Error;
 use std::time::Duration;
 use std::{fmt, io};
 
 /// Too few nodes gave an answer that counts. Has a report from each node: its answer, or why there
 /// is none.
+///
+/// On ZooKeeper: no server could be asked, or none of them has a majority. There is a report from
+/// each server: what became of the last connection to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuorum {
     reports: Vec<NodeReport>,
@@ -24,15 +28,19 @@ impl NoQuorum {
         &self.reports
     }
 
-    /// How many nodes make a majority.
+    /// How many nodes make a majority. 1 on ZooKeeper, where the ensemble agrees before it answers.
     #[must_use]
     pub fn needed(&self) -> usize {
-        quorum(self.reports.len())
+        if self.is_of_ensemble() { 1 } else { quorum(self.reports.len()) }
+    }
+
+    fn is_of_ensemble(&self) -> bool {
+        self.reports.first().is_some_and(|report| is_ensemble(&report.url))
     }
 
     /// For how long no majority can grant a lock because too many nodes were started less than
     /// [`max_ttl`](crate::Builder::max_ttl) ago, if that is so: see
-    /// [`restart_guard`](crate::Builder::restart_guard).
+    /// [`restart_guard`](crate::Builder::restart_guard). Never on ZooKeeper.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
@@ -69,9 +77,13 @@ impl NoQuorum {
 
 impl fmt::Display for NoQuorum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (answered, nodes, needed) = (self.answered(), self.reports.len(), self.needed());
-        write!(f, "no quorum: {answered} of {nodes} nodes gave an answer that counts, ")?;
-        write!(f, "{needed} must agree")?;
+        if self.is_of_ensemble() {
+            f.write_str("no quorum: no server could be asked, or none has a majority")?;
+        } else {
+            let (answered, nodes, needed) = (self.answered(), self.reports.len(), self.needed());
+            write!(f, "no quorum: {answered} of {nodes} nodes gave an answer that counts, ")?;
+            write!(f, "{needed} must agree")?;
+        }
         for (index, report) in self.reports.iter().enumerate() {
             write!(f, "{} {report}", if index == 0 { ":" } else { ";" })?;
         }
@@ -190,8 +202,17 @@ pub enum TtlError {
     HoldTooLong {
         /// For how long it is to be held at least.
         hold_at_least: Duration,
-        /// The longest that [`max_hold`](crate::LockRequest::max_hold) allows.
+        /// The longest that [`max_hold`](crate::LockRequest::max_hold) allows, and on ZooKeeper at
+        /// most half of the session timeout.
         longest: Duration,
+    },
+    /// On ZooKeeper, the least validity that is wanted is more than a session has left at any time:
+    /// 3/7 of its timeout.
+    BeyondSession {
+        /// The least validity.
+        min_validity: Duration,
+        /// The most that it can be.
+        most: Duration,
     },
 }
 
@@ -211,6 +232,11 @@ impl fmt::Display for TtlError {
             Self::BeyondHold { ttl, max_hold } => {
                 write!(f, "a ttl of {ttl:?} is longer than the lock may be held: {max_hold:?}")
             }
+            Self::BeyondSession { min_validity, most } => write!(
+                f,
+                "a least validity of {min_validity:?} is more than a session always has left: \
+                 {most:?}"
+            ),
             Self::HoldTooLong { hold_at_least, longest } => write!(
                 f,
                 "hold_at_least of {hold_at_least:?} is longer than the lock may be held: \

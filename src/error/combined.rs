@@ -2,7 +2,7 @@
 
 use super::{
     ConfigError, ExtendError, FencingTokenError, ForceReleaseError, InspectError, LockError,
-    LockLost, NoQuorum, NodeError, ReleaseError, SpawnError,
+    LockLost, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError,
 };
 use std::fmt;
 
@@ -41,6 +41,8 @@ pub enum Error {
     ForceRelease(ForceReleaseError),
     /// A lock was lost.
     Lost(LockLost),
+    /// A register could not be read or changed.
+    Register(RegisterError),
     /// Too few nodes gave an answer that counts.
     NoQuorum(NoQuorum),
     /// The answer of one node does not count.
@@ -62,6 +64,7 @@ impl Error {
             Self::Inspect(error) => error,
             Self::ForceRelease(error) => error,
             Self::Lost(error) => error,
+            Self::Register(error) => error,
             Self::NoQuorum(error) => error,
             Self::Node(error) => error,
             Self::Spawn(error) => error,
@@ -100,6 +103,7 @@ from! {
     InspectError => Inspect,
     ForceReleaseError => ForceRelease,
     LockLost => Lost,
+    RegisterError => Register,
     NoQuorum => NoQuorum,
     NodeError => Node,
     SpawnError => Spawn,

@@ -9,7 +9,7 @@ use std::{fmt, io};
 pub enum ConfigError {
     /// The configuration has no node.
     NoNodes,
-    /// The configuration has more than 64 nodes.
+    /// The configuration has more than 64 nodes, or servers of an ensemble.
     TooManyNodes(usize),
     /// A node's URL cannot be used.
     Url(NodeUrlError),
@@ -20,11 +20,11 @@ pub enum ConfigError {
         /// What is wrong with it.
         error: NodeListError,
     },
-    /// Two URLs lead to the same server, whose vote would count twice.
+    /// Two URLs, or two hosts of an ensemble, lead to the same server, which must be named once.
     Duplicate {
-        /// The URL that comes first in the configuration, without its password.
+        /// The URL or host that comes first in the configuration, without its password.
         first: String,
-        /// The other URL.
+        /// The other URL or host.
         second: String,
     },
     /// A setting has a value that it cannot have.
@@ -51,7 +51,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "environment variable {}: {error}", variable.escape_debug())
             }
             Self::Duplicate { first, second } => {
-                write!(f, "{first} and {second} are the same server: it must not vote twice")
+                write!(f, "{first} and {second} are the same server: name it once")
             }
             Self::Setting { name, reason } => write!(f, "setting {name}: {reason}"),
             Self::Tls(error) => write!(f, "setting tls: {error}"),

@@ -41,14 +41,14 @@ impl Error for InspectError {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForceReleaseError {
-    /// The key's value is no lock: it is not a string, is empty, has no ttl, or is longer than any
-    /// lock's value. Nothing was removed.
+    /// On Redis: the key's value is no lock: it is not a string, is empty, has no ttl, or is longer
+    /// than any lock's value. Nothing was removed.
     NotALock {
         /// The nodes that have such a value.
         urls: Vec<Arc<str>>,
     },
     /// Too few nodes answered to know the result. Those that did answer have removed the value that
-    /// was seen.
+    /// was seen. On ZooKeeper, some of the znodes that were seen may be deleted, or all.
     NoQuorum(NoQuorum),
     /// This is a forked child of the process that built the client, which works only there.
     OtherProcess,

@@ -47,10 +47,11 @@ impl Error for LockLost {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// Its validity has passed.
+    /// Its validity has passed: its ttl, or on ZooKeeper the time for which its session may be
+    /// relied on.
     Expired,
     /// A majority of the nodes no longer has its key: they lost it, or granted the lock to another
-    /// client.
+    /// client. On ZooKeeper, its session has ended, or its znode was removed.
     Gone,
     /// This is a forked child of the process that acquired the lock. That one may still hold it.
     OtherProcess,

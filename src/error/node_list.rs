@@ -18,8 +18,8 @@ pub enum NodeListError {
         /// Which one, from 1.
         number: usize,
     },
-    /// An entry of the list has no scheme, or an unknown one. It is not shown: it may be the part
-    /// of a password that follows a comma.
+    /// An entry of the list has no scheme, or an unknown one, and does not follow a `zk://` URL as
+    /// one more host. It is not shown: it may be the part of a password that follows a comma.
     NoScheme {
         /// Which one, from 1.
         number: usize,

@@ -36,5 +36,5 @@ macro_rules! debug {
 
 debug! {
     Error, ConfigError, LockError, WithLockError<T>, LockLost, ExtendError, ReleaseError,
-    InspectError, ForceReleaseError, SpawnError,
+    InspectError, ForceReleaseError, RegisterError, SpawnError,
 }

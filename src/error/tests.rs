@@ -225,3 +225,15 @@ fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
     let combined = Combined::from(ConfigError::System(io::Error::other(Caused)));
     assert_eq!(chain(&combined)[1..], ["the root of it"]);
 }
+
+#[test]
+fn of_an_ensemble_no_majority_of_reports_is_meant() {
+    let error = NodeError::TimedOut(Phase::Connecting);
+    let answers = [NodeAnswer::Failed(error), NodeAnswer::NotAsked];
+    let report = |answer| NodeReport { url: "zk://a:2181/locks".into(), answer };
+    let error = NoQuorum::new(answers.into_iter().map(report).collect());
+    let expected = "no quorum: no server could be asked, or none has a majority: \
+                    zk://a:2181/locks: timed out connecting; zk://a:2181/locks: not asked";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    assert_eq!((error.needed(), error.answered(), error.quarantine()), (1, 0, None));
+}

@@ -80,6 +80,7 @@ impl Listener {
                 NodeState::Up => Event::NodeUp { url },
                 NodeState::Down(error) => Event::NodeDown { url, error },
                 NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
+                NodeState::SessionLost => Event::SessionLost { url },
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });

@@ -65,6 +65,7 @@ impl fmt::Display for Event<'_> {
                 f.write_str("has no queue for waiters")
             }
             Self::NodeQueue { .. } => f.write_str("does not tell waiters when it is their turn"),
+            Self::SessionLost { .. } => f.write_str("has ended the session, and all its locks"),
             Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
         }
     }

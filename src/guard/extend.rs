@@ -13,7 +13,7 @@ impl LockGuard {
     ///
     /// Nodes that have lost the key, by a restart for instance, get it back once a majority has
     /// confirmed that the lock is held. So a lock that is held for long outlives the restart of one
-    /// node after another.
+    /// node after another. On ZooKeeper, the ensemble is asked whether the lock is still there.
     ///
     /// ```no_run
     /// # use redlatch::LockClient;

@@ -21,5 +21,6 @@ pub(super) fn held_lock(token: u8) -> HeldLock {
         nodes: NodeSet::EMPTY,
         waiter: None,
         is_awaited: false,
+        session: None,
     }
 }

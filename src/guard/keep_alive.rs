@@ -2,10 +2,10 @@
 
 use super::LockGuard;
 use crate::clock;
-use crate::core::draw;
+use crate::core::{Backend, Redlock, draw};
 use crate::error::{LockError, LockLost};
 use crate::event::Event;
-use crate::watchdog::{KeptLock, MAX_HOLD, Plan};
+use crate::watchdog::{KeptLock, MAX_HOLD, Plan, Watchdog};
 use std::sync::Arc;
 
 impl LockGuard {
@@ -15,14 +15,32 @@ impl LockGuard {
     ///
     /// The watchdog has no capacity left, or its thread cannot be started. The guard is dropped,
     /// which releases the lock.
-    pub(crate) fn keep_alive(mut self) -> Result<Self, LockError> {
+    pub(crate) fn keep_alive(self) -> Result<Self, LockError> {
+        let core = Arc::clone(&self.core);
+        match &core.backend {
+            Backend::Redlock(Redlock { watchdog, .. }) => self.extended_by(watchdog),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(_) => self.kept_by_its_session(),
+        }
+    }
+
+    /// Nothing has to be done for a lock that lives as long as the client's session.
+    #[cfg(feature = "zookeeper")]
+    fn kept_by_its_session(mut self) -> Result<Self, LockError> {
+        if self.core.has_listener() {
+            self.emit_when_lost()?;
+        }
+        Ok(self)
+    }
+
+    fn extended_by(mut self, watchdog: &Watchdog) -> Result<Self, LockError> {
         // If there are no random numbers now, extensions are less spread out.
         let seed = draw().map_or(0, |draw| draw.seed);
         let longest = self.max_hold.unwrap_or(MAX_HOLD);
         let core = Arc::clone(&self.core);
         let (since, ttl) = (self.held.granted().since, self.held.granted().ttl);
         let plan = Plan::new(&core.rules, ttl, since, longest, seed);
-        let load = core.watchdog.load();
+        let load = watchdog.load();
         // From the first byte to the answer that decided it, or a little longer.
         load.record_round(clock::now().since(since));
         let capacity = Arc::new(load.reserve(core.demand(ttl, self.held.key_bytes()))?);
@@ -34,7 +52,7 @@ impl LockGuard {
         let head = self.head.as_ref().map(|head| head.handle().clone());
         let held = Arc::clone(&self.held);
         let kept = KeptLock { held, plan: Box::new(plan), capacity, head, is_emitted };
-        core.watchdog.keep(kept).map_err(LockError::Spawn)?;
+        watchdog.keep(kept).map_err(LockError::Spawn)?;
         Ok(self)
     }
 

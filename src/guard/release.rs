@@ -32,7 +32,8 @@ impl LockGuard {
     /// * [`ReleaseError::Lost`]: the lock's validity had passed, or no majority of the nodes still
     ///   had its key. Another client may have held the lock while this one still worked.
     /// * [`ReleaseError::NoQuorum`]: too few nodes answered. The release is sent to the others when
-    ///   they are reachable again; their key expires with its ttl in any case.
+    ///   they are reachable again; their key expires with its ttl in any case, or on ZooKeeper with
+    ///   the session.
     pub fn release(mut self) -> Result<(), ReleaseError> {
         if self.core.is_forked() {
             return Err(ReleaseError::OtherProcess);
@@ -96,6 +97,10 @@ impl LockGuard {
     /// # }
     /// ```
     ///
+    /// On ZooKeeper this client ends the lock when its ttl has passed. If the client or the process
+    /// is gone by then, the lock [ends with the
+    /// session](crate::guide::limits#what-locks-on-zookeeper-do-not-do), earlier or later.
+    ///
     /// Automatic extension stops; one that is under way may still be carried out. Threads of this
     /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
     /// [`Event::LetExpire`](crate::Event::LetExpire).
@@ -130,7 +135,8 @@ impl LockGuard {
 
     /// Hands the lock to the next waiter of this process, if there is one.
     fn hand_off(&self, held: &HeldLock) -> bool {
-        self.head.as_ref().is_some_and(|head| head.hand_off(held.clone()).is_ok())
+        let head = self.head.as_ref().filter(|_| self.core.backend.may_hand_off(held));
+        head.is_some_and(|head| head.hand_off(held.clone()).is_ok())
     }
 
     /// From now on, giving the lock up before so much time has passed since the request lets it

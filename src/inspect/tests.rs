@@ -47,7 +47,12 @@ fn string(value: Vec<u8>, left: i64) -> KeySnapshot {
 
 fn held(owner: &str, left: Option<u64>) -> LockState {
     let owner = Some(Label(owner.as_bytes().to_vec()));
-    LockState::Held(Holder { owner, remaining: left.map(Duration::from_millis), slot: None })
+    LockState::Held(Holder {
+        owner,
+        remaining: left.map(Duration::from_millis),
+        slot: None,
+        since: None,
+    })
 }
 
 #[test]

@@ -11,13 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueuedWaiter {
-    owner: Option<Label>,
-    is_for_share: bool,
-    /// When it began to wait, by the wall clock of its own machine.
+    pub(super) owner: Option<Label>,
+    pub(super) is_for_share: bool,
+    /// When it began to wait, by the wall clock of its own machine; on ZooKeeper, by that of the
+    /// leader.
     pub since: WallTime,
     /// On how many of the nodes that answered it has a place. It has its place in the order once
     /// these are a majority of all nodes; with fewer it is just arriving, or has gone without
-    /// reaching them all.
+    /// reaching them all. 1 on ZooKeeper.
     pub nodes: usize,
 }
 
@@ -31,6 +32,8 @@ impl QueuedWaiter {
     /// Does it wait for a share, as a [reader](crate::LockRequest::shared) or for a
     /// [permit](crate::LockRequest::one_of), and not for the exclusive lock? Waiters for shares
     /// that stand next to each other may be served together.
+    ///
+    /// `false` on ZooKeeper, where a waiter's znode does not say what it waits for.
     #[must_use]
     pub fn is_for_share(&self) -> bool {
         self.is_for_share

@@ -5,15 +5,18 @@ mod earlier;
 mod securing;
 
 use super::addresses::{Addresses, History};
+use super::conversation::Conversation;
 use super::resolver::Found;
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
 use crate::engine::{NODES_MAX, Node};
-use crate::node::{NodeError, Rounds};
+use crate::node::NodeError;
 use earlier::Earlier;
 use mio::Token;
 use mio::event::Event;
+#[cfg(feature = "zookeeper")]
+pub(super) use securing::unreachable;
 use std::io;
 use std::net::SocketAddr;
 
@@ -114,7 +117,7 @@ impl Connection {
     }
 
     /// Takes the result of a lookup.
-    pub(super) fn resolved<W>(&mut self, found: Found, rounds: &mut Rounds<W>) {
+    pub(super) fn resolved(&mut self, found: Found, conversation: &mut impl Conversation) {
         match found {
             Ok(addresses) if !addresses.is_empty() => {
                 let timeout = self.options.timeout;
@@ -123,14 +126,14 @@ impl Connection {
             other => {
                 self.lookup = Lookup::None;
                 let text = other.err().map_or("no address".to_owned(), |error| error.to_string());
-                rounds.closed(clock::now(), self.node, NodeError::Unresolved(text));
+                conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
             }
         }
     }
 
     /// Reads the bytes that have arrived and passes them to the session. It reads at most
     /// [`READS_MAX`] times, because a node that sends without end must not delay the others.
-    pub(super) fn read<W>(&mut self, buffer: &mut [u8], rounds: &mut Rounds<W>) {
+    pub(super) fn read(&mut self, buffer: &mut [u8], conversation: &mut impl Conversation) {
         for reads in 0.. {
             let Some(socket) = &mut self.socket else { return };
             socket.has_more = socket.is_connected && socket.is_readable;
@@ -142,8 +145,8 @@ impl Connection {
             let now = clock::now();
             match result {
                 Ok(Received::End) => {
-                    let problem = socket.loss(None);
-                    rounds.closed(now, self.node, problem);
+                    let problem = socket.loss(None, conversation.secure_scheme());
+                    conversation.closed(now, self.node, problem);
                     return;
                 }
                 Ok(Received::Bytes { count, is_drained }) => {
@@ -151,9 +154,9 @@ impl Connection {
                     socket.is_readable = !is_drained || socket.is_finished;
                     if count > 0 {
                         socket.has_received = true;
-                        rounds.received(now, self.node, &buffer[..count]);
+                        conversation.received(now, self.node, &buffer[..count]);
                     }
-                    if rounds.session(self.node).is_down() {
+                    if conversation.is_down(self.node) {
                         return;
                     }
                 }
@@ -162,8 +165,8 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let problem = socket.loss(Some(&error));
-                    rounds.closed(now, self.node, problem);
+                    let problem = socket.loss(Some(&error), conversation.secure_scheme());
+                    conversation.closed(now, self.node, problem);
                     return;
                 }
             }
@@ -171,22 +174,22 @@ impl Connection {
     }
 
     /// Writes the session's pending output, and what is encrypted and was not sent.
-    pub(super) fn write<W>(&mut self, rounds: &mut Rounds<W>) {
+    pub(super) fn write(&mut self, conversation: &mut impl Conversation) {
         while let Some(socket) = &mut self.socket {
-            let session = rounds.session(self.node);
-            let is_any = !session.output().is_empty() || socket.stream.has_unsent();
+            let output = conversation.output(self.node);
+            let is_any = !output.is_empty() || socket.stream.has_unsent();
             if !socket.is_connected || !socket.is_writable || !is_any {
                 return;
             }
-            match socket.stream.write(session.output()) {
-                Ok(count) => session.wrote(count),
+            match socket.stream.write(output) {
+                Ok(count) => conversation.wrote(self.node, count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     socket.is_writable = false;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let problem = socket.loss(Some(&error));
-                    rounds.closed(clock::now(), self.node, problem);
+                    let problem = socket.loss(Some(&error), conversation.secure_scheme());
+                    conversation.closed(clock::now(), self.node, problem);
                     return;
                 }
             }

@@ -14,8 +14,11 @@
 //! | `event_loop` | what the leader runs: a trait, so that a test can run a model instead |
 //! | `socket_loop` | the event loop: the rounds over the sockets |
 //! | `sockets` | the poll, and the connections to all nodes |
+//! | `conversation` | what a connection asks of the protocol over it: a trait
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
+//! | `ensemble`, `keeper_loop`, `keeper_order`, `servers` | the same for a ZooKeeper ensemble |
+//! | `examination`, `probe` | what each server of an ensemble says about itself |
 //! | `stream`, `socket_options` | the kinds of socket, TLS over them, and what is set on them |
 //! | `resolver` | name resolution outside the leader's thread |
 //! | `addresses` | which of a name's addresses is tried when |
@@ -25,14 +28,27 @@ mod addresses;
 mod batch;
 mod change_queue;
 mod connection;
+mod conversation;
+#[cfg(feature = "zookeeper")]
+mod ensemble;
 mod event_loop;
+#[cfg(feature = "zookeeper")]
+mod examination;
 mod follower;
 mod inbox;
 mod io_thread;
+#[cfg(feature = "zookeeper")]
+mod keeper_loop;
+#[cfg(feature = "zookeeper")]
+mod keeper_order;
 mod leader;
 mod leader_followers;
 mod order;
+#[cfg(feature = "zookeeper")]
+mod probe;
 mod resolver;
+#[cfg(feature = "zookeeper")]
+mod servers;
 mod socket_loop;
 mod socket_options;
 mod sockets;
@@ -40,6 +56,12 @@ mod stream;
 mod sync;
 
 pub(crate) use change_queue::ChangeQueue;
+#[cfg(feature = "zookeeper")]
+pub(crate) use ensemble::EnsembleNet;
+#[cfg(feature = "zookeeper")]
+pub(crate) use keeper_order::{KeeperMessage, KeeperOrder};
+#[cfg(feature = "zookeeper")]
+pub(crate) use servers::refusal;
 
 pub(crate) use crate::node::Votes;
 #[cfg(not(feature = "tls"))]
@@ -78,7 +100,7 @@ pub(crate) struct ConnectOptions {
 }
 
 /// Where a node is, and how connections to it are secured.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) address: Address,
     pub(crate) tls: Option<TlsTarget>,

@@ -140,9 +140,7 @@ impl EventLoop for SocketLoop {
         let timeout = if is_decided || !may_sleep() {
             Some(Duration::ZERO)
         } else {
-            let next_address = self.sockets.next_deadline();
-            let deadline = self.rounds.next_deadline().into_iter().chain(next_address).min();
-            deadline.map(|deadline| deadline.since(clock::now()))
+            self.sockets.until(self.rounds.next_deadline())
         };
         let mut driver = self.driver();
         driver.read_all(timeout);

@@ -1,6 +1,7 @@
 //! The sockets of all nodes, and one poll over them.
 
 use super::connection::Connection;
+use super::conversation::Conversation;
 use super::resolver::Resolver;
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node};
@@ -50,9 +51,11 @@ impl PolledSockets {
         Ok((sockets, waker))
     }
 
-    /// When the next address of a node's name is to be tried.
-    pub(super) fn next_deadline(&self) -> Option<Time> {
-        self.connections.iter().filter_map(Connection::next_deadline).min()
+    /// For how long a thread may wait for events that has something to do at this time. The next
+    /// address of a node's name may have to be tried before.
+    pub(super) fn until(&self, deadline: Option<Time>) -> Option<Duration> {
+        let addresses = self.connections.iter().filter_map(Connection::next_deadline);
+        addresses.chain(deadline).min().map(|deadline| deadline.since(clock::now()))
     }
 
     pub(super) fn close(&mut self) {
@@ -60,14 +63,14 @@ impl PolledSockets {
             connection.close(self.poll.registry());
         }
     }
-}
 
-impl Sockets for PolledSockets {
-    fn time(&self) -> Time {
-        clock::now()
-    }
-
-    fn poll<W>(&mut self, rounds: &mut Rounds<W>, timeout: Option<Duration>) -> bool {
+    /// Waits for events for up to `timeout` and records which sockets are ready. Returns whether
+    /// that succeeded.
+    pub(super) fn wait(
+        &mut self,
+        conversation: &mut impl Conversation,
+        timeout: Option<Duration>,
+    ) -> bool {
         let has_more = self.connections.iter().any(Connection::has_more);
         let timeout = if has_more { Some(Duration::ZERO) } else { timeout };
         let mut polled = self.poll.poll(&mut self.events, timeout);
@@ -88,14 +91,41 @@ impl Sockets for PolledSockets {
         }
         self.polled_at = clock::now();
         while let Some((index, found)) = self.resolver.poll() {
-            self.connections[index].resolved(found, rounds);
+            self.connections[index].resolved(found, conversation);
         }
         true
     }
 
+    /// Reads from all sockets that are ready.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn read_all(&mut self, conversation: &mut impl Conversation) {
+        for connection in &mut self.connections {
+            connection.read(&mut self.buffer, conversation);
+        }
+    }
+
+    /// Makes the connections that are wanted, and writes all pending output.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn flush(&mut self, conversation: &mut impl Conversation) {
+        for connection in &mut self.connections {
+            connection.follow_session(conversation, self.poll.registry(), &self.resolver);
+            connection.write(conversation);
+        }
+    }
+}
+
+impl Sockets for PolledSockets {
+    fn time(&self) -> Time {
+        clock::now()
+    }
+
+    fn poll<W>(&mut self, rounds: &mut Rounds<W>, timeout: Option<Duration>) -> bool {
+        self.wait(rounds, timeout)
+    }
+
     fn refresh<W>(&mut self, rounds: &mut Rounds<W>) {
         if clock::now().since(self.polled_at) >= POLL_CURRENT_FOR {
-            self.poll(rounds, Some(Duration::ZERO));
+            self.wait(rounds, Some(Duration::ZERO));
         }
     }
 

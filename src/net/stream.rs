@@ -18,7 +18,9 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
-#[cfg(not(feature = "tls"))]
+#[cfg(all(feature = "zookeeper", not(feature = "tls")))]
+pub(super) use tls::TlsSession;
+#[cfg(not(any(feature = "zookeeper", feature = "tls")))]
 use tls::TlsSession;
 #[cfg(not(feature = "tls"))]
 pub(crate) use tls::TlsTarget;

@@ -33,6 +33,8 @@ pub enum NodeState {
     Slow(Duration),
     /// Waiting in a queue on this node does not work, or not fully.
     Queue(QueueSupport),
+    /// This server of an ensemble has told that the client's session has ended.
+    SessionLost,
 }
 
 /// A bounded queue of changes.
@@ -58,7 +60,7 @@ impl Changes {
 
 /// Records changes: compares each observation with the state that was reported last.
 #[derive(Debug)]
-pub(super) struct ChangeRecorder {
+pub(crate) struct ChangeRecorder {
     /// A node that is silent for this long is slow.
     node_timeout: Duration,
     up: NodeSet,
@@ -68,13 +70,13 @@ pub(super) struct ChangeRecorder {
 }
 
 impl ChangeRecorder {
-    pub(super) fn new(node_timeout: Duration) -> Self {
+    pub(crate) fn new(node_timeout: Duration) -> Self {
         let (up, down, slow) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
         Self { node_timeout, up, down, slow, changes: Changes::default() }
     }
 
     /// The node has answered the greeting.
-    pub(super) fn greeted(&mut self, node: Node, name: &Arc<str>) {
+    pub(crate) fn greeted(&mut self, node: Node, name: &Arc<str>) {
         self.down.remove(node);
         self.slow.remove(node);
         if !self.up.contains(node) {
@@ -84,7 +86,7 @@ impl ChangeRecorder {
     }
 
     /// The connection was lost, or could not be made.
-    pub(super) fn lost(&mut self, node: Node, name: &Arc<str>, error: &NodeError) {
+    pub(crate) fn lost(&mut self, node: Node, name: &Arc<str>, error: &NodeError) {
         self.up.remove(node);
         self.slow.remove(node);
         if !self.down.contains(node) {
@@ -114,7 +116,13 @@ impl ChangeRecorder {
         self.record(name, NodeState::Queue(support));
     }
 
-    pub(super) fn pop(&mut self) -> Option<NodeChange> {
+    /// The session of the client has ended, as this node tells.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn session_lost(&mut self, name: &Arc<str>) {
+        self.record(name, NodeState::SessionLost);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<NodeChange> {
         self.changes.pop()
     }
 

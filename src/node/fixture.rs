@@ -3,6 +3,7 @@
 
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
+use crate::engine::register::{RegisterCommand, RegisterKeys, RegisterRequest};
 use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor, QueueWait};
 use crate::engine::{
     Listen, Question, QueueEntry, Removal, Request, Rules, Share, Token, Ttl, Verb, Vote,
@@ -61,7 +62,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Fence => Action::Fence { lock, fence: 50 },
         Verb::Inspect => Action::Inspect { key },
         Verb::Remove => Action::Remove { key, seen: Arc::from([]) },
-        Verb::Scan => Action::Scan { pattern: key, cursor: 0, count: 10 },
+        Verb::Scan => Action::Scan { pattern: key, cursor: 0, count: 10, registers: false },
         Verb::Ping => Action::Ping { asks: false },
         Verb::Ask => Action::Ask(Question::Time),
         Verb::Queue => {
@@ -83,6 +84,11 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             Action::Turn { new: Acquisition { lock, ttl, fence: 50 }, waiter }
         }
         Verb::Listen => Action::Listen { key, step: Listen::Read(lock.token) },
+        Verb::Register => {
+            let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
+            let (keys, command) = (RegisterKeys::new(b"", &key), RegisterCommand::Read);
+            Action::Register(Box::new(RegisterRequest { keys, epoch, run_id, command }))
+        }
     };
     Request::to_all(&rules, now, action)
 }

@@ -43,6 +43,13 @@ pub enum NodeError {
     UnexpectedReply(String),
     /// The server answered with an error of its own.
     Server(ServerError),
+    /// A server of a ZooKeeper ensemble has refused the client, or the request.
+    Refused {
+        /// ZooKeeper's name for the error, and its code.
+        text: String,
+        /// Is it an error in the configuration, such as wrong credentials?
+        is_permanent: bool,
+    },
     /// This node's URL leads to the same server as another one (equal `run_id`), so its vote would
     /// be that server's second.
     SameServer {
@@ -59,6 +66,8 @@ pub enum NodeError {
     /// The node has no queue for waiters, or its rights do not suffice for it. Locks on it are as
     /// safe; see [`QueueSupport::Unsupported`](crate::QueueSupport).
     NoQueue(ServerError),
+    /// The node may not vote on registers.
+    NoVote(NoVote),
     /// The node was not asked: this is a forked child of the process that built the client.
     OtherProcess,
 }
@@ -77,6 +86,7 @@ impl NodeError {
             Self::NotRedis(_) | Self::SameServer { .. } | Self::OtherProcess => true,
             Self::Server(error) => error.kind.is_permanent(),
             Self::Tls(error) => error.kind.is_permanent(),
+            Self::Refused { is_permanent, .. } => *is_permanent,
             _ => false,
         }
     }
@@ -106,8 +116,10 @@ impl fmt::Display for NodeError {
             Self::Protocol(error) => write!(f, "protocol error: {error}"),
             Self::UnexpectedReply(text) => write!(f, "unexpected reply: {text}"),
             Self::Server(error) => write!(f, "server error: {error}"),
+            Self::Refused { text, .. } => write!(f, "refused: {text}"),
             Self::SameServer { url } => write!(f, "the same server as {url}"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
+            Self::NoVote(why) => write!(f, "no vote on registers: {why}"),
             Self::NoQueue(error) => write!(f, "no queue for waiters: {error}"),
             Self::Quarantined { left } => {
                 let left = left.as_secs_f64();
@@ -129,6 +141,26 @@ impl error::Error for NodeError {
             Self::Tls(error) => error.source(),
             _ => None,
         }
+    }
+}
+
+/// Why a node may not vote on registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoVote {
+    /// It is no member of a group: it never was, or it has forgotten everything.
+    NoMark,
+    /// It is a member of another group, or of another epoch of this one, or has been started again
+    /// since it became a member and may have forgotten something.
+    OtherMark,
+}
+
+impl fmt::Display for NoVote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoMark => "it is no member, or has forgotten that it is",
+            Self::OtherMark => "it is a member of another group, or was started again",
+        })
     }
 }
 

@@ -194,7 +194,8 @@ impl fmt::Display for QueueSupport {
 pub struct NodeStatus {
     /// The node's URL, without the password.
     pub url: Arc<str>,
-    /// Is there a connection that can be used at once?
+    /// Is there a connection that can be used at once? On ZooKeeper, where a client is connected to
+    /// one server at a time: does the server serve clients, asked over a connection of its own?
     pub is_connected: bool,
     /// The server's own name, such as `redis` or `valkey`. Like the version it is known from the
     /// last connection, if there was one and the server reported it. Escaped like the text of a
@@ -212,14 +213,14 @@ pub struct NodeStatus {
     /// How long the last answer took that a round waited for.
     pub round_trip: Option<Duration>,
     /// The IP address that the connection leads to. `None` for a Unix socket, or without a
-    /// connection. A proxy or a tunnel has an
-    /// address of its own.
+    /// connection. A proxy or a tunnel has an address of its own.
     pub address: Option<IpAddr>,
     /// How the server keeps its data, and so what a crash [costs](Persistence::crash_loss).
     pub persistence: Persistence,
     /// The server's memory, and what it does when there is no more.
     pub memory: Memory,
-    /// Is the server a replica, and are there replicas of it?
+    /// Is the server a replica, and are there replicas of it? On ZooKeeper, what it does in its
+    /// ensemble.
     pub role: Option<Role>,
     /// Is the server a node of a cluster?
     pub is_cluster: Option<bool>,
@@ -228,6 +229,9 @@ pub struct NodeStatus {
     /// Whether clients can wait for a lock in a queue on this node. `None` as long as this client
     /// has not waited for a lock on this connection.
     pub queue: Option<QueueSupport>,
+    /// The last transaction that the server knows. On ZooKeeper only: one that is far below those
+    /// of the others lags behind.
+    pub zxid: Option<u64>,
     /// The last error, if it happened after the connection was made or there is no connection; or
     /// that the node did not answer in time just now.
     pub last_error: Option<NodeError>,
@@ -257,7 +261,13 @@ impl NodeStatus {
 
     /// The statuses of nodes to which no request can be sent.
     pub(crate) fn of_unreachable(urls: &[Arc<str>], error: &NodeError) -> Vec<Self> {
-        let status = |url: &Arc<str>| Self {
+        let status = |url| Self { last_error: Some(error.clone()), ..Self::unknown(url) };
+        urls.iter().map(status).collect()
+    }
+
+    /// The status of a node of which nothing is known.
+    pub(crate) fn unknown(url: &Arc<str>) -> Self {
+        Self {
             url: Arc::clone(url),
             is_connected: false,
             server: None,
@@ -272,11 +282,18 @@ impl NodeStatus {
             is_cluster: None,
             clock: None,
             queue: None,
-            last_error: Some(error.clone()),
+            zxid: None,
+            last_error: None,
             host: None,
             clock_reading: None,
             warnings: Vec::new(),
-        };
-        urls.iter().map(status).collect()
+        }
+    }
+
+    /// The machine at the other end of the connection.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn set_host(&mut self, host: Option<Host>) {
+        self.address = host.and_then(|host| host.address);
+        self.host = host;
     }
 }

@@ -12,6 +12,7 @@ mod numbering;
 mod permits;
 mod quarantine;
 mod reaching;
+mod registers;
 mod restoring;
 mod result;
 mod same_server;
@@ -232,6 +233,8 @@ impl<W> Rounds<W> {
                 self.ends_at = self.ends_at.min(now);
             }
             self.settle(now, slot, false);
+        } else if entry.is_deletion() {
+            self.bring_deletion_on(now, slot);
         } else {
             self.note_late_vote(now, slot, node);
         }
@@ -257,8 +260,10 @@ impl<W> Rounds<W> {
         };
         self.finished.extend(waiter.map(|waiter| (waiter, result)));
         self.awaited -= 1;
-
-        self.bring_on(now, slot);
+        match self.entries[slot].is_deletion() {
+            true => self.bring_deletion_on(now, slot),
+            false => self.bring_on(now, slot),
+        }
     }
 
     /// An entry without a round in it.

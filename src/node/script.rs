@@ -38,6 +38,7 @@
 //! answer; beside that, its Lua, and why it may arrive late. A new script is a new room, a line in
 //! the list of `rooms!`, and the requests that it carries out, in `name`.
 
+mod register;
 mod sha1;
 mod source;
 
@@ -139,6 +140,11 @@ rooms! {
     remove Remove REMOVE,
     inspect Inspect INSPECT,
     scan Scan SCAN,
+    prepare Prepare PREPARE,
+    accept Accept ACCEPT,
+    read_register ReadRegister READ_REGISTER,
+    collect Collect COLLECT,
+    mark Mark MARK,
 }
 
 /// The name of the script that carries out this request, if it takes one.
@@ -158,6 +164,7 @@ pub(super) fn name(request: &Request) -> Option<Name> {
         Action::Remove { .. } => Some(Name::Remove),
         Action::Inspect { .. } => Some(Name::Inspect),
         Action::Scan { .. } => Some(Name::Scan),
+        Action::Register(request) => Some(register::name(&request.command)),
         Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
     }
 }

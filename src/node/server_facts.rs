@@ -88,7 +88,7 @@ pub struct Memory {
     pub policy: Option<String>,
 }
 
-/// A server's role in replication.
+/// A server's role in replication, or in its ZooKeeper ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
@@ -99,6 +99,14 @@ pub enum Role {
     },
     /// A replica of another server.
     Replica,
+    /// A ZooKeeper server without an ensemble.
+    Standalone,
+    /// The server of a ZooKeeper ensemble that orders its transactions.
+    Leader,
+    /// A server of a ZooKeeper ensemble that votes on its transactions.
+    Follower,
+    /// A server of a ZooKeeper ensemble that does not vote.
+    Observer,
 }
 
 /// By how much a node's wall clock differs from this machine's.

@@ -59,6 +59,9 @@ pub enum NodeWarning {
         /// Is that machine the one on which this program runs?
         is_here: bool,
     },
+    /// The server is a ZooKeeper server without an ensemble, and is named together with others. A
+    /// client may use any of these, so locks on one exclude none on another.
+    Standalone,
     /// After a crash the server forgets locks that are held, and the
     /// [restart guard](crate::Builder::restart_guard), which covers that, is off.
     Forgets {
@@ -109,6 +112,10 @@ impl fmt::Display for NodeWarning {
                 "this node has the same address as {url}: if they run on one machine, they fail \
                  together; use a machine for each node"
             ),
+            Self::Standalone => f.write_str(
+                "the server is standalone, and named together with others: a lock that is held on \
+                 it can be acquired on another one; name the servers of one ensemble",
+            ),
             Self::Forgets { loss } => write!(
                 f,
                 "a crash costs {loss}, locks that are held included, and restart_guard is off: \
@@ -157,12 +164,15 @@ pub struct Standards {
 /// Fills in what follows from the answers of all nodes: by how much the clocks differ, and the
 /// warnings. The wall clock shows `wall_micros` at `now`.
 pub fn judge(statuses: &mut [NodeStatus], standards: Standards, now: Time, wall_micros: u64) {
-    for index in 0..statuses.len() {
+    let count = statuses.len();
+    for index in 0..count {
         let (earlier, rest) = statuses.split_at_mut(index);
         let status = &mut rest[0];
         status.clock = status.clock_reading.map(|it| it.difference(now, wall_micros));
         status.warnings = of_server(status, standards);
         status.warnings.extend(same_host(earlier, status));
+        let is_alone = count > 1 && status.role == Some(Role::Standalone);
+        status.warnings.extend(is_alone.then_some(NodeWarning::Standalone));
     }
 }
 
@@ -179,6 +189,8 @@ fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
     let replication = match status.role {
         Some(Role::Replica) => Some(NodeWarning::Replica),
         Some(Role::Master { replicas: 0 }) | None => None,
+        // Of an ensemble, one is not judged without the others.
+        Some(Role::Standalone | Role::Leader | Role::Follower | Role::Observer) => None,
         Some(Role::Master { replicas }) => Some(NodeWarning::HasReplicas { count: replicas }),
     };
     let cluster = (status.is_cluster == Some(true)).then_some(NodeWarning::Cluster);

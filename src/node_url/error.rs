@@ -7,7 +7,7 @@ use std::fmt;
 const SHOWN_MAX: usize = 200;
 
 /// The schemes of node URLs.
-const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys:// or unix://";
+const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys://, unix://, zk:// or zks://";
 
 /// A URL that is not a node URL. Its text shows the URL without the parts that may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,11 +42,13 @@ impl Error for NodeUrlError {}
 pub enum NodeUrlErrorKind {
     /// There is no scheme, as in `host:6379`.
     MissingScheme,
-    /// The scheme is none of `redis`, `rediss`, `valkey`, `valkeys` and `unix`.
+    /// The scheme is none of `redis`, `rediss`, `valkey`, `valkeys`, `unix`, `zk` and `zks`.
     UnknownScheme(String),
-    /// The scheme is `rediss` or `valkeys`, and this build of redlatch is without the feature
-    /// `tls`.
+    /// The scheme is `rediss`, `valkeys` or `zks`, and this build of redlatch is without the
+    /// feature `tls`.
     NoTlsFeature,
+    /// The scheme is `zk` or `zks`, and this build of redlatch is without the feature `zookeeper`.
+    NoZooKeeperFeature,
     /// The scheme is `unix`, and this platform has no Unix sockets.
     NoUnixSockets,
     /// There is a control character, such as a line break or NUL.
@@ -57,6 +59,10 @@ pub enum NodeUrlErrorKind {
     UnescapedCredentials,
     /// The part before the `@` has no colon: it may be a user or a password.
     AmbiguousCredentials,
+    /// There is a user or a password in a `zk` or `zks` URL, and not both.
+    IncompleteCredentials,
+    /// There is a raw comma in a `zk` or `zks` URL that does not stand between two hosts.
+    UnescapedComma,
     /// A percent sign is not followed by two hexadecimal digits.
     BadPercentEscape,
     /// There is no host.
@@ -69,6 +75,13 @@ pub enum NodeUrlErrorKind {
     BadDatabase,
     /// The option `server_name` is neither a name nor an address.
     BadServerName,
+    /// The root, the path of a `zk` or `zks` URL, is none that a server accepts.
+    BadRoot {
+        /// Why not.
+        reason: String,
+    },
+    /// The option `layout` is neither `curator` nor `kazoo`.
+    BadLayout,
     /// There is a host in a `unix` URL.
     UnexpectedHost,
     /// The path of a `unix` URL is empty, contains NUL, or is not UTF-8.
@@ -98,6 +111,10 @@ impl fmt::Display for NodeUrlErrorKind {
             Self::NoTlsFeature => {
                 "TLS needs the feature `tls` of redlatch: cargo add redlatch --features tls"
             }
+            Self::NoZooKeeperFeature => {
+                "ZooKeeper needs the feature `zookeeper` of redlatch: cargo add redlatch \
+                 --features zookeeper"
+            }
             Self::NoUnixSockets => "unix:// can be used on Unix platforms only",
             Self::ControlCharacter => "control character",
             Self::Fragment => "'#' has to be written as %23",
@@ -108,12 +125,21 @@ impl fmt::Display for NodeUrlErrorKind {
                 "a user or a password? write ':password@', 'user:password@', or 'user:@' for a \
                  user without one"
             }
+            Self::IncompleteCredentials => {
+                "both a user and a password are needed: write 'user:password@'"
+            }
+            Self::UnescapedComma => {
+                "a ',' that is not between two hosts has to be written as %2C (one \
+                 'user:password@' in front of all hosts and one path behind them)"
+            }
             Self::BadPercentEscape => "'%' without two hexadecimal digits, write it as %25",
             Self::EmptyHost => "no host",
             Self::BadHost => "host is not a name, an IPv4 address, or an IPv6 address in brackets",
             Self::BadPort => "port is not a number from 1 to 65535",
             Self::BadDatabase => "database is not a number",
             Self::BadServerName => "server_name is neither a name nor an address",
+            Self::BadRoot { reason } => return write!(f, "root: {reason}"),
+            Self::BadLayout => "layout is neither 'curator' nor 'kazoo'",
             Self::UnexpectedHost => "unix:// is followed by a path, not by a host",
             Self::BadPath => "path is empty, contains NUL, or is not UTF-8",
             Self::UnknownOption(name) if name.is_empty() => "unknown option",
@@ -134,6 +160,7 @@ pub(crate) fn redact(url: &str) -> String {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),
     };
+    let is_ensemble = super::is_ensemble(url);
     let (mark, rest) = match rest.rsplit_once('@') {
         // Either a '?' in a password, or an '@' in an option, which may be a password.
         Some((secret, _)) if secret.contains(['?', '#']) => ("***@", "***"),
@@ -148,7 +175,8 @@ pub(crate) fn redact(url: &str) -> String {
         Some(database) if database.parse::<u32>().is_ok() => options,
         _ => "?***",
     };
-    let shown = format!("{scheme}{mark}{}{options}", redact_place(place));
+    let place = if is_ensemble { redact_servers(place) } else { redact_place(place) };
+    let shown = format!("{scheme}{mark}{place}{options}");
     // Escaped, so that a line break in a URL does not become one in a log.
     let mut shown: Vec<char> = shown.chars().flat_map(char::escape_debug).collect();
     if shown.len() > SHOWN_MAX {
@@ -178,6 +206,25 @@ fn redact_place(place: &str) -> String {
     format!("{authority}{}", if is_database { path } else { "/***" })
 }
 
+/// `host:port,host:port/***`, as far as it looks like one. Nothing is shown behind what is neither
+/// host nor port: it may be the rest of a password.
+fn redact_servers(place: &str) -> String {
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let mut shown = String::new();
+    for (index, server) in authority.split(',').enumerate() {
+        let mark = if index == 0 { "" } else { "," };
+        let redacted = redact_place(server);
+        // The first one may be a misspelt host. The others may follow a comma in a password.
+        let is_server = index == 0 || super::host::with_port(server, 1).is_ok();
+        if redacted != server || !is_server {
+            let redacted = if index == 0 { &redacted } else { "***" };
+            return format!("{shown}{mark}{redacted}");
+        }
+        shown = format!("{shown}{mark}{server}");
+    }
+    format!("{shown}{}", if path.len() <= 1 { path } else { "/***" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,6 +252,19 @@ mod tests {
             ("unix:///run/redis.sock?password=secret", "unix:///run/redis.sock?***"),
             ("unix:///run/redis.sock?password=se@cret", "unix://***@***"),
             ("redis://a\nb", "redis://a\\nb"),
+            ("zk://h1:2181,[::1]:2181,h3/", "zk://h1:2181,[::1]:2181,h3/"),
+            ("zk://h1,h2/locks", "zk://h1,h2/***"),
+            ("zks://user:secret@h1,h2:x", "zks://***@h1,***"),
+            ("zk://user:secret@h1,user:secret@h2", "zk://***@h2"),
+            ("zk://user:secret,[::1]", "zk://user:***"),
+            ("zk://user:1secret,h", "zk://user:***"),
+            ("zk://user:1,secret!,h", "zk://user:1,***"),
+            ("zk://user:1,sec:ret/x", "zk://user:1,***"),
+            ("zk://:1,secret", "zk://:***"),
+            ("zk://user:1/secret", "zk://user:1/***"),
+            ("zk://h?layout=secret", "zk://h?***"),
+            ("ZK://h1,h2?db=1", "ZK://h1,h2?db=1"),
+            ("redis://user:1,secret", "redis://user:***"),
             ("", ""),
         ] {
             assert_eq!(redact(url), shown, "{url}");

@@ -4,13 +4,24 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::borrow::Cow;
 
 use super::NodeUrlErrorKind;
+use super::options::number;
 
 /// The longest host name, and the longest part of one between two dots (RFC 1035).
 const NAME_MAX: usize = 253;
 const LABEL_MAX: usize = 63;
 
+/// A host in its canonical form, and its port, or `default` if it has none.
+pub(super) fn with_port(text: &str, default: u16) -> Result<(String, u16), NodeUrlErrorKind> {
+    let (host, port) = split_port(text)?;
+    let port = match port {
+        None => default,
+        Some(port) => number(port).filter(|port| *port != 0).ok_or(NodeUrlErrorKind::BadPort)?,
+    };
+    Ok((normalize(host)?, port))
+}
+
 /// Splits `host:port`. The brackets around an IPv6 address stay with the host.
-pub(super) fn split_port(text: &str) -> Result<(&str, Option<&str>), NodeUrlErrorKind> {
+fn split_port(text: &str) -> Result<(&str, Option<&str>), NodeUrlErrorKind> {
     let after_brackets = text.rfind(']').map_or(0, |bracket| bracket + 1);
     let Some(colon) = text[after_brackets..].find(':') else { return Ok((text, None)) };
     let (host, port) = text.split_at(after_brackets + colon);
@@ -23,7 +34,7 @@ pub(super) fn split_port(text: &str) -> Result<(&str, Option<&str>), NodeUrlErro
 
 /// A name in lower case, or an IP address in its canonical form and without brackets. A link-local
 /// address has the zone behind it, as `fe80::1%eth0`.
-pub(super) fn normalize(host: &str) -> Result<String, NodeUrlErrorKind> {
+fn normalize(host: &str) -> Result<String, NodeUrlErrorKind> {
     if host.is_empty() {
         return Err(NodeUrlErrorKind::EmptyHost);
     }

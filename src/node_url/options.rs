@@ -1,6 +1,8 @@
-//! The parts of a URL that are optional: database, credentials, and the name to verify.
+//! The parts of a URL that are optional: database, credentials, the name to verify, and the layout.
 
 use super::{Address, NodeUrl, NodeUrlErrorKind, host, percent};
+#[cfg(feature = "zookeeper")]
+use crate::zookeeper::name::Layout;
 
 /// A number without sign or blanks. The standard library's parser accepts a sign.
 pub(super) fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
@@ -11,9 +13,11 @@ pub(super) fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
 #[derive(Default)]
 pub(super) struct Options {
     database: Option<u32>,
-    user: Option<Vec<u8>>,
-    password: Option<Vec<u8>>,
+    pub(super) user: Option<Vec<u8>>,
+    pub(super) password: Option<Vec<u8>>,
     pub(super) server_name: Option<String>,
+    #[cfg(feature = "zookeeper")]
+    pub(super) layout: Option<Layout>,
 }
 
 impl Options {
@@ -60,6 +64,15 @@ impl Options {
                 let name = name.ok_or(NodeUrlErrorKind::BadServerName)?;
                 self.server_name.replace(name).is_some()
             }
+            #[cfg(feature = "zookeeper")]
+            "layout" => {
+                let layout = match &*value {
+                    b"curator" => Layout::Curator,
+                    b"kazoo" => Layout::Kazoo,
+                    _ => return Err(NodeUrlErrorKind::BadLayout),
+                };
+                self.layout.replace(layout).is_some()
+            }
             _ if value.is_empty() => false,
             "user" => self.user.replace(value).is_some(),
             _ => self.password.replace(value).is_some(),
@@ -68,7 +81,7 @@ impl Options {
     }
 
     pub(super) fn url(self, address: Address) -> Result<NodeUrl, NodeUrlErrorKind> {
-        let Self { database, user, password, server_name } = self;
+        let Self { database, user, password, server_name, .. } = self;
         Ok(NodeUrl { address, server_name, user, password, database: database.unwrap_or(0) })
     }
 }

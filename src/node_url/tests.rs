@@ -129,6 +129,8 @@ fn what_is_no_node_is_refused_with_the_reason() {
         ("://host", Kind::MissingScheme),
         (" redis://host", Kind::MissingScheme),
         ("http://host", Kind::UnknownScheme("http".to_owned())),
+        ("zk://h", Kind::NoZooKeeperFeature),
+        ("ZKS://h1,h2", Kind::NoZooKeeperFeature),
         ("redis://", Kind::EmptyHost),
         ("redis:///0", Kind::EmptyHost),
         ("redis://:6379", Kind::EmptyHost),
@@ -214,6 +216,18 @@ fn an_error_says_which_url_and_why() {
         "bad node url 'rediss://***@10.0.0.1': TLS needs the feature `tls` of redlatch: cargo add \
          redlatch --features tls"
     );
+}
+
+#[test]
+fn the_schemes_of_servers_are_known_in_every_build() {
+    for text in ["redis://a", "VALKEYS://a", "unix://", "zk://a,b", "Zks://"] {
+        assert!(has_scheme(text), "{text}");
+        assert_eq!(is_ensemble(text), text.to_lowercase().starts_with("zk"), "{text}");
+    }
+    for text in ["zk", "zk:a", "zkx://a", "http://a", "a,zk://b", ""] {
+        assert!(!has_scheme(text), "{text}");
+        assert!(!is_ensemble(text), "{text}");
+    }
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn held_lock(token: u8, valid_until: Time) -> HeldLock {
         nodes: NodeSet::all(3),
         waiter: None,
         is_awaited: false,
+        session: None,
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) fn lock_until(valid_until: Time) -> Arc<GuardedLock> {
         nodes: NodeSet::all(3),
         waiter: None,
         is_awaited: false,
+        session: None,
     };
     Arc::new(GuardedLock::new(held))
 }

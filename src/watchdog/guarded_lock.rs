@@ -23,6 +23,10 @@
 //!   callbacks are taken. Code that ends the lock earlier, because of what the nodes say, has the
 //!   notifier check it at once.
 
+// By its path, since tests/keep_model includes this file.
+#[path = "guarded_lock/ending.rs"]
+mod ending;
+
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
 use crate::engine::{Extended, HeldLock, NodeSet, Rules, Ttl};
@@ -98,7 +102,7 @@ impl GuardedLock {
     pub(crate) fn check(&self, now: Time) -> Result<Time, LossReason> {
         let mut state = self.lock();
         self.expire(&mut state, now);
-        state.valid_until()
+        state.valid_until().map(|valid_until| self.end_of(valid_until))
     }
 
     /// The same for the notifier, which takes the callbacks of a lost lock and calls them.
@@ -106,7 +110,7 @@ impl GuardedLock {
         let mut state = self.lock();
         self.expire(&mut state, now);
         match state.phase {
-            Phase::Held => HoldStatus::Held(state.valid_until),
+            Phase::Held => HoldStatus::Held(self.end(&state)),
             Phase::Lost(lost) => HoldStatus::Lost(lost, std::mem::take(&mut state.callbacks)),
             Phase::Released => HoldStatus::Released,
         }
@@ -116,7 +120,7 @@ impl GuardedLock {
     pub(super) fn held_until(&self, now: Time) -> Option<Time> {
         let mut state = self.lock();
         self.expire(&mut state, now);
-        (state.phase == Phase::Held).then_some(state.valid_until)
+        (state.phase == Phase::Held).then(|| self.end(&state))
     }
 
     /// Until when it is valid, or was.
@@ -239,7 +243,7 @@ impl GuardedLock {
             if now >= deadline {
                 return None;
             }
-            let until = state.valid_until.min(deadline);
+            let until = self.end(&state).min(deadline);
             state = wait(&self.lost, state, until.since(now));
         }
     }
@@ -248,6 +252,7 @@ impl GuardedLock {
     pub(crate) fn clear_keys(&mut self) {
         self.granted.key = Arc::default();
         self.granted.attributes = None;
+        self.granted.session = None;
     }
 
     /// The lock as it is now.
@@ -258,19 +263,6 @@ impl GuardedLock {
         held.ttl_longest = state.ttl_longest;
         held.nodes = state.nodes;
         held
-    }
-
-    /// Makes the transition to `Lost` if the validity has passed.
-    fn expire(&self, state: &mut State, now: Time) {
-        if state.phase == Phase::Held && now >= state.valid_until {
-            self.lose(state, now, LossReason::Expired);
-        }
-    }
-
-    fn lose(&self, state: &mut State, now: Time, lost: LossReason) {
-        state.phase = Phase::Lost(lost);
-        state.valid_until = state.valid_until.min(now);
-        self.lost.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -59,7 +59,7 @@ pub(super) enum Notice {
 }
 
 /// The sending side: starts the thread and gives it work.
-pub(super) struct Notifier {
+pub(crate) struct Notifier {
     emit: Option<Arc<Emit>>,
     owner_process: Arc<OwnerProcess>,
     thread: Mutex<Option<Thread>>,
@@ -71,7 +71,7 @@ struct Thread {
 }
 
 impl Notifier {
-    pub(super) fn new(emit: Option<Emit>, owner_process: Arc<OwnerProcess>) -> Self {
+    pub(crate) fn new(emit: Option<Emit>, owner_process: Arc<OwnerProcess>) -> Self {
         Self { emit: emit.map(Arc::new), owner_process, thread: Mutex::new(None) }
     }
 
@@ -81,7 +81,7 @@ impl Notifier {
     }
 
     /// Starts the thread, if it does not run.
-    pub(super) fn start(&self) -> Result<(), SpawnError> {
+    pub(crate) fn start(&self) -> Result<(), SpawnError> {
         let mut thread = self.lock();
         if thread.as_ref().is_some_and(|thread| !thread.handle.is_finished()) {
             return Ok(());
@@ -106,6 +106,11 @@ impl Notifier {
                 let _ = inbox.send(notice);
             }
         }
+    }
+
+    /// Checks a lock now and when its validity ends, and calls its callbacks once it is lost.
+    pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
+        self.notify(Notice::CheckLock(held));
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Thread>> {

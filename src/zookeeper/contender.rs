@@ -1,14 +1,21 @@
-//! A contender: the znode with which a client queues for a lock and holds it.
+//! A contender: the znodes with which a client queues for a lock and holds it.
 //!
 //! ```text
-//!         begin()            create2, list           nobody before
-//!   New ──────────▶ Joining ──────────────▶ (place) ───────────────▶ First ──▶ Held
-//!    ▲                 │                     │    ▲                              │
-//!    │                 │ no answer           ▼    │ event, or reconnected        │
-//!    │                 ▼            getData  Watching ──▶ Queued                 │
-//!    ├── not found ── Unknown: sync, list                                        │
-//!    └── the session is lost, or the znode ◀─────────────────────────────────────┤
-//!                                                    give_up(): Leaving ──▶ Over ◀┘
+//!         begin()            create2, lists        nobody before, no shares
+//!   New ──────────▶ Joining ──────────────▶ (place) ────────────────────────▶ First ──▶ Held
+//!    ▲                 │                     │    ▲                             ▲         │
+//!    │                 │ no answer           ▼    │ event, or reconnected       │         │
+//!    │                 ▼            getData  Watching ──▶ Queued                │         │
+//!    ├── not found ── Unknown: sync, lists                                      │         │
+//!    │                                       (place) ──▶ Checking ──▶ Blocked   │         │
+//!    │              nobody before, shares that   │        ▲             │       │         │
+//!    │              this one may join            ▼        └──── event ──┘       │         │
+//!    │                                         Sharing: multi ──────────────────┤         │
+//!    │                                           │ no answer                    │         │
+//!    │                                           ▼                              │         │
+//!    │                                       Uncertain: sync, shares ───────────┘         │
+//!    └── the session is lost, or a znode ◀────────────────────────────────────────────────┤
+//!                                                        give_up(): Leaving ──▶ Over ◀────┘
 //! ```
 //!
 //! It is driven by replies. [`Contender::poll`] says what to do: requests to send, znodes to keep
@@ -19,15 +26,22 @@
 //! - After a create without an answer it looks for its znode, behind a sync: a list alone does not
 //!   show a create that is still being agreed on. A create that is not there after a sync never
 //!   comes.
-//! - Nothing that it may have created is left behind: it is over when its znode is deleted, or is
-//!   known not to exist.
+//! - Nothing that it may have created is left behind: it is over when its znodes are deleted, or
+//!   are known not to exist.
 //! - It watches the znode before its own and no other, by getData, which leaves no watch if that
-//!   znode is gone.
+//!   znode is gone. The first of the queue watches the shares instead, if they are in its way.
+//! - The queue is read before the shares: a share is made by the first of the queue, in the
+//!   transaction that leaves it. So if nobody is before this contender and there are no shares
+//!   then, the lock is free; the other way around the first may have made one between the two.
+//! - A set joins all its queues in one transaction, so two sets have the same order in every queue
+//!   that both are in, and no circle of waiting arises.
 
 mod joining;
 mod leaving;
 mod plan;
 mod queue;
+mod searching;
+mod sharing;
 mod state;
 mod step;
 mod waiting;
@@ -35,12 +49,13 @@ mod waiting;
 pub use plan::Plan;
 pub use step::{Held, Left, Serial, Step};
 
-use super::message::{Reply, Request};
+use super::message::{Operation, Reply, Request};
 use super::name::ContenderId;
 use super::session::Failure;
 use crate::clock::Time;
-use state::{Own, Search, State};
+use state::{Own, OwnShare, State};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// A contender. The module documentation describes how to use it.
 #[derive(Debug)]
@@ -49,6 +64,8 @@ pub struct Contender {
     state: State,
     /// What must be created before the next attempt.
     parents: Parents,
+    /// What was created in the last attempt.
+    attempted: Parents,
     /// Does the server know neither create2 nor containers?
     is_plain: bool,
     /// The ids of this session under which nothing was found.
@@ -63,11 +80,11 @@ pub struct Contender {
     steps: VecDeque<Step>,
 }
 
-/// What of the way to the lock's directory is not there.
+/// What of the way to the locks' directories is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parents {
     Present,
-    /// The directory.
+    /// The directories.
     Last,
     /// All of it.
     All,
@@ -81,6 +98,7 @@ impl Contender {
             plan,
             state: State::New,
             parents: Parents::Present,
+            attempted: Parents::Present,
             is_plain: false,
             given_up: Vec::new(),
             dates: BTreeMap::new(),
@@ -107,13 +125,14 @@ impl Contender {
         if !(matches!(self.state, State::First { .. }) && is_valid) {
             return None;
         }
-        let State::First { own } = self.leave_state() else { return None };
+        let State::First { own, share } = self.leave_state() else { return None };
         let held = Held {
-            path: self.plan.directory.child(&own.name),
+            paths: self.holding(&own, share.as_ref()).collect(),
             created_by: own.created_by.expect("it is known before its place is"),
             since: self.since,
+            slot: share.as_ref().and_then(OwnShare::slot),
         };
-        self.state = State::Held { own };
+        self.state = State::Held { own, share };
         Some(Step::Held(held))
     }
 
@@ -121,6 +140,20 @@ impl Contender {
     #[must_use]
     pub fn place(&self) -> Option<usize> {
         self.place
+    }
+
+    /// Is nobody before it, and does it wait until the session is valid for long enough?
+    #[must_use]
+    pub fn awaits_validity(&self) -> bool {
+        matches!(self.state, State::First { .. })
+    }
+
+    /// The request that checks whether the lock is still there, if it is held.
+    #[must_use]
+    pub fn check_of_held(&self) -> Option<Request> {
+        let State::Held { own, share } = &self.state else { return None };
+        let checks = self.holding(own, share.as_ref()).map(Operation::Check);
+        Some(Request::Multi(checks.collect()))
     }
 
     /// The answer to the request with this serial.
@@ -133,15 +166,18 @@ impl Contender {
                 self.answered_waiting(serial, reply);
             }
             State::Watching { .. } => self.answered_waiting(serial, reply),
+            State::Checking { .. } | State::Sharing { .. } | State::Uncertain { .. } => {
+                self.answered_sharing(serial, reply);
+            }
             State::Abandoned { .. } | State::Searching { .. } => {
                 self.answered_leaving(serial, reply);
             }
-            State::LeavingBoth { .. } | State::Leaving { .. } => {
+            State::LeavingTogether { .. } | State::Leaving { .. } => {
                 self.answered_leaving(serial, reply);
             }
             // An answer that nobody waits for any more.
-            State::New | State::Queued { .. } | State::First { .. } => {}
-            State::Held { .. } | State::Over => {}
+            State::New | State::Queued { .. } | State::Blocked { .. } => {}
+            State::First { .. } | State::Held { .. } | State::Over => {}
         }
     }
 
@@ -159,7 +195,7 @@ impl Contender {
             State::Abandoned { .. } | State::Searching { .. } => {
                 self.finish(Step::Left(Left::WasGone));
             }
-            State::LeavingBoth { .. } | State::Leaving { .. } => {
+            State::LeavingTogether { .. } | State::Leaving { .. } => {
                 self.finish(Step::Left(Left::WasGone));
             }
             _ => self.restart(),
@@ -168,16 +204,28 @@ impl Contender {
 
     /// A znode of the session was removed by somebody else.
     pub fn removed(&mut self, path: &str) {
-        let is_own = |own: &Own| *self.plan.directory.child(&own.name) == *path;
-        match &self.state {
-            State::Held { own } if is_own(own) => self.finish(Step::Lost),
-            State::Dating { own, .. } | State::Listing { own, .. } if is_own(own) => self.restart(),
+        let (own, share) = match &self.state {
+            State::Held { own, share } | State::First { own, share } => (own, share.as_ref()),
+            State::Dating { own, .. } | State::Listing { own, .. } => (own, None),
             // A list that had it may be answered already.
-            State::Comparing { own, .. } | State::Watching { own, .. } if is_own(own) => {
-                self.restart();
-            }
-            State::Queued { own, .. } | State::First { own } if is_own(own) => self.restart(),
-            _ => {}
+            State::Comparing { own, .. } | State::Watching { own, .. } => (own, None),
+            State::Queued { own, .. } | State::Checking { own, .. } => (own, None),
+            State::Blocked { own } => (own, None),
+            // The transaction that makes the share deletes the znode of the queue, and fails if
+            // somebody else has.
+            _ => return,
+        };
+        let is_own = |own: &Arc<str>| **own == *path;
+        if !self.holding(own, share).any(|own| is_own(&own)) {
+            return;
+        }
+        // Of a set, the others are still there.
+        let others = self.holding(own, share).filter(|own| !is_own(own));
+        let deletes: Vec<Step> = others.map(|path| Step::Delete(None, path)).collect();
+        self.steps.extend(deletes);
+        match self.state {
+            State::Held { .. } => self.finish(Step::Lost),
+            _ => self.restart(),
         }
     }
 
@@ -198,11 +246,20 @@ impl Contender {
         std::mem::replace(&mut self.state, State::Over)
     }
 
-    /// Looks for what a create may have created. The list alone would not show it while a majority
-    /// still agrees on it.
-    fn search(&mut self) -> Search {
-        let sync = self.ask(self.plan.sync());
-        Search { sync, list: self.ask(self.plan.list()), is_synced: false }
+    /// The znodes that hold the lock: the share, or those of the queues.
+    fn holding(&self, own: &Own, share: Option<&OwnShare>) -> impl Iterator<Item = Arc<str>> {
+        let queued = self.plan.paths(own).filter(move |_| share.is_none());
+        queued.chain(share.map(|share| Arc::clone(&share.path)))
+    }
+
+    /// Deletes its znodes of the queues without waiting for it.
+    fn delete_unheard(&mut self, own: &Own) {
+        self.steps.extend(self.plan.paths(own).map(|path| Step::Delete(None, path)));
+    }
+
+    /// A transaction has deleted its znodes of the queues.
+    fn forget(&mut self, own: &Own) {
+        self.steps.extend(self.plan.paths(own).map(Step::Forget));
     }
 
     fn ask(&mut self, request: Request) -> Serial {

@@ -1,10 +1,13 @@
 //! The conversation with a ZooKeeper ensemble, without a socket: bytes in, bytes out.
 //!
 //! [`jute`] is the encoding of numbers, texts and lists, and of the frames around them. [`message`]
-//! is what is sent and received in these frames. [`path`] is where a lock is, and [`name`] what its
-//! contenders are called and in which order they stand. [`validity`] is for how long a session, and
-//! so a lock, may be relied on. [`session`] is the conversation, over one connection after another,
-//! and [`contender`] what one client does to get a lock, to hold it and to leave it.
+//! is what is sent and received in these frames. [`path`] is where a lock is, [`name`] what its
+//! contenders are called and in which order they stand, and [`shares`] what readers and permits are
+//! called and which of them may be together. [`validity`] is for how long a session, and so a lock,
+//! may be relied on. [`session`] is the conversation, over one connection after another,
+//! [`contender`] what one client does to get a lock, to hold it and to leave it, and [`keeper`] all
+//! locks of one client over its session. [`survey`] is who holds a lock and who waits for it, and
+//! [`server_status`] what a server says about itself.
 //!
 //! Nothing here waits, reads a clock or draws a random number; times and random numbers are
 //! arguments. Received bytes are not trusted: no bytes make a decoder panic or allocate, and a
@@ -21,8 +24,12 @@
 
 pub mod contender;
 pub mod jute;
+pub mod keeper;
 pub mod message;
 pub mod name;
 pub mod path;
+pub mod server_status;
 pub mod session;
+pub mod shares;
+pub mod survey;
 pub mod validity;

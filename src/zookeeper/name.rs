@@ -46,6 +46,12 @@ impl Layout {
         }
     }
 
+    /// The name of the contender with this id and number.
+    #[must_use]
+    pub fn name(self, id: ContenderId, number: Number) -> String {
+        format!("{}{:010}", self.prefix(id), number.0)
+    }
+
     /// The number of the contender with this name, `None` if it is none of this family: others are
     /// no contenders.
     #[must_use]
@@ -205,6 +211,7 @@ mod tests {
         for number in [0, 1, 9_999_999, 1_000_000_000, i32::MAX, -1, -10, i32::MIN] {
             for layout in [Layout::Curator, Layout::Kazoo] {
                 let name = format!("{}{number:010}", layout.prefix(ID));
+                assert_eq!(layout.name(ID, Number(number)), name);
                 assert_eq!(layout.number(name.as_bytes()), Some(Number(number)), "{name}");
             }
         }

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// The znode of the servers' own settings and quotas, at the top of the tree.
 const RESERVED: &str = "/zookeeper";
 
+/// What the name of a lock's directory ends with if it has the shares. No lock's name has a tilde.
+const SHARES: &str = "~shares";
+
 /// Why there is no such path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,6 +83,12 @@ impl Root {
         if self.path.is_empty() { "/" } else { &self.path }
     }
 
+    /// The path of a znode directly below it.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Arc<str> {
+        format!("{}/{name}", self.path).into()
+    }
+
     /// The paths down to the root, from the top: persistent znodes, which must exist before a lock
     /// can. The top of the tree itself always exists.
     pub fn persistent(&self) -> impl Iterator<Item = &str> {
@@ -106,15 +115,22 @@ impl Directory {
         if element.is_empty() {
             return Err(PathError::BadElement);
         }
-        let path = format!("{}/{element}", root.path);
+        let path = root.child(&element);
         refuse_reserved(&path)?;
-        Ok(Self { path: path.into() })
+        Ok(Self { path })
     }
 
     /// Its path.
     #[must_use]
     pub fn path(&self) -> &Arc<str> {
         &self.path
+    }
+
+    /// The path of the directory beside it with the shares that were granted. No lock's name has a
+    /// tilde in its element.
+    #[must_use]
+    pub fn shares(&self) -> Arc<str> {
+        format!("{}{SHARES}", self.path).into()
     }
 
     /// The path of a znode in it.
@@ -189,6 +205,13 @@ pub fn decode(element: &[u8]) -> Option<Vec<u8>> {
     (!name.is_empty() && encode(&name).as_bytes() == element).then_some(name)
 }
 
+/// The key prefix and name of the lock to which the directory with this name belongs: that of its
+/// queue, or that of its shares. `None` if it is no lock's.
+#[must_use]
+pub fn lock_of(element: &[u8]) -> Option<Vec<u8>> {
+    decode(element.strip_suffix(SHARES.as_bytes()).unwrap_or(element))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +260,16 @@ mod tests {
             assert_eq!(decode(element.as_bytes()), None, "{element}");
         }
         assert_eq!(decode(b"\xff"), None);
+    }
+
+    #[test]
+    fn both_directories_of_a_lock_belong_to_it() {
+        assert_eq!(lock_of(b"a%2Fb"), Some(b"a/b".to_vec()));
+        assert_eq!(lock_of(b"a%2Fb~shares"), Some(b"a/b".to_vec()));
+        for element in [&b"~shares"[..], b"a~shares~shares", b"a~others", b"a~", b"%2f~shares"] {
+            assert_eq!(lock_of(element), None, "{}", element.escape_ascii());
+        }
+        assert_eq!(lock_of(b"a%7Eshares"), Some(b"a~shares".to_vec()), "a lock of this name");
     }
 
     #[test]
@@ -289,5 +322,6 @@ mod tests {
     fn a_contender_is_in_the_directory() {
         let directory = Directory::new(&Root::new("/a").unwrap(), b"", b"b").unwrap();
         assert_eq!(&*directory.child("c"), "/a/b/c");
+        assert_eq!(&*directory.shares(), "/a/b~shares");
     }
 }

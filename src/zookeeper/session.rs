@@ -29,6 +29,7 @@ mod options;
 mod outcome;
 mod replies;
 mod servers;
+mod status;
 
 pub use beats::PATHS_MAX;
 pub use options::SessionOptions;
@@ -131,6 +132,12 @@ impl Session {
         self.beats.add(path);
     }
 
+    /// Does not keep this znode alive any more: another request than [`delete`](Self::delete) has
+    /// deleted it.
+    pub fn forget(&mut self, path: &str) {
+        self.beats.remove(path);
+    }
+
     /// May it create one more znode whose path has this many bytes? See [`PATHS_MAX`].
     #[must_use]
     pub fn has_room(&self, length: usize) -> bool {
@@ -149,47 +156,6 @@ impl Session {
     /// What has happened, in its order; `None` if there is nothing more to tell.
     pub fn poll(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
-    }
-
-    /// Until when the znodes of this session exist unless they are deleted, as far as is proven.
-    #[must_use]
-    pub fn valid_until(&self) -> Time {
-        self.identity.as_ref().map_or(Time::ZERO, |identity| identity.validity.valid_until())
-    }
-
-    /// The session's number, if it has begun.
-    #[must_use]
-    pub fn id(&self) -> Option<i64> {
-        self.identity.as_ref().map(|identity| identity.id)
-    }
-
-    /// Why there is no connection, or was none before this one.
-    #[must_use]
-    pub fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref()
-    }
-
-    /// The number of the server to connect to, below [`SessionOptions::servers`].
-    #[must_use]
-    pub fn server(&self) -> usize {
-        self.servers.current()
-    }
-
-    /// Is there no connection, and none being made? Then the socket must be closed.
-    #[must_use]
-    pub fn is_down(&self) -> bool {
-        matches!(self.state, State::Down { .. })
-    }
-
-    /// Does something need a connection, and is the pause since the last attempt over?
-    #[must_use]
-    pub fn wants_connection(&self, now: Time) -> bool {
-        matches!(self.state, State::Down { retry_at } if now >= retry_at) && self.is_needed()
-    }
-
-    fn is_needed(&self) -> bool {
-        let has_znodes = self.identity.is_some() && !self.beats.is_empty();
-        has_znodes || !self.waiting.is_empty() || !self.pending.is_empty()
     }
 
     /// A connection is being made.
@@ -253,6 +219,9 @@ impl Session {
             State::Ready { since } => now.since(since) >= self.beat(),
             State::Connecting { .. } | State::Greeting { .. } | State::Ending => false,
         };
+        if problem == Problem::Disconnected && matches!(self.state, State::Ready { .. }) {
+            self.flight.closed_by_server();
+        }
         let failure = match &problem {
             Problem::Refused(error) => Failure::Server(*error),
             _ => Failure::Unanswered,
@@ -265,7 +234,7 @@ impl Session {
     fn write(&mut self, now: Time, owner: Owner, request: &Request) {
         match self.flight.write(now, owner, request) {
             Ok(reach) => {
-                self.beats.sent(now, request.is_write());
+                self.beats.sent(now);
                 if let Some((identity, reach)) = self.identity.as_mut().zip(reach) {
                     identity.validity.sent(now, reach);
                 }

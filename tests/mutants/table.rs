@@ -79,7 +79,14 @@ impl Killer {
             }
             [_, program] => {
                 let path = modules.replace("::", "/");
-                vec![format!("tests/{program}/{path}.rs"), format!("tests/{path}.rs")]
+                // A macro writes the tests of each backend, from a function of the module above.
+                let above = path.trim_end_matches("/embedded");
+                [above, &path]
+                    .iter()
+                    .flat_map(|path| {
+                        [format!("tests/{program}/{path}.rs"), format!("tests/{path}.rs")]
+                    })
+                    .collect()
             }
             _ => {
                 let path = modules.replace("::", "/");
@@ -90,6 +97,7 @@ impl Killer {
         let has_it = |text: String| {
             text.contains(&format!("#[test]\nfn {name}()"))
                 || text.contains(&format!("#[test]\n    fn {name}()"))
+                || text.contains(&format!("\nfn {name}(backend: &Backend)"))
         };
         files.iter().any(|file| fs::read_to_string(root.join(file)).is_ok_and(has_it))
     }

@@ -226,6 +226,7 @@ impl Worker {
             (RoundResult::Removal { .. }, _) => {}
             (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
             (RoundResult::Scan { .. }, _) => unreachable!("nobody lists keys here"),
+            (RoundResult::Register { .. }, _) => unreachable!("nobody has registers here"),
         }
     }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 use redlatch::{ExtendError, LockClient, LockError, LockGuard};
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::chance::Chance;
 use super::journal::{Journal, RESOURCES, Section, Span, now};
+use support::chance::Chance;
 use support::locks::without_restart_guard;
 use support::program::end_with_parent;
 

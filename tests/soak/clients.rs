@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::chance::Chance;
 use super::client::{FOLDER, NUMBER, TALLY, URLS};
 use super::figures::Figures;
+use support::chance::Chance;
 use support::eventually;
 use support::program::test_process;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::chance::Chance;
+use support::chance::Chance;
 use support::eventually;
 use support::locks::LIMIT;
 use support::proxy::{Mode, Proxy};
@@ -29,14 +29,7 @@ impl NodeFault {
         match self {
             Self::Stopped => "SIGSTOP and SIGCONT",
             Self::Killed => "SIGKILL and restart without its data",
-            Self::Wire(Mode::Delay { .. }) => "delayed",
-            Self::Wire(Mode::Swallow) => "replies swallowed",
-            Self::Wire(Mode::Vanish) => "half open",
-            Self::Wire(Mode::CutAfter(_)) => "replies cut off, end of stream",
-            Self::Wire(Mode::ResetAfter(_)) => "replies cut off, reset",
-            Self::Wire(Mode::Bytewise) => "byte by byte",
-            Self::Wire(Mode::Refuse) => "connections refused",
-            Self::Wire(_) => "reset all the time",
+            Self::Wire(mode) => mode.name(),
             Self::Full => "out of memory",
             Self::Forbidden(_) => "a right taken away",
         }

@@ -14,7 +14,6 @@
 
 #![cfg(target_os = "linux")]
 
-mod chance;
 mod checker;
 mod client;
 mod clients;
@@ -27,11 +26,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chance::Chance;
 use clients::Clients;
 use faulty_servers::FaultyServers;
 use figures::Figures;
 use journal::{Journal, RESOURCES};
+use support::chance::Chance;
 use support::locks::{LIMIT, all_nodes_client, take};
 use support::program::in_memory;
 

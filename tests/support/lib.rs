@@ -1,14 +1,16 @@
-//! What the test programs share: real redis-server processes, a client without the crate's own
-//! decoder, proxies that inject faults, and peers that are no Redis.
+//! What the test programs share: real redis-server and ZooKeeper processes, a client without the
+//! crate's own decoder, proxies that inject faults, and peers that are no Redis.
 
 #![allow(missing_docs, missing_debug_implementations, reason = "nothing outside the tests uses it")]
 #![allow(clippy::exhaustive_enums, clippy::exhaustive_structs, reason = "likewise")]
 
 mod acceptor;
+pub mod backend;
 pub mod bad_network;
 pub mod capability;
 #[cfg(target_os = "linux")]
 pub mod certificates;
+pub mod chance;
 pub mod cli;
 pub mod cluster_node;
 pub mod deaf_port;
@@ -39,6 +41,7 @@ pub mod transport;
 mod urls;
 pub mod waiters;
 mod wire;
+pub mod zookeeper;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -34,3 +34,23 @@ pub enum Mode {
     /// Each connection is closed, and the port refuses new ones.
     Refuse,
 }
+
+impl Mode {
+    /// What it does, in a few words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "as it is",
+            Self::Delay { .. } => "delayed",
+            Self::Swallow => "replies swallowed",
+            Self::Vanish => "half open",
+            Self::Twice => "replies arrive twice",
+            Self::Alter => "a bit of a reply altered",
+            Self::CutAfter(_) => "replies cut off, end of stream",
+            Self::ResetAfter(_) => "replies cut off, reset",
+            Self::StallAfter(_) => "replies cut off, nothing more",
+            Self::Reset => "reset all the time",
+            Self::Bytewise => "byte by byte",
+            Self::Refuse => "connections refused",
+        }
+    }
+}

@@ -3,6 +3,7 @@
 
 use super::random::Random;
 use redlatch::internal::Time;
+use redlatch::internal::engine::Share;
 use redlatch::internal::zookeeper::contender::{Contender, Plan, Step};
 use redlatch::internal::zookeeper::jute::{FrameWriter, Reader, frame as frame_of};
 use redlatch::internal::zookeeper::path::{Directory, Root};
@@ -25,9 +26,7 @@ fn a_server_may_say_anything() {
 /// Returns how many requests had a reply.
 fn converse(random: &mut Random) -> u64 {
     let mut session = Session::new(SessionOptions::new(2, random.below(100)));
-    let root = Root::new("/locks").expect("a path");
-    let directory = Directory::new(&root, b"", b"a").expect("a path");
-    let mut contender = Contender::new(Plan::new(&root, directory));
+    let mut contender = Contender::new(some_plan(random));
     let mut asked = BTreeMap::new();
     let mut requests = VecDeque::new();
     let (mut millis, mut number, mut answered) = (1_000, 0, 0);
@@ -44,6 +43,7 @@ fn converse(random: &mut Random) -> u64 {
                     session.send(now, ticket, request);
                 }
                 Step::Keep(path) => session.keep(path),
+                Step::Forget(path) => session.forget(&path),
                 Step::Delete(serial, path) => {
                     let ticket = serial.map(|serial| {
                         asked.insert(number, serial);
@@ -91,6 +91,20 @@ fn converse(random: &mut Random) -> u64 {
     answered
 }
 
+/// A writer's, a reader's, a permit's, or that of a set.
+fn some_plan(random: &mut Random) -> Plan {
+    let root = Root::new("/locks").expect("a path");
+    let directory = |name| Directory::new(&root, b"", name).expect("a path");
+    let mut plan = Plan::new(&root, directory(b"a"));
+    match random.below(4) {
+        0 => plan = Plan::of_set(&root, vec![directory(b"a"), directory(b"b")]),
+        1 => plan.share = Some(Share::Reader),
+        2 => plan.share = Some(Share::Permit { of: 2, number: None }),
+        _ => {}
+    }
+    plan
+}
+
 fn frame(write: impl FnOnce(&mut FrameWriter<'_>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = FrameWriter::begin(&mut bytes);
@@ -131,13 +145,16 @@ fn reply(frame: &mut FrameWriter<'_>, requests: &mut VecDeque<(i32, i32)>, rando
     match kind {
         _ if random.one_in(4) => write_garbage(frame, random),
         15 => {
-            let id = format!("{:02x}", random.below(4));
-            let uuid = format!("{0}-{1}-4{2}-8{2}-{0}{1}", id.repeat(4), id.repeat(2), &id[..1]);
-            frame.text(&format!("/locks/a/_c_{uuid}-lock-{:010}", random.below(3)));
+            frame.text(&format!("/locks/a/{}", contender_name(random)));
             write_stat(frame);
         }
         12 => {
-            frame.int(1).text(&format!("lock-{:010}", random.below(3)));
+            let name = match random.below(3) {
+                0 => contender_name(random),
+                1 => format!("r{}", uuid(random)),
+                _ => format!("lock-{:010}", random.below(3)),
+            };
+            frame.int(1).text(&name);
             write_stat(frame);
         }
         9 => {
@@ -149,10 +166,31 @@ fn reply(frame: &mut FrameWriter<'_>, requests: &mut VecDeque<(i32, i32)>, rando
         }
         3 => write_stat(frame),
         14 => {
-            frame.int(13).boolean(false).int(0).int(-1).boolean(true).int(-1);
+            for lock in ["a", "b"].into_iter().take(random.below(3) as usize) {
+                match random.below(4) {
+                    0 => frame.int(13).boolean(false).int(0),
+                    1 => frame.int(-1).boolean(false).int(0).int(-101),
+                    _ => {
+                        let path = format!("/locks/{lock}/{}", contender_name(random));
+                        frame.int(1).boolean(false).int(0).text(&path)
+                    }
+                };
+            }
+            frame.int(-1).boolean(true).int(-1);
         }
         _ => {}
     }
+}
+
+/// The id of one of a few contenders.
+fn uuid(random: &mut Random) -> String {
+    let byte = format!("{:02x}", random.below(4));
+    let (two, four) = (byte.repeat(2), byte.repeat(4));
+    format!("{four}-{two}-4{0}{byte}-8{0}{byte}-{four}{two}", &byte[1..])
+}
+
+fn contender_name(random: &mut Random) -> String {
+    format!("_c_{}-lock-{:010}", uuid(random), random.below(3))
 }
 
 fn write_stat(frame: &mut FrameWriter<'_>) {

@@ -2,9 +2,9 @@
 //!
 //! `ensemble` is a leader and a follower. Every history ends with a fault after which the session
 //! ends although servers still answer, and the rule of validity must not promise more than the
-//! ensemble keeps. `crowd` is a lock's directory, for which several clients contend while replies,
-//! connections and sessions get lost. So that a model can find a mistake at all, each known wrong
-//! rule and each known wrong server must break it.
+//! ensemble keeps. `crowd` is the directories of two locks, for which several clients contend while
+//! replies, connections and sessions get lost. So that a model can find a mistake at all, each
+//! known wrong rule and each known wrong server or client must break it.
 
 mod crowd;
 mod ensemble;
@@ -12,7 +12,7 @@ mod garbage;
 mod random;
 mod rules;
 
-use crowd::{Crowd, Mistake};
+use crowd::{Counts, Crowd, Mistake};
 use ensemble::History;
 use redlatch::internal::Time;
 use redlatch::internal::zookeeper::validity::{Terms, Validity};
@@ -118,20 +118,36 @@ fn replies_of_one_connection_to_requests_of_another_are_found() {
 }
 
 #[test]
-fn a_crowd_shares_a_lock_whatever_gets_lost() {
-    let mut grants = 0;
+fn a_crowd_shares_locks_whatever_gets_lost() {
+    let mut total = Counts::default();
     for seed in 0..HISTORIES {
         match Crowd::run(seed, Mistake::None) {
-            Ok(count) => grants += count,
+            Ok(counts) => {
+                total.grants += counts.grants;
+                total.together += counts.together;
+            }
             Err(what) => panic!("seed {seed}: {what}"),
         }
     }
-    assert!(grants as u64 > 10 * HISTORIES, "{grants}");
+    println!("{HISTORIES} histories: {total:?}");
+    assert!(total.grants as u64 > 10 * HISTORIES, "{total:?}");
+    assert!(total.together as u64 > HISTORIES, "shares are held together: {total:?}");
 }
 
 #[test]
 fn a_crowd_notices_what_it_relies_on() {
-    for mistake in [Mistake::SyncDoesNothing, Mistake::NoWatches, Mistake::DeletesAreForgotten] {
+    for mistake in [
+        Mistake::SyncDoesNothing,
+        Mistake::NoWatches,
+        Mistake::NoWatchesOfShares,
+        Mistake::DeletesAreForgotten,
+        Mistake::ConnectionsAreNotTold,
+        Mistake::SharesInTwoSteps,
+        Mistake::WritersIgnoreShares,
+        Mistake::SharesAreReadFirst,
+        Mistake::PermitsHaveNoId,
+        Mistake::SetsOneByOne,
+    ] {
         let found = (0..HISTORIES).find_map(|seed| Some((seed, Crowd::run(seed, mistake).err()?)));
         let (seed, what) = found.unwrap_or_else(|| panic!("{mistake:?}: not found"));
         println!("{mistake:?}: with seed {seed}, {}", what.lines().next().unwrap_or_default());

@@ -22,15 +22,27 @@ impl ChildProcess {
         authority: Option<&Path>,
     ) -> Self {
         let program = std::env::current_exe().expect("a program knows where it is");
+        Self::start_build(&program, subcommand, arguments, authority)
+    }
+
+    /// The same with another build of this program.
+    pub fn start_build<A: AsRef<OsStr>>(
+        program: &Path,
+        subcommand: &str,
+        arguments: impl IntoIterator<Item = A>,
+        authority: Option<&Path>,
+    ) -> Self {
         let mut command = Command::new(program);
         command.arg(subcommand).args(arguments);
         // Where libraries that trust the system's certificates look for them instead.
         command.envs(authority.map(|path| ("SSL_CERT_FILE", path)));
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program can be run again");
+        Self::start_command(command)
+    }
+
+    /// Runs any program that reads orders and writes answers.
+    pub fn start_command(mut command: Command) -> Self {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("the program can be run");
         let orders = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
         Self { child, orders, answers }

@@ -35,7 +35,10 @@ impl Contender {
     /// Starts a client of these servers and waits until it has connected.
     pub fn start_all(count: usize, peer: Peer, urls: &[String]) -> Vec<Self> {
         let arguments = [&[peer.word()], urls].concat();
-        let start = |_| Self(ChildProcess::start(SUBCOMMAND, &arguments, None));
+        let start = |_| match peer.script(urls) {
+            Some(script) => Self(ChildProcess::start_command(script)),
+            None => Self(ChildProcess::start(SUBCOMMAND, &arguments, None)),
+        };
         let mut all: Vec<_> = (0..count).map(start).collect();
         for Self(process) in &mut all {
             assert_eq!(process.answer(), "ready", "the contender connects");

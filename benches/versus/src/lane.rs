@@ -7,6 +7,7 @@ use crate::peers::Peer;
 use crate::servers::Servers;
 use crate::work::{Kind, Slice};
 use crate::worker::{Job, Worker};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -33,6 +34,11 @@ pub struct Setup<'a> {
 impl Setup<'_> {
     /// Starts a lane and lets it connect.
     pub fn lane(&self, peer: Peer, label: &str) -> Lane {
+        self.lane_of_build(None, peer, label)
+    }
+
+    /// The same with another build of this program.
+    pub fn lane_of_build(&self, program: Option<&Path>, peer: Peer, label: &str) -> Lane {
         let before = self.servers.connections();
         let prefix = format!("versus-{}:{label}", peer.word());
         let marker = format!("{}-{label}.marker", peer.word());
@@ -43,6 +49,7 @@ impl Setup<'_> {
             prefix: prefix.clone(),
             marker: self.servers.directory().join(marker),
             urls: self.urls.to_vec(),
+            program: program.map(Path::to_owned),
         };
         let start = |index| {
             // Processes whose locks are always free use locks of their own.
@@ -99,10 +106,15 @@ impl Lane {
         all.quantile(share)
     }
 
+    /// The figure as a multiple of `other`'s, slice by slice.
+    pub fn ratios(&self, other: &Self, figure: impl Fn(&Slice) -> f64) -> Vec<f64> {
+        let both = self.slices.iter().zip(&other.slices);
+        both.map(|(own, others)| figure(own) / figure(others)).collect()
+    }
+
     /// The median of how many times `other`'s figure this one's is, slice by slice.
     pub fn times(&self, other: &Self, figure: impl Fn(&Slice) -> f64) -> f64 {
-        let both = self.slices.iter().zip(&other.slices);
-        median(both.map(|(own, others)| figure(own) / figure(others)).collect())
+        median(self.ratios(other, figure))
     }
 }
 

@@ -7,13 +7,18 @@
 //! `scenarios` has the measurements, `peers` the libraries, `lane` their order in a run, `worker`
 //! the process of each, `work` the measured loop, and `figures` and `chart` the chart. Where each
 //! client is a process, `contender` is one, `handoffs` what their grants say, `traffic` the count
-//! of commands, and `services` the servers that are not Redis. `child` runs this program again, as
-//! a worker or a contender. Results are checked while they are measured: a lock that is not
-//! granted, not released or held twice ends the program.
+//! of commands, `ensemble` the servers of ZooKeeper, `services` other ones, and `candidate` a
+//! library on one of these. `child` runs this program again, as a worker or a contender. Results
+//! are checked while they are measured: a lock that is not granted, not released or held twice
+//! ends the program.
+//!
+//! The disk counts: ZooKeeper waits for it with each write. `TMPDIR=/dev/shm` leaves it out.
 
+mod candidate;
 mod chart;
 mod child;
 mod contender;
+mod ensemble;
 mod figures;
 mod handoffs;
 mod histogram;
@@ -49,6 +54,8 @@ struct Options {
     chart: Option<PathBuf>,
     /// Draws the chart from the figures of the last run, and measures nothing.
     is_redrawn: bool,
+    /// What the scenario `builds` compares this build with.
+    other_build: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -76,13 +83,15 @@ fn usage() -> String {
                     \x20      redlatch-versus --redraw\n\
                     handoff:   [--clients W] [--hold-ms H] [--pause MS] [--margin-ms X] \
                     [--seconds S]\n\
+                    \x20          [--turns N] [--lanes WORD,WORD]\n\
                     waiting:   [--clients W] [--seconds S]\n\
                     readers:   [--seconds S]\n\
+                    builds:    --other-build PROGRAM\n\
                     permits:   [--clients W] [--hold-ms H] [--pause MS] [--seconds S]\n\n\
                     Without a scenario, all run, and the chart is drawn (not with --quick). \
                     --redraw draws\nit from figures.tsv, the figures of the last run:\n"
             .to_owned();
-    for scenario in &ALL {
+    for scenario in ALL {
         text += &format!("  {:<10} {}\n", scenario.name, scenario.about);
     }
     text
@@ -96,6 +105,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         handoff: handoff::Options::default(),
         chart: None,
         is_redrawn: false,
+        other_build: None,
     };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -113,6 +123,17 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--seconds" => {
                 let seconds = parse_count(arguments.next()).ok_or_else(usage)?;
                 options.handoff.duration = Some(Duration::from_secs(seconds.max(1)));
+            }
+            "--turns" => {
+                let turns = parse_count(arguments.next()).ok_or_else(usage)?;
+                options.handoff.turns = Some(usize::try_from(turns.max(1)).unwrap_or(1));
+            }
+            "--lanes" => {
+                let words = arguments.next().ok_or_else(usage)?.to_lowercase();
+                options.handoff.lanes = Some(words.split(',').map(str::to_owned).collect());
+            }
+            "--other-build" => {
+                options.other_build = Some(arguments.next().ok_or_else(usage)?.into());
             }
             "--chart" => options.chart = Some(arguments.next().ok_or_else(usage)?.into()),
             name => {
@@ -155,6 +176,7 @@ fn measure(options: &Options) -> Result<(), String> {
             turns: if options.is_quick { 2 } else { 7 },
             slice: Duration::from_millis(if options.is_quick { 150 } else { 400 }),
             is_quick: options.is_quick,
+            other_build: options.other_build.clone(),
             handoff: options.handoff.clone(),
         };
         for scenario in &options.scenarios {

@@ -1,5 +1,5 @@
-//! Lock services other than Redis, each one server on a loopback port: they are measured where
-//! their programs are installed.
+//! A lock service other than Redis and ZooKeeper, one server on a loopback port: it is measured
+//! where its program is installed.
 
 use crate::servers::{command, eventually_until, free_port};
 use std::fs::{self, File};
@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The Java archive of Debian's package `zookeeper`, which names those that it needs.
-const ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar";
-
-/// Java takes seconds to start.
+/// A busy machine takes seconds to start it.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// A server, gone when this is dropped.
@@ -35,27 +32,6 @@ impl Service {
         command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
         command.arg(format!("--initial-cluster=default={peers}"));
         Self::start(command, &directory, port, url)
-    }
-
-    /// Starts ZooKeeper with its files in this directory, or says why not.
-    pub fn zookeeper(directory: &Path) -> Result<Self, String> {
-        let version = Command::new("java").arg("-version").output();
-        if version.is_err() || !Path::new(ZOOKEEPER).exists() {
-            return Err("ZooKeeper is not installed (Debian: zookeeper)".to_owned());
-        }
-        let directory = folder(directory, "zookeeper")?;
-        let port = port()?;
-        let settings = directory.join("zoo.cfg");
-        let text = format!(
-            "tickTime=2000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
-             admin.enableServer=false\nmaxClientCnxns=0\nmaxSessionTimeout=600000\n",
-            directory.display()
-        );
-        fs::write(&settings, text).map_err(|error| error.to_string())?;
-        let mut command = command("java");
-        command.args(["-cp", ZOOKEEPER, "org.apache.zookeeper.server.quorum.QuorumPeerMain"]);
-        command.arg(settings);
-        Self::start(command, &directory, port, format!("zookeeper://127.0.0.1:{port}"))
     }
 
     fn start(mut command: Command, folder: &Path, port: u16, url: String) -> Result<Self, String> {

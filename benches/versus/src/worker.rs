@@ -21,6 +21,8 @@ pub struct Job {
     pub prefix: String,
     pub marker: PathBuf,
     pub urls: Vec<String>,
+    /// Another build of this program, if the worker is to be one.
+    pub program: Option<PathBuf>,
 }
 
 /// A worker process, as seen from outside.
@@ -29,7 +31,11 @@ pub struct Worker(ChildProcess);
 impl Worker {
     pub fn start(job: &Job) -> Self {
         let authority = job.marker.with_file_name(AUTHORITY);
-        Self(ChildProcess::start(SUBCOMMAND, job.arguments(), Some(&authority)))
+        let (arguments, authority) = (job.arguments(), Some(authority.as_path()));
+        Self(match &job.program {
+            Some(program) => ChildProcess::start_build(program, SUBCOMMAND, arguments, authority),
+            None => ChildProcess::start(SUBCOMMAND, arguments, authority),
+        })
     }
 
     /// Begins a slice. Its end is awaited with [`finish`](Self::finish).
@@ -70,6 +76,7 @@ impl Job {
             prefix: prefix.clone(),
             marker: Path::new(marker).to_owned(),
             urls: urls.to_vec(),
+            program: None,
         })
     }
 }

@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long before the end of the validity the command is killed: to be dead by then.
-const KILL_AHEAD: Duration = Duration::from_millis(50);
+pub(crate) const KILL_AHEAD: Duration = Duration::from_millis(50);
 
 /// How long a command has been stopped before this program stops as well.
 const SETTLE: Duration = Duration::from_millis(10);
@@ -43,7 +43,7 @@ pub(crate) struct Supervisor<'a> {
     guard: &'a LockGuard,
     child: Child,
     grace: Duration,
-    /// The command is stopped when so much validity is left. In each third of a ttl it is extended.
+    /// The command is stopped when so much validity is left.
     least: Duration,
     /// When the command, which was asked to end, is killed.
     kill_at: Option<Instant>,
@@ -58,8 +58,12 @@ pub(crate) struct Supervisor<'a> {
 }
 
 impl<'a> Supervisor<'a> {
-    pub(crate) fn new(guard: &'a LockGuard, child: Child, ttl: Duration, grace: Duration) -> Self {
-        let least = grace.max(4 * KILL_AHEAD).min(ttl / 3);
+    pub(crate) fn new(
+        guard: &'a LockGuard,
+        child: Child,
+        grace: Duration,
+        least: Duration,
+    ) -> Self {
         Self {
             guard,
             child,

@@ -14,6 +14,7 @@ pub(super) struct File {
     pub(super) nodes: Vec<String>,
     pub(super) max_ttl: Option<Duration>,
     pub(super) node_timeout: Option<Duration>,
+    pub(super) session_timeout: Option<Duration>,
     pub(super) prefix: Option<String>,
     pub(super) restart_guard: Option<bool>,
     pub(super) tls: TlsArguments,
@@ -97,6 +98,7 @@ impl File {
             }
             "max-ttl" => self.max_ttl.replace(duration()?).is_some(),
             "node-timeout" => self.node_timeout.replace(duration()?).is_some(),
+            "session-timeout" => self.session_timeout.replace(duration()?).is_some(),
             "prefix" => self.prefix.replace(value.to_owned()).is_some(),
             "restart-guard" => {
                 let guard = switch(value).ok_or("restart-guard is on or off")?;
@@ -117,8 +119,8 @@ impl File {
             "tls-cert" => self.tls.tls_cert.replace(path()).is_some(),
             "tls-key" => self.tls.tls_key.replace(path()).is_some(),
             _ => {
-                return Err("not one of node, max-ttl, node-timeout, prefix, restart-guard, \
-                            tls-ca, tls-bundled-roots, tls-cert and tls-key");
+                return Err("not one of node, max-ttl, node-timeout, session-timeout, prefix, \
+                            restart-guard, tls-ca, tls-bundled-roots, tls-cert and tls-key");
             }
         };
         Ok(is_repeated)
@@ -140,13 +142,14 @@ mod tests {
     #[test]
     fn a_file_has_a_setting_per_line() {
         let text = "# nodes\nnode = redis://a\n\n  node=redis://:p=w@b \nmax-ttl = 5m\n\
-                    node-timeout=20ms\nprefix = jobs:\nrestart-guard = off\n\
+                    node-timeout=20ms\nsession-timeout = 4s\nprefix = jobs:\nrestart-guard = off\n\
                     tls-ca = ca.crt\ntls-ca=/b.crt\ntls-cert = c.crt\ntls-key = c.key\n\
                     tls-bundled-roots = on\n";
         let expected = File {
             nodes: vec!["redis://a".to_owned(), "redis://:p=w@b".to_owned()],
             max_ttl: Some(Duration::from_secs(300)),
             node_timeout: Some(Duration::from_millis(20)),
+            session_timeout: Some(Duration::from_secs(4)),
             prefix: Some("jobs:".to_owned()),
             restart_guard: Some(false),
             tls: TlsArguments {
@@ -195,6 +198,8 @@ mod tests {
             ("rediss://user:pw@a/1", true),
             ("unix:///run/redis.sock?user=a", false),
             ("unix:///run/redis.sock?password=pw", true),
+            ("zk://h1,h2/locks", false),
+            ("zks://user:pw@h1,h2/locks", true),
         ] {
             assert_eq!(has_password(url), expected, "{url}");
         }

@@ -1,6 +1,9 @@
 //! Files that can be used, and errors that say which one cannot.
 
 use super::*;
+#[cfg(feature = "zookeeper")]
+use crate::config::NodeSettings;
+use crate::node_url::NodeUrl;
 use std::error::Error;
 use std::fs;
 use tempfile::TempDir;
@@ -48,7 +51,8 @@ fn targets(
     urls: &[&str],
 ) -> Result<Vec<Option<TlsTarget>>, TlsSettingsError> {
     let urls: Vec<_> = urls.iter().map(|url| NodeUrl::parse(url).expect("a URL")).collect();
-    settings.targets(&urls)
+    let names: Vec<_> = urls.iter().map(NodeUrl::server_name).collect();
+    settings.targets(&names)
 }
 
 #[test]
@@ -115,4 +119,20 @@ fn a_name_that_no_certificate_can_have_is_refused() {
 fn early_data_is_never_sent() {
     let config = Files::new().settings().client_config().expect("good files");
     assert!(!config.enable_early_data, "it can be replayed");
+}
+
+#[cfg(feature = "zookeeper")]
+#[test]
+fn a_server_of_an_ensemble_has_a_name_to_verify() {
+    let files = Files::new();
+    let urls = ["zks://10.0.0.1?server_name=b.test", "zks://h2,h3"];
+    let builder = Builder::new().nodes(urls).tls(files.settings());
+    let NodeSettings::ZooKeeper(ensemble) = builder.check().expect("an ensemble").nodes else {
+        panic!("not an ensemble");
+    };
+    assert_eq!(ensemble.servers.len(), 3);
+    for (server, name) in ensemble.servers.iter().zip(["b.test", "h2", "h3"]) {
+        let tls = format!("{:?}", server.tls);
+        assert!(tls.contains(&format!("\"{name}\"")), "{tls}");
+    }
 }

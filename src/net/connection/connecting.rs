@@ -3,27 +3,28 @@
 use super::securing::unreachable;
 use super::{Connection, Lookup, Socket, TOKENS};
 use crate::clock::{self, Time};
+use crate::net::conversation::Conversation;
 use crate::net::resolver::Resolver;
 use crate::net::stream::{Stream, Target, literal};
-use crate::node::{NodeError, Phase, Rounds};
+use crate::node::{NodeError, Phase};
 use crate::node_url::Address;
 use mio::{Registry, Token};
 use std::io;
 
 impl Connection {
     /// Closes, opens or finishes opening the socket, as the session requires.
-    pub(in crate::net) fn follow_session<W>(
+    pub(in crate::net) fn follow_session(
         &mut self,
-        rounds: &mut Rounds<W>,
+        conversation: &mut impl Conversation,
         registry: &Registry,
         resolver: &Resolver,
     ) {
-        if rounds.session(self.node).is_down() {
+        if conversation.is_down(self.node) {
             self.close(registry);
             let now = clock::now();
-            if rounds.session(self.node).wants_connection(now) {
-                rounds.session(self.node).connecting(now, Phase::Connecting);
-                self.connect(rounds, registry, resolver);
+            if conversation.wants_connection(self.node, now) {
+                conversation.connecting(self.node, now, Phase::Connecting);
+                self.connect(conversation, registry, resolver);
             }
             return;
         }
@@ -32,15 +33,15 @@ impl Connection {
             self.socket = Some(first);
         }
         match &self.socket {
-            None => self.connect(rounds, registry, resolver),
-            Some(socket) if socket.is_securing => self.secure(rounds),
+            None => self.connect(conversation, registry, resolver),
+            Some(socket) if socket.is_securing => self.secure(conversation),
             Some(socket) if !socket.is_connected => {
                 if socket.is_writable {
-                    self.finish_connecting(rounds, registry, resolver);
+                    self.finish_connecting(conversation, registry, resolver);
                 }
             }
             Some(_) if self.history.is_open() => {
-                if rounds.session(self.node).phase() == Phase::Answering {
+                if conversation.phase(self.node) == Phase::Answering {
                     self.history.greeted();
                 }
             }
@@ -49,7 +50,7 @@ impl Connection {
         if self.next_deadline().is_some_and(|next_at| clock::now() >= next_at) {
             // This address has had its part of the time. It may still be the first to answer.
             self.earlier.extend(self.socket.take(), registry);
-            self.connect(rounds, registry, resolver);
+            self.connect(conversation, registry, resolver);
         }
     }
 
@@ -81,7 +82,12 @@ impl Connection {
     }
 
     /// Begins to connect to the next address, or to resolve the name.
-    fn connect<W>(&mut self, rounds: &mut Rounds<W>, registry: &Registry, resolver: &Resolver) {
+    fn connect(
+        &mut self,
+        conversation: &mut impl Conversation,
+        registry: &Registry,
+        resolver: &Resolver,
+    ) {
         let (target, address) = match (literal(&self.endpoint.address), &mut self.lookup) {
             (Some(target), _) => (target, None),
             (None, Lookup::Found(addresses)) => match addresses.next(clock::now()) {
@@ -89,18 +95,17 @@ impl Connection {
                 None => {
                     // All addresses were tried.
                     self.lookup = Lookup::None;
-                    return self.resolve(rounds, resolver);
+                    return self.resolve(conversation, resolver);
                 }
             },
-            (None, Lookup::None | Lookup::Running) => return self.resolve(rounds, resolver),
+            (None, Lookup::None | Lookup::Running) => return self.resolve(conversation, resolver),
         };
         self.sockets = self.sockets.wrapping_add(1) % (usize::MAX / TOKENS);
         let token = Token(self.node.index() + TOKENS * self.sockets);
         let tls = self.endpoint.tls.as_ref();
         match Stream::connect(&target, tls, registry, token) {
             Ok(stream) => {
-                let session = rounds.session(self.node);
-                session.connecting(clock::now(), Phase::Connecting);
+                conversation.connecting(self.node, clock::now(), Phase::Connecting);
                 self.socket = Some(Socket {
                     stream,
                     token,
@@ -114,12 +119,12 @@ impl Connection {
                     is_finished: false,
                 });
             }
-            Err(error) => self.connect_failed(&error, rounds, registry, resolver),
+            Err(error) => self.connect_failed(&error, conversation, registry, resolver),
         }
     }
 
-    fn resolve<W>(&mut self, rounds: &mut Rounds<W>, resolver: &Resolver) {
-        rounds.session(self.node).connecting(clock::now(), Phase::Resolving);
+    fn resolve(&mut self, conversation: &mut impl Conversation, resolver: &Resolver) {
+        conversation.connecting(self.node, clock::now(), Phase::Resolving);
         let (Address::Tcp { host, port }, Lookup::None) = (&self.endpoint.address, &self.lookup)
         else {
             return;
@@ -128,14 +133,14 @@ impl Connection {
             Ok(()) => self.lookup = Lookup::Running,
             Err(error) => {
                 let text = format!("no thread for the lookup: {error}");
-                rounds.closed(clock::now(), self.node, NodeError::Unresolved(text));
+                conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
             }
         }
     }
 
-    fn finish_connecting<W>(
+    fn finish_connecting(
         &mut self,
-        rounds: &mut Rounds<W>,
+        conversation: &mut impl Conversation,
         registry: &Registry,
         resolver: &Resolver,
     ) {
@@ -147,25 +152,25 @@ impl Connection {
                 socket.stream.set_options(self.options.keepalive);
                 self.history.connected(socket.address);
                 self.earlier.clear(registry);
-                self.secure(rounds);
+                self.secure(conversation);
             }
             Some(Err(error)) => {
                 self.release(registry);
-                self.connect_failed(&error, rounds, registry, resolver);
+                self.connect_failed(&error, conversation, registry, resolver);
             }
         }
     }
 
     /// Connecting failed: tries the next address of the name, or waits for an earlier one.
-    fn connect_failed<W>(
+    fn connect_failed(
         &mut self,
         error: &io::Error,
-        rounds: &mut Rounds<W>,
+        conversation: &mut impl Conversation,
         registry: &Registry,
         resolver: &Resolver,
     ) {
         if matches!(&self.lookup, Lookup::Found(addresses) if addresses.next_at().is_some()) {
-            return self.connect(rounds, registry, resolver);
+            return self.connect(conversation, registry, resolver);
         }
         self.socket = self.earlier.pop();
         if self.socket.is_some() {
@@ -174,6 +179,6 @@ impl Connection {
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;
         }
-        rounds.closed(clock::now(), self.node, unreachable(error));
+        conversation.closed(clock::now(), self.node, unreachable(error));
     }
 }

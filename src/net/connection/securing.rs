@@ -2,7 +2,8 @@
 
 use super::{Connection, Socket};
 use crate::clock;
-use crate::node::{NodeError, Phase, Rounds, TlsError};
+use crate::net::conversation::Conversation;
+use crate::node::{NodeError, Phase, TlsError};
 use std::io::{self, ErrorKind};
 
 /// How far a handshake has come.
@@ -17,7 +18,7 @@ enum Progress {
 impl Connection {
     /// Continues the TLS handshake of a connected socket, if there is one, and begins the greeting
     /// when it is completed.
-    pub(super) fn secure<W>(&mut self, rounds: &mut Rounds<W>) {
+    pub(super) fn secure(&mut self, conversation: &mut impl Conversation) {
         let Some(socket) = &mut self.socket else { return };
         match socket.shake_hands() {
             Ok(Progress::Completed) => {
@@ -25,19 +26,18 @@ impl Connection {
                 socket.is_connected = true;
                 // What was decrypted behind the handshake causes no event.
                 socket.is_readable |= socket.stream.has_decrypted();
-                rounds.session(self.node).connected(clock::now());
-                rounds.session(self.node).leads_to(socket.stream.host());
+                conversation.connected(self.node, clock::now(), socket.stream.host());
             }
             Ok(progress) => {
-                let session = rounds.session(self.node);
                 // Not without progress: each step may prolong the time limit.
-                if progress == Progress::Continued || session.phase() != Phase::Securing {
-                    session.connecting(clock::now(), Phase::Securing);
+                let is_new = conversation.phase(self.node) != Phase::Securing;
+                if progress == Progress::Continued || is_new {
+                    conversation.connecting(self.node, clock::now(), Phase::Securing);
                 }
             }
             Err(error) => {
-                let problem = socket.loss(Some(&error));
-                rounds.closed(clock::now(), self.node, problem);
+                let problem = socket.loss(Some(&error), conversation.secure_scheme());
+                conversation.closed(clock::now(), self.node, problem);
             }
         }
     }
@@ -81,7 +81,8 @@ impl Socket {
     }
 
     /// The error for a connection that has broken with `error`, or that the server has ended.
-    pub(super) fn loss(&self, error: Option<&io::Error>) -> NodeError {
+    /// `secure_scheme`: of URLs by which the connection would be secured.
+    pub(super) fn loss(&self, error: Option<&io::Error>, secure_scheme: &str) -> NodeError {
         if let Some(error) = error.and_then(tls_error) {
             return NodeError::Tls(error.clone());
         }
@@ -97,7 +98,7 @@ impl Socket {
         NodeError::Disconnected(match text {
             text if self.is_securing => format!("{text}, in the TLS handshake"),
             text if may_want_tls => {
-                format!("{text}; if the server expects TLS, use a rediss:// URL")
+                format!("{text}; if the server expects TLS, use a {secure_scheme}:// URL")
             }
             text => text,
         })
@@ -105,7 +106,7 @@ impl Socket {
 }
 
 /// The error for a connection that could not be made.
-pub(super) fn unreachable(error: &io::Error) -> NodeError {
+pub(in crate::net) fn unreachable(error: &io::Error) -> NodeError {
     match tls_error(error) {
         Some(error) => NodeError::Tls(error.clone()),
         None => NodeError::Unreachable { kind: error.kind(), text: error.to_string() },

@@ -7,7 +7,7 @@ use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
 use crate::net::resolver::Resolver;
-use crate::node::{RoundResult, Session, SessionOptions};
+use crate::node::{RoundResult, Rounds, Session, SessionOptions};
 use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
 use std::io::Write;

@@ -1,7 +1,8 @@
 //! The meaning of replies: the replies that each kind of request accepts.
 
 use super::describe;
-use crate::engine::{Action, Listen, QueueView, Request, Vote};
+use crate::engine::register::RegisterReply;
+use crate::engine::{Action, Listen, QueueView, Request, Verb, Vote};
 use crate::node::examination::Finding;
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot};
@@ -35,6 +36,8 @@ pub enum Meaning {
     Seen(KeySnapshot),
     /// Keys that may be locks.
     Listed(KeyPage),
+    /// The answer to a request about a register.
+    Register(RegisterReply),
     /// The answer to a question about the server.
     Told(Finding),
     /// The node does not know the script: the request must be sent again with the source.
@@ -55,7 +58,7 @@ pub fn meaning(
     secret: Option<&[u8]>,
 ) -> Meaning {
     if let Reply::Error(text) = reply {
-        return error_meaning(ServerError::parse(text, secret));
+        return error_meaning(request, ServerError::parse(text, secret));
     }
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let found = match (script::room(request), &request.action) {
@@ -96,11 +99,13 @@ fn set_meaning(reply: &Reply<'_>) -> Option<Meaning> {
     }
 }
 
-fn error_meaning(error: ServerError) -> Meaning {
+fn error_meaning(request: &Request, error: ServerError) -> Meaning {
     match error.kind {
         _ if error.is_unknown_script() => Meaning::UnknownScript,
         // The lock's key holds something that is no lock, so it does not hold our token.
-        ServerErrorKind::WrongType => Meaning::Vote(Vote::Refused),
+        ServerErrorKind::WrongType if request.verb() != Verb::Register => {
+            Meaning::Vote(Vote::Refused)
+        }
         _ => Meaning::Failed(NodeError::Server(error)),
     }
 }

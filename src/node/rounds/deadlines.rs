@@ -66,7 +66,11 @@ impl<W> Rounds<W> {
             let entry = &self.entries[slot];
             let Some(request) = &entry.request else { continue };
             if entry.waiter.is_none() {
-                if request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none() {
+                let is_over = match entry.is_deletion() {
+                    true => now >= request.deadline,
+                    false => request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none(),
+                };
+                if is_over {
                     self.end_round(slot);
                 }
                 continue;

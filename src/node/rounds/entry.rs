@@ -4,6 +4,7 @@ use super::reaching::Reach;
 use super::result::{RoundResult, Votes};
 use crate::clock::Time;
 use crate::engine::quorum;
+use crate::engine::register::Replies;
 use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
 use crate::engine::{Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
@@ -29,6 +30,8 @@ pub(super) struct Entry<W> {
     pub(super) counters: Counters,
     pub(super) problems: Vec<Option<NodeError>>,
     snapshots: Vec<Option<KeySnapshot>>,
+    /// What each node answers about a register.
+    pub(super) registers: Replies,
     /// What the node that is scanned has listed.
     page: Option<KeyPage>,
     views: Vec<Option<QueueView>>,
@@ -55,6 +58,7 @@ impl<W> Entry<W> {
             counters: Counters::default(),
             problems: vec![None; nodes],
             snapshots: vec![None; nodes],
+            registers: Replies(vec![None; nodes]),
             page: None,
             views: vec![None; nodes],
             is_awaited: false,
@@ -77,6 +81,7 @@ impl<W> Entry<W> {
         self.counters = Counters::default();
         self.problems.fill(None);
         self.snapshots.fill(None);
+        self.registers.0.fill(None);
         self.page = None;
         self.views.fill(None);
         self.is_awaited = false;
@@ -109,7 +114,7 @@ impl<W> Entry<W> {
         // These are about every node, not about a majority of them.
         let asks_all =
             matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove | Verb::Scan));
-        let may_be_early = !wait_for_all && !asks_all;
+        let may_be_early = !wait_for_all && !asks_all && !self.waits_for_more(sessions);
         self.tally.is_complete()
             || (may_be_early && (self.is_settled(sessions) || self.is_split(sessions)))
     }
@@ -160,6 +165,7 @@ impl<W> Entry<W> {
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
         self.page = answer.page.filter(|_| counts);
+        self.registers.0[node.index()] = answer.register.filter(|_| answer.vote != Vote::Failed);
         true
     }
 
@@ -183,6 +189,7 @@ impl<W> Entry<W> {
         self.problems[node.index()] = Some(error.clone());
         self.views[node.index()] = None;
         self.snapshots[node.index()] = None;
+        self.registers.0[node.index()] = None;
         self.page = None;
         self.permits[node.index()] = None;
         self.count_permits();
@@ -220,6 +227,7 @@ impl<W> Entry<W> {
             Some(Verb::Scan) => {
                 RoundResult::Scan { page: self.page.take(), reports: self.reports(sessions) }
             }
+            Some(Verb::Register) => self.register_result(sessions),
             Some(Verb::Remove) => {
                 let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };
                 RoundResult::Removal { tally, reports }
@@ -269,7 +277,7 @@ impl<W> Entry<W> {
         self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
     }
 
-    fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
+    pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
         let is_question = self.request.as_ref().is_some_and(|it| it.verb().is_question());

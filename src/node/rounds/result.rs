@@ -1,5 +1,6 @@
 //! The result of a round.
 
+use crate::engine::register::Replies;
 use crate::engine::{Ballot, NodeSet, Tally, Verb};
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 /// The result of a round, one variant for each kind of request, or of a wait.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there are six kinds of result")]
+#[expect(clippy::exhaustive_enums, reason = "there are seven kinds of result")]
 pub enum RoundResult {
     /// Of a request about a lock: to acquire, extend or release it, to raise its counters, or to
     /// keep or leave a place in the nodes' queue.
@@ -27,6 +28,13 @@ pub enum RoundResult {
     Scan {
         /// The keys. `None` if the node gave no reply that counts.
         page: Option<KeyPage>,
+        /// What each node replied.
+        reports: Vec<NodeReport>,
+    },
+    /// Of a request about a register.
+    Register {
+        /// What each node answered. `None` if it gave no reply that counts.
+        replies: Replies,
         /// What each node replied.
         reports: Vec<NodeReport>,
     },
@@ -69,6 +77,10 @@ impl RoundResult {
                 Self::Inspection { snapshots: vec![None; names.len()], reports: reports() }
             }
             Verb::Scan => Self::Scan { page: None, reports: reports() },
+            Verb::Register => {
+                let replies = Replies(vec![None; names.len()]);
+                Self::Register { replies, reports: reports() }
+            }
             Verb::Remove => Self::Removal { tally, reports: reports() },
             _ => {
                 let mut ballot = Ballot::new(tally);

@@ -12,9 +12,13 @@ local function ask(verb, key)
 end
 local keys, bytes = {}, 0
 for _, key in ipairs(page[2]) do
-  local is_other = #key > 64512 or string.find(key, ':redlatch:', 1, true)
-  local length = not is_other and ask('STRLEN', key) or 0
-  local left = length > 0 and length < 1024 and ask('PTTL', key) or -1
+  local left = -1
+  if ARGV[4] == 'registers' then
+    left = string.sub(key, -17) == ':redlatch:promise' and 0 or -1
+  elseif #key <= 64512 and not string.find(key, ':redlatch:', 1, true) then
+    local length = ask('STRLEN', key) or 0
+    left = length > 0 and length < 1024 and ask('PTTL', key) or -1
+  end
   if left >= 0 then
     keys[#keys + 1] = key
     bytes = bytes + #key
@@ -24,10 +28,10 @@ if failed then
   return failed
 end
 if #keys > 4096 or bytes > 204800 then
-  return {ARGV[4] + 0, ARGV[1], false}
+  return {ARGV[5] + 0, ARGV[1], false}
 end
 local parts = {}
 for i = 1, #keys, 64 do
   parts[#parts + 1] = {unpack(keys, i, math.min(i + 63, #keys))}
 end
-return {ARGV[4] + 0, page[1], parts}
+return {ARGV[5] + 0, page[1], parts}

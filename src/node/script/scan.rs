@@ -8,7 +8,8 @@ use crate::resp::{Elements, Reply};
 
 /// Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
 /// than a lock's value, and no keys of queues. `ARGV[1]` is the server's cursor, `ARGV[2]` the
-/// pattern, `ARGV[3]` about how many keys the server looks at, and `ARGV[4]` the number.
+/// pattern, `ARGV[3]` about how many keys the server looks at, `ARGV[4]` is `locks`, and `ARGV[5]`
+/// the number. With `registers`, it lists the keys of their promises instead.
 ///
 /// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
 /// or null for them, and the same cursor, if they are more than fit in a reply.
@@ -21,12 +22,14 @@ pub(super) const ROOM: Room = Room {
 };
 
 fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    let Action::Scan { pattern, cursor, count } = &request.action else {
+    let Action::Scan { pattern, cursor, count, registers } = &request.action else {
         unreachable!("{request:?}")
     };
     let [mut cursor_digits, mut count_digits] = [[0; 20]; 2];
     let cursor = decimal(*cursor, &mut cursor_digits);
-    call.run_on(&[], &[cursor, pattern, decimal((*count).into(), &mut count_digits)], out);
+    let count = decimal((*count).into(), &mut count_digits);
+    let kind: &[u8] = if *registers { b"registers" } else { b"locks" };
+    call.run_on(&[], &[cursor, pattern, count, kind], out);
 }
 
 /// The meaning of the answer to a scan.

@@ -37,6 +37,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         Verb::Turn,
         Verb::Listen,
         Verb::Ask,
+        Verb::Register,
     ];
     for verb in verbs {
         assert!(LATE_ARRIVALS.contains(&format!("`{verb:?}`")), "{verb:?}");
@@ -45,6 +46,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
             Verb::Queue | Verb::Turn | Verb::Listen | Verb::Ask | Verb::Scan => {}
+            Verb::Register => {}
         }
     }
     assert_eq!(NAMES.len(), ALL.len());

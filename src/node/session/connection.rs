@@ -16,6 +16,7 @@ use crate::node::identity::Identity;
 use crate::node::node_error::{NodeError, Phase};
 use crate::node::other_protocol::OtherProtocol;
 use crate::resp::{Decoder, ProtocolError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One connection, from the moment at which it is established.
@@ -28,6 +29,8 @@ pub(super) struct Connection {
     pub(super) reply_order: ReplyOrder,
     /// What the server has told about itself.
     pub(super) examination: Examination,
+    /// Which run of the server it leads to, as that has said on this connection.
+    pub(super) run_id: Option<Arc<str>>,
     /// Did the last reply have a valid form?
     pub(super) is_proven: bool,
 }
@@ -146,6 +149,7 @@ impl Session {
 
     /// The greeting was answered.
     pub(super) fn greeted(&mut self, now: Time, identity: Identity) {
+        self.connection.run_id = identity.run_id.as_deref().map(Arc::from);
         self.server.greeted(now, identity, self.answered_at);
         self.has_greeted = true;
         self.arrival.greeted(now);

@@ -1,5 +1,6 @@
 //! The options of a session, and its answers.
 
+use crate::engine::register::RegisterReply;
 use crate::engine::{QueueView, Vote};
 use crate::node::Ticket;
 use crate::node::handshake::Credentials;
@@ -72,6 +73,8 @@ pub struct Answer {
     pub view: Option<QueueView>,
     /// Does a waiter of another client wait for a lock that was granted?
     pub is_awaited: bool,
+    /// The answer to a request about a register.
+    pub register: Option<RegisterReply>,
     /// Which permit was granted, if the request is for one.
     pub permit: Option<u32>,
 }
@@ -90,6 +93,7 @@ impl Answer {
             page: None,
             view: None,
             is_awaited: false,
+            register: None,
             permit: None,
         }
     }

@@ -13,6 +13,7 @@ use crate::node::Ticket;
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Session {
@@ -32,7 +33,12 @@ impl Session {
         }
     }
 
-    pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+    pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: Request) {
+        if let (Action::Register(request), Some(id)) =
+            (&mut request.action, &self.connection.run_id)
+        {
+            request.run_id = Arc::clone(id);
+        }
         self.prove(now, &request);
         self.listen(now, &request);
         self.examine(now, &request);

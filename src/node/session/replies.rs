@@ -127,10 +127,10 @@ impl Session {
         meaning: Meaning,
         reply: &Reply<'_>,
     ) -> Result<(), NodeError> {
-        let took = Some(now.since(command.sent_at));
+        let (ticket, took) = (command.ticket, Some(now.since(command.sent_at)));
         let answer = |vote, problem| {
-            let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
-            answer.map(|answer| Answer { was_sent: true, took, ..answer })
+            let answer = Answer::new(ticket?, vote, problem);
+            Some(Answer { was_sent: true, took, ..answer })
         };
         match meaning {
             Meaning::GrantedNew => {
@@ -150,14 +150,10 @@ impl Session {
                 let (counter, answer) = (Some(number), answer(Vote::Granted, problem));
                 self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
             }
-            Meaning::Seen(seen) => {
-                let seen = KeySnapshot { quarantine: self.quarantine_left(now), ..seen };
+            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Register(_) => {
                 let answer = answer(Vote::Granted, None);
-                self.answers.extend(answer.map(|it| Answer { snapshot: Some(seen), ..it }));
-            }
-            Meaning::Listed(page) => {
-                let answer = answer(Vote::Granted, None);
-                self.answers.extend(answer.map(|it| Answer { page: Some(page), ..it }));
+                let answer = answer.map(|answer| self.with_content(now, answer, meaning));
+                self.answers.extend(answer);
             }
             Meaning::Vote(vote) => {
                 self.answers.extend(answer(vote, None));
@@ -187,6 +183,21 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// The answer, with what the node has told.
+    fn with_content(&self, now: Time, answer: Answer, meaning: Meaning) -> Answer {
+        match meaning {
+            Meaning::Seen(seen) => {
+                let seen = KeySnapshot { quarantine: self.quarantine_left(now), ..seen };
+                Answer { snapshot: Some(seen), ..answer }
+            }
+            Meaning::Listed(page) => Answer { page: Some(page), ..answer },
+            Meaning::Register(reply) => {
+                Answer { vote: reply.vote(), register: Some(reply), ..answer }
+            }
+            _ => answer,
+        }
     }
 
     /// Sends a request again whose script the server does not know.
@@ -221,7 +232,7 @@ impl Session {
             Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
                 self.connection.scripts.learn(request);
             }
-            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Queued(..) => {
+            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Queued(..) | Meaning::Register(_) => {
                 self.connection.scripts.learn(request);
             }
             // The server has forgotten all scripts, not only this one.

@@ -23,6 +23,25 @@ fn warnings(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
 }
 
 #[test]
+fn a_standalone_server_is_no_member_of_an_ensemble() {
+    let status = |role| {
+        let mut status = NodeStatus::unknown(&"zk://a:2181".into());
+        status.role = role;
+        status
+    };
+    let judged = |roles: &[Role]| {
+        let mut statuses: Vec<_> = roles.iter().map(|role| status(Some(*role))).collect();
+        let standards = Standards { restart_guard: true, allowed: Duration::ZERO };
+        judge(&mut statuses, standards, Time::ZERO, 0);
+        statuses.iter().map(|status| status.warnings().to_vec()).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(&[Role::Standalone]), [[]]);
+    let warning = vec![NodeWarning::Standalone];
+    assert_eq!(judged(&[Role::Leader, Role::Standalone]), [vec![], warning]);
+    assert_eq!(judged(&[Role::Leader, Role::Follower, Role::Observer]), [[], [], []]);
+}
+
+#[test]
 fn what_is_unknown_is_no_warning() {
     assert_eq!(warnings(&unknown("a"), GUARDED), []);
     assert_eq!(warnings(&unknown("a"), UNGUARDED), []);

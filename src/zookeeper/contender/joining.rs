@@ -1,11 +1,16 @@
-//! Joining the queue: from the first request to a znode of its own, whatever gets lost.
+//! Joining the queues: from the first request to znodes of its own, whatever gets lost.
 
-use super::queue::{find, has_contender};
+use super::queue::has_contender;
+use super::searching::Found;
+use super::state::Look;
 use super::{Contender, Own, Parents, Serial, State, Step};
 use crate::clock::Time;
-use crate::zookeeper::message::{Names, Reply, ServerError};
+use crate::zookeeper::message::{OperationResult, Reply, ServerError};
 use crate::zookeeper::name::ContenderId;
 use crate::zookeeper::session::Failure;
+use crate::zookeeper::shares::Admission;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// How many ids are remembered under which nothing was found. That something comes under one of
 /// them would be a fault of the ensemble, and each costs a comparison with every name of a list.
@@ -21,21 +26,24 @@ impl Contender {
         }
         let id = ContenderId::from_random(random);
         self.since = now;
-        let mut directory = None;
+        self.attempted = self.parents;
+        let mut directories = Vec::new();
         if self.parents != Parents::Present {
             let requests = self.plan.parents(self.parents == Parents::All, self.is_plain);
-            directory = requests.into_iter().map(|request| self.ask(request)).last();
+            directories.extend(requests.into_iter().map(|request| self.ask(request)));
+            let above = directories.len() - self.plan.directories().len();
+            directories.drain(..above);
         }
         let create = self.ask(self.plan.join(id, self.is_plain));
-        let list = self.ask(self.plan.list());
-        self.state = State::Joining { id, directory, create, list, refusal: None };
+        let looks = self.ask_lists(0);
+        self.state = State::Joining { id, directories, create, looks, refusal: None };
     }
 
     /// Looks whether others are there, and writes nothing.
     pub(super) fn look(&mut self) {
         self.ask(self.plan.sync());
-        let list = self.ask(self.plan.list());
-        self.state = State::Looking { list };
+        let looks = self.ask_lists(0);
+        self.state = State::Looking { looks };
     }
 
     pub(super) fn answered_joining(
@@ -44,85 +52,114 @@ impl Contender {
         zxid: i64,
         reply: Result<Reply<'_>, &Failure>,
     ) {
-        match &mut self.state {
-            State::Looking { list } if serial == *list => self.looked(reply),
-            State::Joining { directory, refusal, .. } if Some(serial) == *directory => {
-                *refusal = refused_directory(self.parents, reply);
-                if let Err(Failure::Server(ServerError::NoNode)) = reply {
-                    self.parents = Parents::All;
+        match self.leave_state() {
+            State::Looking { looks } => self.looked(looks, serial, reply),
+            State::Joining { id, directories, create, looks, refusal }
+                if directories.contains(&serial) =>
+            {
+                let refusal = refusal.or(refused_directory(self.attempted, reply));
+                match reply {
+                    Err(Failure::Server(ServerError::NoNode)) => self.parents = Parents::All,
+                    // A transaction would not say so.
+                    Err(Failure::Server(ServerError::Unimplemented)) if self.plan.is_set() => {
+                        self.is_plain = true;
+                    }
+                    _ => {}
                 }
+                self.state = State::Joining { id, directories, create, looks, refusal };
             }
-            State::Joining { id, create, list, refusal, .. } if serial == *create => {
-                let (id, list, refusal) = (*id, *list, *refusal);
-                self.created(id, list, refusal, zxid, reply);
+            State::Joining { id, create, looks, refusal, .. } if create == serial => {
+                self.created(id, looks, refusal, zxid, reply);
             }
-            State::Unknown { search, .. } if serial == search.sync => {
-                search.is_synced = reply.is_ok();
-            }
-            State::Unknown { id, search } if serial == search.list => {
-                let (id, is_synced) = (*id, search.is_synced);
-                self.searched(id, is_synced, reply);
-            }
+            State::Unknown { id, search } => match self.search_on(id, search, serial, reply) {
+                Found::Search(search) => self.state = State::Unknown { id, search },
+                found => self.searched(id, found),
+            },
             // The answer to a sync, or to the creation of a directory above.
-            _ => {}
+            other => self.state = other,
         }
     }
 
-    fn looked(&mut self, reply: Result<Reply<'_>, &Failure>) {
-        match reply {
-            Ok(Reply::Children { names, .. }) if has_contender(self.plan.layout, names) => {
-                self.finish(Step::Contended);
-            }
-            Ok(_) => self.restart(),
+    fn looked(
+        &mut self,
+        mut looks: VecDeque<Look>,
+        serial: Serial,
+        reply: Result<Reply<'_>, &Failure>,
+    ) {
+        let (is_list, is_shares) = looks
+            .front()
+            .map_or((false, false), |look| (look.list == serial, look.shares == serial));
+        if !is_list && !is_shares {
+            // The answer to the sync.
+            self.state = State::Looking { looks };
+            return;
+        }
+        let is_contended = match reply {
+            Ok(Reply::Children { names, .. }) if is_list => has_contender(self.plan.layout, names),
+            Ok(Reply::Children { names, .. }) => self.admission(Some(names)) == Admission::None,
+            Ok(_) => false,
             Err(Failure::Server(ServerError::NoNode)) => {
-                self.parents = Parents::Last;
-                self.restart();
+                if is_list {
+                    self.parents = Parents::Last;
+                }
+                false
             }
-            Err(Failure::Unanswered | Failure::SessionLost) => self.look(),
-            Err(failure) => self.finish(Step::Refused(failure.clone())),
+            Err(Failure::Unanswered | Failure::SessionLost) => return self.look(),
+            Err(failure) => return self.finish(Step::Refused(failure.clone())),
+        };
+        if is_contended {
+            return self.finish(Step::Contended);
+        }
+        if is_shares {
+            looks.pop_front();
+        }
+        match looks.is_empty() {
+            true => self.restart(),
+            false => self.state = State::Looking { looks },
         }
     }
 
     fn created(
         &mut self,
         id: ContenderId,
-        list: Serial,
+        looks: VecDeque<Look>,
         refusal: Option<ServerError>,
         zxid: i64,
         reply: Result<Reply<'_>, &Failure>,
     ) {
-        match reply {
-            Ok(Reply::Created { path, .. }) => {
-                // The transaction of a create is the czxid of its znode.
-                let own = self.own(path, Some(zxid));
-                // No server appends anything but a number. It is found by its id, or not at all.
+        let error = match refused(reply) {
+            None => {
+                // The transaction of a create is the czxid of its znode. No server appends anything
+                // but a number; what has another name is found by its id, or not at all.
+                let own = reply.ok().and_then(|reply| self.own(id, Some(zxid), &reply));
                 let Some(own) = own else { return self.look_for(id) };
                 self.parents = Parents::Present;
                 self.keep(&own);
-                self.state = State::Listing { own, list };
+                self.state = State::Listing { own, looks };
+                return;
             }
-            Err(Failure::Server(ServerError::NoNode)) => {
-                // It may have been removed since it was created: a container that is empty.
-                match refusal {
-                    Some(error) => self.finish(Step::Refused(Failure::Server(error))),
-                    None => {
-                        if self.parents == Parents::Present {
-                            self.parents = Parents::Last;
-                        }
-                        self.restart();
+            Some(Failure::Server(error)) => error,
+            Some(Failure::SessionLost) => return self.restart(),
+            Some(Failure::Unanswered) => return self.look_for(id),
+            Some(failure @ Failure::TooLong(_)) => return self.finish(Step::Refused(failure)),
+        };
+        match error {
+            // A directory may have been removed since it was created: a container that is empty.
+            ServerError::NoNode => match refusal {
+                Some(error) => self.finish(Step::Refused(Failure::Server(error))),
+                None => {
+                    if self.parents == Parents::Present {
+                        self.parents = Parents::Last;
                     }
+                    self.restart();
                 }
-            }
-            Err(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
+            },
+            ServerError::Unimplemented if !self.is_plain => {
                 self.is_plain = true;
                 self.restart();
             }
-            Err(Failure::SessionLost) => self.restart(),
-            Err(Failure::Server(error)) if !is_refusal(*error) => self.look_later_for(id),
-            Err(failure @ (Failure::Server(_) | Failure::TooLong(_))) => {
-                self.finish(Step::Refused(failure.clone()));
-            }
-            Ok(_) | Err(Failure::Unanswered) => self.look_for(id),
+            error if !is_refusal(error) => self.look_later_for(id),
+            error => self.finish(Step::Refused(Failure::Server(error))),
         }
     }
 
@@ -131,24 +168,22 @@ impl Contender {
         self.state = State::Unknown { id, search };
     }
 
-    fn searched(&mut self, id: ContenderId, is_synced: bool, reply: Result<Reply<'_>, &Failure>) {
-        match reply {
-            Err(Failure::SessionLost) => self.restart(),
-            Ok(Reply::Children { names, .. }) => match self.find(names, id) {
-                Some(own) => {
-                    self.keep(&own);
-                    self.date(own);
-                }
-                None if is_synced => self.give_up_id(id),
-                None => self.look_later_for(id),
-            },
-            Err(Failure::Server(ServerError::NoNode)) if is_synced => {
-                self.parents = Parents::Last;
+    fn searched(&mut self, id: ContenderId, found: Found) {
+        match found {
+            Found::Search(search) => self.state = State::Unknown { id, search },
+            Found::All(own) => {
+                self.keep(&own);
+                self.date(own);
+            }
+            Found::Some(paths) => {
+                self.steps.extend(paths.into_iter().map(|path| Step::Delete(None, path)));
                 self.give_up_id(id);
             }
-            Ok(_) | Err(Failure::Unanswered) => self.look_for(id),
+            Found::Nothing => self.give_up_id(id),
+            Found::Unanswered => self.look_for(id),
             // It may be there all the same.
-            Err(Failure::Server(_) | Failure::TooLong(_)) => self.look_later_for(id),
+            Found::Refused => self.look_later_for(id),
+            Found::SessionLost => self.restart(),
         }
     }
 
@@ -157,7 +192,7 @@ impl Contender {
         self.look_for(id);
     }
 
-    /// Nothing was created under this id.
+    /// Nothing was created under this id, or not all of it is left.
     fn give_up_id(&mut self, id: ContenderId) {
         if self.given_up.len() == GIVEN_UP_MAX {
             self.given_up.remove(0);
@@ -166,26 +201,47 @@ impl Contender {
         self.restart();
     }
 
-    /// The znode with this path, if it has a number.
-    pub(super) fn own(&self, path: &str, created_by: Option<i64>) -> Option<Own> {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let number = self.plan.layout.number(name.as_bytes())?;
-        Some(Own { name: name.to_owned(), number, created_by })
-    }
-
-    /// The znode that was created under this id.
-    pub(super) fn find(&self, names: Names<'_>, id: ContenderId) -> Option<Own> {
+    /// The znodes that were created under this id, if they have its name and a number.
+    pub(super) fn own(
+        &self,
+        id: ContenderId,
+        created_by: Option<i64>,
+        reply: &Reply<'_>,
+    ) -> Option<Own> {
         let layout = self.plan.layout;
-        let (name, number) = find(layout, names, &layout.prefix(id))?;
-        Some(Own { name, number, created_by: None })
+        let paths: Vec<&str> = match reply {
+            Reply::Created { path, .. } => vec![path],
+            Reply::Results(results) => {
+                let path = |result| match result {
+                    OperationResult::Created(path) => Some(path),
+                    _ => None,
+                };
+                results.iter().map(path).collect::<Option<_>>()?
+            }
+            _ => return None,
+        };
+        let number = |path: &&str| layout.number(path.rsplit('/').next()?.as_bytes());
+        let numbers = paths.iter().map(number).collect::<Option<_>>()?;
+        let own = Own { id, numbers, created_by, at: 0 };
+        self.plan.paths(&own).eq(paths.into_iter().map(Arc::from)).then_some(own)
     }
 
     fn keep(&mut self, own: &Own) {
-        self.steps.push_back(Step::Keep(self.plan.directory.child(&own.name)));
+        let kept: Vec<Step> = self.plan.paths(own).map(Step::Keep).collect();
+        self.steps.extend(kept);
     }
 }
 
-/// Why the lock's directory was not created, if that is no use to try again.
+/// Why a request was not carried out, also if the results of a transaction say so.
+pub(super) fn refused(reply: Result<Reply<'_>, &Failure>) -> Option<Failure> {
+    match reply {
+        Ok(Reply::Results(results)) => results.error().map(Failure::Server),
+        Ok(_) => None,
+        Err(failure) => Some(failure.clone()),
+    }
+}
+
+/// Why a lock's directory was not created, if that is no use to try again.
 fn refused_directory(parents: Parents, reply: Result<Reply<'_>, &Failure>) -> Option<ServerError> {
     match reply {
         Err(Failure::Server(ServerError::NodeExists | ServerError::Unimplemented)) => None,

@@ -1,7 +1,7 @@
 //! What a list of names says about the place of a contender.
 
 use crate::zookeeper::message::Names;
-use crate::zookeeper::name::{Layout, Number};
+use crate::zookeeper::name::{ContenderId, Layout, Number};
 use std::cmp::Ordering;
 
 /// Where a contender stands.
@@ -22,11 +22,12 @@ pub(super) fn has_contender(layout: Layout, names: Names<'_>) -> bool {
     names.iter().any(|name| layout.number(name).is_some())
 }
 
-/// The name that begins with `prefix` and goes on with a number.
-pub(super) fn find(layout: Layout, names: Names<'_>, prefix: &str) -> Option<(String, Number)> {
+/// The number of the contender with this id.
+pub(super) fn find(layout: Layout, names: Names<'_>, id: ContenderId) -> Option<Number> {
+    let prefix = layout.prefix(id);
     names.iter().find_map(|name| {
         let number = layout.number(name).filter(|_| name.starts_with(prefix.as_bytes()))?;
-        Some((text(name), number))
+        (layout.name(id, number).as_bytes() == name).then_some(number)
     })
 }
 
@@ -118,12 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn a_contender_is_found_by_its_prefix_and_a_number() {
-        let names = ["_c_1-lock-x", "_c_1-lock-0000000003", "_c_12-lock-0000000004", "x"];
-        with_names(&names, |names| {
-            let found = find(Layout::Curator, names, "_c_1-lock-");
-            assert_eq!(found, Some(("_c_1-lock-0000000003".to_owned(), Number::new(3))));
-            assert_eq!(find(Layout::Curator, names, "_c_2-lock-"), None);
+    fn a_contender_is_found_by_its_id_and_a_number() {
+        let id = |byte| ContenderId::from_random([byte; 16]);
+        let prefix = Layout::Curator.prefix(id(1));
+        let names = [
+            format!("{prefix}x"),
+            format!("{prefix}lock-0000000002"),
+            format!("{prefix}0000000003"),
+            "x".to_owned(),
+        ];
+        with_names(&names.each_ref().map(String::as_str), |names| {
+            assert_eq!(find(Layout::Curator, names, id(1)), Some(Number::new(3)));
+            assert_eq!(find(Layout::Curator, names, id(2)), None);
             assert!(has_contender(Layout::Curator, names));
             assert!(!has_contender(Layout::Kazoo, names));
         });

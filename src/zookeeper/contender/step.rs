@@ -20,6 +20,9 @@ pub enum Step {
     Send(Serial, Request),
     /// The session has this znode: see [`Session::keep`](crate::zookeeper::session::Session::keep).
     Keep(Arc<str>),
+    /// A transaction has deleted this znode, so it need not be kept any more: see
+    /// [`Session::forget`](crate::zookeeper::session::Session::forget).
+    Forget(Arc<str>),
     /// Nothing more before a pause, such as that of the session between connections: a server has
     /// refused what may be possible later.
     Pause,
@@ -29,11 +32,11 @@ pub enum Step {
     Delete(Option<Serial>, Arc<str>),
     /// The lock is held.
     Held(Held),
-    /// Another contender has the lock, and this one does not wait.
+    /// Others have the lock or wait for it, and this contender does not wait.
     Contended,
-    /// A server refuses what is needed, and nothing was created.
+    /// A server refuses what is needed. Nothing was created, or it is being deleted.
     Refused(Failure),
-    /// The znode of a lock that was held is gone, or the session is.
+    /// A znode of a lock that was held is gone, or the session is.
     Lost,
     /// The contender was given up, and has left nothing behind.
     Left(Left),
@@ -43,24 +46,34 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Held {
-    /// The path of the contender's znode.
-    pub path: Arc<str>,
-    /// The transaction that created it: the fencing token.
+    /// The paths of the znodes that hold it: one, or one for each lock of a set.
+    pub paths: Arc<[Arc<str>]>,
+    /// The transaction by which the contender joined the queue: the fencing token.
     pub created_by: i64,
-    /// When its creation began, before the first byte was written.
+    /// When that began, before the first byte was written.
     pub since: Time,
+    /// The number of a permit, from 0.
+    pub slot: Option<u32>,
 }
 
-/// What became of the znode of a contender that was given up.
+impl Held {
+    /// The path of its znode; of a set the first one.
+    #[must_use]
+    pub fn path(&self) -> &Arc<str> {
+        &self.paths[0]
+    }
+}
+
+/// What became of the znodes of a contender that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Left {
-    /// It was deleted.
+    /// They were deleted.
     Deleted,
-    /// It was not there any more, or its session has ended.
+    /// One was not there any more, or their session has ended.
     WasGone,
-    /// There was none.
+    /// There were none.
     Nothing,
-    /// A server refuses to delete it. It ends with the session.
+    /// A server refuses to delete one. It ends with the session.
     Refused(ServerError),
 }

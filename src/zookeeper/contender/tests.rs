@@ -3,19 +3,27 @@
 mod joining;
 mod leaving;
 mod losing;
+mod sets;
+mod sharing;
+mod sharing_lost;
+mod words;
 
 use super::*;
 use crate::zookeeper::jute::{FrameWriter, frame};
 use crate::zookeeper::message::{CreateKind, Operation, RequestKind, ServerError};
 use crate::zookeeper::path::{Directory, Root};
+use std::cmp::Ordering;
+use words::{asked, list_of, long, short};
 
 /// A contender for `/apps/locks/a`. Each attempt has an id whose name ends with the attempt's
-/// number, and names are short in what it says and is told: `c1` is the name of attempt 1.
+/// number, and names are short in what it says and is told: `c1` is the name of attempt 1, `r1` and
+/// `p3-1` are the shares that it makes. `list` stands for both lists in one flight, of the queue
+/// and of the shares; there are no shares unless the test says so.
 struct Script {
     contender: Contender,
     attempts: u8,
     /// The requests without an answer.
-    asked: VecDeque<Serial>,
+    asked: VecDeque<(Serial, String)>,
     valid_until: Time,
 }
 
@@ -23,10 +31,12 @@ const NOW: Time = Time::from_millis(5_000);
 
 impl Script {
     fn new(waits: bool) -> Self {
-        let root = Root::new("/apps/locks").unwrap();
-        let directory = Directory::new(&root, b"", b"a").unwrap();
-        let mut plan = Plan::new(&root, directory);
+        let mut plan = plan(&[b"a"]);
         plan.waits = waits;
+        Self::of(plan)
+    }
+
+    fn of(plan: Plan) -> Self {
         Self {
             contender: Contender::new(plan),
             attempts: 0,
@@ -71,7 +81,11 @@ impl Script {
     fn steps(&mut self) -> Vec<String> {
         let mut steps = Vec::new();
         while let Some(step) = self.contender.poll(NOW, self.valid_until) {
-            steps.push(self.text(step));
+            let text = self.text(step);
+            let last = steps.last().map(String::as_str);
+            if !(last.is_some_and(|last| last.starts_with("list")) && text.starts_with("shares")) {
+                steps.push(text);
+            }
         }
         steps
     }
@@ -80,19 +94,24 @@ impl Script {
         match step {
             Step::Begin => "begin".to_owned(),
             Step::Send(serial, request) => {
-                self.asked.push_back(serial);
-                asked(&request)
+                let text = asked(&request);
+                self.asked.push_back((serial, text.clone()));
+                text
             }
             Step::Keep(path) => format!("keep {}", short(&path)),
+            Step::Forget(path) => format!("forget {}", short(&path)),
             Step::Delete(None, path) => format!("delete {} unheard", short(&path)),
             Step::Delete(Some(serial), path) => {
-                self.asked.push_back(serial);
-                format!("delete {}", short(&path))
+                let text = format!("delete {}", short(&path));
+                self.asked.push_back((serial, text.clone()));
+                text
             }
             Step::Pause => "pause".to_owned(),
             Step::Held(held) => {
                 assert_eq!(held.since, NOW);
-                format!("held {} by {}", short(&held.path), held.created_by)
+                let paths: Vec<_> = held.paths.iter().map(|path| short(path)).collect();
+                let slot = held.slot.map_or(String::new(), |slot| format!(" slot {slot}"));
+                format!("held {} by {}{slot}", paths.join(" "), held.created_by)
             }
             Step::Contended => "contended".to_owned(),
             Step::Refused(failure) => format!("refused {failure:?}"),
@@ -102,8 +121,20 @@ impl Script {
     }
 
     fn answer(&mut self, zxid: i64, reply: Result<Reply<'_>, &Failure>) {
-        let serial = self.asked.pop_front().expect("something was asked");
+        let text = self.answer_one(zxid, reply);
+        let is_shares = |(_, text): &(Serial, String)| text.starts_with("shares");
+        if text.starts_with("list") && self.asked.front().is_some_and(is_shares) {
+            let is_answered = !matches!(reply, Err(Failure::Unanswered | Failure::SessionLost));
+            let no_shares = Failure::Server(ServerError::NoNode);
+            self.answer_one(71, if is_answered { Err(&no_shares) } else { reply });
+        }
+    }
+
+    /// Answers the oldest request alone. Returns what it was.
+    fn answer_one(&mut self, zxid: i64, reply: Result<Reply<'_>, &Failure>) -> String {
+        let (serial, text) = self.asked.pop_front().expect("something was asked");
         self.contender.answered(serial, zxid, reply);
+        text
     }
 
     fn created(&mut self, name: &str, zxid: i64) {
@@ -113,6 +144,47 @@ impl Script {
 
     fn listed(&mut self, names: &[&str]) {
         self.with_stat(list_of(names), RequestKind::GetChildren, 0);
+    }
+
+    /// Both lists.
+    fn listed_with(&mut self, names: &[&str], shares: &[&str]) {
+        for names in [names, shares] {
+            let body = [list_of(names), vec![0; 68]].concat();
+            let reply = Reply::decode(RequestKind::GetChildren, &body).unwrap();
+            self.answer_one(71, Ok(reply));
+        }
+    }
+
+    /// The results of a transaction whose creates have these names, or the error of one operation.
+    fn results(&mut self, zxid: i64, results: Result<&[&str], (usize, i32)>) {
+        let (_, text) = self.asked.front().expect("something was asked");
+        let operations: Vec<&str> = text.split(" + ").collect();
+        let mut bytes = Vec::new();
+        let mut writer = FrameWriter::begin(&mut bytes);
+        let mut names = results.unwrap_or_default().iter();
+        for (place, operation) in operations.iter().enumerate() {
+            match results {
+                Err((failed, error)) => {
+                    let error = match place.cmp(&failed) {
+                        Ordering::Less => 0,
+                        Ordering::Equal => error,
+                        Ordering::Greater => -2,
+                    };
+                    writer.int(-1).boolean(false).int(error).int(error);
+                }
+                Ok(_) if operation.starts_with("create") => {
+                    let path = long(names.next().expect("a name for each create"));
+                    writer.int(1).boolean(false).int(0).text(&path);
+                }
+                Ok(_) => {
+                    writer.int(2).boolean(false).int(0);
+                }
+            }
+        }
+        writer.int(-1).boolean(true).int(-1);
+        writer.finish().unwrap();
+        let kind = RequestKind::Multi(operations.len());
+        self.answer(zxid, Ok(Reply::decode(kind, &bytes[4..]).unwrap()));
     }
 
     fn data(&mut self) {
@@ -143,64 +215,15 @@ impl Script {
 
     /// All that was asked is not answered.
     fn unanswered(&mut self) {
-        for _ in 0..self.asked.len() {
+        while !self.asked.is_empty() {
             self.answer(0, Err(&Failure::Unanswered));
         }
     }
 }
 
-/// The count and the names of a list.
-fn list_of(names: &[&str]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = FrameWriter::begin(&mut bytes);
-    writer.int(i32::try_from(names.len()).unwrap());
-    for name in names {
-        writer.text(&long(name));
-    }
-    writer.finish().unwrap();
-    frame(&bytes).unwrap().unwrap().0.to_vec()
-}
-
-/// `c1-0000000007` in full.
-fn long(name: &str) -> String {
-    let Some((attempt, number)) = name.strip_prefix('c').and_then(|rest| rest.split_once('-'))
-    else {
-        return name.to_owned();
-    };
-    let id = ContenderId::from_random([attempt.parse().unwrap(); 16]);
-    format!("_c_{id}-lock-{number}")
-}
-
-/// The last element of a path, in short if it is a contender's.
-fn short(path: &str) -> String {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let Some(rest) = name.strip_prefix("_c_") else { return name.to_owned() };
-    let (attempt, number) = (&rest[..2], rest.rsplit_once("lock-").map_or("", |(_, n)| n));
-    let attempt = u8::from_str_radix(attempt, 16).unwrap();
-    if number.is_empty() { format!("c{attempt}") } else { format!("c{attempt}-{number}") }
-}
-
-fn asked(request: &Request) -> String {
-    match request {
-        Request::Create(create) => match create.kind {
-            CreateKind::EphemeralSequential => format!("create {}", short(&create.path)),
-            kind => format!("{kind:?} {}", create.path),
-        },
-        Request::PlainCreate(create) => match create.kind {
-            CreateKind::EphemeralSequential => format!("plain {}", short(&create.path)),
-            kind => format!("plain {kind:?} {}", create.path),
-        },
-        Request::GetChildren { watch: false, .. } => "list".to_owned(),
-        Request::Sync(_) => "sync".to_owned(),
-        Request::Exists { path, watch: false } => format!("stat {}", short(path)),
-        Request::GetData { path, watch: true } => format!("watch {}", short(path)),
-        Request::Multi(operations) => {
-            let paths = operations.iter().map(|operation| match operation {
-                Operation::Delete(path) => short(path),
-                other => panic!("{other:?}"),
-            });
-            format!("delete both {}", paths.collect::<Vec<_>>().join(" "))
-        }
-        other => panic!("{other:?}"),
-    }
+/// A plan for these locks.
+fn plan(names: &[&[u8]]) -> Plan {
+    let root = Root::new("/apps/locks").unwrap();
+    let directory = |name: &&[u8]| Directory::new(&root, b"", name).unwrap();
+    Plan::of_set(&root, names.iter().map(directory).collect())
 }

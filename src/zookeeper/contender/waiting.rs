@@ -1,21 +1,30 @@
-//! Waiting in the queue: the place in it, and the one watch.
+//! Waiting in a queue: the place in it, and the one watch.
 
-use super::queue::{Place, place};
+use super::queue::{Place, find, place};
+use super::state::Look;
 use super::{Contender, Own, Parents, Serial, State, Step};
 use crate::zookeeper::message::{Names, Reply, Request, ServerError};
 use crate::zookeeper::session::Failure;
+use std::collections::VecDeque;
 
 impl Contender {
     /// A watch has ended.
     pub fn changed(&mut self, path: &str) {
-        let directory = &self.plan.directory;
+        let plan = &self.plan;
         match &mut self.state {
-            State::Watching { before, has_changed, .. } => {
-                *has_changed |= *directory.child(before) == *path;
+            State::Watching { own, before, has_changed, .. } => {
+                *has_changed |= *plan.directory(own.at).child(before) == *path;
             }
-            State::Queued { own, before } if *directory.child(before) == *path => {
+            State::Checking { own, has_changed, .. } => {
+                *has_changed |= *plan.directory(own.at).shares() == *path;
+            }
+            State::Queued { own, before } if *plan.directory(own.at).child(before) == *path => {
                 let own = own.clone();
                 self.list(own);
+            }
+            State::Blocked { own } if *plan.directory(own.at).shares() == *path => {
+                let own = own.clone();
+                self.check(own, true);
             }
             _ => {}
         }
@@ -23,16 +32,27 @@ impl Contender {
 
     /// The session has another connection, and no watch on it.
     pub fn connected(&mut self) {
-        if let State::Queued { own, before } = &self.state {
-            let (own, before) = (own.clone(), before.clone());
-            self.watch(own, before);
+        match self.leave_state() {
+            State::Queued { own, before } => self.watch(own, before),
+            State::Blocked { own } => self.check(own, true),
+            // It may have been removed since, and whoever was behind it hold the lock.
+            State::First { own, share: None } => self.look_again(own),
+            State::First { own, share: Some(share) } => self.search_share(own, share),
+            other => self.state = other,
         }
+    }
+
+    /// Whether it is still the first everywhere.
+    fn look_again(&mut self, own: Own) {
+        self.list(Own { at: 0, ..own });
     }
 
     pub(super) fn answered_waiting(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) {
         match self.leave_state() {
             State::Dating { own, stat } if stat == serial => self.dated(own, reply),
-            State::Listing { own, list } if list == serial => self.listed(own, reply),
+            State::Listing { own, looks } if looks.front().is_some_and(|l| l.list == serial) => {
+                self.listed(own, looks, reply);
+            }
             State::Comparing { own, others, asked, stat } if stat == serial => {
                 self.compared(own, others, asked, reply);
             }
@@ -45,7 +65,7 @@ impl Contender {
 
     /// Asks which transaction created its own znode.
     pub(super) fn date(&mut self, own: Own) {
-        let path = self.plan.directory.child(&own.name);
+        let path = self.plan.paths(&own).next().expect("it has a znode for each lock");
         let stat = self.ask(Request::Exists { path, watch: false });
         self.state = State::Dating { own, stat };
     }
@@ -55,7 +75,8 @@ impl Contender {
             Ok(Reply::Found(stat)) => {
                 self.list(Own { created_by: Some(stat.created_by), ..own });
             }
-            Err(Failure::Server(ServerError::NoNode) | Failure::SessionLost) => self.restart(),
+            Err(Failure::Server(ServerError::NoNode)) => self.start_over(&own),
+            Err(Failure::SessionLost) => self.restart(),
             Ok(_) | Err(Failure::Unanswered) => self.date(own),
             Err(Failure::Server(_) | Failure::TooLong(_)) => {
                 self.steps.push_back(Step::Pause);
@@ -64,20 +85,32 @@ impl Contender {
         }
     }
 
-    fn list(&mut self, own: Own) {
-        let list = self.ask(self.plan.list());
-        self.state = State::Listing { own, list };
+    /// Asks for the lists of the locks that it has not got yet.
+    pub(super) fn list(&mut self, own: Own) {
+        let looks = self.ask_lists(own.at);
+        self.state = State::Listing { own, looks };
     }
 
-    fn listed(&mut self, own: Own, reply: Result<Reply<'_>, &Failure>) {
+    /// Asks for the contenders and the shares of the locks from this one on.
+    pub(super) fn ask_lists(&mut self, from: usize) -> VecDeque<Look> {
+        let each = from..self.plan.directories().len();
+        each.map(|at| Look {
+            list: self.ask(self.plan.list(at)),
+            shares: self.ask(self.plan.shares(at, false)),
+        })
+        .collect()
+    }
+
+    fn listed(&mut self, own: Own, mut looks: VecDeque<Look>, reply: Result<Reply<'_>, &Failure>) {
         match reply {
             Ok(Reply::Children { names, .. }) => {
-                self.delete_strays(names);
-                match place(self.plan.layout, names, &own.name, own.number) {
-                    Place::Missing => self.restart(),
+                self.delete_strays(own.at, names);
+                let name = self.plan.layout.name(own.id, own.number());
+                match place(self.plan.layout, names, &name, own.number()) {
+                    Place::Missing => self.start_over(&own),
                     Place::First => {
-                        self.place = None;
-                        self.state = State::First { own };
+                        let look = looks.pop_front().expect("its list was answered");
+                        self.checking(own, look.shares, false, looks);
                     }
                     Place::Behind { before, count } => self.queue(own, before, count),
                     Place::Undated { others } => {
@@ -88,7 +121,7 @@ impl Contender {
             }
             Err(Failure::Server(ServerError::NoNode)) => {
                 self.parents = Parents::Last;
-                self.restart();
+                self.start_over(&own);
             }
             Err(Failure::SessionLost) => self.restart(),
             Ok(_) | Err(Failure::Unanswered) => self.list(own),
@@ -99,10 +132,20 @@ impl Contender {
         }
     }
 
+    /// One of its znodes is gone. The others of a set are deleted.
+    fn start_over(&mut self, own: &Own) {
+        if self.plan.is_set() {
+            self.delete_unheard(own);
+        }
+        self.restart();
+    }
+
     /// Deletes what was created after all under an id that was given up.
-    fn delete_strays(&mut self, names: Names<'_>) {
-        let strays = self.given_up.iter().filter_map(|id| self.find(names, *id));
-        let paths = strays.map(|stray| self.plan.directory.child(&stray.name));
+    fn delete_strays(&mut self, at: usize, names: Names<'_>) {
+        let (plan, given_up) = (&self.plan, self.given_up.iter());
+        let strays = given_up.filter_map(|id| Some((*id, find(plan.layout, names, *id)?)));
+        let names = strays.map(|(id, number)| plan.layout.name(id, number));
+        let paths = names.map(|name| plan.directory(at).child(&name));
         let deletes: Vec<Step> = paths.map(|path| Step::Delete(None, path)).collect();
         self.steps.extend(deletes);
     }
@@ -112,8 +155,12 @@ impl Contender {
             self.place = Some(count);
             return self.watch(own, before);
         }
-        // Another one was faster.
-        self.steps.push_back(Step::Delete(None, self.plan.directory.child(&own.name)));
+        self.contended(&own);
+    }
+
+    /// Another one was faster.
+    pub(super) fn contended(&mut self, own: &Own) {
+        self.delete_unheard(own);
         self.finish(Step::Contended);
     }
 
@@ -121,7 +168,7 @@ impl Contender {
     fn compare(&mut self, own: Own, others: Vec<String>) {
         let unknown = others.iter().find(|name| !self.dates.contains_key(*name)).cloned();
         if let Some(asked) = unknown {
-            let path = self.plan.directory.child(&asked);
+            let path = self.plan.directory(own.at).child(&asked);
             let stat = self.ask(Request::Exists { path, watch: false });
             self.state = State::Comparing { own, others, asked, stat };
             return;
@@ -130,10 +177,7 @@ impl Contender {
         let before: Vec<_> = dates.filter(|(date, _)| Some(*date) < own.created_by).collect();
         let count = before.len();
         match before.into_iter().max() {
-            None => {
-                self.place = None;
-                self.state = State::First { own };
-            }
+            None => self.check(own, false),
             Some((_, before)) => self.queue(own, before, count),
         }
     }
@@ -158,7 +202,7 @@ impl Contender {
     }
 
     fn watch(&mut self, own: Own, before: String) {
-        let path = self.plan.directory.child(&before);
+        let path = self.plan.directory(own.at).child(&before);
         let data = self.ask(Request::GetData { path, watch: true });
         self.state = State::Watching { own, before, data, has_changed: false };
     }

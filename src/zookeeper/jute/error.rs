@@ -11,6 +11,9 @@ pub enum JuteError {
     FrameLength(i32),
     /// A frame to be sent would have this many bytes, more than [`SENT_MAX`].
     SentTooLong(usize),
+    /// A frame to be sent would have this many bytes, and servers have closed one connection after
+    /// another at such a frame.
+    Unaccepted(usize),
     /// The frame ends within a value.
     Truncated,
     /// The length of a buffer or the number of items of a list is negative.
@@ -35,6 +38,9 @@ impl fmt::Display for JuteError {
             }
             Self::SentTooLong(length) => {
                 write!(f, "request of {length} bytes, more than {SENT_MAX}")
+            }
+            Self::Unaccepted(length) => {
+                write!(f, "request of {length} bytes, at which servers close the connection")
             }
             Self::Truncated => f.write_str("frame that ends within a value"),
             Self::NegativeLength(length) => write!(f, "length of {length}"),

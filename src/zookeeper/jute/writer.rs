@@ -56,10 +56,19 @@ impl<'a> FrameWriter<'a> {
     ///
     /// The frame is longer than [`SENT_MAX`]. Then `out` is as it was before the frame.
     pub fn finish(self) -> Result<(), JuteError> {
+        self.finish_within(SENT_MAX)
+    }
+
+    /// The same with another limit: for a server, whose lists of children may be longer.
+    ///
+    /// # Errors
+    ///
+    /// The frame is longer than `max`. Then `out` is as it was before the frame.
+    pub fn finish_within(self, max: usize) -> Result<(), JuteError> {
         let body = self.start + 4;
         let length = self.out.len() - body;
         match i32::try_from(length) {
-            Ok(number) if length <= SENT_MAX => {
+            Ok(number) if length <= max => {
                 self.out[self.start..body].copy_from_slice(&number.to_be_bytes());
                 Ok(())
             }

@@ -51,17 +51,24 @@ impl<'a> Results<'a> {
     /// The error that stopped the transaction; `None` if it was carried out.
     #[must_use]
     pub fn error(&self) -> Option<ServerError> {
+        self.failure().map(|(_, error)| error)
+    }
+
+    /// The same with the place of the operation that has failed, from 0. If no operation says why,
+    /// it is the first.
+    #[must_use]
+    pub fn failure(&self) -> Option<(usize, ServerError)> {
         let mut failed = false;
-        for result in self.iter() {
+        for (place, result) in self.iter().enumerate() {
             match result {
                 OperationResult::Failed(Some(ServerError::RuntimeInconsistency) | None) => {
                     failed = true;
                 }
-                OperationResult::Failed(Some(error)) => return Some(error),
+                OperationResult::Failed(Some(error)) => return Some((place, error)),
                 OperationResult::Created(_) | OperationResult::Done => {}
             }
         }
-        failed.then_some(ServerError::RuntimeInconsistency)
+        failed.then_some((0, ServerError::RuntimeInconsistency))
     }
 }
 

@@ -91,6 +91,8 @@ impl Create {
 pub enum Operation {
     /// Creates a znode.
     Create(Create),
+    /// The same, as every server knows it; those from 3.5 on answer both alike. Not for containers.
+    PlainCreate(Create),
     /// Deletes the znode with this path, whatever its version.
     Delete(Arc<str>),
     /// Fails if there is no znode with this path. It changes nothing, and exists in a transaction
@@ -102,6 +104,7 @@ impl Operation {
     pub(super) fn opcode(&self) -> i32 {
         match self {
             Self::Create(create) => create.opcode(),
+            Self::PlainCreate(_) => opcode::CREATE,
             Self::Delete(_) => opcode::DELETE,
             Self::Check(_) => opcode::CHECK,
         }
@@ -109,7 +112,7 @@ impl Operation {
 
     pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
         match self {
-            Self::Create(create) => create.write(frame),
+            Self::Create(create) | Self::PlainCreate(create) => create.write(frame),
             Self::Delete(path) | Self::Check(path) => {
                 frame.text(path).int(ANY_VERSION);
             }

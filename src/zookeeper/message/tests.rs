@@ -83,6 +83,11 @@ fn requests() -> Vec<(&'static str, i32, Request)> {
                 Operation::Delete("/plain".into()),
             ]),
         ),
+        (
+            "multi_create1",
+            18,
+            multi(&[Operation::PlainCreate(create("/locks/one", b"", Ephemeral))]),
+        ),
         ("multi_container", 19, multi(&[Operation::Create(create("/locks/box", b"", Container))])),
         (
             "multi_failed",

@@ -25,9 +25,9 @@ pub(super) struct Beats {
     bytes: usize,
     /// The last path that was checked: the next beat goes on behind it.
     checked: Option<Arc<str>>,
-    /// When a request was last sent, and a write.
+    /// When a request was last sent, and the last checks.
     sent_at: Time,
-    written_at: Time,
+    checked_at: Time,
     /// When the session was last of use to a caller.
     used_at: Time,
 }
@@ -40,10 +40,13 @@ impl Beats {
         }
     }
 
-    pub(super) fn remove(&mut self, path: &str) {
-        if self.paths.remove(path) {
+    /// Returns whether it was there.
+    pub(super) fn remove(&mut self, path: &str) -> bool {
+        let was_there = self.paths.remove(path);
+        if was_there {
             self.bytes -= path.len();
         }
+        was_there
     }
 
     pub(super) fn clear(&mut self) {
@@ -61,14 +64,11 @@ impl Beats {
 
     /// A new connection: only a write proves that the session lives, so one is due at once.
     pub(super) fn connected(&mut self, now: Time) {
-        (self.sent_at, self.written_at, self.used_at) = (now, Time::ZERO, now);
+        (self.sent_at, self.checked_at, self.used_at) = (now, Time::ZERO, now);
     }
 
-    pub(super) fn sent(&mut self, now: Time, is_write: bool) {
+    pub(super) fn sent(&mut self, now: Time) {
         self.sent_at = now;
-        if is_write {
-            self.written_at = now;
-        }
     }
 
     /// A caller has asked for something.
@@ -76,9 +76,9 @@ impl Beats {
         self.used_at = now;
     }
 
-    /// When the next beat is due.
+    /// When the next beat is due. However much a busy client writes, its znodes are checked.
     pub(super) fn due(&self, beat: Duration) -> Time {
-        if self.is_empty() { self.sent_at.after(beat) } else { self.written_at.after(beat) }
+        if self.is_empty() { self.sent_at.after(beat) } else { self.checked_at.after(beat) }
     }
 
     /// Has nobody needed the session for long?
@@ -87,7 +87,8 @@ impl Beats {
     }
 
     /// The next beat, with its checks if it has some.
-    pub(super) fn next(&mut self) -> (Request, Arc<[Operation]>) {
+    pub(super) fn next(&mut self, now: Time) -> (Request, Arc<[Operation]>) {
+        self.checked_at = now;
         if self.is_empty() {
             return (Request::Sync(Arc::from("/")), Arc::from([]));
         }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     fn checked(beats: &mut Beats) -> Vec<String> {
-        let (_, checks) = beats.next();
+        let (_, checks) = beats.next(Time::ZERO);
         let path = |check: &Operation| match check {
             Operation::Check(path) => path.to_string(),
             other => panic!("{other:?}"),
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn all_znodes_are_checked_in_turn() {
         let mut beats = Beats::default();
-        assert!(matches!(beats.next(), (Request::Sync(_), checks) if checks.is_empty()));
+        assert!(matches!(beats.next(Time::ZERO), (Request::Sync(_), checks) if checks.is_empty()));
         for number in 0..300 {
             beats.add(format!("/{number:03}").into());
         }
@@ -172,9 +173,9 @@ mod tests {
         assert_eq!(beats.due(beat), at(1_100), "nothing to keep");
         beats.add("/a".into());
         assert!(beats.due(beat) <= at(1_000));
-        beats.sent(at(1_010), true);
-        beats.sent(at(1_050), false);
-        assert_eq!(beats.due(beat), at(1_110), "only writes count");
+        beats.next(at(1_010));
+        beats.sent(at(1_050));
+        assert_eq!(beats.due(beat), at(1_110), "other requests check nothing");
         beats.remove("/a");
         assert_eq!(beats.due(beat), at(1_150));
         assert!(!beats.is_idle(at(60_999)) && beats.is_idle(at(61_000)));

@@ -40,7 +40,7 @@ impl Session {
                 return self.end(now);
             }
             self.write_pending(now);
-            let (request, checks) = self.beats.next();
+            let (request, checks) = self.beats.next(now);
             self.write(now, Owner::Beat(checks), &request);
         }
     }

@@ -53,7 +53,15 @@ pub(super) struct Sent {
     /// How far it goes, if it says anything about the session: credentials do not.
     pub(super) reach: Option<Reach>,
     sent_at: Time,
+    /// How many bytes it has.
+    length: usize,
 }
+
+/// A request of so many bytes may be too long for a server whose limit was lowered.
+const LONG: usize = 4 * 1024;
+
+/// How often in a row a connection may end at such a request.
+const CLOSED_MAX: u32 = 3;
 
 /// The requests in flight on one connection, in the order of their replies.
 #[derive(Debug, Default)]
@@ -64,6 +72,10 @@ pub(super) struct Flight {
     output: WriteBuffer,
     /// When the last bytes came.
     heard_at: Time,
+    /// The length of the request at which the server closed the last connections, and how many.
+    suspect: (usize, u32),
+    /// The longest request that servers accept, if there is reason to believe in one.
+    length_max: Option<usize>,
 }
 
 impl Flight {
@@ -80,11 +92,17 @@ impl Flight {
             _ if request.is_write() => (self.next_xid(), Some(Reach::Majority)),
             _ => (self.next_xid(), Some(Reach::Server)),
         };
+        let before = self.output.end().len();
         if let Err(error) = request.encode(xid, self.output.end()) {
             return Err((owner, error));
         }
+        let length = self.output.end().len() - before;
+        if self.length_max.is_some_and(|most| length > most) {
+            self.output.end().truncate(before);
+            return Err((owner, JuteError::Unaccepted(length)));
+        }
         let kind = request.kind();
-        self.requests.push_back(Sent { xid, owner, kind, reach, sent_at: now });
+        self.requests.push_back(Sent { xid, owner, kind, reach, sent_at: now, length });
         Ok(reach)
     }
 
@@ -102,6 +120,18 @@ impl Flight {
     /// Takes back the oldest request: its answer does not count.
     pub(super) fn put_back(&mut self, sent: Sent) {
         self.requests.push_front(sent);
+    }
+
+    /// The server has closed the connection. Servers do that without a word if a request is longer
+    /// than their `jute.maxbuffer`. After some times in a row at a long request of one length, no
+    /// such request is sent any more: it would cost the client all its locks.
+    pub(super) fn closed_by_server(&mut self) {
+        let length = self.requests.front().map_or(0, |oldest| oldest.length);
+        let times = if length == self.suspect.0 { self.suspect.1 + 1 } else { 1 };
+        self.suspect = (length, times);
+        if length >= LONG && times == CLOSED_MAX {
+            self.length_max = Some(length - 1);
+        }
     }
 
     /// The connection has ended. Returns its requests, oldest first.

@@ -120,8 +120,9 @@ impl Session {
             }
             (Owner::Beat(checks), _) => {
                 if let Some(Reply::Results(results)) = reply {
-                    if let Some(path) = Beats::missing(&checks, &results) {
-                        self.beats.remove(&path);
+                    // Unless the session has deleted it since the beat was sent.
+                    let missing = Beats::missing(&checks, &results);
+                    if let Some(path) = missing.filter(|path| self.beats.remove(path)) {
                         self.outcomes.push_back(Outcome::Removed { path });
                     }
                 }
@@ -160,15 +161,21 @@ impl Session {
     /// The ensemble does not know the session any more.
     fn lose_session(&mut self, now: Time, problem: Problem) {
         self.outcomes.push_back(Outcome::SessionLost);
-        self.forget_session(now);
+        // At once, unless the session had hardly begun: a server may end each as soon as it begins.
+        let has_lasted = match self.state {
+            State::Ready { since } => now.since(since) >= self.beat(),
+            _ => true,
+        };
+        let retry_at = if has_lasted { now } else { self.servers.failed(now, false) };
+        self.forget_session(retry_at);
         self.problem = Some(problem);
     }
 
-    /// There is no session any more, and none of its znodes. The next one may begin at once.
-    fn forget_session(&mut self, now: Time) {
+    /// There is no session any more, and none of its znodes. The next one may begin then.
+    fn forget_session(&mut self, retry_at: Time) {
         self.identity = None;
         self.beats.clear();
-        self.go_down(now, &Failure::SessionLost);
+        self.go_down(retry_at, &Failure::SessionLost);
         for delete in std::mem::take(&mut self.pending) {
             self.fail(delete.ticket, Failure::SessionLost);
         }

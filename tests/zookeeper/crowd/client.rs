@@ -1,67 +1,85 @@
 //! A client of the crowd: one contender after another, and what a session does for it.
 
 use super::Mistake;
-use super::directory::{Answer, DIRECTORY, Server};
+use super::server::{Answer, Server};
+use super::wish::{Hold, Taste, Wish};
 use crate::random::Random;
 use redlatch::internal::Time;
-use redlatch::internal::zookeeper::contender::{Contender, Held, Plan, Serial, Step};
-use redlatch::internal::zookeeper::message::{CreateKind, Reply, Request, ServerError};
-use redlatch::internal::zookeeper::path::{Directory, Root};
+use redlatch::internal::zookeeper::contender::{Contender, Serial, Step};
+use redlatch::internal::zookeeper::message::{Operation, Reply, Request, ServerError};
 use redlatch::internal::zookeeper::session::Failure;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug)]
 pub(super) struct Client {
-    number: usize,
-    session: i64,
+    pub(super) number: usize,
+    pub(super) session: i64,
+    pub(super) wish: Wish,
     pub(super) contender: Contender,
     /// In flight, the oldest first. Those of former contenders and some deletes have no serial.
-    requests: VecDeque<(Option<Serial>, Request)>,
-    /// Creates of former connections that are still on their way.
+    pub(super) requests: VecDeque<(Option<Serial>, Request)>,
+    /// Requests of former connections that are still on their way.
     underway: Vec<Request>,
-    /// The path of the lock's znode, while it holds it.
-    held: Option<String>,
+    /// What it believes that it holds.
+    pub(super) hold: Option<Hold>,
     is_over: bool,
     pub(super) is_leaving: bool,
     pub(super) grants: usize,
-}
-
-fn contender(waits: bool) -> Contender {
-    let root = Root::new("/locks").expect("a path");
-    let directory = Directory::new(&root, b"", b"a").expect("a path");
-    assert_eq!(&**directory.path(), DIRECTORY);
-    let mut plan = Plan::new(&root, directory);
-    plan.waits = waits;
-    Contender::new(plan)
+    /// What its session keeps alive, and looks after.
+    kept: BTreeSet<String>,
+    taste: Taste,
+    pub(super) wrong: super::mutants::Wrong,
 }
 
 impl Client {
-    pub(super) fn new(number: usize, random: &mut Random) -> Self {
+    pub(super) fn new(number: usize, taste: Taste, random: &mut Random) -> Self {
+        let wish = Wish::new(taste, random);
         Self {
             number,
             session: number as i64,
-            contender: contender(!random.one_in(4)),
+            contender: wish.contender(!random.one_in(4)),
+            wish,
             requests: VecDeque::new(),
             underway: Vec::new(),
-            held: None,
+            hold: None,
             is_over: false,
             is_leaving: false,
             grants: 0,
+            kept: BTreeSet::new(),
+            taste,
+            wrong: super::mutants::Wrong::default(),
         }
-    }
-
-    /// The path of the znode with which it holds the lock.
-    pub(super) fn path(&self) -> Option<&str> {
-        self.held.as_deref()
     }
 
     pub(super) fn is_done(&self) -> bool {
         self.is_over && self.requests.is_empty()
     }
 
-    /// Does what the contender wants. Returns the lock if it was granted.
-    pub(super) fn take_steps(&mut self, random: &mut Random) -> Option<Held> {
-        let mut granted = None;
+    /// It releases what it holds, or waits for.
+    pub(super) fn give_up(&mut self) {
+        self.hold = None;
+        self.contender.give_up();
+    }
+
+    /// A znode was removed by force. Others may have the lock, though the client does not know.
+    pub(super) fn removed(&mut self, path: &str) {
+        if self.hold.as_ref().is_some_and(|hold| hold.paths.iter().any(|own| own == path)) {
+            self.hold = None;
+        }
+    }
+
+    /// Its session finds out whether what it keeps is still there.
+    pub(super) fn beat(&mut self, server: &Server) {
+        let is_missing = |path: &&String| server.tree.znode(path).is_none();
+        if let Some(path) = self.kept.iter().find(is_missing).cloned() {
+            self.kept.remove(&path);
+            self.contender.removed(&path);
+        }
+    }
+
+    /// Does what the contender wants. Returns whether a lock was granted.
+    pub(super) fn take_steps(&mut self, random: &mut Random) -> Result<bool, String> {
+        let mut granted = false;
         while let Some(step) = self.contender.poll(Time::ZERO, Time::MAX) {
             match step {
                 Step::Begin => {
@@ -71,34 +89,45 @@ impl Client {
                 }
                 Step::Send(serial, request) => self.requests.push_back((Some(serial), request)),
                 Step::Delete(serial, path) => {
+                    self.kept.remove(&*path);
                     self.requests.push_back((serial, Request::Delete(path)));
                 }
                 Step::Held(held) => {
-                    self.held = Some(held.path.to_string());
+                    self.hold = Some(Hold::new(&self.wish, &held)?);
                     self.grants += 1;
-                    granted = Some(held);
+                    granted = true;
                 }
                 Step::Contended | Step::Refused(_) | Step::Lost | Step::Left(_) => {
-                    self.held = None;
+                    self.hold = None;
                     self.is_over = true;
                 }
-                Step::Keep(_) | Step::Pause => {}
+                Step::Keep(path) => {
+                    self.kept.insert(path.to_string());
+                }
+                Step::Forget(path) => {
+                    self.kept.remove(&*path);
+                }
+                Step::Pause => {}
                 other => panic!("{other:?}"),
             }
         }
         if self.is_over && !self.is_leaving {
             self.is_over = false;
-            self.contender = contender(!random.one_in(4));
+            self.wish = Wish::new(self.taste, random);
+            self.contender = self.wish.contender(!random.one_in(4));
             for (serial, _) in &mut self.requests {
                 *serial = None;
             }
-            return granted.or_else(|| self.take_steps(random));
+            return Ok(self.take_steps(random)? || granted);
         }
-        granted
+        Ok(granted)
     }
 
     /// The oldest request is carried out and answered.
     pub(super) fn exchange(&mut self, server: &mut Server, random: &mut Random) {
+        if self.exchange_wrongly(server) {
+            return;
+        }
         let Some((serial, request)) = self.requests.pop_front() else { return };
         if matches!(request, Request::Sync(_)) && server.mistake != Mistake::SyncDoesNothing {
             // What has not come by now was refused: the session has moved.
@@ -109,7 +138,7 @@ impl Client {
         self.hear(serial, &request, &answer);
     }
 
-    fn hear(&mut self, serial: Option<Serial>, request: &Request, answer: &Answer) {
+    pub(super) fn hear(&mut self, serial: Option<Serial>, request: &Request, answer: &Answer) {
         let Some(serial) = serial else { return };
         match ServerError::of_code(answer.error) {
             None => {
@@ -148,13 +177,15 @@ impl Client {
     /// The connection is lost, and there is another one at once.
     pub(super) fn cut(&mut self, server: &mut Server, random: &mut Random) {
         server.forget_watches(self.number);
+        self.wrong.early.clear();
         let carried_out = random.below(self.requests.len() as u64 + 1) as usize;
         let mut deletes = VecDeque::new();
         for (index, (serial, request)) in std::mem::take(&mut self.requests).into_iter().enumerate()
         {
             if index < carried_out {
                 server.execute(self.number, self.session, &request);
-            } else if is_join(&request) {
+                server.forget_watches(self.number);
+            } else if creates(&request) {
                 self.underway.push(request.clone());
             }
             match (serial, &request) {
@@ -171,7 +202,9 @@ impl Client {
             }
         }
         self.requests = deletes;
-        self.contender.connected();
+        if server.mistake != Mistake::ConnectionsAreNotTold {
+            self.contender.connected();
+        }
     }
 
     /// The session ends, and the client is told.
@@ -180,6 +213,9 @@ impl Client {
         server.end_session(self.session);
         self.session += 1_000;
         self.underway.clear();
+        self.wrong.early.clear();
+        self.kept.clear();
+        self.hold = None;
         self.contender.session_lost();
         for (serial, _) in std::mem::take(&mut self.requests) {
             if let Some(serial) = serial {
@@ -189,6 +225,13 @@ impl Client {
     }
 }
 
-fn is_join(request: &Request) -> bool {
-    matches!(request, Request::Create(create) if create.kind == CreateKind::EphemeralSequential)
+/// Does it create what belongs to a session? Transactions count, whatever they do.
+fn creates(request: &Request) -> bool {
+    match request {
+        Request::Create(create) => super::is_sequential(create),
+        Request::Multi(operations) => {
+            !operations.iter().any(|operation| matches!(operation, Operation::Check(_)))
+        }
+        _ => false,
+    }
 }

@@ -4,6 +4,7 @@ mod blocking;
 mod ceiling;
 mod etcd;
 mod floor;
+mod kazoo;
 mod local;
 mod redlatch;
 mod rslock;
@@ -14,6 +15,7 @@ use crate::handoffs::Record;
 use crate::work::{self, Blocking, Plan, Slice};
 pub use redlatch::PERMITS;
 use redlatch::Way;
+use std::process::Command;
 
 /// A library, and the way to use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +54,15 @@ pub enum Peer {
     Etcd,
     /// One server of ZooKeeper, and its recipe for a lock.
     Zookeeper,
+    /// The same server, without a lock: a node is made, and deleted.
+    TwoWrites,
+    /// kazoo, the library of Python for ZooKeeper, and its lock.
+    Kazoo,
+    /// Its semaphore.
+    KazooPermits,
 }
 
-pub const ALL: [Peer; 17] = [
+pub const ALL: [Peer; 20] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::RedlatchFenced,
@@ -72,6 +80,9 @@ pub const ALL: [Peer; 17] = [
     Peer::Local,
     Peer::Etcd,
     Peer::Zookeeper,
+    Peer::TwoWrites,
+    Peer::Kazoo,
+    Peer::KazooPermits,
 ];
 
 /// Carries out orders.
@@ -98,6 +109,9 @@ impl Peer {
             Self::Local => "a mutex in the process",
             Self::Etcd => "etcd, one server",
             Self::Zookeeper => "ZooKeeper, one server",
+            Self::TwoWrites => "two bare writes",
+            Self::Kazoo => "kazoo",
+            Self::KazooPermits => "kazoo, Semaphore",
         }
     }
 
@@ -142,6 +156,8 @@ impl Peer {
             }
             Self::Etcd => blocking(etcd::Etcd::new(&urls[0])),
             Self::Zookeeper => blocking(zookeeper::Zookeeper::new(&urls[0])),
+            Self::TwoWrites => blocking(zookeeper::TwoWrites::new(&urls[0])),
+            Self::Kazoo | Self::KazooPermits => panic!("a script has no threads of ours"),
         }
     }
 
@@ -157,8 +173,23 @@ impl Peer {
             Self::RslockDefaults => contending(rslock(rslock::RETRY_DELAY_DEFAULT)),
             Self::Etcd => contending(etcd::Etcd::new(&urls[0])),
             Self::Zookeeper => contending(zookeeper::Zookeeper::new(&urls[0])),
+            Self::TwoWrites => contending(zookeeper::TwoWrites::new(&urls[0])),
             _ => return None,
         })
+    }
+
+    /// The script that carries out orders, of peers that are no part of this program.
+    pub fn script(self, urls: &[String]) -> Option<Command> {
+        match self {
+            Self::Kazoo => Some(kazoo::script("lock", &urls[0])),
+            Self::KazooPermits => Some(kazoo::script(&PERMITS.to_string(), &urls[0])),
+            _ => None,
+        }
+    }
+
+    /// Whether what it needs is installed; if not, this says so.
+    pub fn can_run(self) -> bool {
+        !matches!(self, Self::Kazoo | Self::KazooPermits) || kazoo::is_installed()
     }
 }
 

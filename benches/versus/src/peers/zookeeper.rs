@@ -23,6 +23,7 @@ const NODE_EXISTS: i32 = -110;
 /// The number of a message that answers no request: a watched node has changed.
 const NOTIFICATION: i32 = -1;
 
+const EPHEMERAL: i32 = 1;
 const EPHEMERAL_AND_NUMBERED: i32 = 3;
 
 pub struct Zookeeper {
@@ -36,9 +37,28 @@ struct Session {
     folder: String,
 }
 
+/// The least that a lock can cost: a node is made, and deleted.
+pub struct TwoWrites {
+    session: Mutex<Session>,
+}
+
 impl Zookeeper {
     pub fn new(url: &str) -> Self {
-        let stream = TcpStream::connect(address(url)).expect("the server accepts");
+        Self { session: Mutex::new(Session::new(url)) }
+    }
+}
+
+impl TwoWrites {
+    pub fn new(url: &str) -> Self {
+        Self { session: Mutex::new(Session::new(url)) }
+    }
+}
+
+impl Session {
+    /// Connects to the first of the servers.
+    fn new(url: &str) -> Self {
+        let first = address(url).split(',').next().expect("a URL has a host");
+        let stream = TcpStream::connect(first).expect("the server accepts");
         stream.set_nodelay(true).expect("the option is there");
         let mut session = Session { stream, requests: 0, folder: String::new() };
         let mut hello = vec![0; 12];
@@ -48,11 +68,9 @@ impl Zookeeper {
         hello.push(0);
         session.send(&hello);
         session.read();
-        Self { session: Mutex::new(session) }
+        session
     }
-}
 
-impl Session {
     fn send(&mut self, message: &[u8]) {
         let length = i32::try_from(message.len()).expect("messages are short");
         let bytes = [&length.to_be_bytes(), message].concat();
@@ -94,6 +112,14 @@ impl Session {
             (NODE_EXISTS, _) if flags == 0 => path.to_owned(),
             (error, _) => panic!("ZooKeeper makes no node: {error}"),
         }
+    }
+
+    fn delete(&mut self, path: &str) {
+        let mut body = Vec::new();
+        put_string(&mut body, path);
+        // In whatever version it is.
+        body.extend((-1_i32).to_be_bytes());
+        assert_eq!(self.call(DELETE, &body).0, DONE, "the node was there");
     }
 
     /// The nodes below this one.
@@ -145,12 +171,22 @@ impl Blocking for Zookeeper {
     }
 
     fn release(&self, held: String) {
-        let mut session = self.session.lock().expect("nothing panics with it held");
-        let mut body = Vec::new();
-        put_string(&mut body, &held);
-        // In whatever version it is.
-        body.extend((-1_i32).to_be_bytes());
-        assert_eq!(session.call(DELETE, &body).0, DONE, "the lock was held");
+        self.session.lock().expect("nothing panics with it held").delete(&held);
+    }
+}
+
+impl Blocking for TwoWrites {
+    /// The path of the node.
+    type Held<'a> = String;
+
+    fn acquire(&self, resource: &str, _: bool) -> String {
+        // Not where a lock of this name is.
+        let path = format!("/bare:{}", resource.replace('/', ":"));
+        self.session.lock().expect("nothing panics with it held").create(&path, EPHEMERAL)
+    }
+
+    fn release(&self, held: String) {
+        self.session.lock().expect("nothing panics with it held").delete(&held);
     }
 }
 

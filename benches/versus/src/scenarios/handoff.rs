@@ -5,12 +5,16 @@
 mod tables;
 
 use super::Context;
+use crate::candidate::{Backend, Candidate};
 use crate::contender::{Contender, Order};
+use crate::ensemble::{self, Counts, Ensemble};
 use crate::handoffs::{Handoffs, Record, nanos, now};
+use crate::lane::median;
 use crate::peers::Peer;
 use crate::report::Findings;
 use crate::services::Service;
 use crate::traffic::{self, Commands, Monitor};
+use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +28,18 @@ pub struct Options {
     /// How much earlier a client must have asked to count as overtaken.
     pub margin: Option<Duration>,
     pub duration: Option<Duration>,
+    /// How often each library is measured, in turns; tables have the medians.
+    pub turns: Option<usize>,
+    /// Words of the names of those that are measured, if not all.
+    pub lanes: Option<Vec<String>>,
+}
+
+impl Options {
+    /// Whether the library with this name in tables is measured.
+    pub fn has_lane(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.lanes.as_ref().is_none_or(|words| words.iter().any(|word| name.contains(word)))
+    }
 }
 
 /// One run of each peer.
@@ -59,45 +75,83 @@ const WARM_UP: Duration = Duration::from_millis(500);
 
 const PEERS: [Peer; 3] = [Peer::Redlatch, Peer::RslockSingle, Peer::RslockDefaults];
 
-/// What was measured of a peer.
-struct Run {
+const ON_ZOOKEEPER: [(&str, Peer); 3] =
+    [("redlatch", Peer::Redlatch), ("kazoo", Peer::Kazoo), ("bare recipe", Peer::Zookeeper)];
+
+/// What was measured of a library, turn by turn.
+struct Series {
+    name: String,
     peer: Peer,
+    runs: Vec<Run>,
+}
+
+struct Run {
     handoffs: Handoffs,
     /// The median time to acquire a free lock.
     solo: Duration,
-    /// Per grant and node.
-    traffic: Option<Traffic>,
+    traffic: Traffic,
 }
 
-struct Traffic {
-    calls: f64,
-    sent: f64,
-    inner: f64,
+enum Traffic {
+    /// Per grant and node.
+    Redis {
+        calls: f64,
+        sent: f64,
+        inner: f64,
+    },
+    /// Per grant.
+    ZooKeeper(Counts),
+    Unknown,
+}
+
+impl Series {
+    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
+        median(self.runs.iter().map(figure).collect())
+    }
+
+    fn median_time(&self, figure: impl Fn(&Run) -> Duration) -> Duration {
+        Duration::from_secs_f64(self.median(|run| figure(run).as_secs_f64()))
+    }
 }
 
 pub fn run(context: &Context) -> Vec<Findings> {
     let directory = context.servers.directory();
-    let services =
-        [(Peer::Zookeeper, Service::zookeeper(directory)), (Peer::Etcd, Service::etcd(directory))];
-    let mut others = Vec::new();
-    for (peer, service) in services {
-        match service {
-            Ok(service) => others.push((peer, service)),
-            Err(why) => println!("{} is not measured: {why}\n", peer.name()),
-        }
+    let ensembles = ensemble::start_all(directory);
+    let etcd = Service::etcd(directory);
+    if let Err(why) = &etcd {
+        println!("{} is not measured: {why}\n", Peer::Etcd.name());
     }
+    let on_redis = |peer: Peer| Candidate::on_redis(&context.servers, peer.name(), peer);
+    let mut lanes: Vec<_> = PEERS.map(on_redis).into();
+    for ensemble in &ensembles {
+        lanes.extend(Candidate::on_zookeeper(ensemble, ON_ZOOKEEPER));
+    }
+    lanes.extend(etcd.iter().map(Candidate::on_etcd));
+    lanes.retain(|lane| context.handoff.has_lane(&lane.name));
     let mut findings = Vec::new();
     for case in cases(context) {
-        let urls = context.servers.urls();
-        let mut runs: Vec<_> =
-            PEERS.iter().map(|&peer| measure(context, &case, peer, &urls)).collect();
-        for (peer, service) in &others {
-            runs.push(measure(context, &case, *peer, std::slice::from_ref(&service.url)));
-        }
-        findings
-            .extend([tables::order(context, &case, &runs), tables::costs(context, &case, &runs)]);
+        let series = take_turns(context, &case, &lanes);
+        findings.extend([
+            tables::order(context, &case, &series),
+            tables::costs(context, &case, &series),
+        ]);
     }
     findings
+}
+
+fn take_turns(context: &Context, case: &Case, lanes: &[Candidate<'_>]) -> Vec<Series> {
+    let series = |lane: &Candidate<'_>| Series {
+        name: lane.name.clone(),
+        peer: lane.peer,
+        runs: Vec::new(),
+    };
+    let mut all: Vec<_> = lanes.iter().map(series).collect();
+    for _ in 0..context.handoff.turns.unwrap_or(1) {
+        for (lane, series) in lanes.iter().zip(&mut all) {
+            series.runs.push(measure(context, case, lane));
+        }
+    }
+    all
 }
 
 fn cases(context: &Context) -> Vec<Case> {
@@ -122,10 +176,10 @@ fn cases(context: &Context) -> Vec<Case> {
     CASES.map(of_row).into()
 }
 
-fn measure(context: &Context, case: &Case, peer: Peer, urls: &[String]) -> Run {
+fn measure(context: &Context, case: &Case, lane: &Candidate<'_>) -> Run {
     let servers = &context.servers;
-    let is_redis = PEERS.contains(&peer);
-    let mut contenders = Contender::start_all(case.clients, peer, urls);
+    let peer = lane.peer;
+    let mut contenders = Contender::start_all(case.clients, peer, &lane.urls);
     let prefix = format!("versus-{}:handoff{}x{}", peer.word(), case.clients, nanos(case.hold));
     let mut order = Order {
         resource: format!("{prefix}:solo"),
@@ -150,33 +204,63 @@ fn measure(context: &Context, case: &Case, peer: Peer, urls: &[String]) -> Run {
     (order.hold, order.pause) = (case.hold, case.pause);
     contenders.iter_mut().for_each(|contender| contender.begin(&order));
     sleep_until(opened);
-    let before = traffic::calls(servers);
+    let before = match lane.backend {
+        Backend::Redis => Before::Redis(traffic::calls(servers)),
+        Backend::ZooKeeper(ensemble) => Before::ZooKeeper(ensemble, ensemble.counts()),
+        Backend::Etcd => Before::Unknown,
+    };
     sleep_until(closed);
-    let calls = traffic::calls_since(servers, &before);
-    let commands = is_redis.then(|| {
-        let monitor = Monitor::start(servers.addresses()[context.nodes - 1]);
-        let began = now();
-        sleep_until(end);
-        (monitor.stop(), began..now())
-    });
+    let counted = match before {
+        Before::Redis(before) => {
+            let calls = traffic::calls_since(servers, &before);
+            let monitor = Monitor::start(servers.addresses()[context.nodes - 1]);
+            let began = now();
+            sleep_until(end);
+            Counted::Redis { calls, commands: monitor.stop(), watched: began..now() }
+        }
+        Before::ZooKeeper(ensemble, before) => Counted::ZooKeeper(ensemble.counts_since(&before)),
+        Before::Unknown => Counted::Unknown,
+    };
     let records: Vec<Vec<Record>> = contenders.iter_mut().map(Contender::finish).collect();
     drop(contenders);
-    if is_redis {
+    if matches!(lane.backend, Backend::Redis) {
         servers.expect_gone(&prefix, context.nodes);
     }
-    let mut handoffs = Handoffs::new(&records, 0..0);
-    let mut traffic = None;
-    if let Some((Commands { sent, inner, .. }, counted)) = commands {
-        handoffs = handoffs.within(counted);
-        let grants = handoffs.count().max(1) as f64;
-        traffic = Some(Traffic { calls, sent: sent as f64 / grants, inner: inner as f64 / grants });
+    let handoffs = Handoffs::new(&records, opened..closed);
+    assert!(handoffs.count() > 0, "{} took no lock at all", lane.name);
+    let (traffic, handoffs) = counted.per_grant(handoffs, opened..closed);
+    Run { handoffs, solo, traffic }
+}
+
+/// What servers had counted when the measured time began.
+enum Before<'a> {
+    Redis(Vec<i64>),
+    ZooKeeper(&'a Ensemble, Counts),
+    Unknown,
+}
+
+/// What they have counted since, and for Redis, in the time behind it that one was watched.
+enum Counted {
+    Redis { calls: f64, commands: Commands, watched: Range<u64> },
+    ZooKeeper(Counts),
+    Unknown,
+}
+
+impl Counted {
+    fn per_grant(self, handoffs: Handoffs, window: Range<u64>) -> (Traffic, Handoffs) {
+        let grants = handoffs.count() as f64;
+        match self {
+            Self::Redis { calls, commands: Commands { sent, inner, .. }, watched } => {
+                let handoffs = handoffs.within(watched);
+                let seen = handoffs.count().max(1) as f64;
+                let (calls, sent, inner) =
+                    (calls / grants, sent as f64 / seen, inner as f64 / seen);
+                (Traffic::Redis { calls, sent, inner }, handoffs.within(window))
+            }
+            Self::ZooKeeper(counts) => (Traffic::ZooKeeper(counts.per(grants)), handoffs),
+            Self::Unknown => (Traffic::Unknown, handoffs),
+        }
     }
-    let handoffs = handoffs.within(opened..closed);
-    assert!(handoffs.count() > 0, "{} took no lock at all", peer.name());
-    if let Some(traffic) = &mut traffic {
-        traffic.calls /= handoffs.count() as f64;
-    }
-    Run { peer, handoffs, solo, traffic }
 }
 
 fn sleep_until(end: u64) {

@@ -1,10 +1,13 @@
 //! The scenarios, each in a file of its own.
 
+mod builds;
 mod ceiling;
 mod contended;
 mod fenced;
 mod frozen;
 pub mod handoff;
+#[cfg(feature = "zookeeper")]
+mod held;
 mod permits;
 mod places;
 mod readers;
@@ -17,6 +20,7 @@ mod waiting;
 
 use crate::report::Findings;
 use crate::servers::Servers;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What all scenarios share.
@@ -28,6 +32,8 @@ pub struct Context {
     /// How long a turn is.
     pub slice: Duration,
     pub is_quick: bool,
+    /// Another build of this program.
+    pub other_build: Option<PathBuf>,
     pub handoff: handoff::Options,
 }
 
@@ -38,7 +44,7 @@ pub struct Scenario {
     pub run: fn(&Context) -> Vec<Findings>,
 }
 
-pub const ALL: [Scenario; 14] = [
+pub const ALL: &[Scenario] = &[
     Scenario { name: "solo", about: "one thread, a free lock", run: solo::run },
     Scenario { name: "fenced", about: "fenced, and two resources at once", run: fenced::run },
     Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
@@ -53,6 +59,9 @@ pub const ALL: [Scenario; 14] = [
     Scenario { name: "rtt", about: "servers a millisecond away", run: rtt::run },
     Scenario { name: "tls", about: "over TLS: 1 and 32 threads, reconnects", run: tls::run },
     Scenario { name: "ceiling", about: "the servers' limit", run: ceiling::run },
+    Scenario { name: "builds", about: "this build beside another one", run: builds::run },
+    #[cfg(feature = "zookeeper")]
+    Scenario { name: "held", about: "1 000 locks held on ZooKeeper", run: held::run },
 ];
 
 impl Context {

@@ -2,20 +2,25 @@
 //! eight permits for a while, releases it and waits for that, and asks again. There are twice as
 //! many clients as permits. A permit that two hold at once ends the program.
 
+mod tables;
+
 use super::Context;
+use crate::candidate::{Backend, Candidate};
 use crate::contender::{Contender, Order};
+use crate::ensemble::{self, Counts, Ensemble};
 use crate::handoffs::{Handoffs, Record, nanos, now};
 use crate::peers::{PERMITS, Peer};
-use crate::report::{Figure, Findings, Table, Wanted, rate, seconds, time};
-use crate::traffic::{Monitor, Usage};
+use crate::report::Findings;
+use crate::traffic::{self, Monitor, Usage};
+use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
+const ON_ZOOKEEPER: [(&str, Peer); 2] =
+    [("redlatch", Peer::RedlatchPermits), ("kazoo", Peer::KazooPermits)];
+
 const CLIENTS: usize = 16;
 const HOLD: Duration = Duration::from_millis(20);
-
-/// Clients that ask within the time that a request takes have no order.
-const MARGIN: Duration = Duration::from_millis(5);
 
 const SECONDS: u64 = 15;
 const SECONDS_QUICK: u64 = 4;
@@ -24,13 +29,31 @@ const RUNS: usize = 3;
 /// Until all contend.
 const WARM_UP: Duration = Duration::from_millis(1000);
 
+/// One run of each library after the other, several times.
+struct Series {
+    name: String,
+    runs: Vec<Run>,
+}
+
 struct Run {
     handoffs: Handoffs,
+    traffic: Traffic,
+}
+
+enum Traffic {
+    Redis(Commands),
+    /// Per grant.
+    ZooKeeper(Counts),
+}
+
+/// What nodes of Redis did for a grant.
+struct Commands {
     /// Per grant and node.
     sent: f64,
     inner: f64,
     joins: f64,
     received: f64,
+    /// Seconds.
     evalsha: f64,
     eval: f64,
     /// Seconds of all servers together, per grant.
@@ -38,9 +61,21 @@ struct Run {
 }
 
 pub fn run(context: &Context) -> Vec<Findings> {
+    let ensembles = ensemble::start_all(context.servers.directory());
+    let mut lanes = vec![Candidate::on_redis(&context.servers, "redlatch", Peer::RedlatchPermits)];
+    for ensemble in &ensembles {
+        lanes.extend(Candidate::on_zookeeper(ensemble, ON_ZOOKEEPER));
+    }
+    lanes.retain(|lane| context.handoff.has_lane(&lane.name));
+    let series = |lane: &Candidate<'_>| Series { name: lane.name.clone(), runs: Vec::new() };
+    let mut all: Vec<_> = lanes.iter().map(series).collect();
     let count = if context.is_quick { 1 } else { RUNS };
-    let runs: Vec<_> = (0..count).map(|index| measure(context, index)).collect();
-    vec![grants(context, &runs), costs(context, &runs)]
+    for index in 0..context.handoff.turns.unwrap_or(count) {
+        for (lane, series) in lanes.iter().zip(&mut all) {
+            series.runs.push(measure(context, lane, index));
+        }
+    }
+    vec![tables::grants(context, &all), tables::costs(context, &all)]
 }
 
 fn hold(context: &Context) -> Duration {
@@ -51,17 +86,15 @@ fn clients(context: &Context) -> usize {
     context.handoff.clients.unwrap_or(CLIENTS)
 }
 
-fn measure(context: &Context, index: usize) -> Run {
-    let servers = &context.servers;
-    let mut contenders =
-        Contender::start_all(clients(context), Peer::RedlatchPermits, &servers.urls());
+fn measure(context: &Context, lane: &Candidate<'_>, index: usize) -> Run {
+    let mut contenders = Contender::start_all(clients(context), lane.peer, &lane.urls);
     let length = if context.is_quick { SECONDS_QUICK } else { SECONDS };
     let duration = context.handoff.duration.unwrap_or(Duration::from_secs(length));
     let start = now() + nanos(Duration::from_millis(50));
     let opened = start + nanos(WARM_UP);
     let closed = opened + nanos(duration);
     let end = closed + nanos(duration / 4);
-    let prefix = format!("versus-redlatch:permits{index}");
+    let prefix = format!("versus-{}:permits{index}", lane.peer.word());
     let order = Order {
         resource: format!("{prefix}:same"),
         start,
@@ -73,154 +106,90 @@ fn measure(context: &Context, index: usize) -> Run {
     };
     contenders.iter_mut().for_each(|contender| contender.begin(&order));
     sleep_until(opened);
-    let (before, cpu) = (Usage::of(servers), servers.cpu_time());
+    let counter = Counter::start(context, lane);
     sleep_until(closed);
-    let (usage, cpu) = (Usage::since(servers, &before), servers.cpu_time() - cpu);
-    let monitor = Monitor::start(servers.addresses()[context.nodes - 1]);
-    let began = now();
-    sleep_until(end);
-    let (commands, counted) = (monitor.stop(), began..now());
+    let counted = counter.stop(context, end);
     let records: Vec<Vec<Record>> = contenders.iter_mut().map(Contender::finish).collect();
     drop(contenders);
-    servers.expect_gone(&prefix, context.nodes);
-    let handoffs = Handoffs::new(&records, counted);
-    let watched = handoffs.count().max(1) as f64;
-    let handoffs = handoffs.within(opened..closed);
+    if matches!(lane.backend, Backend::Redis) {
+        context.servers.expect_gone(&prefix, context.nodes);
+    }
+    let handoffs = match lane.peer {
+        Peer::KazooPermits => Handoffs::numbered(&records, PERMITS, opened..closed),
+        _ => Handoffs::new(&records, opened..closed),
+    };
     assert!(handoffs.count() > 0, "no permit was granted at all");
-    Run {
-        sent: commands.sent as f64 / watched,
-        inner: commands.inner as f64 / watched,
-        joins: commands.joins as f64 / watched,
-        received: usage.received / handoffs.count() as f64 / context.nodes as f64,
-        evalsha: usage.evalsha.mean(),
-        eval: usage.eval.mean(),
-        servers_cpu: cpu.as_secs_f64() / handoffs.count() as f64,
-        handoffs,
+    let (traffic, handoffs) = counted.per_grant(context, handoffs, opened..closed);
+    Run { handoffs, traffic }
+}
+
+/// Counts what servers do in the measured time.
+enum Counter<'a> {
+    Redis { before: Usage, cpu: Duration },
+    ZooKeeper(&'a Ensemble, Counts),
+}
+
+/// What they did, and for Redis, what one of them did in the time behind it.
+enum Counted {
+    Redis { usage: Usage, cpu: Duration, commands: traffic::Commands, watched: Range<u64> },
+    ZooKeeper(Counts),
+}
+
+impl<'a> Counter<'a> {
+    fn start(context: &Context, lane: &Candidate<'a>) -> Self {
+        let servers = &context.servers;
+        match lane.backend {
+            Backend::ZooKeeper(ensemble) => Self::ZooKeeper(ensemble, ensemble.counts()),
+            Backend::Redis | Backend::Etcd => {
+                Self::Redis { before: Usage::of(servers), cpu: servers.cpu_time() }
+            }
+        }
+    }
+
+    fn stop(self, context: &Context, end: u64) -> Counted {
+        let servers = &context.servers;
+        match self {
+            Self::ZooKeeper(ensemble, before) => Counted::ZooKeeper(ensemble.counts_since(&before)),
+            Self::Redis { before, cpu } => {
+                let usage = Usage::since(servers, &before);
+                let cpu = servers.cpu_time() - cpu;
+                let monitor = Monitor::start(servers.addresses()[context.nodes - 1]);
+                let began = now();
+                sleep_until(end);
+                Counted::Redis { usage, cpu, commands: monitor.stop(), watched: began..now() }
+            }
+        }
+    }
+}
+
+impl Counted {
+    fn per_grant(
+        self,
+        context: &Context,
+        handoffs: Handoffs,
+        window: Range<u64>,
+    ) -> (Traffic, Handoffs) {
+        let grants = handoffs.count() as f64;
+        match self {
+            Self::ZooKeeper(counts) => (Traffic::ZooKeeper(counts.per(grants)), handoffs),
+            Self::Redis { usage, cpu, commands, watched } => {
+                let handoffs = handoffs.within(watched);
+                let seen = handoffs.count().max(1) as f64;
+                let commands = Commands {
+                    sent: commands.sent as f64 / seen,
+                    inner: commands.inner as f64 / seen,
+                    joins: commands.joins as f64 / seen,
+                    received: usage.received / grants / context.nodes as f64,
+                    evalsha: usage.evalsha.mean(),
+                    eval: usage.eval.mean(),
+                    servers_cpu: cpu.as_secs_f64() / grants,
+                };
+                (Traffic::Redis(commands), handoffs.within(window))
+            }
+        }
     }
 }
 
 fn sleep_until(end: u64) {
     thread::sleep(Duration::from_nanos(end.saturating_sub(now())));
-}
-
-fn grants(context: &Context, runs: &[Run]) -> Findings {
-    let mut table = Table::new(&[
-        "run",
-        "grants/s",
-        "slowest/fastest",
-        "grants",
-        "overtaken",
-        "strictly",
-        "failed turns",
-        "lies free p50",
-        "p99",
-        "waited p50",
-        "p99",
-    ]);
-    for (index, run) in runs.iter().enumerate() {
-        let handoffs = &run.handoffs;
-        let (fewest, most) = handoffs.fewest_and_most();
-        let (waits, free) = (handoffs.waits(), handoffs.free());
-        table.row([
-            (index + 1).to_string(),
-            rate(handoffs.rate()),
-            format!("{:.2}", run.fairness()),
-            format!("{fewest}/{most}"),
-            format!("{:.2}", handoffs.overtaken(MARGIN)),
-            format!("{:.2}", handoffs.overtaken(Duration::ZERO)),
-            format!("{:.3}", handoffs.failed_turns()),
-            time(free.quantile(0.5)),
-            time(free.quantile(0.99)),
-            time(waits.quantile(0.5)),
-            time(waits.quantile(0.99)),
-        ]);
-    }
-    Findings {
-        title: title(context, "order"),
-        about: format!(
-            "{} processes, each a client of its own, always want one of {PERMITS} permits. No \
-             permit had two holders at once, and none had a number above {}, or this would have \
-             ended here. `overtaken`: how many other clients waited, per grant, that had asked \
-             more than {} before the one that got a permit; `strictly`: that had asked earlier at \
-             all. `failed turns`: turns of a waiter, per grant, that a majority refused. `lies \
-             free`: from just before the call that releases a permit to the return of the call \
-             that waits for it, of the next holder of the same permit.",
-            clients(context),
-            PERMITS - 1,
-            time(MARGIN),
-        ),
-        table,
-        figures: figures(context, runs),
-        groups: Vec::new(),
-    }
-}
-
-fn figures(context: &Context, runs: &[Run]) -> Vec<Figure> {
-    let median =
-        |figure: &dyn Fn(&Run) -> f64| crate::lane::median(runs.iter().map(figure).collect());
-    let most = f64::from(PERMITS) / hold(context).as_secs_f64();
-    let figures = [
-        (
-            "of the grants/s that the holds leave room for",
-            median(&|run| run.handoffs.rate() / most),
-        ),
-        ("slowest client's share of the fastest's", median(&Run::fairness)),
-    ];
-    let figure = |(what, measured)| Figure {
-        what: format!("permits, {what}"),
-        measured,
-        wanted: Wanted::AtLeast(0.9),
-    };
-    figures.map(figure).into()
-}
-
-impl Run {
-    /// The grants of the client with the fewest, as a share of those of the one with the most.
-    fn fairness(&self) -> f64 {
-        let (fewest, most) = self.handoffs.fewest_and_most();
-        fewest as f64 / most.max(1) as f64
-    }
-}
-
-fn costs(context: &Context, runs: &[Run]) -> Findings {
-    let mut table = Table::new(&[
-        "run",
-        "sent",
-        "from scripts",
-        "entries of the queue",
-        "bytes",
-        "EVALSHA",
-        "EVAL",
-        "servers' CPU/grant",
-    ]);
-    for (index, run) in runs.iter().enumerate() {
-        table.row([
-            (index + 1).to_string(),
-            format!("{:.1}", run.sent),
-            format!("{:.1}", run.inner),
-            format!("{:.2}", run.joins),
-            format!("{:.0}", run.received),
-            seconds(run.evalsha),
-            seconds(run.eval),
-            seconds(run.servers_cpu),
-        ]);
-    }
-    Findings {
-        title: title(context, "commands"),
-        about:
-            "Per grant and node: `sent`, commands that clients sent, `from scripts`, calls that \
-                scripts made, `entries of the queue`, made or renewed (all counted with MONITOR on \
-                one node after the times were measured), and `bytes` that the node received. \
-                `EVALSHA` and `EVAL`: the servers' own time for a script named by its digest, and \
-                for one sent by its source. `servers' CPU`: of all nodes together."
-                .to_owned(),
-        table,
-        figures: Vec::new(),
-        groups: Vec::new(),
-    }
-}
-
-fn title(context: &Context, what: &str) -> String {
-    let (clients, hold) = (clients(context), time(hold(context)));
-    context.title(&format!("permits, {clients} clients that hold for {hold}: {what}"))
 }

@@ -1,5 +1,7 @@
 //! One thread acquires a free lock and releases it, again and again.
 
+mod ensemble;
+
 use super::Context;
 use crate::figures::{Group, Unit};
 use crate::lane::{Setup, fastest, take_turns};
@@ -53,7 +55,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
         Group::new(title, Unit::Pairs, rates),
         Group::new(&format!("{title}: median time to acquire it"), Unit::Time, times),
     ];
-    vec![Findings {
+    let mut findings = vec![Findings {
         title: context.title("solo"),
         about:
             "One thread acquires a free lock and releases it, again and again. The floor waits for \
@@ -63,5 +65,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
         table: Table::of_lanes(&lanes),
         figures,
         groups,
-    }]
+    }];
+    findings.extend(ensemble::run(context));
+    findings
 }

@@ -20,16 +20,18 @@ fn page(next: u64, keys: Option<&[&str]>) -> Meaning {
 }
 
 #[test]
-fn a_scan_sends_the_cursor_the_pattern_and_the_count() {
+fn a_scan_sends_the_cursor_the_pattern_the_count_and_the_kind() {
     let mut scan = request(Verb::Scan, 7, at(0));
     let pattern = Arc::from(&b"job:*"[..]);
-    scan.action = Action::Scan { pattern, cursor: u64::MAX, count: 500 };
     let (sha1, source) = (script::SCAN.sha1.as_bytes(), script::SCAN.source.as_bytes());
-    for (form, verb, name) in
-        [(Form::Digest, &b"EVALSHA"[..], sha1), (Form::Source, b"EVAL", source)]
-    {
+    for (form, verb, name, registers, kind) in [
+        (Form::Digest, &b"EVALSHA"[..], sha1, false, &b"locks"[..]),
+        (Form::Source, b"EVAL", source, true, b"registers"),
+    ] {
+        let pattern = Arc::clone(&pattern);
+        scan.action = Action::Scan { pattern, cursor: u64::MAX, count: 500, registers };
         let expected: &[&[u8]] =
-            &[verb, name, b"0", b"18446744073709551615", b"job:*", b"500", b"57"];
+            &[verb, name, b"0", b"18446744073709551615", b"job:*", b"500", kind, b"57"];
         assert_eq!(encoded(&scan, form), words(expected));
     }
 }

@@ -1,7 +1,6 @@
 //! Giving up from every state.
 
 use super::*;
-use crate::zookeeper::message::Reply;
 
 #[test]
 fn a_release_deletes_the_znode_and_says_what_became_of_it() {
@@ -101,36 +100,20 @@ fn a_create_without_an_answer_is_searched_until_it_is_known() {
     assert_eq!(script.steps(), ["left Nothing"]);
 }
 
-/// The results of deleting both, each with its error.
-fn results(errors: [i32; 2]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = FrameWriter::begin(&mut bytes);
-    for error in errors {
-        match errors {
-            [0, 0] => writer.int(2).boolean(false).int(0),
-            _ => writer.int(-1).boolean(false).int(error).int(error),
-        };
-    }
-    writer.int(-1).boolean(true).int(-1);
-    writer.finish().unwrap();
-    bytes.split_off(4)
-}
-
 #[test]
 fn with_large_numbers_the_directory_is_deleted_too_if_nobody_is_in_it() {
-    for (errors, step) in [
-        ([0, 0], "left Deleted"),
-        ([0, -111], "delete c1-1073741824"),
-        ([-101, -2], "left WasGone"),
+    for (results, steps) in [
+        (Ok(&[][..]), &["forget c1-1073741824", "left Deleted"][..]),
+        (Err((1, -111)), &["delete c1-1073741824"]),
+        (Err((0, -101)), &["forget c1-1073741824", "left WasGone"]),
     ] {
         let mut script = Script::joined(1 << 30);
         script.listed(&["c1-1073741824"]);
         script.steps();
         script.contender.give_up();
-        assert_eq!(script.steps(), ["delete both c1-1073741824 a"]);
-        let body = results(errors);
-        script.answer(71, Ok(Reply::decode(RequestKind::Multi(2), &body).unwrap()));
-        assert_eq!(script.steps(), [step]);
+        assert_eq!(script.steps(), ["delete c1-1073741824 + delete a"]);
+        script.results(71, results);
+        assert_eq!(script.steps(), steps);
     }
 }
 

@@ -211,3 +211,15 @@ fn of_many_creates_that_were_lost_the_latest_are_remembered() {
     assert_eq!(script.contender.given_up.len(), 16);
     assert_eq!(script.contender.given_up.last(), Some(&ContenderId::from_random([100; 16])));
 }
+
+#[test]
+fn who_is_the_first_looks_again_on_another_connection() {
+    let mut script = Script::joined(7);
+    script.valid_until = Time::ZERO;
+    script.listed(&["c1-0000000007"]);
+    assert_eq!(script.steps(), [""; 0], "the session is not valid for long enough");
+    script.contender.connected();
+    assert_eq!(script.steps(), ["list"]);
+    script.listed(&["c9-0000000008"]);
+    assert_eq!(script.steps(), ["begin"], "it was removed meanwhile, and another one is the first");
+}

@@ -62,6 +62,7 @@ fn transactions_have_a_result_for_each_operation() {
     results("check", &[OperationResult::Done], None);
     let created = OperationResult::Created(&path);
     results("multi", &[created, OperationResult::Done, OperationResult::Done], None);
+    results("multi_create1", &[OperationResult::Created("/locks/one")], None);
     results("multi_container", &[OperationResult::Created("/locks/box")], None);
     let failed = [
         OperationResult::Failed(None),

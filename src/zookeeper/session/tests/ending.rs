@@ -129,3 +129,52 @@ fn the_end_of_a_session_does_not_wait_for_a_connection() {
     assert!(talk.session.is_down());
     assert_eq!(talk.session.id(), Some(SESSION), "it may not have ended");
 }
+
+#[test]
+fn sessions_that_end_as_soon_as_they_have_begun_are_begun_with_pauses() {
+    let mut talk = Talk::ready();
+    let (mut xid, mut pauses) = (1, 0);
+    for number in 0..20 {
+        talk.get(2);
+        if talk.session.is_down() {
+            let at = talk.session.next_deadline().unwrap();
+            pauses += usize::from(at > talk.now);
+            talk.now = at.max(talk.now);
+            talk.connect();
+            talk.grant(SESSION + number);
+        }
+        xid += 1;
+        talk.reply(xid, 9, -112);
+        assert!(talk.session.is_down());
+    }
+    assert!(pauses >= 8, "{pauses}");
+}
+
+#[test]
+fn a_request_at_which_servers_close_one_connection_after_another_is_not_sent_again() {
+    let path: Arc<str> = format!("/{}", "a".repeat(5_000)).into();
+    let long = |talk: &mut Talk| {
+        let request = Request::GetData { path: Arc::clone(&path), watch: false };
+        talk.session.send(talk.now, Ticket::new(5), request);
+    };
+    let mut talk = Talk::ready();
+    for _ in 0..3 {
+        long(&mut talk);
+        if talk.session.is_down() {
+            talk.now = talk.session.next_deadline().unwrap().max(talk.now);
+            talk.connect();
+            talk.grant(SESSION);
+            talk.told();
+        }
+        talk.lose();
+        assert_eq!(talk.told(), ["5 Unanswered"]);
+    }
+    talk.get(6);
+    talk.now = talk.session.next_deadline().unwrap().max(talk.now);
+    talk.connect();
+    talk.grant(SESSION);
+    talk.told();
+    long(&mut talk);
+    assert!(talk.told()[0].starts_with("5 TooLong"), "and the connection stays");
+    assert!(talk.session.is_ready());
+}

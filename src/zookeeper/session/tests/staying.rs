@@ -20,8 +20,7 @@ fn a_session_with_znodes_writes_in_each_seventh_of_its_timeout() {
     assert_eq!(talk.written(), ["1 xid 4"]);
     talk.reply(4, 8, -110);
     talk.pass(500);
-    assert_eq!(talk.written(), [""; 0], "the create was a write");
-    assert_eq!(talk.session.next_deadline(), Some(talk.now.after(Duration::from_millis(500))));
+    assert_eq!(talk.written(), ["14 xid 5"], "the create was a write, and has checked nothing");
     assert_eq!(talk.told(), ["7 NodeExists (-110)"]);
 }
 
@@ -110,6 +109,22 @@ fn credentials_say_nothing_of_the_session() {
     talk.reply(1, 8, -110);
     assert_eq!(talk.session.valid_until(), talk.now.after(Duration::from_secs(7)));
     assert_eq!(talk.told(), ["connected", "1 NodeExists (-110)"]);
+}
+
+#[test]
+fn a_znode_that_a_transaction_has_deleted_is_not_missed() {
+    let mut talk = Talk::ready();
+    talk.session.keep("/a".into());
+    talk.session.keep("/b".into());
+    talk.pass(0);
+    assert_eq!(talk.written(), ["14 xid 2"]);
+    talk.session.forget("/a");
+    talk.results(2, &[-101, -2]);
+    assert_eq!(talk.told(), [""; 0], "the beat was sent before");
+    talk.pass(1_000);
+    assert_eq!(talk.written(), ["14 xid 3"]);
+    talk.results(3, &[-101]);
+    assert_eq!(talk.told(), ["removed /b"]);
 }
 
 #[test]

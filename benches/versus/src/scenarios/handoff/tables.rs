@@ -1,14 +1,15 @@
 //! The tables of the scenario: the order in which clients are served, and what a hand-over takes.
 
 use super::super::Context;
-use super::{Case, Run, Traffic};
+use super::{Case, Run, Series, Traffic};
 use crate::figures::{Group, Unit};
+use crate::handoffs::Handoffs;
 use crate::peers::Peer;
 use crate::report::{Findings, Table, rate, time};
 use std::time::Duration;
 
 /// Who is served when.
-pub fn order(context: &Context, case: &Case, runs: &[Run]) -> Findings {
+pub fn order(context: &Context, case: &Case, all: &[Series]) -> Findings {
     let mut table = Table::new(&[
         "library",
         "grants/s",
@@ -21,23 +22,25 @@ pub fn order(context: &Context, case: &Case, runs: &[Run]) -> Findings {
         "p99",
         "p99 in rounds",
     ]);
-    let rslock = runs.iter().find(|run| run.peer == Peer::RslockSingle);
-    let rslock = rslock.map_or(f64::NAN, |run| run.handoffs.rate());
-    for Run { peer, handoffs, .. } in runs {
-        let (fewest, most) = handoffs.fewest_and_most();
-        let (waits, free) = (handoffs.waits(), handoffs.free().quantile(0.5));
+    let rslock = all.iter().find(|series| series.peer == Peer::RslockSingle);
+    let rslock = rslock.map_or(f64::NAN, |series| series.median(|run| run.handoffs.rate()));
+    for series in all {
+        let figure = |figure: &dyn Fn(&Handoffs) -> f64| series.median(|run| figure(&run.handoffs));
+        let wait = |share| series.median_time(|run| run.handoffs.waits().quantile(share));
+        let free = series.median_time(|run| run.handoffs.free().quantile(0.5));
         let round = (case.hold + free).as_secs_f64() * case.clients as f64;
+        let (fewest, most) = series.runs[0].handoffs.fewest_and_most();
         table.row([
-            peer.name().to_owned(),
-            rate(handoffs.rate()),
-            format!("{:.2}", handoffs.rate() / rslock),
-            format!("{:.2}", handoffs.overtaken(case.margin)),
-            format!("{:.2}", handoffs.overtaken(Duration::ZERO)),
-            format!("{:.2}", fewest as f64 / most.max(1) as f64),
+            series.name.clone(),
+            rate(figure(&Handoffs::rate)),
+            format!("{:.2}", figure(&Handoffs::rate) / rslock),
+            format!("{:.2}", figure(&|handoffs| handoffs.overtaken(case.margin))),
+            format!("{:.2}", figure(&|handoffs| handoffs.overtaken(Duration::ZERO))),
+            format!("{:.2}", figure(&fairness)),
             format!("{fewest}/{most}"),
-            time(waits.quantile(0.5)),
-            time(waits.quantile(0.99)),
-            format!("{:.2}", waits.quantile(0.99).as_secs_f64() / round),
+            time(wait(0.5)),
+            time(wait(0.99)),
+            format!("{:.2}", wait(0.99).as_secs_f64() / round),
         ]);
     }
     Findings {
@@ -55,12 +58,12 @@ pub fn order(context: &Context, case: &Case, runs: &[Run]) -> Findings {
         ),
         table,
         figures: Vec::new(),
-        groups: if case.is_charted { groups(case, runs) } else { Vec::new() },
+        groups: if case.is_charted { groups(case, all) } else { Vec::new() },
     }
 }
 
 /// What a hand-over takes, in time and in commands.
-pub fn costs(context: &Context, case: &Case, runs: &[Run]) -> Findings {
+pub fn costs(context: &Context, case: &Case, all: &[Series]) -> Findings {
     let mut table = Table::new(&[
         "library",
         "lies free p50",
@@ -73,30 +76,31 @@ pub fn costs(context: &Context, case: &Case, runs: &[Run]) -> Findings {
         "sent",
         "from scripts",
         "calls by INFO",
+        "requests",
+        "writes",
+        "watches",
     ]);
-    for Run { peer, handoffs, solo, traffic } in runs {
-        let free = handoffs.free();
-        let moved = handoffs.free_between_clients();
-        let share = moved.count() as f64 / handoffs.count() as f64;
-        let (p50, p99) = (free.quantile(0.5), free.quantile(0.99));
+    for series in all {
+        let moved = |run: &Run| run.handoffs.free_between_clients();
+        let share = |run: &Run| moved(run).count() as f64 / run.handoffs.count() as f64;
+        let free = |share| series.median_time(|run| run.handoffs.free().quantile(share));
+        let solo = series.median_time(|run| run.solo);
         let times = |free: Duration| format!("{:.1}", free.as_secs_f64() / solo.as_secs_f64());
-        let count = |count: fn(&Traffic) -> f64| match traffic {
-            Some(traffic) => format!("{:.1}", count(traffic)),
-            None => String::new(),
-        };
-        table.row([
-            peer.name().to_owned(),
-            time(p50),
-            time(p99),
-            format!("{share:.2}"),
-            time(moved.quantile(0.5)),
-            time(*solo),
-            times(p50),
-            times(p99),
-            count(|traffic| traffic.sent),
-            count(|traffic| traffic.inner),
-            count(|traffic| traffic.calls),
-        ]);
+        let mut cells = vec![
+            series.name.clone(),
+            time(free(0.5)),
+            time(free(0.99)),
+            format!("{:.2}", series.median(share)),
+            time(series.median_time(|run| moved(run).quantile(0.5))),
+            time(solo),
+            times(free(0.5)),
+            times(free(0.99)),
+        ];
+        cells.extend((0..6).map(|column| {
+            let value = series.median(|run| run.traffic.cells()[column]);
+            if value.is_nan() { String::new() } else { format!("{value:.1}") }
+        }));
+        table.row(cells);
     }
     Findings {
         title: title(context, case, "hand-over"),
@@ -107,7 +111,9 @@ pub fn costs(context: &Context, case: &Case, runs: &[Run]) -> Findings {
                 free lock, by one of the same processes alone, just before. Per grant and node: \
                 `sent`: commands that clients sent, and `from scripts`: calls that scripts made, \
                 both counted with MONITOR on one node after the times were measured; `calls by \
-                INFO`: total_commands_processed of all nodes while they were, which has both."
+                INFO`: total_commands_processed of all nodes while they were, which has both. Per \
+                grant, from `mntr` of all servers of ZooKeeper: `requests` received, `writes` \
+                among them, beats and pings included, and `watches` set."
             .to_owned(),
         table,
         figures: Vec::new(),
@@ -124,21 +130,40 @@ fn title(context: &Context, case: &Case, what: &str) -> String {
     context.title(&format!("handoff, {clients} clients that hold for {hold}{pause}: {what}"))
 }
 
-fn groups(case: &Case, runs: &[Run]) -> Vec<Group> {
-    let [redlatch, rslock, ..] = runs else { return Vec::new() };
-    let title = format!("{} processes, one lock held for {}", case.clients, time(case.hold));
-    let share = |run: &Run| {
-        let (fewest, most) = run.handoffs.fewest_and_most();
-        fewest as f64 / most.max(1) as f64
+impl Traffic {
+    /// The last cells of a row; no number where there is none.
+    fn cells(&self) -> [f64; 6] {
+        let none = f64::NAN;
+        match self {
+            Self::Redis { calls, sent, inner } => [*sent, *inner, *calls, none, none, none],
+            Self::ZooKeeper(counts) => {
+                [none, none, none, counts.received, counts.writes, counts.watches]
+            }
+            Self::Unknown => [none; 6],
+        }
+    }
+}
+
+/// The slowest client's share of the fastest one's grants.
+fn fairness(handoffs: &Handoffs) -> f64 {
+    let (fewest, most) = handoffs.fewest_and_most();
+    fewest as f64 / most.max(1) as f64
+}
+
+fn groups(case: &Case, all: &[Series]) -> Vec<Group> {
+    let of = |wanted: Peer| all.iter().find(|series| series.peer == wanted);
+    let (Some(redlatch), Some(rslock)) = (of(Peer::Redlatch), of(Peer::RslockSingle)) else {
+        return Vec::new();
     };
+    let title = format!("{} processes, one lock held for {}", case.clients, time(case.hold));
     let bars = |value: &dyn Fn(&Run) -> f64| {
-        [("redlatch", value(redlatch)), ("rslock 0.10", value(rslock))]
+        [("redlatch", redlatch.median(value)), ("rslock 0.10", rslock.median(value))]
     };
     let fair = format!("{title}: slowest client's share of the fastest's");
     let free = format!("{title}: median time that it lies free");
     vec![
         Group::new(&title, Unit::Pairs, bars(&|run| run.handoffs.rate())),
-        Group::new(&fair, Unit::Share, bars(&share)),
+        Group::new(&fair, Unit::Share, bars(&|run| fairness(&run.handoffs))),
         Group::new(&free, Unit::Time, bars(&|run| run.handoffs.free().quantile(0.5).as_secs_f64())),
     ]
 }

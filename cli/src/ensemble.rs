@@ -1,0 +1,44 @@
+//! What differs for the servers of a ZooKeeper ensemble.
+
+use super::exit::Failure;
+#[cfg(not(feature = "zookeeper"))]
+use super::tls::needs;
+use redlatch::Builder;
+use std::time::Duration;
+
+/// Is this the URL of a server of an ensemble, or of several?
+pub(crate) fn is_member(url: &str) -> bool {
+    let scheme = url.trim_start().split_once("://").map_or("", |(scheme, _)| scheme);
+    ["zk", "zks"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// How much validity is left at least while all is well, by what was left when the lock was
+/// granted. That is the session timeout at most, and of it 3/7 are left at any time.
+pub(crate) fn least_validity(granted: Duration) -> Duration {
+    granted * 3 / 7
+}
+
+#[cfg(feature = "zookeeper")]
+pub(crate) fn with_session_timeout(
+    builder: Builder,
+    timeout: Duration,
+) -> Result<Builder, Failure> {
+    Ok(builder.session_timeout(timeout))
+}
+
+#[cfg(not(feature = "zookeeper"))]
+pub(crate) fn with_session_timeout(_: Builder, _: Duration) -> Result<Builder, Failure> {
+    Err(Failure::usage(&needs("--session-timeout", "zookeeper")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_member;
+
+    #[test]
+    fn the_scheme_tells_an_ensemble() {
+        assert!(is_member("zk://h1:2181/locks") && is_member("zks://h1:2281"));
+        assert!(is_member("ZK://h1,h2") && is_member(" zk://h1,h2"));
+        assert!(!is_member("redis://zk:6379/0") && !is_member("unix:///zk?db=0"));
+    }
+}

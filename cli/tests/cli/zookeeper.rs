@@ -1,0 +1,90 @@
+//! The command on a ZooKeeper ensemble: one server inside the test's process, and a real one where
+//! it is installed.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::program::{Running, bare, end};
+use redlatch::LockClient;
+use redlatch::embedded::Ensemble;
+use serde_json::Value;
+use support::eventually;
+use support::locks::{LIMIT, LONG};
+
+fn on(url: &str, arguments: &[&str]) -> Command {
+    let mut command = bare();
+    command.env("REDLATCH_NODES", url).args(arguments);
+    command
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// Everything the command does, on the ensemble at this URL.
+fn all_subcommands(url: &str) {
+    let script = "echo token $REDLATCH_FENCING_TOKEN";
+    let ended = end(&mut on(url, &["run", "--fenced", "job", "--", "sh", "-c", script]));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let token = ended.stdout.trim().strip_prefix("token ").and_then(|it| it.parse::<u64>().ok());
+    assert!(token > Some(0), "{}", ended.stdout);
+
+    let client = LockClient::new([url]).expect("a good URL");
+    let lock = client.request("job").ttl(LONG).owner("a test").lock().expect("it is free");
+    let busy = end(&mut on(url, &["run", "--no-wait", "job", "--", "true"]));
+    assert_eq!((busy.code, &*busy.stdout), (1, ""), "{}", busy.stderr);
+
+    let seen = json(&end(&mut on(url, &["inspect", "job", "--json"])).stdout);
+    assert!(seen.to_string().contains("a test"), "{seen}");
+    let listed = end(&mut on(url, &["top"]));
+    assert!(listed.stdout.lines().any(|line| line.contains("job")), "{}", listed.stdout);
+    let status = json(&end(&mut on(url, &["status", "--json"])).stdout);
+    assert_eq!(status[0]["up"], true, "{status}");
+
+    let waiting = Running::start(&mut on(url, &["run", "job", "--", "echo", "after"]));
+    let waits = || client.inspect("job").is_ok_and(|seen| seen.waiter_count == 1);
+    assert!(eventually(LIMIT, waits));
+    let ended = end(&mut on(url, &["release", "job", "--force", "--yes"]));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let ended = waiting.end();
+    assert_eq!((ended.code, &*ended.stdout), (0, "after\n"));
+    assert!(lock.wait_lost(LIMIT).is_some(), "its holder learns of it");
+}
+
+#[test]
+fn all_subcommands_work_on_an_ensemble() {
+    let ensemble = Ensemble::start().unwrap();
+    all_subcommands(&format!("{}/locks", ensemble.url()));
+}
+
+#[test]
+fn all_subcommands_work_on_a_real_server() {
+    let zookeeper = support::needs_zookeeper!();
+    all_subcommands(&zookeeper.shared().url());
+}
+
+#[test]
+fn the_session_timeout_is_an_option_for_ensembles_alone() {
+    let ensemble = Ensemble::start().unwrap();
+    let run = ["--session-timeout", "4s", "run", "job", "--", "true"];
+    assert_eq!(end(&mut on(&ensemble.url(), &run)).code, 0);
+    let refused = end(&mut on("redis://127.0.0.1:1", &run));
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("session_timeout"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_command_is_stopped_when_its_session_is_lost() {
+    let ensemble = Ensemble::start().unwrap();
+    let script = "echo started; sleep 60";
+    let arguments = ["--session-timeout", "1s", "run", "job", "--", "sh", "-c", script];
+    let mut running = Running::start(&mut on(&ensemble.url(), &arguments));
+    running.await_line("started");
+    ensemble.pause();
+    let ended = running.end();
+    assert_ne!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("lost"), "{}", ended.stderr);
+    ensemble.resume();
+    let client = LockClient::new([ensemble.url()]).unwrap();
+    assert!(client.try_lock_for("job", Duration::from_secs(5), LIMIT).unwrap().is_some());
+}

@@ -1,0 +1,252 @@
+//! Locks that a ZooKeeper ensemble keeps, over one connection.
+//!
+//! A request about a lock that is held gets one vote: an ensemble has agreed before it answers.
+
+mod questions;
+
+pub(crate) use questions::FoundDirectory;
+
+use super::cancellation::EndWaits;
+use crate::clock::{self, Time};
+use crate::config::{Ensemble as EnsembleSettings, Settings};
+use crate::core::draw;
+use crate::engine::{Action, Ballot, Node, NodeSet, Removal, Request, Tally, Token};
+use crate::error::{ConfigError, LossReason};
+use crate::net::{ChangeQueue, Endpoint, EnsembleNet, KeeperMessage, KeeperOrder, Votes};
+use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
+use crate::wait_queue::HeadHandle;
+use crate::watchdog::{GuardedLock, Notifier};
+use crate::zookeeper::contender::Plan;
+use crate::zookeeper::keeper::{Loss, Outcome, Vote};
+use crate::zookeeper::message::Acl;
+use crate::zookeeper::name::Layout;
+use crate::zookeeper::path::{Directory, PathError, Root};
+use crate::zookeeper::session::SessionOptions;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// The connection to an ensemble, and where the locks are on it.
+pub(crate) struct Ensemble {
+    net: Arc<EnsembleNet>,
+    notifier: Weak<Notifier>,
+    pub(crate) root: Root,
+    pub(crate) layout: Layout,
+    acl: Acl,
+    key_prefix: usize,
+    /// How long one request may take, and how long one that has to connect first.
+    pub(crate) node_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    session_timeout: Duration,
+}
+
+impl Ensemble {
+    /// Prepares the connection; makes none yet.
+    pub(super) fn new(
+        ensemble: &EnsembleSettings,
+        settings: &Settings,
+        changes: Option<Arc<ChangeQueue>>,
+        notifier: &Arc<Notifier>,
+    ) -> Result<Self, ConfigError> {
+        let rules = &settings.rules;
+        let servers = ensemble.servers.iter().map(|server| {
+            let endpoint = Endpoint { address: server.address.clone(), tls: server.tls.clone() };
+            (Arc::clone(&server.name), endpoint)
+        });
+        // Without random numbers now, the servers are tried in an order that others may have too.
+        let seed = draw().map_or(0, |entropy| entropy.seed);
+        let mut session = SessionOptions::new(ensemble.servers.len(), seed);
+        session.timeout = ensemble.session_timeout;
+        session.drift_parts_per_billion = rules.drift.parts_per_billion();
+        session.credentials = ensemble.credentials.clone();
+        session.connect_timeout = settings.connecting.timeout;
+        session.reconnect = (rules.retry_base, rules.retry_cap);
+        let net = EnsembleNet::new(
+            servers.collect(),
+            settings.connecting,
+            session,
+            Box::new(random),
+            changes,
+            rules.node_timeout,
+        );
+        Ok(Self {
+            net: Arc::new(net.map_err(ConfigError::System)?),
+            notifier: Arc::downgrade(notifier),
+            root: ensemble.root.clone(),
+            layout: ensemble.layout,
+            acl: if ensemble.credentials.is_some() { Acl::Creator } else { Acl::Anyone },
+            key_prefix: settings.key_prefix.len(),
+            node_timeout: rules.node_timeout,
+            connect_timeout: settings.connecting.timeout,
+            session_timeout: ensemble.session_timeout,
+        })
+    }
+
+    /// The directory of the lock with this key.
+    pub(crate) fn directory(&self, key: &[u8]) -> Result<Directory, PathError> {
+        // A key that another client has made may be shorter.
+        let (prefix, name) = key.split_at_checked(self.key_prefix).unwrap_or_default();
+        Directory::new(&self.root, prefix, name)
+    }
+
+    /// The plan of a contender for the locks with these directories.
+    pub(crate) fn plan(&self, directories: Vec<Directory>) -> Plan {
+        let mut plan = Plan::of_set(&self.root, directories);
+        plan.layout = self.layout;
+        plan.acl = self.acl;
+        plan
+    }
+
+    /// For how long a lock may stay taken after its guard is gone: so long the session lives, even
+    /// if the process dies at once.
+    pub(super) fn longest_linger(&self) -> Duration {
+        self.session_timeout() / 2
+    }
+
+    /// Gives an order about a lock and waits for its outcome.
+    pub(crate) fn order(&self, order: KeeperOrder) -> Option<Outcome> {
+        self.net.submit(order)
+    }
+
+    /// Gives up a lock, or the wait for it.
+    pub(crate) fn give_up(&self, token: Token) {
+        self.net.post(KeeperMessage::GiveUp(token));
+    }
+
+    /// How much of a session's validity is left at any time while the ensemble answers.
+    pub(crate) fn longest_validity(&self) -> Duration {
+        self.session_timeout() * 3 / 7
+    }
+
+    /// The timeout of the session: what was granted, or what is asked for.
+    fn session_timeout(&self) -> Duration {
+        self.net.granted_timeout().unwrap_or(self.session_timeout)
+    }
+
+    /// Does a server answer, as far as is known?
+    pub(crate) fn is_answering(&self) -> bool {
+        self.net.is_answering()
+    }
+
+    /// How long a request may take now.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.net.is_answering() {
+            self.node_timeout
+        } else {
+            self.node_timeout.max(self.connect_timeout)
+        }
+    }
+
+    /// Why there was no answer: what each server did last.
+    pub(crate) fn reports(&self) -> Vec<NodeReport> {
+        let mut reports = self.net.reports();
+        for report in &mut reports {
+            if report.answer == NodeAnswer::Answered {
+                report.answer = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
+            }
+        }
+        reports
+    }
+
+    /// Notices the loss of a lock that is held.
+    pub(super) fn watch(&self, held: &Arc<GuardedLock>, head: Option<HeadHandle>) {
+        let token = held.granted().token;
+        let (held, notifier) = (Arc::downgrade(held), Weak::clone(&self.notifier));
+        let on_loss = move |loss| {
+            // The next waiter of this client need not wait for the guard to be dropped.
+            if let Some(head) = &head {
+                head.set_key_expiry(clock::now());
+            }
+            let Some(held) = held.upgrade() else { return };
+            held.end_now(
+                clock::now(),
+                match loss {
+                    Loss::Gone => LossReason::Gone,
+                    Loss::Expired => LossReason::Expired,
+                },
+            );
+            if let Some(notifier) = notifier.upgrade() {
+                notifier.watch_for_loss(held);
+            }
+        };
+        self.net.post(KeeperMessage::Watch(token, Box::new(on_loss)));
+    }
+
+    /// A request about a lock that is held.
+    pub(super) fn submit(&self, request: &Request) -> Votes {
+        let (now, until) = (request.started, request.deadline);
+        let vote = match &request.action {
+            Action::Extend { lock, ttl } => {
+                self.vote(KeeperOrder::Check { token: lock.token, end: after(now, *ttl), until })
+            }
+            Action::Release(removal) => self.release(removal, now, until),
+            other => unreachable!("an ensemble is not sent {other:?}"),
+        };
+        let (mut tally, node) = (Tally::new(1), Node::new(0));
+        let set = match vote {
+            Vote::Granted => &mut tally.granted,
+            Vote::Refused => &mut tally.refused,
+            Vote::Failed => &mut tally.failed,
+        };
+        set.insert(node);
+        let mut ballot = Ballot::new(tally);
+        ballot.sent = NodeSet::all(1);
+        let reports = if vote == Vote::Granted { Vec::new() } else { self.reports() };
+        Votes { ballot, reports }
+    }
+
+    fn release(&self, removal: &Removal, now: Time, until: Time) -> Vote {
+        let token = removal.lock.token;
+        match removal.linger {
+            None => self.vote(KeeperOrder::Release { token, until }),
+            Some(linger) => {
+                let end = after(now, linger);
+                let vote = self.vote(KeeperOrder::Check { token, end, until });
+                self.net.post(KeeperMessage::Leave(token, end));
+                vote
+            }
+        }
+    }
+
+    fn vote(&self, order: KeeperOrder) -> Vote {
+        match self.net.submit(order) {
+            Some(Outcome::Voted(vote)) => vote,
+            _ => Vote::Failed,
+        }
+    }
+
+    /// A request that nobody waits for.
+    pub(super) fn post(&self, request: &Request) {
+        let Action::Undo(removal) = &request.action else {
+            unreachable!("an ensemble is not sent {:?}", request.action);
+        };
+        let token = removal.lock.token;
+        self.net.post(match removal.linger {
+            None => KeeperMessage::GiveUp(token),
+            Some(linger) => KeeperMessage::Leave(token, after(request.started, linger)),
+        });
+    }
+
+    pub(super) fn waits(&self) -> Weak<dyn EndWaits> {
+        Arc::<EnsembleNet>::downgrade(&self.net)
+    }
+
+    pub(super) fn leak(&self) {
+        std::mem::forget(Arc::clone(&self.net));
+    }
+}
+
+impl EndWaits for EnsembleNet {
+    fn end_waits(&self, waiter: Option<Token>) {
+        self.end_waits(waiter);
+    }
+}
+
+fn after(time: Time, ttl: crate::engine::Ttl) -> Time {
+    time.after(ttl.as_duration())
+}
+
+/// Random bytes for the name of a znode.
+fn random() -> Option<[u8; 16]> {
+    let entropy = draw()?;
+    entropy.token.as_bytes()[..16].try_into().ok()
+}

@@ -1,0 +1,116 @@
+//! The connection of one client to a ZooKeeper ensemble, shared by its threads. A thread of its own
+//! drives it, since a session has to be kept alive whatever the callers do.
+
+use super::examination;
+use super::io_thread::IoThread;
+use super::keeper_loop::KeeperLoop;
+use super::keeper_order::{KeeperMessage, KeeperOrder};
+use super::leader_followers::LeaderFollowers;
+use super::servers::Servers;
+use super::socket_loop;
+use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN};
+use crate::clock::{self, Time};
+use crate::engine::Token;
+use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};
+use crate::zookeeper::keeper::{Keeper, Outcome, Random};
+use crate::zookeeper::session::SessionOptions;
+use mio::Waker;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The connection, shared by the threads of a client.
+#[derive(Debug)]
+pub(crate) struct EnsembleNet {
+    event_loop: Arc<LeaderFollowers<KeeperLoop, Arc<Waker>>>,
+    endpoints: Vec<Endpoint>,
+    /// What each server did last.
+    reports: Arc<Mutex<Vec<NodeReport>>>,
+    /// The timeout of the session that was granted last, in milliseconds; 0 before the first.
+    granted_ms: Arc<AtomicU64>,
+    /// Dropped after the reference to the event loop, of which the thread then has the last.
+    _io_thread: IoThread,
+}
+
+impl EnsembleNet {
+    /// A connection to one of these servers, made when it is first needed.
+    ///
+    /// When this is dropped, it waits for up to `linger` for the ensemble to confirm what was
+    /// written last.
+    ///
+    /// # Errors
+    ///
+    /// The operating system could not create a poll or a thread.
+    pub(crate) fn new(
+        servers: Vec<(Arc<str>, Endpoint)>,
+        connecting: ConnectOptions,
+        session: SessionOptions,
+        random: Random,
+        changes: Option<Arc<ChangeQueue>>,
+        linger: Duration,
+    ) -> io::Result<Self> {
+        let (names, endpoints): (Vec<Arc<str>>, Vec<Endpoint>) = servers.into_iter().unzip();
+        let report = |url| NodeReport { url, answer: NodeAnswer::NotAsked };
+        let reports = Arc::new(Mutex::new(names.into_iter().map(report).collect()));
+        let connections = socket_loop::connections(endpoints.clone(), connecting);
+        let keeper = Keeper::new(session, random);
+        let granted_ms = Arc::new(AtomicU64::new(0));
+        let servers = Servers::new(keeper, &reports, &granted_ms, changes);
+        let (keeper_loop, waker) = KeeperLoop::new(connections, servers, linger)?;
+        let event_loop = Arc::new(LeaderFollowers::new(keeper_loop, waker, true));
+        let io_thread = IoThread::start(&event_loop, linger + MARGIN)?;
+        Ok(Self { event_loop, endpoints, reports, granted_ms, _io_thread: io_thread })
+    }
+
+    /// Gives an order and waits for its outcome. `None` if the thread that drives the connection
+    /// does not respond.
+    pub(crate) fn submit(&self, order: KeeperOrder) -> Option<Outcome> {
+        let limit = order.until().map(|until| until.after(MARGIN).since(clock::now()));
+        // Of what is decided at once, by the thread alone.
+        self.event_loop.submit(order, limit.unwrap_or(Duration::from_secs(1)))
+    }
+
+    /// Gives an order that has no outcome.
+    pub(crate) fn post(&self, message: KeeperMessage) {
+        self.event_loop.post(message);
+    }
+
+    /// Ends the waits of one caller, or of all, now and from now on.
+    pub(crate) fn end_waits(&self, token: Option<Token>) {
+        self.post(KeeperMessage::EndWaits(token));
+    }
+
+    /// The timeout of the session that was granted last.
+    pub(crate) fn granted_timeout(&self) -> Option<Duration> {
+        let millis = self.granted_ms.load(Ordering::Relaxed);
+        (millis > 0).then(|| Duration::from_millis(millis))
+    }
+
+    /// Does a server answer, as far as is known?
+    pub(crate) fn is_answering(&self) -> bool {
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.iter().any(|report| report.answer == NodeAnswer::Answered)
+    }
+
+    /// What each server says about itself, until this time at the latest.
+    pub(crate) fn examine(&self, until: Time) -> Vec<NodeStatus> {
+        examination::examine(&self.endpoints, self.reports(), until)
+    }
+
+    /// The statuses of the servers, none of which can be asked.
+    pub(crate) fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
+        examination::unreachable(&self.reports(), error)
+    }
+
+    /// What each server did last.
+    pub(crate) fn reports(&self) -> Vec<NodeReport> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for EnsembleNet {
+    fn drop(&mut self) {
+        self.event_loop.close();
+    }
+}

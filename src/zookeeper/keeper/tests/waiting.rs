@@ -1,0 +1,68 @@
+//! What becomes of a call that waits for a lock.
+
+use super::*;
+
+#[test]
+fn the_place_is_told_at_once_and_a_grant_is_kept_for_the_caller() {
+    let mut talk = Talk::new();
+    talk.contend(1, true);
+    talk.connect();
+    talk.written();
+    talk.created(2);
+    talk.listed(&["other-lock-0000000001", &Talk::name(2)]);
+    talk.refuse(-101);
+    assert_eq!(talk.told(), ["1 waits Some(1)"]);
+    // The one before it has gone, while nobody waits here.
+    talk.refuse(-101);
+    talk.listed(&[&Talk::name(2)]);
+    talk.refuse(-101);
+    assert_eq!(talk.told(), [""; 0]);
+    assert!(!talk.keeper.is_held(&token(1)));
+    talk.keeper.wait(talk.time(), token(1), talk.later(500), 2);
+    assert_eq!(talk.told(), ["2 granted"]);
+    assert!(talk.keeper.is_held(&token(1)));
+}
+
+#[test]
+fn a_call_that_has_no_answer_ends_in_time() {
+    let mut talk = Talk::new();
+    talk.contend(1, true);
+    talk.pass(999);
+    assert_eq!(talk.told(), [""; 0]);
+    talk.pass(1);
+    assert_eq!(talk.told(), ["1 waits None"]);
+}
+
+#[test]
+fn waits_that_were_ended_stay_ended() {
+    for all in [true, false] {
+        let mut talk = Talk::new();
+        talk.contend(1, true);
+        talk.keeper.end_waits((!all).then_some(token(1)));
+        assert_eq!(talk.told(), ["1 waits None"]);
+        talk.keeper.wait(talk.time(), token(1), talk.later(500), 2);
+        assert_eq!(talk.told(), ["2 waits None"]);
+    }
+}
+
+#[test]
+fn without_random_numbers_there_is_no_lock() {
+    let mut talk = Talk::with_random(false);
+    talk.contend(1, true);
+    assert_eq!(talk.told(), ["1 NoEntropy"]);
+    talk.keeper.wait(talk.time(), token(1), talk.later(500), 2);
+    assert_eq!(talk.told(), ["2 Gone"]);
+}
+
+#[test]
+fn others_are_a_reason_to_end_a_call_that_does_not_wait() {
+    let mut talk = Talk::new();
+    talk.contend(1, false);
+    talk.connect();
+    assert_eq!(talk.written(), [9, 12, 12]);
+    talk.reply(|frame| {
+        frame.text("/locks/a");
+    });
+    talk.listed(&["other-lock-0000000001"]);
+    assert_eq!(talk.told(), ["1 Contended"]);
+}

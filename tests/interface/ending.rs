@@ -1,0 +1,76 @@
+//! Locks that stay taken after they are given up, and the end of a client.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::backend::Backend;
+use support::on_each_backend;
+
+use crate::{LIMIT, LONG};
+
+const LEAST: Duration = Duration::from_millis(1500);
+
+on_each_backend!(
+    a_lock_stays_taken_for_as_long_as_its_request_says,
+    a_lock_that_is_left_ends_with_its_ttl,
+    dropping_the_client_frees_what_it_held,
+    a_lock_that_lingers_outlives_its_client,
+    clones_share_what_they_hold,
+);
+
+fn a_lock_stays_taken_for_as_long_as_its_request_says(backend: &Backend) {
+    let (client, other) = (backend.client(), backend.client());
+    for is_dropped in [true, false] {
+        let began = Instant::now();
+        let lock = client.request("least").ttl(LONG).hold_at_least(LEAST).lock().unwrap();
+        if is_dropped {
+            drop(lock);
+        } else {
+            assert_eq!(lock.release(), Ok(()));
+        }
+        assert!(other.try_lock("least", LONG).unwrap().is_none());
+        let next = other.try_lock_for("least", LONG, LIMIT).unwrap().unwrap();
+        assert!(began.elapsed() >= LEAST);
+        next.release().unwrap();
+    }
+}
+
+fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
+    let (client, other) = (backend.client(), backend.client());
+    let began = Instant::now();
+    client.lock("left", LEAST).unwrap().let_expire();
+    assert!(other.try_lock("left", LONG).unwrap().is_none());
+    assert!(other.try_lock_for("left", LONG, LIMIT).unwrap().is_some());
+    assert!(began.elapsed() >= LEAST);
+}
+
+fn dropping_the_client_frees_what_it_held(backend: &Backend) {
+    let client = backend.client();
+    let locks: Vec<_> =
+        (0..50).map(|number| client.lock(format!("drop-{number}"), LONG).unwrap()).collect();
+    drop(locks);
+    drop(client);
+    let other = backend.client();
+    for number in 0..50 {
+        assert!(other.try_lock(format!("drop-{number}"), LONG).unwrap().is_some(), "{number}");
+    }
+}
+
+fn a_lock_that_lingers_outlives_its_client(backend: &Backend) {
+    let (client, other) = (backend.client(), backend.client());
+    let began = Instant::now();
+    drop(client.request("lingers").ttl(LONG).hold_at_least(LEAST).lock().unwrap());
+    drop(client);
+    assert!(other.try_lock("lingers", LONG).unwrap().is_none());
+    assert!(other.try_lock_for("lingers", LONG, LIMIT).unwrap().is_some());
+    assert!(began.elapsed() >= LEAST);
+}
+
+fn clones_share_what_they_hold(backend: &Backend) {
+    let client = backend.client();
+    let lock = client.clone().lock("clone", LONG).unwrap();
+    drop(client);
+    assert_eq!(lock.ensure_held(), Ok(()));
+    let moved = thread::spawn(move || lock.release());
+    assert_eq!(moved.join().unwrap(), Ok(()));
+}

@@ -1,0 +1,153 @@
+//! Waiting for a lock: order, deadlines, cancellation.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{CancelToken, LockError};
+use support::backend::Backend;
+use support::{eventually, on_each_backend};
+
+use crate::{LIMIT, LONG};
+
+on_each_backend!(
+    clients_are_served_in_the_order_in_which_they_came,
+    many_clients_exclude_each_other,
+    many_threads_of_one_client_exclude_each_other,
+    a_wait_ends_at_its_deadline_and_leaves_no_place,
+    a_wait_that_is_cancelled_ends_at_once,
+    the_clients_token_ends_all_its_waits,
+    a_try_overtakes_nobody,
+    a_waiter_whose_client_is_gone_is_in_nobodys_way,
+);
+
+/// Waits until so many wait in the queue of this lock.
+fn await_waiters(backend: &Backend, resource: &str, count: usize) {
+    let looker = backend.client();
+    let seen = || looker.inspect(resource).is_ok_and(|seen| seen.waiter_count >= count);
+    assert!(eventually(LIMIT, seen), "{count} wait for {resource}");
+}
+
+fn clients_are_served_in_the_order_in_which_they_came(backend: &Backend) {
+    let holder = backend.client();
+    let guard = holder.lock("order", LONG).unwrap();
+    let served = &Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for number in 0..5 {
+            let client = backend.client();
+            scope.spawn(move || {
+                let lock = client.lock("order", LONG).unwrap();
+                served.lock().unwrap().push(number);
+                drop(lock);
+            });
+            await_waiters(backend, "order", number + 1);
+        }
+        guard.release().unwrap();
+    });
+    assert_eq!(*served.lock().unwrap(), [0, 1, 2, 3, 4]);
+}
+
+/// Takes the lock so often from each of these, and checks that nobody else has it.
+fn exclude(takers: Vec<impl Fn() -> redlatch::LockGuard + Send>, times: usize) {
+    let is_taken = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        for take in takers {
+            scope.spawn(move || {
+                for _ in 0..times {
+                    let lock = take();
+                    assert!(!is_taken.swap(true, Ordering::SeqCst), "two holders");
+                    thread::yield_now();
+                    assert!(is_taken.swap(false, Ordering::SeqCst), "two holders");
+                    lock.release().unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn many_clients_exclude_each_other(backend: &Backend) {
+    let clients: Vec<_> = (0..8).map(|_| backend.client()).collect();
+    let take = clients.into_iter().map(|client| move || client.lock("many", LONG).unwrap());
+    exclude(take.collect(), 15);
+}
+
+fn many_threads_of_one_client_exclude_each_other(backend: &Backend) {
+    let client = &backend.client();
+    let take = (0..32).map(|_| || client.lock("threads", LONG).unwrap());
+    exclude(take.collect(), 10);
+}
+
+fn a_wait_ends_at_its_deadline_and_leaves_no_place(backend: &Backend) {
+    let (holder, other) = (backend.client(), backend.client());
+    let guard = holder.lock("deadline", LONG).unwrap();
+    let began = Instant::now();
+    let wait = Duration::from_millis(300);
+    assert!(other.try_lock_for("deadline", LONG, wait).unwrap().is_none());
+    assert!(began.elapsed() >= wait && began.elapsed() < LIMIT);
+    let is_alone = || holder.inspect("deadline").is_ok_and(|seen| seen.waiter_count == 0);
+    assert!(eventually(LIMIT, is_alone));
+    guard.release().unwrap();
+    assert!(backend.client().try_lock_for("deadline", LONG, LIMIT).unwrap().is_some());
+}
+
+fn a_wait_that_is_cancelled_ends_at_once(backend: &Backend) {
+    let (holder, other) = (backend.client(), backend.client());
+    let guard = holder.lock("cancelled", LONG).unwrap();
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let waits = || other.request("cancelled").ttl(LONG).cancelled_by(&token).lock();
+        let waiting = scope.spawn(waits);
+        await_waiters(backend, "cancelled", 1);
+        token.cancel();
+        assert_eq!(waiting.join().unwrap().err(), Some(LockError::Cancelled));
+    });
+    let is_alone = || holder.inspect("cancelled").is_ok_and(|seen| seen.waiter_count == 0);
+    assert!(eventually(LIMIT, is_alone), "it has left the queue");
+    // Other calls of the client go on.
+    guard.release().unwrap();
+    assert!(other.try_lock_for("cancelled", LONG, LIMIT).unwrap().is_some());
+}
+
+fn the_clients_token_ends_all_its_waits(backend: &Backend) {
+    let (holder, other) = (backend.client(), backend.client());
+    let _first = holder.lock("all-1", LONG).unwrap();
+    let _second = holder.lock("all-2", LONG).unwrap();
+    thread::scope(|scope| {
+        let waiting = ["all-1", "all-2"].map(|name| {
+            let other = other.clone();
+            scope.spawn(move || other.lock(name, LONG).err())
+        });
+        await_waiters(backend, "all-1", 1);
+        await_waiters(backend, "all-2", 1);
+        other.cancel_token().cancel();
+        for waiting in waiting {
+            assert_eq!(waiting.join().unwrap(), Some(LockError::Cancelled));
+        }
+    });
+    assert_eq!(other.try_lock("other", LONG).err(), Some(LockError::Cancelled));
+}
+
+fn a_try_overtakes_nobody(backend: &Backend) {
+    let (holder, waiter, other) = (backend.client(), backend.client(), backend.client());
+    let guard = holder.lock("try", LONG).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| waiter.lock("try", LONG).unwrap());
+        await_waiters(backend, "try", 1);
+        guard.release().unwrap();
+        let lock = waiting.join().unwrap();
+        assert!(other.try_lock("try", LONG).unwrap().is_none());
+        lock.release().unwrap();
+    });
+}
+
+fn a_waiter_whose_client_is_gone_is_in_nobodys_way(backend: &Backend) {
+    let holder = backend.client();
+    let guard = holder.lock("gone", LONG).unwrap();
+    let gone = backend.client();
+    let wait = Duration::from_millis(100);
+    assert!(gone.try_lock_for("gone", LONG, wait).unwrap().is_none());
+    drop(gone);
+    guard.release().unwrap();
+    assert!(backend.client().try_lock_for("gone", LONG, LIMIT).unwrap().is_some());
+}

@@ -1,0 +1,220 @@
+//! Every message, against a server.
+
+use crate::client::Client;
+use crate::drive::drive;
+use crate::expiry::expire;
+use redlatch::internal::zookeeper::message::{
+    Acl, Create, CreateKind, Operation, OperationResult, Reply, Request, ServerError, Stat,
+};
+use redlatch::internal::zookeeper::session::{Answer, Failure, Problem};
+use std::sync::Arc;
+use support::needs_zookeeper;
+
+fn create(path: &str, kind: CreateKind) -> Create {
+    Create::new(path.into(), b"data".as_slice().into(), Acl::Anyone, kind)
+}
+
+/// One to which only those have rights who have the credentials of the creator.
+fn creators(path: &str) -> Create {
+    let mut create = create(path, CreateKind::Persistent);
+    create.acl = Acl::Creator;
+    create
+}
+
+/// The path that was created, and its stat if it was asked for.
+#[track_caller]
+fn created(answer: &Answer) -> (String, Option<Stat>) {
+    match answer.reply() {
+        Ok(Reply::Created { path, stat }) => (path.to_owned(), stat),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn refused(answer: &Answer) -> ServerError {
+    match answer.reply() {
+        Err(Failure::Server(error)) => *error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The names of a znode's children, sorted.
+#[track_caller]
+pub(crate) fn names(client: &mut Client, path: &str) -> Vec<String> {
+    let answer = client.ask(Request::GetChildren { path: path.into(), watch: false });
+    let mut names: Vec<String> = match answer.reply() {
+        Ok(Reply::Children { names, stat }) => {
+            assert_eq!(usize::try_from(stat.children), Ok(names.len()));
+            names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+        }
+        other => panic!("{other:?}"),
+    };
+    names.sort();
+    names
+}
+
+#[test]
+fn each_kind_of_znode_is_created_read_and_deleted() {
+    let shared = needs_zookeeper!().shared();
+    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let path =
+        |name: &str| if name.is_empty() { root.to_owned() } else { format!("{root}/{name}") };
+    let mut make = |name: &str, kind| {
+        let answer = client.ask(Request::Create(create(&path(name), kind)));
+        let (path, stat) = created(&answer);
+        let stat = stat.unwrap();
+        assert_eq!(stat.created_by, answer.zxid());
+        (path, stat.owner)
+    };
+    assert_eq!(make("", CreateKind::Persistent), (path(""), 0));
+    assert_eq!(make("c", CreateKind::Container), (path("c"), 0));
+    let (ephemeral, owner) = make("e", CreateKind::Ephemeral);
+    assert_eq!(ephemeral, path("e"));
+    assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000000"), owner));
+    assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000001"), owner));
+    assert_eq!(client.session.id(), Some(owner));
+    let plain = client.ask(Request::PlainCreate(create(&path("p"), CreateKind::Persistent)));
+    assert_eq!(created(&plain), (path("p"), None));
+    assert_eq!(names(&mut client, root), ["c", "e", "p"]);
+    let exists = client.ask(Request::Exists { path: ephemeral.clone().into(), watch: false });
+    let Ok(Reply::Found(stat)) = exists.reply() else { panic!("{exists:?}") };
+    assert_eq!((stat.owner, stat.children), (owner, 0));
+    let data = client.ask(Request::GetData { path: path("p").into(), watch: false });
+    assert!(matches!(data.reply(), Ok(Reply::Data { data: b"data", .. })), "{data:?}");
+    let synced = client.ask(Request::Sync(root.into()));
+    assert!(matches!(synced.reply(), Ok(Reply::Synced)), "{synced:?}");
+    let deleted = client.ask(Request::Delete(path("p").into()));
+    assert!(matches!(deleted.reply(), Ok(Reply::Done)) && deleted.zxid() > plain.zxid());
+}
+
+#[test]
+fn what_a_server_refuses_has_its_error() {
+    let shared = needs_zookeeper!().shared();
+    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let missing: Arc<str> = format!("{root}/missing").into();
+    let below = create(&missing, CreateKind::Persistent);
+    for request in [
+        Request::Create(below.clone()),
+        Request::PlainCreate(below),
+        Request::Delete(Arc::clone(&missing)),
+        Request::Exists { path: Arc::clone(&missing), watch: true },
+        Request::GetData { path: Arc::clone(&missing), watch: true },
+        Request::GetChildren { path: Arc::clone(&missing), watch: true },
+    ] {
+        let answer = client.ask(request.clone());
+        assert_eq!(refused(&answer), ServerError::NoNode, "{request:?}");
+    }
+    let persistent = Request::Create(create(root, CreateKind::Persistent));
+    client.ask(persistent.clone());
+    assert_eq!(refused(&client.ask(persistent)), ServerError::NodeExists);
+    client.ask(Request::Create(create(&missing, CreateKind::Ephemeral)));
+    let not_empty = client.ask(Request::Delete(root.into()));
+    assert_eq!(refused(&not_empty), ServerError::NotEmpty);
+}
+
+#[test]
+fn a_transaction_is_carried_out_as_a_whole() {
+    let shared = needs_zookeeper!().shared();
+    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    client.ask(Request::Create(create(root, CreateKind::Persistent)));
+    let path = |name: &str| -> Arc<str> { format!("{root}/{name}").into() };
+    let operation = |name: &str, kind| Operation::Create(create(&path(name), kind));
+    let all = [
+        operation("c", CreateKind::Container),
+        operation("c/n-", CreateKind::EphemeralSequential),
+        operation("p", CreateKind::Persistent),
+        Operation::Check(path("p")),
+        Operation::Delete(path("p")),
+    ];
+    let answer = client.ask(Request::Multi(Arc::from(all)));
+    let Ok(Reply::Results(results)) = answer.reply() else { panic!("{answer:?}") };
+    assert_eq!(results.error(), None);
+    let [container, contender, persistent] = ["c", "c/n-0000000000", "p"].map(path);
+    let expected = [
+        OperationResult::Created(&container),
+        OperationResult::Created(&contender),
+        OperationResult::Created(&persistent),
+        OperationResult::Done,
+        OperationResult::Done,
+    ];
+    assert_eq!(results.iter().collect::<Vec<_>>(), expected);
+    let stat = client.ask(Request::Exists { path: path("c/n-0000000000"), watch: false });
+    let Ok(Reply::Found(stat)) = stat.reply() else { panic!("{stat:?}") };
+    assert_eq!(stat.created_by, answer.zxid(), "the transaction created it");
+    let failing = [operation("x", CreateKind::Persistent), Operation::Check(path("missing"))];
+    let answer = client.ask(Request::Multi(Arc::from(failing)));
+    let Ok(Reply::Results(results)) = answer.reply() else { panic!("{answer:?}") };
+    assert_eq!(results.error(), Some(ServerError::NoNode));
+    assert_eq!(names(&mut client, root), ["c"]);
+}
+
+#[test]
+fn watches_tell_of_each_kind_of_change_once() {
+    let shared = needs_zookeeper!().shared();
+    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let child: Arc<str> = format!("{root}/child").into();
+    client.ask(Request::Exists { path: root.into(), watch: true });
+    client.ask(Request::Create(create(root, CreateKind::Persistent)));
+    assert_eq!(std::mem::take(&mut client.changed), [root]);
+    client.ask(Request::GetChildren { path: root.into(), watch: true });
+    client.ask(Request::Create(create(&child, CreateKind::Ephemeral)));
+    assert_eq!(std::mem::take(&mut client.changed), [root]);
+    client.ask(Request::GetData { path: Arc::clone(&child), watch: true });
+    client.ask(Request::Delete(Arc::clone(&child)));
+    assert_eq!(std::mem::take(&mut client.changed), [&*child]);
+    client.ask(Request::Create(create(&child, CreateKind::Ephemeral)));
+    assert_eq!(client.changed, Vec::<String>::new(), "a watch ends with its first event");
+}
+
+#[test]
+fn credentials_give_rights_that_others_do_not_have() {
+    let shared = needs_zookeeper!().shared();
+    let root = shared.root();
+    let with = |credentials: &'static [u8]| {
+        let set = |options: &mut redlatch::internal::zookeeper::session::SessionOptions| {
+            options.credentials = Some(credentials.into());
+        };
+        Client::with_options(&shared.ports(), set)
+    };
+    let (mut app, mut thief) = (with(b"app:secret"), with(b"app:guess"));
+    let own = creators(root);
+    created(&app.ask(Request::Create(own)));
+    let child = format!("{root}/child");
+    let taken = thief.ask(Request::Create(create(&child, CreateKind::Ephemeral)));
+    assert_eq!(refused(&taken), ServerError::NoAuth);
+    created(&app.ask(Request::Create(create(&child, CreateKind::Ephemeral))));
+    // Nobody's credentials: the list of those with rights is empty.
+    let nobody = creators("/nobodys");
+    let answer = Client::new(&shared.ports()).ask(Request::Create(nobody));
+    assert_eq!(refused(&answer), ServerError::InvalidAcl);
+}
+
+#[test]
+fn the_end_of_a_session_ends_its_znodes_at_once() {
+    let shared = needs_zookeeper!().shared();
+    let (mut client, mut other) = (Client::new(&shared.ports()), Client::new(&shared.ports()));
+    let root = shared.root();
+    client.ask(Request::Create(create(root, CreateKind::Persistent)));
+    let path: Arc<str> = format!("{root}/e").into();
+    created(&client.ask(Request::Create(create(&path, CreateKind::Ephemeral))));
+    other.ask(Request::Exists { path, watch: true });
+    client.end();
+    assert!(client.session.is_down() && client.session.id().is_none());
+    drive(&mut [&mut other], "the event", |clients| !clients[0].changed.is_empty());
+}
+
+#[test]
+fn a_session_that_was_ended_by_another_connection_is_lost() {
+    let shared = needs_zookeeper!().shared();
+    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    client.ask(Request::Create(create(root, CreateKind::Persistent)));
+    let path: Arc<str> = format!("{root}/e").into();
+    client.ask(Request::Create(create(&path, CreateKind::Ephemeral)));
+    client.session.keep(path);
+    let before = client.session.id();
+    assert!(expire(shared[0].port(), &client));
+    drive(&mut [&mut client], "the loss", |clients| clients[0].sessions_lost == 1);
+    assert_eq!(client.session.problem(), Some(&Problem::SessionGone));
+    assert_eq!(names(&mut client, root), Vec::<String>::new());
+    assert_ne!(client.session.id(), before);
+}
