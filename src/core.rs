@@ -14,9 +14,11 @@ mod events;
 mod formation;
 mod keep_alive;
 mod membership;
+mod node_keys;
 mod process;
 mod redlock;
 mod registers;
+mod repair;
 
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
@@ -33,9 +35,12 @@ pub(crate) use cancellation::{Call, Cancellation};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{Ensemble, FoundDirectory};
 pub(crate) use membership::Asked;
+use membership::Survey;
+pub(crate) use node_keys::{KeyStep, NodeKeys};
 pub(crate) use redlock::Redlock;
 use registers::Registers;
 pub(crate) use registers::{Leader, Message, Role, Seat, Slot};
+pub(crate) use repair::Repair;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -34,9 +34,10 @@ mod readable;
 mod register;
 mod with_lock;
 
+pub use crate::engine::register::NoVote;
 pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
-    NoVote, NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
+    NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
     TlsError, TlsErrorKind,
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};

@@ -58,6 +58,7 @@ mod readers_waiting;
 mod register_scripts;
 mod registers;
 mod registers_members;
+mod registers_repair;
 mod relay;
 mod release;
 mod request;

@@ -28,9 +28,13 @@ impl Node {
 
     /// Runs a script with these arguments behind the mark, and `7` behind them.
     fn run(&self, script: Script, arguments: &[&[u8]]) -> Vec<Value> {
+        self.run_as(MARK, script, arguments)
+    }
+
+    fn run_as(&self, mark: &str, script: Script, arguments: &[&[u8]]) -> Vec<Value> {
         let mut words: Vec<&[u8]> = vec![b"EVAL", script.source.as_bytes(), b"4"];
         words.extend(KEYS.iter().map(|key| key.as_bytes()));
-        words.push(MARK.as_bytes());
+        words.push(mark.as_bytes());
         words.extend(arguments);
         words.push(b"7");
         match self.0.command(&words) {
@@ -166,7 +170,7 @@ fn a_node_with_another_mark_or_none_changes_nothing() {
 fn a_mark_is_replaced_only_if_it_is_the_one_that_was_seen() {
     let server = Server::start(&[]);
     let mark = |step: &str, seen: &str, new: &str| {
-        let words = ["EVAL", script::MARK.source, "1", KEYS[2], step, seen, new, "7"];
+        let words = ["EVAL", script::MARK.source, "1", KEYS[2], step, seen, new, " run ", "7"];
         match server.command(&words) {
             Value::Array(list) if list[0] == Value::Integer(7) => list[1].clone(),
             other => panic!("{other:?}"),
@@ -175,10 +179,39 @@ fn a_mark_is_replaced_only_if_it_is_the_one_that_was_seen() {
     assert_eq!(mark("look", "", ""), Value::Null);
     assert_eq!(mark("enter", "", "late"), Value::Null, "a node that has forgotten");
     let joining = mark("join", "", "joining ").text();
-    let number: u64 = joining.strip_prefix("joining ").unwrap().parse().unwrap();
-    assert!(number > 1_600_000_000_000_000, "its time in microseconds");
+    let number = joining.strip_prefix("joining ").and_then(|rest| rest.strip_suffix(" run "));
+    assert!(number.unwrap().parse::<u64>().unwrap() > 1_600_000_000_000_000, "in microseconds");
     assert_eq!(mark("join", "", "joining ").text(), joining, "as it is");
     assert_eq!(mark("enter", "joining 1", "late").text(), joining);
-    assert_eq!(mark("enter", &joining, "member").text(), "member");
+    let again = mark("join", &joining, "joining ").text();
+    assert_ne!(again, joining, "it draws another number");
+    assert_eq!(mark("enter", &joining, "late").text(), again);
+    assert_eq!(mark("enter", &again, "member").text(), "member");
     assert_eq!(mark("join", "", "joining ").text(), "member");
+    assert_eq!(mark("join", &again, "joining ").text(), "member", "a late one");
+}
+
+#[test]
+fn a_node_that_joins_gets_states_and_a_floor_and_serves_nobody_else() {
+    let node = Node::start();
+    let joining = "redlatch 1 joining 17 run ";
+    node.0.command(&["SET", KEYS[2], joining]);
+    let refused = [Value::Integer(-7), Value::Bulk(joining.into())];
+    let state = ballot(5, 1).to_bytes();
+    assert_eq!(node.run(script::INSTALL, &[&state, b"x", b"3"]), refused, "of another mark");
+    assert_eq!(node.run(script::COPY, &[]), refused);
+    let install = |arguments: &[&[u8]]| node.run_as(joining, script::INSTALL, arguments);
+    assert_eq!(install(&[&state, b"value", b"3"]), [Value::Integer(7)]);
+    assert_eq!(install(&[&state, b"value", b"2"]), [Value::Integer(7)]);
+    assert_eq!((node.floor(), node.0.command(&["DBSIZE"])), (Some("3".into()), Value::Integer(4)));
+    // Now it is a member.
+    node.0.command(&["SET", KEYS[2], "redlatch 1 group run member durable"]);
+    assert_eq!(node.state(), Some((5, b"value".to_vec())));
+    assert!(!node.prepare(ballot(4, 2)) && node.prepare(ballot(6, 2)));
+    let copy = node.run(script::COPY, &[]);
+    assert_eq!(copy[1..], [Value::Bulk([&state[..], b"value"].concat()), Value::Integer(3)]);
+    assert_eq!(install(&[b"", b"", b"9"])[0], Value::Integer(-7), "a late one");
+    node.0.command(&["SET", KEYS[2], joining]);
+    assert_eq!(install(&[b"", b"", b"0"]), [Value::Integer(7)]);
+    assert_eq!((node.floor(), node.0.command(&["DBSIZE"])), (Some("3".into()), Value::Integer(2)));
 }

@@ -175,7 +175,7 @@ fn register(serial: u64) -> Action {
         }
         3 => RegisterCommand::Collect(Some(ballot(serial % 8))),
         4 => RegisterCommand::Mark(MarkStep::Look),
-        _ => RegisterCommand::Mark(MarkStep::Join),
+        _ => RegisterCommand::Mark(MarkStep::Join { seen: Arc::from([]) }),
     };
     let keys = RegisterKeys::new(b"", b"key");
     let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));

@@ -2,29 +2,19 @@
 
 #[cfg(feature = "zookeeper")]
 mod directories;
-mod progress;
 
 use super::LockClient;
 use super::names::check_length;
-use crate::clock;
 #[cfg(feature = "zookeeper")]
 use crate::core::FoundDirectory;
-use crate::core::{Backend, Redlock};
-use crate::engine::{Action, Node, Request, quorum};
+use crate::core::{Backend, KeyStep, NodeKeys, Redlock};
+use crate::engine::{Node, quorum};
 use crate::error::{InspectError, NoQuorum, ResourceError};
 use crate::name::Name;
-use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, RoundResult};
-use progress::Progress;
+use crate::node::{NodeAnswer, NodeReport};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-
-/// About how many keys a server looks at in one step: it does nothing else for about a millisecond
-/// at most.
-const STEP: u32 = 500;
-
-/// How often a node is asked for one step.
-const TRIES: u32 = 3;
 
 /// What a name takes besides its bytes, about.
 const BYTES_PER_NAME: usize = 96;
@@ -65,11 +55,8 @@ pub struct Locks<'a> {
     suffix: &'static [u8],
     /// What each node that was read to its end, or given up, has answered.
     reports: Vec<NodeReport>,
-    /// Where the next node continues.
-    cursor: u64,
-    count: u32,
-    tries: u32,
-    progress: Progress,
+    /// How far the next node has been read.
+    keys: NodeKeys,
     /// Names that are not yet returned, and all names: each is returned once.
     found: Vec<FoundLock>,
     known: HashSet<FoundLock>,
@@ -133,10 +120,7 @@ impl LockClient {
             pattern: self.pattern_of_keys(pattern, suffix),
             suffix,
             reports: Vec::new(),
-            cursor: 0,
-            count: STEP,
-            tries: 0,
-            progress: Progress::default(),
+            keys: NodeKeys::new(Node::new(0)),
             found: Vec::new(),
             known: HashSet::new(),
             #[cfg(feature = "zookeeper")]
@@ -193,80 +177,42 @@ impl Locks<'_> {
             return Err(InspectError::OtherProcess);
         }
         match &client.core.backend {
-            Backend::Redlock(redlock) => self.read_keys(redlock, pattern),
+            Backend::Redlock(redlock) => self.read_keys(redlock, &pattern),
             #[cfg(feature = "zookeeper")]
             Backend::ZooKeeper(ensemble) => self.read_directories(ensemble, &pattern),
         }
     }
 
     /// Reads the next keys from one node after another.
-    fn read_keys(&mut self, redlock: &Redlock, pattern: Arc<[u8]>) -> Result<(), InspectError> {
-        let nodes = self.client.core.rules.nodes;
+    fn read_keys(&mut self, redlock: &Redlock, pattern: &Arc<[u8]>) -> Result<(), InspectError> {
+        let core = &self.client.core;
         let index = self.reports.len();
-        if index == nodes {
+        if index == core.rules.nodes {
             self.is_over = true;
             let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Answered;
             let read = self.reports.iter().filter(is_read).count();
-            if read < quorum(nodes) {
+            if read < quorum(core.rules.nodes) {
                 let reports = std::mem::take(&mut self.reports);
                 return Err(InspectError::NoQuorum(NoQuorum::new(reports)));
             }
             return Ok(());
         }
-        let (page, report) = self.ask(redlock, index, pattern);
-        self.tries += 1;
-        match page {
-            Some(KeyPage { keys: Some(keys), next, .. }) => {
+        match self.keys.next(core, redlock, pattern, !self.suffix.is_empty()) {
+            KeyStep::Keys(keys) => self.note(keys),
+            KeyStep::End(keys, report) => {
                 self.note(keys);
-                // A step with many long names says nothing about the next one.
-                self.count = (self.count * 2).min(STEP);
-                (self.cursor, self.tries) = (next, 0);
-                if next == 0 {
-                    self.go_to_next_node(report);
-                } else if !self.progress.goes_on(next) {
-                    self.give_up("its list of keys has no end", report);
-                }
+                self.go_to_next_node(report);
             }
-            Some(KeyPage { keys: None, .. }) if self.count > 1 => {
-                (self.count, self.tries) = (self.count / 2, 0);
-            }
-            Some(_) => {
-                self.give_up("more names in one step than fit in a reply", report);
-            }
-            None if self.tries < TRIES && is_slow(&report) => {}
-            None => self.go_to_next_node(report),
+            KeyStep::GivenUp(report) => self.go_to_next_node(report),
         }
         Ok(())
     }
 
-    /// Asks a node for the next step.
-    fn ask(
-        &self,
-        redlock: &Redlock,
-        index: usize,
-        pattern: Arc<[u8]>,
-    ) -> (Option<KeyPage>, NodeReport) {
-        let core = &self.client.core;
-        let registers = !self.suffix.is_empty();
-        let (cursor, count) = (self.cursor, self.count);
-        let action = Action::Scan { pattern, cursor, count, registers };
-        let request = Request::to_one(&core.rules, clock::now(), Node::new(index), action);
-        let result = redlock.net.submit(request);
-        let RoundResult::Scan { page, mut reports } = result else {
-            unreachable!("the result of a scan is {result:?}");
-        };
-        (page, reports.swap_remove(index))
-    }
-
     fn go_to_next_node(&mut self, report: NodeReport) {
         self.reports.push(report);
-        (self.cursor, self.count, self.tries) = (0, STEP, 0);
-        self.progress = Progress::default();
-    }
-
-    fn give_up(&mut self, reason: &str, report: NodeReport) {
-        let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(reason.to_owned()));
-        self.go_to_next_node(NodeReport { answer, ..report });
+        if self.reports.len() < self.client.core.rules.nodes {
+            self.keys = NodeKeys::new(Node::new(self.reports.len()));
+        }
     }
 
     /// Notes the names that are new.
@@ -278,7 +224,7 @@ impl Locks<'_> {
             let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
             let lock = FoundLock { name: name.into() };
             if self.known.insert(lock.clone()) {
-                self.progress.bytes += name.len() + BYTES_PER_NAME;
+                self.keys.keep(name.len() + BYTES_PER_NAME);
                 self.found.push(lock);
             }
         }
@@ -289,9 +235,4 @@ impl fmt::Debug for Locks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locks").field("known", &self.known.len()).finish_non_exhaustive()
     }
-}
-
-/// Has the node not answered in time? It may still connect, or do something else.
-fn is_slow(report: &NodeReport) -> bool {
-    matches!(report.answer, NodeAnswer::Failed(NodeError::TimedOut(_)))
 }

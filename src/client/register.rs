@@ -1,6 +1,7 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
 mod listing;
+mod repair;
 mod running;
 mod value;
 
@@ -117,7 +118,7 @@ impl Register {
             if attempt > 0 || !asked.replies.lack_votes() {
                 return Err(asked.no_quorum(false));
             }
-            group = self.client.core.learn_group(redlock)?;
+            group = self.client.core.follow(redlock, &asked.replies, &group)?;
         }
         // Not together with changes: one of them may take long.
         self.run_alone(|draft| Ok(draft.current().cloned().map(Value)))

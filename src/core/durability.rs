@@ -30,4 +30,22 @@ impl Durability {
             _ => Self::Unknown,
         }
     }
+
+    /// Does it keep all? `None` if that is not known.
+    pub(super) fn keeps(self) -> Option<bool> {
+        match self {
+            Self::Whole => Some(true),
+            Self::Lacks(_) => Some(false),
+            Self::Unknown => None,
+        }
+    }
+
+    /// What it lacks.
+    pub(super) fn lacks(self) -> Option<&'static str> {
+        match self {
+            Self::Whole => None,
+            Self::Unknown => Some("settings that it does not tell"),
+            Self::Lacks(what) => Some(what),
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Nodes become a group that keeps registers.
 
 use super::durability::Durability;
-use super::{Core, draw};
-use crate::engine::Node;
-use crate::engine::register::{Group, Mark, MarkStep, Member};
+use super::{Core, Redlock, draw};
+use crate::engine::register::{Epoch, Group, Mark, MarkStep, Member, Seen};
+use crate::engine::{Node, NodeSet};
 use crate::error::RegisterError;
+use std::sync::Arc;
 
 impl Core {
     /// Makes the nodes a group. All must answer, and none may be a member of one.
@@ -14,46 +15,52 @@ impl Core {
     pub(crate) fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
         let redlock = self.register_nodes()?;
         let statuses = self.examine(redlock);
-        let keys = self.member_keys();
-        let (mut seen, asked) = self.mark_all(redlock, &keys, MarkStep::Join);
+        let durability = |node: Node| Durability::of(&statuses[node.index()]);
+        let (mut seen, asked) = self.mark_all(redlock, &MarkStep::Join { seen: Arc::from([]) });
         if seen.len() < self.rules.nodes {
             return Err(asked.no_quorum(false));
         }
-        let lacking = statuses.iter().enumerate().filter_map(|(node, status)| {
-            let lacks = match Durability::of(status) {
-                Durability::Whole => return None,
-                Durability::Unknown => "settings that it does not tell",
-                Durability::Lacks(what) => what,
-            };
-            Some((asked.url(Node::new(node)), lacks))
-        });
+        // One whose server was started again since it began to join does so anew.
+        for it in seen.iter_mut().filter(|it| it.joining().is_none()) {
+            if let Some(Mark::Joining(_)) = it.read() {
+                *it = self.join(redlock, it).unwrap_or_else(|| it.clone());
+            }
+        }
+        let lacking = seen.iter().map(|it| it.node);
+        let lacking = lacking.filter_map(|it| Some((asked.url(it), durability(it).lacks()?)));
         let lacking: Vec<_> = lacking.collect();
         if !in_memory && !lacking.is_empty() {
             return Err(RegisterError::NotDurable { nodes: lacking });
         }
-        let other = seen
-            .iter()
-            .find(|it| !matches!(it.bytes.as_deref().map(Mark::read), Some(Mark::Joining(_))));
-        if let Some(other) = other {
+        if let Some(other) = seen.iter().find(|it| it.joining().is_none()) {
             return Err(RegisterError::NodesDiffer { url: asked.url(other.node) });
         }
-        let (id, token) = (draw_number()?, draw_number()?);
-        let group = Group { id, epoch: 1, token, nodes: self.rules.nodes };
+        let group = Group { id: draw_number()?, epoch: 1, token: draw_number()? };
+        let members: Result<Vec<u64>, _> = seen.iter().map(|_| draw_number()).collect();
+        let epoch = Epoch { group, members: members?.into() };
         // Of clients that do this at one time, each begins with the same node, and only the one
         // that comes first there goes on.
         seen.sort_by(|one, other| one.run_id.cmp(&other.run_id));
-        for it in &seen {
-            let is_durable = Durability::of(&statuses[it.node.index()]) == Durability::Whole;
-            let (id, run_id) = (draw_number()?, it.run_id.to_string());
-            let member = Member { group: group.clone(), run_id, id, is_durable };
-            if !self.enter(redlock, &keys, it, &member) {
+        for (it, id) in seen.iter().zip(&*epoch.members) {
+            let is_durable = durability(it.node) == Durability::Whole;
+            let run_id = it.run_id.to_string();
+            let member = Member { epoch: epoch.clone(), run_id, id: *id, is_durable };
+            if !self.enter(redlock, it, &member) {
                 return Err(RegisterError::NodesDiffer { url: asked.url(it.node) });
             }
         }
         Ok(())
     }
+
+    /// A node gives up the mark that was seen, and begins to join. Returns how it looks then.
+    pub(super) fn join(&self, redlock: &Redlock, seen: &Seen) -> Option<Seen> {
+        let mark = seen.mark.clone().unwrap_or_else(|| Arc::from([]));
+        let nodes = NodeSet::from_iter([seen.node]);
+        let now = self.mark(redlock, &MarkStep::Join { seen: mark }, nodes).0.pop()?;
+        (now.mark != seen.mark && now.joining().is_some()).then_some(now)
+    }
 }
 
-fn draw_number() -> Result<u64, RegisterError> {
+pub(super) fn draw_number() -> Result<u64, RegisterError> {
     draw().map(|entropy| entropy.seed).ok_or(RegisterError::NoEntropy)
 }

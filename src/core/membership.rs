@@ -9,12 +9,12 @@ use super::durability::Durability;
 use super::{Backend, Core, Redlock};
 use crate::clock::{self, Time};
 use crate::engine::register::{
-    Group, Mark, MarkStep, Member, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest,
-    Replies,
+    Census, Epoch, GROUP_REGISTER, Group, MarkStep, Member, NoGroup, NoVote, RegisterCommand,
+    RegisterKeys, RegisterReply, RegisterRequest, Replies, Seen,
 };
-use crate::engine::{Action, Node, NodeSet, Request};
+use crate::engine::{Action, Node, NodeSet, Request, quorum};
 use crate::error::{NoQuorum, RegisterError};
-use crate::node::{NoVote, NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
+use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,36 +25,36 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// What a client knows of the group.
 #[derive(Debug, Default)]
 pub(crate) struct Membership {
-    /// The group, and when it was looked at.
-    known: Mutex<Option<(Group, Time)>>,
+    /// The latest epoch of the group, and when it was looked at.
+    known: Mutex<Option<(Epoch, Time)>>,
 }
 
 impl Membership {
-    fn known(&self) -> MutexGuard<'_, Option<(Group, Time)>> {
+    fn known(&self) -> MutexGuard<'_, Option<(Epoch, Time)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The answers to a request about a register.
+#[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) replies: Replies,
     reports: Vec<NodeReport>,
+    /// Whose members were asked, if it was members.
+    group: Option<Group>,
 }
 
 impl Asked {
-    pub(super) fn url(&self, node: Node) -> Arc<str> {
+    pub(crate) fn url(&self, node: Node) -> Arc<str> {
         Arc::clone(&self.reports[node.index()].url)
     }
 
     /// The error if they are too few.
     pub(crate) fn no_quorum(self, may_have_happened: bool) -> RegisterError {
-        let Self { replies, mut reports } = self;
+        let Self { replies, mut reports, group } = self;
         for (report, reply) in reports.iter_mut().zip(&replies.0) {
-            if let Some(RegisterReply::NoMember(mark)) = reply {
-                let why = match mark {
-                    None => NoVote::NoMark,
-                    Some(_) => NoVote::OtherMark,
-                };
+            if let (Some(RegisterReply::NoMember(mark)), Some(group)) = (reply, &group) {
+                let why = NoVote::of(mark.as_deref(), group);
                 report.answer = NodeAnswer::Failed(NodeError::NoVote(why));
             }
         }
@@ -62,20 +62,27 @@ impl Asked {
     }
 }
 
-/// A node, as a look at its mark shows it.
-pub(super) struct Seen {
-    pub(super) node: Node,
-    /// The mark, as it is written there.
-    pub(super) bytes: Option<Arc<[u8]>>,
-    pub(super) run_id: Arc<str>,
+/// What a look at the marks of all nodes has shown, and how they keep their data.
+pub(crate) struct Survey {
+    pub(crate) census: Census,
+    pub(crate) asked: Asked,
+    statuses: Vec<NodeStatus>,
 }
 
-impl Seen {
-    fn member(&self) -> Option<Member> {
-        match self.bytes.as_deref().map(Mark::read) {
-            Some(Mark::Member(member)) => Some(member),
-            _ => None,
+impl Survey {
+    pub(super) fn durability(&self, node: Node) -> Durability {
+        Durability::of(&self.statuses[node.index()])
+    }
+
+    /// The error if too few nodes have a vote.
+    pub(super) fn without_majority(self) -> RegisterError {
+        let Self { census, mut asked, .. } = self;
+        let voters = census.voters(census.epoch());
+        for seen in census.seen().iter().filter(|seen| !voters.contains(seen.node)) {
+            let mark = RegisterReply::NoMember(seen.mark.clone());
+            asked.replies.0[seen.node.index()] = Some(mark);
         }
+        Asked { group: Some(census.epoch().group.clone()), ..asked }.no_quorum(false)
     }
 }
 
@@ -101,20 +108,22 @@ impl Core {
         command: RegisterCommand,
     ) -> Asked {
         let nodes = NodeSet::all(self.rules.nodes);
-        self.ask_some(redlock, keys, Some(group), command, nodes)
+        let asked = self.ask_some(redlock, keys, group.to_bytes(), command, nodes);
+        Asked { group: Some(group.clone()), ..asked }
     }
 
-    fn ask_some(
+    /// Asks some nodes, whose marks begin so.
+    pub(super) fn ask_some(
         &self,
         redlock: &Redlock,
         keys: &RegisterKeys,
-        group: Option<&Group>,
+        mark: Arc<[u8]>,
         command: RegisterCommand,
         nodes: NodeSet,
     ) -> Asked {
-        let request = Request { nodes, ..self.register_request(keys, group, command) };
+        let request = Request { nodes, ..self.register_request(keys, mark, command) };
         match redlock.net.submit(request) {
-            RoundResult::Register { replies, reports } => Asked { replies, reports },
+            RoundResult::Register { replies, reports } => Asked { replies, reports, group: None },
             other => unreachable!("the request was about a register, the result is {other:?}"),
         }
     }
@@ -123,10 +132,9 @@ impl Core {
     fn register_request(
         &self,
         keys: &RegisterKeys,
-        group: Option<&Group>,
+        epoch: Arc<[u8]>,
         command: RegisterCommand,
     ) -> Request {
-        let epoch = group.map_or_else(|| Arc::from([]), Group::to_bytes);
         let (keys, run_id) = (keys.clone(), Arc::from(""));
         let register = Box::new(RegisterRequest { keys, epoch, run_id, command });
         Request::to_all(&self.rules, clock::now(), Action::Register(register))
@@ -134,13 +142,40 @@ impl Core {
 
     /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.
     pub(crate) fn forget_promises(&self, keys: &RegisterKeys, group: &Group) {
-        self.post(self.register_request(keys, Some(group), RegisterCommand::Collect(None)));
+        let command = RegisterCommand::Collect(None);
+        self.post(self.register_request(keys, group.to_bytes(), command));
     }
 
     /// The group, as it was when it was looked at last.
     pub(crate) fn group(&self, redlock: &Redlock) -> Result<Group, RegisterError> {
         let known = self.registers.membership.known().clone();
-        known.map_or_else(|| self.learn_group(redlock), |(group, _)| Ok(group))
+        known.map_or_else(|| self.learn_group(redlock), |(epoch, _)| Ok(epoch.group))
+    }
+
+    /// Goes on with the group after nodes have refused because of their marks.
+    ///
+    /// A look at all marks takes several rounds, and a value remembers only its last changes: so
+    /// where a node has named a later epoch, or is in an earlier one, that is acted on at once.
+    pub(crate) fn follow(
+        &self,
+        redlock: &Redlock,
+        replies: &Replies,
+        group: &Group,
+    ) -> Result<Group, RegisterError> {
+        let later = replies.later(group);
+        if let Some(later) = &later {
+            self.know(later);
+        }
+        let known = self.registers.membership.known().clone();
+        let Some(epoch) = known.map(|(epoch, _)| epoch) else { return self.learn_group(redlock) };
+        let behind = replies.behind(&epoch);
+        if later.is_none() && behind.is_empty() {
+            return self.learn_group(redlock);
+        }
+        for (node, step) in behind {
+            self.mark(redlock, &step, NodeSet::from_iter([node]));
+        }
+        Ok(epoch.group)
     }
 
     /// Gives nodes that have come back their vote again, unless that was tried a moment ago.
@@ -156,103 +191,67 @@ impl Core {
     /// again, and have kept all that they answered, get the mark of their new run; those of an
     /// earlier epoch enter the latest.
     pub(crate) fn learn_group(&self, redlock: &Redlock) -> Result<Group, RegisterError> {
-        let keys = self.member_keys();
-        let (seen, asked) = self.mark_all(redlock, &keys, MarkStep::Look);
-        let members: Vec<(&Seen, Member)> =
-            seen.iter().filter_map(|it| Some((it, it.member()?))).collect();
-        if members.is_empty() {
-            let is_known = seen.len() > self.rules.nodes / 2;
-            return Err(match is_known {
-                true => RegisterError::NotFormed,
-                false => asked.no_quorum(false),
-            });
-        }
-        // A node of another group has no vote. Without a majority of one, the nodes are no group.
-        let count = |id: u64| members.iter().filter(|(_, it)| it.group.id == id).count();
-        let of_most = members.iter().map(|(_, it)| &it.group);
-        let of_most = of_most.filter(|it| it.nodes == self.rules.nodes);
-        let latest = of_most.max_by_key(|it| (count(it.id), it.epoch)).cloned();
-        let is_other = |it: &Group| latest.as_ref().is_none_or(|latest| latest.id != it.id);
-        let other = members.iter().find(|(_, member)| is_other(&member.group));
-        let is_group = |it: &Group| other.is_none() || count(it.id) > self.rules.nodes / 2;
-        let Some(group) = latest.filter(is_group) else {
-            let node = other.map_or(members[0].0.node, |(seen, _)| seen.node);
-            return Err(RegisterError::NodesDiffer { url: asked.url(node) });
-        };
-        let statuses = self.examine(redlock);
-        for (seen, member) in members.iter().filter(|(_, member)| member.group.id == group.id) {
-            // A replica has the mark of its master.
-            if members.iter().filter(|(_, other)| other.id == member.id).count() > 1 {
-                continue;
-            }
-            let durability = Durability::of(&statuses[seen.node.index()]);
-            self.renew(redlock, &keys, (seen, member), &group, durability);
-        }
-        *self.registers.membership.known() = Some((group.clone(), clock::now()));
-        Ok(group)
+        let survey = self.survey(redlock)?;
+        let epoch = survey.census.epoch();
+        self.enter_all(redlock, &survey, epoch);
+        self.know(epoch);
+        Ok(epoch.group.clone())
     }
 
-    /// Gives a node the mark of its present run, and of this epoch of its group.
-    fn renew(
-        &self,
-        redlock: &Redlock,
-        keys: &RegisterKeys,
-        (seen, member): (&Seen, &Member),
-        group: &Group,
-        durability: Durability,
-    ) {
-        // One that could have forgotten something by its next start must not be believed then, even
-        // if it is set up well again.
-        let is_durable = member.is_durable && !matches!(durability, Durability::Lacks(_));
-        let mut new = Member { is_durable, ..member.clone() };
-        // What it has forgotten since its last start is known to nobody.
-        let has_restarted = *member.run_id != *seen.run_id;
-        if !has_restarted || is_durable && durability == Durability::Whole {
-            new.run_id = seen.run_id.to_string();
-            new.group = group.clone();
-        }
-        if new != *member {
-            self.enter(redlock, keys, seen, &new);
+    /// From now on this client asks the members of this epoch.
+    pub(super) fn know(&self, epoch: &Epoch) {
+        *self.registers.membership.known() = Some((epoch.clone(), clock::now()));
+    }
+
+    /// Looks at the marks of the nodes, and at how they keep their data.
+    pub(crate) fn survey(&self, redlock: &Redlock) -> Result<Survey, RegisterError> {
+        let (seen, asked) = self.mark_all(redlock, &MarkStep::Look);
+        let is_known = seen.len() >= quorum(self.rules.nodes);
+        let census = Census::new(seen, self.rules.nodes).map_err(|error| match error {
+            NoGroup::Differs(node) => RegisterError::NodesDiffer { url: asked.url(node) },
+            NoGroup::NoMember if is_known => RegisterError::NotFormed,
+            NoGroup::NoMember => asked.clone().no_quorum(false),
+        })?;
+        Ok(Survey { census, asked, statuses: self.examine(redlock) })
+    }
+
+    /// The members enter an epoch.
+    pub(super) fn enter_all(&self, redlock: &Redlock, survey: &Survey, epoch: &Epoch) {
+        let keeps = |node| survey.durability(node).keeps();
+        for (seen, member) in survey.census.renewals(epoch, keeps) {
+            self.enter(redlock, &seen, &member);
         }
     }
 
     /// Replaces the mark that was seen by that of this member. Returns whether the node has it now.
-    pub(super) fn enter(
-        &self,
-        redlock: &Redlock,
-        keys: &RegisterKeys,
-        seen: &Seen,
-        member: &Member,
-    ) -> bool {
-        let Some(bytes) = seen.bytes.clone().filter(|_| !member.run_id.is_empty()) else {
+    pub(super) fn enter(&self, redlock: &Redlock, seen: &Seen, member: &Member) -> bool {
+        let Some(bytes) = seen.mark.clone().filter(|_| !member.run_id.is_empty()) else {
             return false;
         };
         let new = member.to_bytes();
         let step = MarkStep::Enter { seen: bytes, new: Arc::clone(&new) };
-        let (command, nodes) = (RegisterCommand::Mark(step), NodeSet::from_iter([seen.node]));
-        let asked = self.ask_some(redlock, keys, None, command, nodes);
-        match &asked.replies.0[seen.node.index()] {
-            Some(RegisterReply::Mark { mark: Some(mark), .. }) => *mark == new,
-            _ => false,
-        }
+        let now = self.mark(redlock, &step, NodeSet::from_iter([seen.node])).0;
+        now.first().is_some_and(|now| now.mark == Some(new))
     }
 
-    pub(super) fn member_keys(&self) -> RegisterKeys {
-        RegisterKeys::new(&self.key_prefix, b"")
+    pub(super) fn mark_all(&self, redlock: &Redlock, step: &MarkStep) -> (Vec<Seen>, Asked) {
+        self.mark(redlock, step, NodeSet::all(self.rules.nodes))
     }
 
-    pub(super) fn mark_all(
+    /// Takes a step with the marks of these nodes. Returns those that have answered.
+    pub(super) fn mark(
         &self,
         redlock: &Redlock,
-        keys: &RegisterKeys,
-        step: MarkStep,
+        step: &MarkStep,
+        nodes: NodeSet,
     ) -> (Vec<Seen>, Asked) {
-        let (command, nodes) = (RegisterCommand::Mark(step), NodeSet::all(self.rules.nodes));
-        let asked = self.ask_some(redlock, keys, None, command, nodes);
+        let keys = RegisterKeys::new(&self.key_prefix, GROUP_REGISTER);
+        let command = RegisterCommand::Mark(step.clone());
+        let asked = self.ask_some(redlock, &keys, Arc::from([]), command, nodes);
         let seen = asked.replies.0.iter().enumerate().filter_map(|(index, reply)| match reply {
             Some(RegisterReply::Mark { mark, run_id }) => Some(Seen {
                 node: Node::new(index),
-                bytes: mark.clone(),
+                mark: mark.clone(),
                 run_id: Arc::clone(run_id),
             }),
             _ => None,

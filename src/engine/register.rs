@@ -21,23 +21,29 @@
 //!   whether it was: a [value](Stored) remembers the ballots of its last changes.
 //!
 //! [`Change`] says what to send, and takes the answers. It sees no node, no clock and no random
-//! number.
+//! number. Nor does [`Refill`], which gives a node that has forgotten its promises a vote again.
 
 mod ballot;
+mod census;
 mod change;
 mod command;
 mod draft;
 mod mark;
+mod no_vote;
 mod proposer;
+mod refill;
 mod replies;
 mod value;
 mod verdict;
 
 pub use ballot::Ballot;
+pub use census::{Census, NoGroup, Seen};
 pub use change::{Change, ChangeEnd, ChangeStep};
 pub use command::{MarkStep, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest};
 pub use draft::Draft;
-pub use mark::{Group, JOINING, Mark, Member};
+pub use mark::{Epoch, Group, JOINING, Joining, Mark, Member};
+pub use no_vote::NoVote;
 pub use proposer::Proposer;
+pub use refill::{GROUP_REGISTER, Refill, RefillEnd, RefillStep};
 pub use replies::Replies;
 pub use value::{Accepted, COMBINED_MAX, InvalidValue, Stored, Version};

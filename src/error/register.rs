@@ -46,6 +46,13 @@ pub enum RegisterError {
         /// Each such node, and what it lacks.
         nodes: Vec<(Arc<str>, &'static str)>,
     },
+    /// A node has got no vote.
+    NotRepaired {
+        /// The node.
+        url: Arc<str>,
+        /// Why.
+        why: &'static str,
+    },
     /// A node has a value of another format, such as one that a later version of this library has
     /// written. Nothing was changed.
     OtherFormat {
@@ -110,6 +117,7 @@ impl fmt::Display for RegisterError {
                 }
                 Ok(())
             }
+            Self::NotRepaired { url, why } => write!(f, "{url} has got no vote: {why}"),
             Self::OtherFormat { format: Some(format) } => {
                 write!(f, "a later version of this library has written the value: format {format}")
             }

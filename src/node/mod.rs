@@ -43,7 +43,7 @@ pub use former::{FORMER_MAX, FormerConnections};
 pub use handshake::Credentials;
 pub use identity::Identity;
 pub(crate) use node_error::OTHER_PROCESS;
-pub use node_error::{NoVote, NodeError, Phase};
+pub use node_error::{NodeError, Phase};
 pub use other_protocol::OtherProtocol;
 pub use pending_releases::PENDING_MAX;
 pub use report::{

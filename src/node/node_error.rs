@@ -3,6 +3,7 @@
 use super::other_protocol::OtherProtocol;
 use super::server_error::ServerError;
 use super::tls_error::TlsError;
+use crate::engine::register::NoVote;
 use crate::resp::ProtocolError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,26 +142,6 @@ impl error::Error for NodeError {
             Self::Tls(error) => error.source(),
             _ => None,
         }
-    }
-}
-
-/// Why a node may not vote on registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NoVote {
-    /// It is no member of a group: it never was, or it has forgotten everything.
-    NoMark,
-    /// It is a member of another group, or of another epoch of this one, or has been started again
-    /// since it became a member and may have forgotten something.
-    OtherMark,
-}
-
-impl fmt::Display for NoVote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoMark => "it is no member, or has forgotten that it is",
-            Self::OtherMark => "it is a member of another group, or was started again",
-        })
     }
 }
 

@@ -144,6 +144,8 @@ rooms! {
     accept Accept ACCEPT,
     read_register ReadRegister READ_REGISTER,
     collect Collect COLLECT,
+    copy Copy COPY,
+    install Install INSTALL,
     mark Mark MARK,
 }
 

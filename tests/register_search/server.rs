@@ -9,7 +9,7 @@ use crate::words::words;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch::internal::engine::register::{
-    Group, Member, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest,
+    Epoch, Group, Member, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest,
 };
 use redlatch::internal::engine::{self, Action, Drift, Rules};
 use redlatch::internal::node::command::{Form, Meaning, encode, meaning};
@@ -106,7 +106,8 @@ impl Server {
 
     /// A member that has kept no register so far.
     pub(crate) fn formed(&mut self) -> NodeState {
-        let member = Member { group: group(), run_id: RUN.into(), id: 1, is_durable: false };
+        let epoch = Epoch { group: group(), members: [1; 3].into() };
+        let member = Member { epoch, run_id: RUN.into(), id: 1, is_durable: false };
         let mark = member.to_bytes().to_vec();
         self.nodes.number(Keys::from([(keys(0).mark.to_vec(), mark)]))
     }
@@ -198,7 +199,7 @@ impl Server {
 }
 
 pub(crate) fn group() -> Group {
-    Group { id: 5, epoch: EPOCH, token: 6, nodes: 3 }
+    Group { id: 5, epoch: EPOCH, token: 6 }
 }
 
 fn keys(register: u8) -> RegisterKeys {

@@ -29,7 +29,7 @@ const OUTBID_MAX: u32 = 1;
 /// The longest pause while it is to be found out whether a change was made.
 const PAUSE_URGENT: Duration = Duration::from_millis(1);
 
-/// How often the marks of the nodes are looked at in one change.
+/// How often the marks of the nodes are looked at in one change, without finding another epoch.
 const LOOKS_MAX: u32 = 3;
 
 /// A change that a thread makes of a draft.
@@ -231,8 +231,10 @@ impl Running<'_> {
         if !asked.replies.lack_votes() || self.looks == LOOKS_MAX {
             return false;
         }
-        self.looks += 1;
-        let Ok(group) = self.register.client.core.learn_group(self.redlock) else { return false };
+        let core = &self.register.client.core;
+        let learnt = core.follow(self.redlock, &asked.replies, &self.group);
+        let Ok(group) = learnt else { return false };
+        self.looks += u32::from(group == self.group);
         self.change.enter(&group);
         self.group = group;
         true

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct RegisterRequest {
     /// The keys of the register.
     pub keys: RegisterKeys,
-    /// How the mark of a node begins that may vote.
+    /// How the mark of a node begins that may do this, up to the run of its server.
     pub epoch: Arc<[u8]>,
     /// The run of the server that the request is written to: the session adds it. Empty if the
     /// server does not say, and then no mark fits.
@@ -76,6 +76,15 @@ pub enum RegisterCommand {
     /// Remove the keys of a register that was deleted with this ballot on all nodes; without one,
     /// of a register for which nothing was ever accepted.
     Collect(Option<Ballot>),
+    /// Say what has been accepted, and the floor, and promise nothing.
+    Copy,
+    /// To a node that is being made a member: have this state, and no floor below this one.
+    Install {
+        /// The ballot and the value that count as accepted, or nothing at all.
+        state: Option<(Ballot, Arc<[u8]>)>,
+        /// The floor.
+        floor: u64,
+    },
     /// Read or replace the mark.
     Mark(MarkStep),
 }
@@ -87,9 +96,12 @@ pub enum RegisterCommand {
 pub enum MarkStep {
     /// It is read.
     Look,
-    /// A node without a mark draws a number, and has it in its mark: see
-    /// [`JOINING`](super::JOINING).
-    Join,
+    /// A node that has the mark that was seen, or no mark, draws a number, and has it in its mark:
+    /// see [`JOINING`](super::JOINING). It votes no more.
+    Join {
+        /// What was seen. Empty: no mark.
+        seen: Arc<[u8]>,
+    },
     /// The mark that was seen is replaced. The new one names the run of the server that was seen
     /// with it, so that it gives no vote to a server that has been started again meanwhile.
     Enter {
@@ -106,7 +118,7 @@ pub enum MarkStep {
 pub enum RegisterReply {
     /// To [`RegisterCommand::Read`].
     State(Option<Accepted>),
-    /// To [`RegisterCommand::Prepare`]: the promise.
+    /// To [`RegisterCommand::Prepare`]: the promise; and to [`RegisterCommand::Copy`].
     Promise {
         /// What has been accepted.
         accepted: Option<Accepted>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const BEGIN: &str = "redlatch 1";
 
 /// How the mark of a node begins that is being made a member. A number that the node has drawn
-/// follows.
+/// follows, and the `run_id` of its server.
 pub const JOINING: &str = "redlatch 1 joining ";
 
 /// A group of nodes in one of its epochs. Two groups, or two epochs with one number, have other
@@ -25,8 +25,6 @@ pub struct Group {
     pub epoch: u64,
     /// Drawn for this epoch.
     pub token: u64,
-    /// How many members it has.
-    pub nodes: usize,
 }
 
 impl Group {
@@ -39,8 +37,8 @@ impl Group {
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, epoch, token, nodes } = self;
-        write!(f, "{BEGIN} {id:016x} {epoch} {token:016x} {nodes} ")
+        let Self { id, epoch, token } = self;
+        write!(f, "{BEGIN} {id:016x} {epoch} {token:016x} ")
     }
 }
 
@@ -50,27 +48,97 @@ impl fmt::Debug for Group {
     }
 }
 
+/// An epoch of a group: who its members are.
+///
+/// The first is decided by the formation, and each other one by a majority of the one before it, as
+/// the value of a register. So two epochs with one number never exist in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "code that writes a mark must give all")]
+pub struct Epoch {
+    /// The group in this epoch.
+    pub group: Group,
+    /// Its members: each drew a number when it became one.
+    pub members: Arc<[u64]>,
+}
+
+impl Epoch {
+    /// As it is kept in the register of the group.
+    #[must_use]
+    pub fn to_bytes(&self) -> Arc<[u8]> {
+        self.to_string().into_bytes().into()
+    }
+
+    /// Reads what the register of the group has.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let words: Vec<&str> = words(std::str::from_utf8(bytes).ok()?)?;
+        let [group, epoch, token, members] = words[..] else { return None };
+        Self::parse([group, epoch, token], members)
+    }
+
+    fn parse([id, epoch, token]: [&str; 3], members: &str) -> Option<Self> {
+        let group = Group { id: hex(id)?, epoch: epoch.parse().ok()?, token: hex(token)? };
+        let members: Option<Vec<u64>> = members.split(',').map(hex).collect();
+        Some(Self { group, members: members?.into() })
+    }
+
+    /// The epoch that follows, in which a member has another one's place.
+    #[must_use]
+    pub fn with(&self, (old, new): (u64, u64), token: u64) -> Self {
+        let replace = |member: &u64| if *member == old { new } else { *member };
+        let members = self.members.iter().map(replace).collect();
+        Self { group: Group { epoch: self.group.epoch + 1, token, ..self.group }, members }
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.group, list(&self.members))
+    }
+}
+
 /// A mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "code that reads a mark must know all kinds")]
 pub enum Mark {
-    /// Of a node that is being made a member, with the number that it has drawn.
-    Joining(u64),
+    /// Of a node that is being made a member.
+    Joining(Joining),
     /// Of a member.
     Member(Member),
     /// Of a later version of this library, or of another program.
     Unknown,
 }
 
+/// A node that is being made a member.
+///
+/// It has drawn a number, so that what was sent to it before it lost its memory, and arrives when it
+/// is being made a member once more, does nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "it has no more parts")]
+pub struct Joining {
+    /// The number that it has drawn.
+    pub number: u64,
+    /// The run of the server.
+    pub run_id: String,
+}
+
+impl Joining {
+    /// How the mark begins, up to the `run_id` of the server.
+    #[must_use]
+    pub fn beginning(&self) -> Arc<[u8]> {
+        format!("{JOINING}{} ", self.number).into_bytes().into()
+    }
+}
+
 /// A member of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "code that writes a mark must give all")]
 pub struct Member {
-    /// The group, in the epoch that the node has entered last.
-    pub group: Group,
+    /// The epoch that the node has entered last.
+    pub epoch: Epoch,
     /// The run of the server that has the memory of this member.
     pub run_id: String,
-    /// Which member: drawn when it became one.
+    /// Which member.
     pub id: u64,
     /// Has the server, ever since, kept all that it answered, also over a restart?
     pub is_durable: bool,
@@ -80,9 +148,10 @@ impl Member {
     /// The whole mark.
     #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
-        let Self { group, run_id, id, is_durable } = self;
+        let Self { epoch, run_id, id, is_durable } = self;
         let kind = if *is_durable { "durable" } else { "volatile" };
-        format!("{group}{run_id} {id:016x} {kind}").into_bytes().into()
+        let members = list(&epoch.members);
+        format!("{}{run_id} {id:016x} {kind} {members}", epoch.group).into_bytes().into()
     }
 }
 
@@ -94,43 +163,80 @@ impl Mark {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        if let Some(number) = text.strip_prefix(JOINING) {
-            return number.parse().ok().map(Self::Joining);
+        if let Some(rest) = text.strip_prefix(JOINING) {
+            let (number, run_id) = rest.strip_suffix(' ')?.split_once(' ')?;
+            let run_id = Some(run_id).filter(|it| !it.contains(' '))?.to_owned();
+            return Some(Self::Joining(Joining { number: number.parse().ok()?, run_id }));
         }
-        let rest = text.strip_prefix(BEGIN)?.strip_prefix(' ')?;
-        let words: Vec<&str> = rest.split(' ').collect();
-        let [group, epoch, token, nodes, run_id, id, kind] = words[..] else { return None };
-        let hex = |word: &str| u64::from_str_radix(word, 16).ok();
+        let words = words(text)?;
+        let [group, epoch, token, run_id, id, kind, members] = words[..] else { return None };
         let is_durable = match kind {
             "durable" => true,
             "volatile" => false,
             _ => return None,
         };
-        let (id_of_group, epoch, token) = (hex(group)?, epoch.parse().ok()?, hex(token)?);
-        let group = Group { id: id_of_group, epoch, token, nodes: nodes.parse().ok()? };
-        let member = Member { group, run_id: run_id.to_owned(), id: hex(id)?, is_durable };
+        let epoch = Epoch::parse([group, epoch, token], members)?;
+        let member = Member { epoch, run_id: run_id.to_owned(), id: hex(id)?, is_durable };
         Some(Self::Member(member))
     }
+}
+
+/// The words behind the beginning.
+fn words(text: &str) -> Option<Vec<&str>> {
+    Some(text.strip_prefix(BEGIN)?.strip_prefix(' ')?.split(' ').collect())
+}
+
+fn hex(word: &str) -> Option<u64> {
+    u64::from_str_radix(word, 16).ok().filter(|_| word.len() == 16)
+}
+
+fn list(members: &[u64]) -> String {
+    let members: Vec<String> = members.iter().map(|member| format!("{member:016x}")).collect();
+    members.join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn epoch() -> Epoch {
+        let group = Group { id: 7, epoch: 3, token: u64::MAX };
+        Epoch { group, members: Arc::from([1, u64::MAX, 0]) }
+    }
+
     #[test]
     fn a_mark_is_read_back_and_others_are_unknown() {
-        let group = Group { id: 7, epoch: 3, token: u64::MAX, nodes: 5 };
         for is_durable in [false, true] {
             let run_id = "0123456789012345678901234567890123456789".to_owned();
-            let member = Member { group: group.clone(), run_id, id: 9, is_durable };
+            let member = Member { epoch: epoch(), run_id, id: 9, is_durable };
             let bytes = member.to_bytes();
+            assert!(bytes.starts_with(&epoch().group.to_bytes()));
             assert_eq!(Mark::read(&bytes), Mark::Member(member));
             assert_eq!(Mark::read(&[&bytes[..], b" more"].concat()), Mark::Unknown);
             assert_eq!(Mark::read(&bytes[..bytes.len() - 1]), Mark::Unknown);
         }
-        assert_eq!(Mark::read(b"redlatch 1 joining 17"), Mark::Joining(17));
-        for unknown in ["", "redlatch 2 joining 17", "redlatch 1 joining x", "redlatch 1"] {
+        let joining = Joining { number: 17, run_id: "abc".into() };
+        assert_eq!(&*joining.beginning(), b"redlatch 1 joining 17 ");
+        assert_eq!(Mark::read(b"redlatch 1 joining 17 abc "), Mark::Joining(joining));
+        for unknown in [
+            "",
+            "redlatch 2 joining 17 abc ",
+            "redlatch 1 joining x abc ",
+            "redlatch 1 joining 17 abc",
+            "redlatch 1 joining 17 abc d ",
+            "redlatch 1",
+        ] {
             assert_eq!(Mark::read(unknown.as_bytes()), Mark::Unknown, "{unknown}");
         }
+    }
+
+    #[test]
+    fn an_epoch_is_read_back_and_the_next_one_has_another_member() {
+        let epoch = epoch();
+        assert_eq!(Epoch::read(&epoch.to_bytes()), Some(epoch.clone()));
+        assert_eq!(Epoch::read(b"redlatch 1 x 3 y 1"), None);
+        let next = epoch.with((u64::MAX, 5), 8);
+        assert_eq!(next.group, Group { id: 7, epoch: 4, token: 8 });
+        assert_eq!(*next.members, [1, 5, 0]);
     }
 }

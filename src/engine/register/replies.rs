@@ -1,7 +1,8 @@
 //! The answers of a round, counted.
 
-use super::{Accepted, InvalidValue, RegisterReply};
-use crate::engine::quorum;
+use super::{Accepted, Epoch, Group, InvalidValue, Mark, MarkStep, Member, RegisterReply};
+use crate::engine::{Node, quorum};
+use std::sync::Arc;
 
 /// What each node answered. `None`: nothing that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +122,45 @@ impl Replies {
         })
     }
 
+    /// The nodes that have refused, with their marks, if they are members of this group in any epoch.
+    fn members(&self, id: u64) -> impl Iterator<Item = (Node, &Arc<[u8]>, Member)> {
+        let replies = self.0.iter().enumerate();
+        let marks = replies.filter_map(|(index, reply)| match reply {
+            Some(RegisterReply::NoMember(Some(mark))) => Some((Node::new(index), mark)),
+            _ => None,
+        });
+        let members = marks.filter_map(|(node, mark)| match Mark::read(mark) {
+            Mark::Member(member) => Some((node, mark, member)),
+            Mark::Joining(_) | Mark::Unknown => None,
+        });
+        members.filter(move |(_, _, member)| member.epoch.group.id == id)
+    }
+
+    /// The latest epoch of this group that a node says that it has entered, if it is a later one.
+    #[must_use]
+    pub fn later(&self, group: &Group) -> Option<Epoch> {
+        let entered = self.members(group.id).map(|(_, _, member)| member.epoch);
+        let later = entered.filter(|epoch| epoch.group.epoch > group.epoch);
+        later.max_by_key(|epoch| epoch.group.epoch)
+    }
+
+    /// The members of this epoch that have not entered it, with the steps by which they do.
+    ///
+    /// A mark names the run of the server as before, so a server that was started again gets no vote
+    /// by this.
+    #[must_use]
+    pub fn behind(&self, epoch: &Epoch) -> Vec<(Node, MarkStep)> {
+        let members = self.members(epoch.group.id);
+        let behind = members.filter(|(_, _, member)| {
+            member.epoch.group.epoch < epoch.group.epoch && epoch.members.contains(&member.id)
+        });
+        let steps = behind.map(|(node, seen, member)| {
+            let new = Member { epoch: epoch.clone(), ..member }.to_bytes();
+            (node, MarkStep::Enter { seen: Arc::clone(seen), new })
+        });
+        steps.collect()
+    }
+
     /// Is there a node that may not vote?
     #[must_use]
     pub fn lack_votes(&self) -> bool {
@@ -160,6 +200,30 @@ mod tests {
         assert_eq!(agreed([state(None), None, None]), None, "a minority");
         let without_vote = Some(RegisterReply::NoMember(None));
         assert_eq!(agreed([state(None), without_vote.clone(), without_vote]), None);
+    }
+
+    #[test]
+    fn a_later_epoch_of_the_same_group_is_learnt_from_a_refusal() {
+        let group = |id, epoch| Group { id, epoch, token: epoch };
+        let member = |id, epoch| {
+            let epoch = Epoch { group: group(id, epoch), members: Arc::from([1, 2, 3]) };
+            let member = Member { epoch, run_id: "run".into(), id: 1, is_durable: true };
+            Some(RegisterReply::NoMember(Some(member.to_bytes())))
+        };
+        let later = |replies: [Option<RegisterReply>; 3]| {
+            Replies(replies.to_vec()).later(&group(1, 2)).map(|epoch| epoch.group.epoch)
+        };
+        assert_eq!(later([member(1, 3), None, member(1, 4)]), Some(4));
+        assert_eq!(later([member(1, 1), member(2, 9), Some(RegisterReply::NoMember(None))]), None);
+        assert_eq!(later([member(1, 2), state(None), None]), None, "it was started again");
+        let epoch = Epoch { group: group(1, 3), members: Arc::from([1, 2, 3]) };
+        let replies = Replies(vec![member(1, 3), member(1, 2), member(2, 2), member(1, 4)]);
+        let behind = replies.behind(&epoch);
+        let [(node, MarkStep::Enter { new, .. })] = &behind[..] else { panic!("{behind:?}") };
+        let Mark::Member(new) = Mark::read(new) else { panic!("{new:?}") };
+        assert_eq!((node.index(), &new.epoch, &*new.run_id), (1, &epoch, "run"));
+        let replaced = Epoch { members: Arc::from([4, 2, 3]), ..epoch };
+        assert!(replies.behind(&replaced).is_empty(), "another node has its place");
     }
 
     #[test]

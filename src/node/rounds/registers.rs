@@ -25,20 +25,20 @@ impl<W> Entry<W> {
     /// Can the answers of more nodes than a majority help, and are there nodes that are likely to
     /// answer?
     ///
-    /// The mark of every node counts. On a read, if the nodes disagree and some of them may still
+    /// The mark of every node counts, and the answer of the one that gets a state. On a read, if the nodes disagree and some of them may still
     /// be a majority. On an accept that no majority has carried out: if all nodes have refused it,
     /// it was not made.
     pub(super) fn waits_for_more(&self, sessions: &[Session]) -> bool {
         let Some(register) = self.register() else { return false };
         match register.command {
-            RegisterCommand::Mark(_) => !self.tally.is_complete(),
+            RegisterCommand::Mark(_) | RegisterCommand::Install { .. } => !self.tally.is_complete(),
             RegisterCommand::Read => {
                 let most = self.registers.largest() + self.awaited(sessions);
                 self.registers.agreed().is_none() && most >= quorum(self.tally.nodes())
             }
             RegisterCommand::Accept { .. } => !self.is_confirmed() && self.awaited(sessions) > 0,
             // Those of nodes that have no vote do not count.
-            RegisterCommand::Prepare(_) => {
+            RegisterCommand::Prepare(_) | RegisterCommand::Copy => {
                 !self.registers.are_enough() && self.awaited(sessions) > 0
             }
             RegisterCommand::Collect(_) => false,

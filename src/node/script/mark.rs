@@ -9,9 +9,9 @@ use crate::resp::Reply;
 use std::sync::Arc;
 
 /// Answers the number and the mark `KEYS[1]` as it is afterwards: `ARGV[1]` the step, `ARGV[2]` the
-/// mark that was seen, `ARGV[3]` the new one, `ARGV[4]` the number. To `join`, a node without a
-/// mark gets `ARGV[3]` with its time in microseconds; to `enter`, one whose mark is the one that
-/// was seen gets `ARGV[3]`; any other step changes nothing.
+/// mark that was seen (empty: none), `ARGV[3]` the new one, `ARGV[5]` the number. A node whose mark
+/// is the one that was seen gets, to `enter`, `ARGV[3]`; to `join`, `ARGV[3]` with its time in
+/// microseconds and `ARGV[4]`, the run of its server. Any other step changes nothing.
 pub const MARK: Script = script!("mark.lua");
 
 pub(super) const ROOM: Room = Room { script: MARK, encode, read };
@@ -21,10 +21,11 @@ fn encode(request: &Request, script: Call<'_>, out: &mut Vec<u8>) {
     let RegisterCommand::Mark(step) = &register.command else { unreachable!("{request:?}") };
     let (word, seen, new): (&[u8], &[u8], &[u8]) = match step {
         MarkStep::Look => (b"look", b"", b""),
-        MarkStep::Join => (b"join", b"", JOINING.as_bytes()),
+        MarkStep::Join { seen } => (b"join", seen, JOINING.as_bytes()),
         MarkStep::Enter { seen, new } => (b"enter", seen, new),
     };
-    script.run_on(&[&register.keys.mark], &[word, seen, new], out);
+    let run = format!(" {} ", register.run_id);
+    script.run_on(&[&register.keys.mark], &[word, seen, new, run.as_bytes()], out);
 }
 
 fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {

@@ -16,6 +16,8 @@ pub(super) fn name(command: &RegisterCommand) -> Name {
         RegisterCommand::Prepare(_) => Name::Prepare,
         RegisterCommand::Accept { .. } => Name::Accept,
         RegisterCommand::Collect(_) => Name::Collect,
+        RegisterCommand::Copy => Name::Copy,
+        RegisterCommand::Install { .. } => Name::Install,
         RegisterCommand::Mark(_) => Name::Mark,
     }
 }
@@ -26,7 +28,7 @@ pub(super) fn register(request: &Request) -> &RegisterRequest {
     register
 }
 
-/// Appends the call with the keys of the register, the mark of a member, and these arguments.
+/// Appends the call with the keys of the register, the mark that is expected, and these arguments.
 pub(super) fn call(
     request: &RegisterRequest,
     call: Call<'_>,
@@ -62,6 +64,17 @@ pub(super) fn meaning<'a>(
         _ => return None,
     };
     Some(Meaning::Register(reply))
+}
+
+/// The answer that says what was accepted, and the floor.
+pub(super) fn promise(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    meaning(number, reply, |rest| match rest {
+        [value, Reply::Integer(floor)] => {
+            let floor = u64::try_from(*floor).ok()?;
+            accepted(value, |accepted| RegisterReply::Promise { accepted, floor })
+        }
+        _ => None,
+    })
 }
 
 /// The answer to a request that is only carried out.

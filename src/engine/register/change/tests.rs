@@ -10,7 +10,7 @@ const OWNER: Token = Token::new([7; Token::LEN]);
 const OTHER: Token = Token::new([8; Token::LEN]);
 
 fn group(epoch: u64) -> Group {
-    Group { id: 1, epoch, token: 1, nodes: 3 }
+    Group { id: 1, epoch, token: 1 }
 }
 
 fn ballot(number: u64, owner: Token) -> Ballot {

@@ -1,4 +1,4 @@
-//! How far a node has been read by a listing of its keys.
+//! Whether a listing of the keys of a node comes to an end.
 
 /// The most steps that a node is asked for: enough for two thousand million keys.
 const STEPS_MAX: u64 = 1 << 22;

@@ -1,0 +1,107 @@
+//! The keys of one node that match a pattern, read step by step.
+
+mod progress;
+
+use super::{Core, Redlock};
+use crate::clock;
+use crate::engine::{Action, Node, Request};
+use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, RoundResult};
+use progress::Progress;
+use std::sync::Arc;
+
+/// About how many keys a server looks at in one step: it does nothing else for about a millisecond
+/// at most.
+const STEP: u32 = 500;
+
+/// How often a node is asked for one step.
+const TRIES: u32 = 3;
+
+/// How far the keys of a node have been read.
+pub(crate) struct NodeKeys {
+    pub(crate) node: Node,
+    cursor: u64,
+    count: u32,
+    tries: u32,
+    progress: Progress,
+}
+
+/// The next step.
+pub(crate) enum KeyStep {
+    /// These keys, perhaps none, and perhaps some that were there before.
+    Keys(Vec<Vec<u8>>),
+    /// There are no more: the node was read to its end.
+    End(Vec<Vec<u8>>, NodeReport),
+    /// The node does not answer, or its list has no end.
+    GivenUp(NodeReport),
+}
+
+impl NodeKeys {
+    pub(crate) fn new(node: Node) -> Self {
+        Self { node, cursor: 0, count: STEP, tries: 0, progress: Progress::default() }
+    }
+
+    /// The caller keeps names that take so many bytes.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        self.progress.bytes += bytes;
+    }
+
+    /// Takes the next step. `registers`: the keys are those of registers, which do not expire.
+    pub(crate) fn next(
+        &mut self,
+        core: &Core,
+        redlock: &Redlock,
+        pattern: &Arc<[u8]>,
+        registers: bool,
+    ) -> KeyStep {
+        let (page, report) = self.ask(core, redlock, Arc::clone(pattern), registers);
+        self.tries += 1;
+        match page {
+            Some(KeyPage { keys: Some(keys), next, .. }) => {
+                // A step with many long names says nothing about the next one.
+                self.count = (self.count * 2).min(STEP);
+                (self.cursor, self.tries) = (next, 0);
+                if next == 0 {
+                    KeyStep::End(keys, report)
+                } else if self.progress.goes_on(next) {
+                    KeyStep::Keys(keys)
+                } else {
+                    given_up("its list of keys has no end", report)
+                }
+            }
+            Some(KeyPage { keys: None, .. }) if self.count > 1 => {
+                (self.count, self.tries) = (self.count / 2, 0);
+                KeyStep::Keys(Vec::new())
+            }
+            Some(_) => given_up("more names in one step than fit in a reply", report),
+            None if self.tries < TRIES && is_slow(&report) => KeyStep::Keys(Vec::new()),
+            None => KeyStep::GivenUp(report),
+        }
+    }
+
+    fn ask(
+        &self,
+        core: &Core,
+        redlock: &Redlock,
+        pattern: Arc<[u8]>,
+        registers: bool,
+    ) -> (Option<KeyPage>, NodeReport) {
+        let (cursor, count) = (self.cursor, self.count);
+        let action = Action::Scan { pattern, cursor, count, registers };
+        let request = Request::to_one(&core.rules, clock::now(), self.node, action);
+        let result = redlock.net.submit(request);
+        let RoundResult::Scan { page, mut reports } = result else {
+            unreachable!("the result of a scan is {result:?}");
+        };
+        (page, reports.swap_remove(self.node.index()))
+    }
+}
+
+fn given_up(reason: &str, report: NodeReport) -> KeyStep {
+    let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(reason.to_owned()));
+    KeyStep::GivenUp(NodeReport { answer, ..report })
+}
+
+/// Has the node not answered in time? It may still connect, or do something else.
+fn is_slow(report: &NodeReport) -> bool {
+    matches!(report.answer, NodeAnswer::Failed(NodeError::TimedOut(_)))
+}

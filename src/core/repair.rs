@@ -1,0 +1,179 @@
+//! A node without a vote is made a member of its group again, or in the place of another.
+
+use super::durability::Durability;
+use super::formation::draw_number;
+use super::{Core, KeyStep, NodeKeys, Redlock, Survey};
+use crate::engine::register::{
+    Epoch, Mark, Member, Refill, RefillEnd, RefillStep, RegisterKeys, Seen,
+};
+use crate::engine::{Node, quorum};
+use crate::error::RegisterError;
+use crate::node_url::NodeUrl;
+use std::sync::Arc;
+
+const INTERRUPTED: &str =
+    "it did not answer, was started again or emptied, or another repair of it has begun";
+
+const PLACE_UNKNOWN: &str =
+    "a node that does not answer may be the member that it was: start that one first";
+
+/// A node that is to get a vote, and the epoch in which it does if that one is decided.
+pub(crate) struct Repair {
+    /// The node, which has begun to join.
+    target: Seen,
+    /// The epoch before.
+    pub(crate) before: Epoch,
+    pub(crate) proposed: Epoch,
+    /// Which member it is to be.
+    id: u64,
+}
+
+impl Core {
+    /// Begins to give a node without a vote one again, if there is such a node.
+    pub(crate) fn begin_repair(&self, redlock: &Redlock) -> Result<Option<Repair>, RegisterError> {
+        self.learn_group(redlock)?;
+        let survey = self.survey(redlock)?;
+        let before = survey.census.epoch().clone();
+        let voters = survey.census.voters(&before);
+        if voters.len() < quorum(self.rules.nodes) {
+            // Marks are kept then: by them, a person may trust the nodes.
+            return Err(survey.without_majority());
+        }
+        let mut first_error = None;
+        for seen in survey.census.seen().iter().filter(|it| !voters.contains(it.node)) {
+            match self.begin_with(redlock, &survey, seen) {
+                Ok((target, place)) => {
+                    // Drawn after the node has drawn its number: what was sent in an earlier repair
+                    // of it names another epoch.
+                    let (id, token) = (draw_number()?, draw_number()?);
+                    let proposed = before.with((place, id), token);
+                    return Ok(Some(Repair { target, before, proposed, id }));
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        first_error.map_or(Ok(None), Err)
+    }
+
+    /// Has a node begin to join. Returns how it looks then, and which member's place it takes.
+    fn begin_with(
+        &self,
+        redlock: &Redlock,
+        survey: &Survey,
+        seen: &Seen,
+    ) -> Result<(Seen, u64), RegisterError> {
+        let (census, url) = (&survey.census, survey.asked.url(seen.node));
+        let refuse = |why| RegisterError::NotRepaired { url: Arc::clone(&url), why };
+        match seen.read() {
+            None | Some(Mark::Joining(_)) => {}
+            Some(Mark::Member(member)) if member.epoch.group.id == census.epoch().group.id => {}
+            Some(Mark::Member(_)) => return Err(RegisterError::NodesDiffer { url }),
+            Some(Mark::Unknown) => {
+                return Err(refuse("its mark is that of a later version, or of another program"));
+            }
+        }
+        if let (true, Some(lacks)) = (census.is_durable(), survey.durability(seen.node).lacks()) {
+            return Err(RegisterError::NotDurable { nodes: vec![(url, lacks)] });
+        }
+        let place = census.place_of(seen.node).ok_or_else(|| refuse(PLACE_UNKNOWN))?;
+        let target = self.join(redlock, seen).ok_or_else(|| refuse(INTERRUPTED))?;
+        Ok((target, place))
+    }
+
+    /// Has the members enter the epoch that was decided. If it is the one that was proposed, the
+    /// node gets the state of the registers, and its vote. Returns the node's URL then.
+    pub(crate) fn end_repair(
+        &self,
+        redlock: &Redlock,
+        repair: &Repair,
+        decided: &Epoch,
+    ) -> Result<Option<Arc<str>>, RegisterError> {
+        let survey = self.survey(redlock)?;
+        self.enter_all(redlock, &survey, decided);
+        let survey = self.survey(redlock)?;
+        self.know(survey.census.epoch());
+        if *decided != repair.proposed {
+            return Ok(None);
+        }
+        let url = survey.asked.url(repair.target.node);
+        let refuse = |why| RegisterError::NotRepaired { url: Arc::clone(&url), why };
+        let is_durable = survey.durability(repair.target.node) == Durability::Whole;
+        let run_id = repair.target.run_id.to_string();
+        let member = Member { epoch: decided.clone(), run_id, id: repair.id, is_durable };
+        let voters = survey.census.voters(decided);
+        let sources = survey.census.seen().iter().filter(|seen| voters.contains(seen.node));
+        let sources = sources.cloned().collect();
+        let refill = Refill::new(repair.target.clone(), member, sources);
+        let mut refill = refill.ok_or_else(|| refuse(INTERRUPTED))?;
+        match self.refill(redlock, &mut refill) {
+            RefillEnd::Entered => Ok(Some(url)),
+            RefillEnd::NoQuorum => Err(refuse("too few members could be copied")),
+            RefillEnd::Lost => Err(refuse(INTERRUPTED)),
+            RefillEnd::Invalid(value) => Err(RegisterError::invalid(value)),
+        }
+    }
+
+    fn refill(&self, redlock: &Redlock, refill: &mut Refill) -> RefillEnd {
+        loop {
+            match refill.poll() {
+                RefillStep::List(node) => refill.listed(self.list(redlock, node)),
+                RefillStep::Ask { nodes, mark, name, command } => {
+                    let keys = RegisterKeys::new(&self.key_prefix, &name);
+                    let asked = self.ask_some(redlock, &keys, mark, command, nodes);
+                    refill.handle(&asked.replies);
+                }
+                RefillStep::Done(end) => return end,
+            }
+        }
+    }
+
+    /// The names of the registers that a node has keys of.
+    fn list(&self, redlock: &Redlock, node: Node) -> Option<Vec<Arc<[u8]>>> {
+        let prefix = &self.key_prefix[..];
+        let quoted = prefix.iter().flat_map(|byte| [b'\\', *byte]);
+        let pattern: Vec<u8> = quoted.chain(*b"*").collect();
+        let pattern = Arc::from([&pattern[..], RegisterKeys::PROMISE].concat());
+        let (mut keys, mut names) = (NodeKeys::new(node), Vec::new());
+        let mut note = |page: Vec<Vec<u8>>| {
+            let name = |key: &Vec<u8>| {
+                Some(Arc::from(key.strip_prefix(prefix)?.strip_suffix(RegisterKeys::PROMISE)?))
+            };
+            names.extend(page.iter().filter_map(name));
+        };
+        loop {
+            match keys.next(self, redlock, &pattern, true) {
+                KeyStep::Keys(page) => note(page),
+                KeyStep::End(page, _) => {
+                    note(page);
+                    return Some(names);
+                }
+                KeyStep::GivenUp(_) => return None,
+            }
+        }
+    }
+
+    /// Gives a node its vote whose server was started again, although it may have forgotten
+    /// something.
+    pub(crate) fn trust(&self, url: &str) -> Result<(), RegisterError> {
+        let redlock = self.register_nodes()?;
+        let survey = self.survey(redlock)?;
+        let epoch = survey.census.epoch();
+        self.enter_all(redlock, &survey, epoch);
+        let survey = self.survey(redlock)?;
+        // As it is told, which is without a password.
+        let url = NodeUrl::parse(url).map_or_else(|_| "the URL".to_owned(), |url| url.to_string());
+        let refuse = |why| RegisterError::NotRepaired { url: Arc::from(&*url), why };
+        let seen = survey.census.seen().iter().find(|it| *survey.asked.url(it.node) == *url);
+        let seen = seen.ok_or_else(|| refuse("no node that has answered has this URL"))?;
+        let member = match seen.read() {
+            Some(Mark::Member(member)) if epoch.members.contains(&member.id) => member,
+            _ => return Err(refuse("it has no mark of a member")),
+        };
+        let run_id = seen.run_id.to_string();
+        let new = Member { epoch: epoch.clone(), run_id, ..member.clone() };
+        if new == member || self.enter(redlock, seen, &new) {
+            return Ok(());
+        }
+        Err(refuse(INTERRUPTED))
+    }
+}

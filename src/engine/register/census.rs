@@ -1,0 +1,182 @@
+//! What the marks of the nodes say together: the group, its latest epoch, and who may vote.
+
+use super::{Epoch, Joining, Mark, Member};
+use crate::engine::{Node, NodeSet, quorum};
+use std::sync::Arc;
+
+/// A node, as a look at its mark shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "code that looks at a node must give all")]
+pub struct Seen {
+    /// Which node.
+    pub node: Node,
+    /// The mark, as it is written there.
+    pub mark: Option<Arc<[u8]>>,
+    /// The run of the server. Empty if it does not say.
+    pub run_id: Arc<str>,
+}
+
+impl Seen {
+    /// What the mark says.
+    #[must_use]
+    pub fn read(&self) -> Option<Mark> {
+        self.mark.as_deref().map(Mark::read)
+    }
+
+    fn member(&self) -> Option<Member> {
+        match self.read() {
+            Some(Mark::Member(member)) => Some(member),
+            _ => None,
+        }
+    }
+
+    /// If the node is being made a member, by the server that runs now.
+    #[must_use]
+    pub fn joining(&self) -> Option<Joining> {
+        match self.read() {
+            Some(Mark::Joining(joining)) if *joining.run_id == *self.run_id => Some(joining),
+            _ => None,
+        }
+    }
+}
+
+/// Why the nodes are no group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "each is an error of its own")]
+pub enum NoGroup {
+    /// None of them is a member of one.
+    NoMember,
+    /// This node is a member of another group than the others, or the group has another size.
+    Differs(Node),
+}
+
+/// The marks of the nodes that have answered.
+#[derive(Clone, Debug)]
+pub struct Census {
+    epoch: Epoch,
+    seen: Vec<Seen>,
+    /// Those that are members of the group, in any of its epochs.
+    members: Vec<(usize, Member)>,
+}
+
+impl Census {
+    /// Counts these marks of `nodes` nodes.
+    ///
+    /// # Errors
+    ///
+    /// The nodes are no group.
+    pub fn new(seen: Vec<Seen>, nodes: usize) -> Result<Self, NoGroup> {
+        let member = |(index, seen): (usize, &Seen)| Some((index, seen.member()?));
+        let mut members: Vec<(usize, Member)> =
+            seen.iter().enumerate().filter_map(member).collect();
+        // A node of another group has no vote. Without a majority of one, the nodes are no group.
+        let of_group = |id: u64| members.iter().filter(|(_, it)| it.epoch.group.id == id).count();
+        let epochs = members.iter().map(|(_, member)| &member.epoch);
+        let of_size = epochs.filter(|epoch| epoch.members.len() == nodes);
+        let latest = of_size.max_by_key(|it| (of_group(it.group.id), it.group.epoch)).cloned();
+        let is_of = |member: &Member, epoch: &Epoch| member.epoch.group.id == epoch.group.id;
+        let is_other = |it: &Member| latest.as_ref().is_none_or(|latest| !is_of(it, latest));
+        let other = members.iter().find(|(_, member)| is_other(member));
+        let is_group = |it: &Epoch| other.is_none() || of_group(it.group.id) >= quorum(nodes);
+        let Some(first) = members.first() else { return Err(NoGroup::NoMember) };
+        let Some(epoch) = latest.clone().filter(is_group) else {
+            let (index, _) = other.unwrap_or(first);
+            return Err(NoGroup::Differs(seen[*index].node));
+        };
+        members.retain(|(_, member)| is_of(member, &epoch));
+        Ok(Self { epoch, seen, members })
+    }
+
+    /// The latest epoch that a node has entered.
+    #[must_use]
+    pub fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
+    /// The nodes, as they were seen.
+    #[must_use]
+    pub fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+
+    /// The marks that members of `epoch` are to get: of that epoch, and of the present run of their
+    /// server if it has kept all that it answered. `keeps` says whether a node does so, and nothing
+    /// if that is not known.
+    #[must_use]
+    pub fn renewals(
+        &self,
+        epoch: &Epoch,
+        keeps: impl Fn(Node) -> Option<bool>,
+    ) -> Vec<(Seen, Member)> {
+        let ids = || self.members.iter().map(|(_, member)| member.id);
+        // A replica has the mark of its master.
+        let is_one = |member: &Member| ids().filter(|id| *id == member.id).count() == 1;
+        let members = self.members.iter().filter(|(_, member)| is_one(member));
+        let renewed = members.filter_map(|(index, member)| {
+            let seen = &self.seen[*index];
+            let new = renewed(seen, member, epoch, keeps(seen.node));
+            (new != *member && !seen.run_id.is_empty()).then(|| (seen.clone(), new))
+        });
+        renewed.collect()
+    }
+
+    /// The nodes that vote in `epoch`, by the marks that they have.
+    #[must_use]
+    pub fn voters(&self, epoch: &Epoch) -> NodeSet {
+        let votes = |(index, member): &&(usize, Member)| {
+            member.epoch == *epoch && *member.run_id == *self.seen[*index].run_id
+        };
+        self.members.iter().filter(votes).map(|(index, _)| self.seen[*index].node).collect()
+    }
+
+    /// The id of a voter.
+    fn id_of(&self, node: Node) -> Option<u64> {
+        let found = self.members.iter().find(|(index, _)| self.seen[*index].node == node);
+        found.map(|(_, member)| member.id)
+    }
+
+    /// Which member of the latest epoch a node without a vote was, or may take the place of. `None`
+    /// if that is not known: a node that does not answer may be that member.
+    #[must_use]
+    pub fn place_of(&self, node: Node) -> Option<u64> {
+        let voters = self.voters(&self.epoch);
+        let taken: Vec<u64> = voters.iter().filter_map(|voter| self.id_of(voter)).collect();
+        let is_free = |id: &u64| !taken.contains(id);
+        let own = self.id_of(node).filter(|id| self.epoch.members.contains(id) && is_free(id));
+        let mut free = self.epoch.members.iter().copied().filter(is_free);
+        let without_vote = self.seen.len() - taken.len();
+        let is_certain = free.clone().count() <= without_vote;
+        // A node that shows which member it was has the place before one that does not.
+        let others = self.seen.iter().filter(|it| !voters.contains(it.node) && it.node != node);
+        let shown: Vec<u64> = others.filter_map(|it| self.id_of(it.node)).collect();
+        own.or_else(|| free.find(|id| is_certain && !shown.contains(id)))
+    }
+
+    /// Does every member keep what it answers?
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.members.iter().all(|(_, member)| member.is_durable)
+    }
+}
+
+/// The mark that a member is to have.
+fn renewed(seen: &Seen, member: &Member, epoch: &Epoch, keeps: Option<bool>) -> Member {
+    // One that could have forgotten something by its next start must not be believed then, even if
+    // it is set up well again.
+    let is_durable = member.is_durable && keeps != Some(false);
+    let mut new = Member { is_durable, ..member.clone() };
+    // What it has forgotten since its last start is known to nobody.
+    let has_restarted = *member.run_id != *seen.run_id;
+    let may_vote = !has_restarted || is_durable && keeps == Some(true);
+    // One that was replaced is no member of the epochs that follow.
+    if may_vote && epoch.members.contains(&member.id) {
+        new.run_id = seen.run_id.to_string();
+        if epoch.group.epoch > member.epoch.group.epoch {
+            new.epoch = epoch.clone();
+        }
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Why a node has no vote.
+
+use super::{Group, Mark};
+use std::fmt;
+
+/// Why a node has no vote on registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoVote {
+    /// It is no member of a group: it never was, or it has forgotten everything.
+    NoMark,
+    /// It is being made a member, or that has ended half way.
+    Joining,
+    /// It was started again since it became a member, and may have forgotten something.
+    Restarted,
+    /// It is a member of another group, or of another epoch of this one: one that it has not
+    /// entered yet, or in which another server has its place.
+    OtherGroup,
+    /// Its mark is that of a later version of this library, or of another program.
+    OtherFormat,
+}
+
+impl NoVote {
+    /// Why a node with this mark has no vote in this group, in its epoch.
+    #[must_use]
+    pub fn of(mark: Option<&[u8]>, group: &Group) -> Self {
+        match mark.map(Mark::read) {
+            None => Self::NoMark,
+            Some(Mark::Joining(_)) => Self::Joining,
+            Some(Mark::Member(member)) if member.epoch.group == *group => Self::Restarted,
+            Some(Mark::Member(_)) => Self::OtherGroup,
+            Some(Mark::Unknown) => Self::OtherFormat,
+        }
+    }
+}
+
+impl fmt::Display for NoVote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoMark => "it is no member, or has forgotten that it is",
+            Self::Joining => "it is being made a member, or that has ended half way",
+            Self::Restarted => "it was started again and may have forgotten something",
+            Self::OtherGroup => "it is a member of another group, or of another epoch of this one",
+            Self::OtherFormat => "its mark is of a later version, or of another program",
+        })
+    }
+}

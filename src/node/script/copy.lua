@@ -1,0 +1,1 @@
+return {number, accepted, floor()}

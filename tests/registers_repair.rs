@@ -1,0 +1,282 @@
+//! Nodes without a vote get one again: those that forgot, and servers in the place of others.
+
+#![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use redlatch::{LockClient, RegisterError};
+use support::locks::with_long_timeout;
+use support::redis::Server;
+use support::servers::Servers;
+
+use crate::registers::{client, formed, keys, read, set};
+
+/// What the others say while one of three nodes is no member.
+fn read_without(servers: &[Server], node: usize, names: &[&str]) -> Vec<Option<String>> {
+    let mark = |words: &[&str]| servers[node].command(words).text();
+    let member = mark(&["GETSET", ":redlatch:member", "another program's"]);
+    let client = client(servers);
+    let values = names.iter().map(|name| read(&client.register(name).unwrap()));
+    let values = values.collect();
+    mark(&["SET", ":redlatch:member", &member]);
+    values
+}
+
+fn some(value: &str) -> Option<String> {
+    Some(value.to_owned())
+}
+
+/// The URL as it is told.
+fn shown(server: &Server) -> String {
+    format!("{}/0", server.url())
+}
+
+/// Sets the flag when the scope is left, also by a panic.
+struct EndOf<'a>(&'a AtomicBool);
+
+impl Drop for EndOf<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn flush(server: &Server) {
+    server.command(&["FLUSHALL"]);
+}
+
+fn repaired(client: &LockClient) -> Vec<String> {
+    client.repair_registers().unwrap().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_node_that_was_emptied_gets_all_registers_and_its_vote() {
+    let (servers, first) = formed(3);
+    let (a, b) = (first.register("a").unwrap(), first.register("b").unwrap());
+    let last = set(&a, "one");
+    set(&b, "two");
+    assert!(repaired(&first).is_empty(), "all have their votes");
+    flush(&servers[1]);
+    set(&a, "three");
+    // A tombstone, as one node does not have it.
+    set(&first.register("c").unwrap(), "four");
+    first.register("c").unwrap().delete().unwrap();
+    let other = client(&servers);
+    assert_eq!(repaired(&other), [shown(&servers[1])]);
+    assert!(repaired(&other).is_empty());
+    for other in [0, 2] {
+        let values = read_without(&servers, other, &["a", "b", "c", "d"]);
+        assert_eq!(values, [some("three"), some("two"), None, None]);
+    }
+    // The client that had a ballot promised goes on, and its versions grow.
+    let next = set(&a, "five");
+    assert!(next > last);
+    assert_eq!(read(&other.register("a").unwrap()), some("five"));
+    // What was left of the deleted one can be removed now.
+    assert_eq!(first.sweep_registers().unwrap().left, 0);
+    let names: Vec<String> =
+        first.registers("*").map(|it| it.unwrap().name().to_string()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn what_a_node_had_before_does_not_come_back() {
+    let mut servers = Servers::start_with(3, &["--appendonly", "yes"]);
+    let first = client(&servers);
+    first.form_registers(true).unwrap();
+    let (a, b) = (first.register("a").unwrap(), first.register("b").unwrap());
+    set(&a, "one");
+    set(&b, "two");
+    servers[0].stop();
+    a.delete().unwrap();
+    set(&b, "three");
+    servers[0].restart();
+    assert_eq!(keys(&servers[0]), 4, "it has its old registers");
+    assert_eq!(repaired(&first), [shown(&servers[0])]);
+    first.sweep_registers().unwrap();
+    for other in [1, 2] {
+        assert_eq!(read_without(&servers, other, &["a", "b"]), [None, some("three")]);
+    }
+    // Also what only it has ever heard of.
+    assert!(servers.iter().all(|server| keys(server) == 4), "b, and the group's own");
+}
+
+#[test]
+fn a_server_that_was_replaced_has_no_vote_any_more() {
+    let (servers, old) = formed(3);
+    let register = old.register("a").unwrap();
+    set(&register, "one");
+    let fresh = Server::start(&[]);
+    let urls = [servers[0].url(), servers[1].url(), fresh.url()];
+    let new = with_long_timeout(urls).build().unwrap();
+    assert_eq!(repaired(&new), [shown(&fresh)]);
+    let same = new.register("a").unwrap();
+    assert_eq!(read(&same), some("one"));
+    // The old server is there, and says the old value.
+    set(&same, "two");
+    assert_eq!(read(&register), some("two"), "by the other two");
+    flush(&servers[1]);
+    assert!(matches!(register.read(), Err(RegisterError::NoQuorum { .. })));
+    let error = client(&servers).register("a").unwrap().read().unwrap_err();
+    assert!(error.to_string().contains("another epoch"), "{error}");
+    assert_eq!(read(&same), some("two"));
+    set(&same, "three");
+    assert_eq!(repaired(&new), [shown(&servers[1])]);
+    assert_eq!(read(&register), some("three"));
+    // The old server is in nobody's way, and can come back in the place of another.
+    let urls = [servers[0].url(), servers[2].url(), fresh.url()];
+    let back = with_long_timeout(urls).build().unwrap();
+    assert_eq!(repaired(&back), [shown(&servers[2])]);
+    assert_eq!(read(&back.register("a").unwrap()), some("three"));
+}
+
+#[test]
+fn two_of_five_are_repaired_one_after_another() {
+    let (mut servers, first) = formed(5);
+    let register = first.register("a").unwrap();
+    set(&register, "one");
+    flush(&servers[1]);
+    // The member that it was could be the one that is away.
+    servers[3].kill();
+    let Err(RegisterError::NotRepaired { url, why }) = first.repair_registers() else {
+        panic!("it is not known which member it was")
+    };
+    assert_eq!(*url, *shown(&servers[1]));
+    assert!(why.contains("does not answer"), "{why}");
+    set(&register, "two");
+    servers[3].restart();
+    let mut urls = repaired(&first);
+    urls.sort();
+    let mut expected = [shown(&servers[1]), shown(&servers[3])];
+    expected.sort();
+    assert_eq!(urls, expected);
+    flush(&servers[0]);
+    flush(&servers[2]);
+    assert_eq!(read(&client(&servers).register("a").unwrap()), some("two"));
+}
+
+#[test]
+fn a_server_of_another_group_and_one_that_would_forget_are_refused() {
+    let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+    let servers = Servers::start_with(3, &durable);
+    client(&servers).form_registers(false).unwrap();
+    let (others, of_others) = formed(3);
+    set(&of_others.register("a").unwrap(), "theirs");
+    let with = |server: &Server| {
+        let urls = [servers[0].url(), servers[1].url(), server.url()];
+        with_long_timeout(urls).build().unwrap()
+    };
+    let error = with(&others[0]).repair_registers().unwrap_err();
+    assert_eq!(error, RegisterError::NodesDiffer { url: shown(&others[0]).into() });
+    assert_eq!(read(&of_others.register("a").unwrap()), some("theirs"));
+    let volatile = Server::start(&[]);
+    let error = with(&volatile).repair_registers().unwrap_err();
+    assert!(matches!(error, RegisterError::NotDurable { .. }), "{error:?}");
+    let fresh = Server::start(&durable);
+    assert_eq!(repaired(&with(&fresh)), [shown(&fresh)]);
+    // A majority that has forgotten cannot be repaired.
+    flush(&servers[0]);
+    flush(&servers[1]);
+    assert!(with(&fresh).repair_registers().is_err());
+}
+
+#[test]
+fn registers_change_while_a_node_is_repaired_again_and_again_by_several() {
+    let (servers, first) = formed(3);
+    let is_over = AtomicBool::new(false);
+    let (made, unsure) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for number in 0..2 {
+            let register = client(&servers).register("a").unwrap();
+            let (is_over, made, unsure) = (&is_over, &made, &unsure);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let add = |value: Option<&redlatch::register::Value>| {
+                        let count = value.map_or(0, |it| read_number(it.bytes()));
+                        Some((count + 1).to_string().into_bytes())
+                    };
+                    match register.change(add) {
+                        Ok(_) => made.fetch_add(1, Ordering::Relaxed),
+                        // The other one has made more than eight changes meanwhile.
+                        Err(RegisterError::Unknown) => unsure.fetch_add(1, Ordering::Relaxed),
+                        Err(error) => panic!("{number}: {error}"),
+                    };
+                }
+            });
+        }
+        let end = EndOf(&is_over);
+        for round in 0..6 {
+            flush(&servers[round % 3]);
+            let repairs: Vec<_> = (0..2)
+                .map(|_| {
+                    let client = client(&servers);
+                    scope.spawn(move || client.repair_registers())
+                })
+                .collect();
+            let results = repairs.into_iter().map(|it| it.join().unwrap());
+            let errors: Vec<RegisterError> = results.filter_map(Result::err).collect();
+            let is_expected = |error: &RegisterError| {
+                matches!(error, RegisterError::NotRepaired { .. } | RegisterError::NoQuorum { .. })
+            };
+            assert!(errors.iter().all(is_expected), "{errors:?}");
+            first.repair_registers().unwrap();
+        }
+        drop(end);
+    });
+    let value = first.register("a").unwrap().read().unwrap().unwrap();
+    let (made, unsure) = (made.into_inner(), unsure.into_inner());
+    let value = read_number(value.bytes());
+    assert!((made..=made + unsure).contains(&value), "{value} of {made} changes, {unsure} unsure");
+    assert!(unsure * 100 <= made + 100, "{unsure} of {made} changes are unsure");
+}
+
+fn read_number(bytes: &[u8]) -> usize {
+    std::str::from_utf8(bytes).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_repair_and_a_formation_that_ended_half_way_are_begun_anew() {
+    let mut servers = Servers::start_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
+    // Of a formation that did not go on, and of servers that were started again since.
+    for server in servers.iter() {
+        server.command(&["SET", ":redlatch:member", "redlatch 1 joining 17 run "]);
+    }
+    let first = client(&servers);
+    first.form_registers(false).unwrap();
+    let register = first.register("a").unwrap();
+    set(&register, "one");
+    for mark in ["redlatch 1 joining 18 run ", "redlatch 1 joining 18 "] {
+        servers[2].kill();
+        servers[2].restart();
+        servers[2].command(&["SET", ":redlatch:member", mark]);
+        let is_ours = mark.ends_with("run ");
+        match client(&servers).repair_registers() {
+            Ok(urls) if is_ours => assert_eq!(*urls[0], *shown(&servers[2])),
+            Err(RegisterError::NotRepaired { .. }) if !is_ours => {}
+            other => panic!("{mark}: {other:?}"),
+        }
+    }
+    assert_eq!(read(&register), some("one"));
+}
+
+#[test]
+fn who_knows_that_nodes_have_kept_all_has_them_trusted() {
+    let mut servers = Servers::start_with(3, &["--appendonly", "yes"]);
+    let first = client(&servers);
+    first.form_registers(true).unwrap();
+    let register = first.register("a").unwrap();
+    set(&register, "one");
+    for number in 0..2 {
+        servers[number].stop();
+        servers[number].restart();
+    }
+    assert!(register.read().is_err());
+    assert!(first.repair_registers().is_err(), "a majority may have forgotten");
+    first.trust_registers(&servers[0].url()).unwrap();
+    assert_eq!(read(&register), some("one"));
+    assert_eq!(repaired(&first), [shown(&servers[1])]);
+    flush(&servers[2]);
+    let error = first.trust_registers(&servers[2].url()).unwrap_err();
+    assert!(error.to_string().contains("no mark of a member"), "{error}");
+    assert!(first.trust_registers("redis://nowhere").is_err());
+}
