@@ -1,5 +1,6 @@
 //! The command line.
 
+use super::registers::arguments::RegistersArguments;
 use super::{duration, exit};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -7,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Runs commands under a distributed lock, and shows locks.
+/// Runs commands under a distributed lock, shows locks, and reads and changes registers.
 ///
 /// The lock is held on a majority of several independent Redis or Valkey servers, the nodes, or on
 /// a ZooKeeper ensemble. Their URLs are taken from --node; or else from --config; or else from the
@@ -91,6 +92,7 @@ pub(crate) enum Command {
     Waiters(LockArguments),
     Top(TopArguments),
     Release(ReleaseArguments),
+    Registers(RegistersArguments),
     Bench(BenchArguments),
     /// Print a script that completes the arguments of this program in a shell.
     Completions {
@@ -99,8 +101,8 @@ pub(crate) enum Command {
     },
     /// Print the manual page of this program, or of one of its commands.
     Man {
-        /// One of its commands, such as run.
-        command: Option<String>,
+        /// One of its commands, such as run, or registers set.
+        command: Vec<String>,
     },
 }
 

@@ -2,16 +2,23 @@
 
 use super::duration;
 use redlatch::error::TtlError;
-use redlatch::{ConfigError, ForceReleaseError, InspectError, LockError, ReleaseError};
+use redlatch::{
+    ConfigError, ForceReleaseError, InspectError, LockError, RegisterError, ReleaseError,
+};
 
 pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const HELD: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const AWAITED: u8 = 3;
+pub(crate) const NO_VALUE: u8 = 4;
+pub(crate) const OTHER_VERSION: u8 = 5;
+pub(crate) const STALE: u8 = 6;
 pub(crate) const NO_QUORUM: u8 = 69;
 pub(crate) const FAILED: u8 = 70;
 pub(crate) const QUARANTINED: u8 = 71;
 pub(crate) const LOST: u8 = 75;
+pub(crate) const UNKNOWN: u8 = 76;
+pub(crate) const NO_GROUP: u8 = 78;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
 /// Plus the number of a signal.
@@ -21,7 +28,7 @@ pub(crate) const SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// Every code, and what it means.
-pub(crate) const TABLE: [(&str, &str); 11] = [
+pub(crate) const TABLE: [(&str, &str); 16] = [
     ("0", "success"),
     (
         "1",
@@ -29,10 +36,15 @@ pub(crate) const TABLE: [(&str, &str); 11] = [
     ),
     ("2", "the arguments, a file or the nodes' URLs cannot be used"),
     ("3", "others wait for the lock and are served first (run: -E sets another code)"),
+    ("4", "there is no such register"),
+    ("5", "the register has another version (registers cas)"),
+    ("6", "a larger fencing token has written to the register (registers set --fence)"),
     ("69", "too few nodes gave an answer that counts"),
-    ("70", "another failure: the operating system, or data under the lock's name that is no lock"),
+    ("70", "another failure: the operating system, or data of another program under the name"),
     ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
     ("75", "the lock was lost, and the command was stopped or had ended too late"),
+    ("76", "the register may have been changed, or be changed later: too few nodes answered"),
+    ("78", "the nodes are no group for registers, or of another one, or would forget values"),
     ("126", "the command cannot be executed"),
     ("127", "the command was not found"),
     ("128+n", "the command, or redlatch while it waited, was ended by signal n"),
@@ -141,6 +153,23 @@ impl From<InspectError> for Failure {
     }
 }
 
+impl From<RegisterError> for Failure {
+    fn from(error: RegisterError) -> Self {
+        let code = match &error {
+            error if error.may_have_happened() => UNKNOWN,
+            RegisterError::NoQuorum { .. } => NO_QUORUM,
+            RegisterError::Resource(_)
+            | RegisterError::TooLong { .. }
+            | RegisterError::ZooKeeper => USAGE,
+            RegisterError::NotFormed
+            | RegisterError::NodesDiffer { .. }
+            | RegisterError::NotDurable { .. } => NO_GROUP,
+            _ => FAILED,
+        };
+        Self::new(code, &error)
+    }
+}
+
 impl From<ForceReleaseError> for Failure {
     fn from(error: ForceReleaseError) -> Self {
         let is_quorum = matches!(error, ForceReleaseError::NoQuorum(_));
@@ -159,10 +188,15 @@ mod tests {
             HELD,
             USAGE,
             AWAITED,
+            NO_VALUE,
+            OTHER_VERSION,
+            STALE,
             NO_QUORUM,
             FAILED,
             QUARANTINED,
             LOST,
+            UNKNOWN,
+            NO_GROUP,
             NOT_EXECUTABLE,
             NOT_FOUND,
         ];
@@ -171,6 +205,13 @@ mod tests {
         let listed: Vec<&str> = TABLE.iter().map(|(code, _)| *code).collect();
         assert_eq!(listed, codes);
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn a_change_that_may_have_been_made_has_a_code_of_its_own() {
+        assert_eq!(Failure::from(RegisterError::Unknown).code, UNKNOWN);
+        assert_eq!(Failure::from(RegisterError::NotFormed).code, NO_GROUP);
+        assert_eq!(Failure::from(RegisterError::OtherFormat { format: None }).code, FAILED);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The command `redlatch`: runs commands under a lock, and shows and releases locks. It uses only
-//! the library's public interface. The page `guide::command` describes it.
+//! The command `redlatch`: runs commands under a lock, shows and releases locks, and reads and
+//! changes registers. It uses only the library's public interface. The page `guide::command`
+//! describes it.
 
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: processes, signals and terminals");
@@ -12,6 +13,7 @@ mod exit;
 mod inspect;
 mod manual;
 mod output;
+mod registers;
 mod release;
 mod run;
 mod settings;
@@ -48,9 +50,10 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
         Command::Top(arguments) => top::top(&nodes, &arguments),
         Command::Release(arguments) => release::release(&nodes, &arguments),
+        Command::Registers(arguments) => registers::registers(&nodes, &arguments),
         Command::Bench(arguments) => bench::bench(&nodes, &arguments),
         Command::Completions { shell } => manual::completions(shell),
-        Command::Man { command } => manual::man(command.as_deref()),
+        Command::Man { command } => manual::man(&command),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, EXAMPLES};
 use super::exit::{self, Failure};
-use super::output;
+use super::{output, registers};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -15,19 +15,16 @@ pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
 }
 
 /// The page of the program, or that of one of its commands.
-pub(crate) fn man(name: Option<&str>) -> Result<u8, Failure> {
+pub(crate) fn man(names: &[String]) -> Result<u8, Failure> {
     let mut command = Arguments::command();
     // There is no page for `redlatch help`.
     command = command.disable_help_subcommand(true);
     command.build();
-    let command = match name {
-        None => command,
-        Some(name) => {
-            let found = command.find_subcommand(name);
-            let unknown = || Failure::usage(&format!("{}: no such command", name.escape_debug()));
-            found.ok_or_else(unknown)?.clone()
-        }
-    };
+    for name in names {
+        let found = command.find_subcommand(name);
+        let unknown = || Failure::usage(&format!("{}: no such command", name.escape_debug()));
+        command = found.ok_or_else(unknown)?.clone();
+    }
     let page = page(command).map_err(|error| Failure::system("the manual", &error))?;
     print(&page)
 }
@@ -37,7 +34,11 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let has_codes = command.get_after_long_help().is_some();
-    let is_run = command.get_name() == "run";
+    let examples = match command.get_name() {
+        "run" => Some(EXAMPLES),
+        "registers" => Some(registers::arguments::EXAMPLES),
+        _ => None,
+    };
     let man = Man::new(command.after_long_help(None));
     let mut page = Vec::new();
     man.render_title(&mut page)?;
@@ -46,8 +47,8 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     man.render_subcommands_section(&mut page)?;
-    if is_run {
-        page.extend(format!(".SH EXAMPLES\n.nf\n{}.fi\n", escaped(EXAMPLES)).bytes());
+    if let Some(examples) = examples {
+        page.extend(format!(".SH EXAMPLES\n.nf\n{}.fi\n", escaped(examples)).bytes());
     }
     if has_codes {
         page.extend_from_slice(b".SH \"EXIT STATUS\"\n");

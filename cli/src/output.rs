@@ -9,12 +9,15 @@ use std::time::Duration;
 
 /// Writes to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes to stdout, as they are.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| {
-        match error.kind() {
-            ErrorKind::BrokenPipe => Failure::closed_pipe(),
-            _ => Failure::system("stdout", &error),
-        }
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::closed_pipe(),
+        _ => Failure::system("stdout", &error),
     })
 }
 

@@ -1,0 +1,114 @@
+//! `redlatch registers`: small values that a majority of the nodes agrees on.
+
+pub(crate) mod arguments;
+mod list;
+mod value;
+
+use super::arguments::NodeArguments;
+use super::exit::{self, Failure};
+use super::inspect::{exact, shown};
+use super::{output, settings};
+use arguments::{
+    DeleteArguments, FormArguments, RegistersArguments, RegistersCommand, SweepArguments,
+};
+use redlatch::register::{Swept, Value};
+use redlatch::{LockClient, RegisterError};
+use serde_json::json;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+pub(crate) fn registers(
+    nodes: &NodeArguments,
+    arguments: &RegistersArguments,
+) -> Result<u8, Failure> {
+    let client = settings::client(nodes)?;
+    match &arguments.command {
+        RegistersCommand::Form(arguments) => form(&client, arguments),
+        RegistersCommand::List(arguments) => list::list(&client, arguments),
+        RegistersCommand::Get(arguments) => value::get(&client, arguments),
+        RegistersCommand::Set(arguments) => value::set(&client, arguments),
+        RegistersCommand::Cas(arguments) => value::cas(&client, arguments),
+        RegistersCommand::Delete(arguments) => delete(&client, arguments),
+        RegistersCommand::Sweep(arguments) => sweep(&client, arguments),
+    }
+}
+
+fn form(client: &LockClient, arguments: &FormArguments) -> Result<u8, Failure> {
+    let in_memory = arguments.in_memory;
+    client.form_registers(in_memory).map_err(|error| match &error {
+        // It may be the group of these same nodes, which the text of the error rules out.
+        RegisterError::NodesDiffer { url } => Failure::new(
+            exit::NO_GROUP,
+            &format!("{url} belongs to a group already: nodes are made one once"),
+        ),
+        RegisterError::NotDurable { .. } => {
+            Failure::new(exit::NO_GROUP, &format!("{error} (--in-memory accepts that)"))
+        }
+        _ => error.into(),
+    })?;
+    let text = match arguments.json {
+        true => json!({ "formed": true, "in_memory": in_memory }).to_string(),
+        false => "the nodes are a group, and keep registers".to_owned(),
+    };
+    print_line(&text)
+}
+
+fn delete(client: &LockClient, arguments: &DeleteArguments) -> Result<u8, Failure> {
+    let name = &arguments.name;
+    let deleted = client.register(name.as_bytes())?.delete()?;
+    if arguments.json {
+        let version = deleted.as_ref().map(version);
+        let is_deleted = deleted.is_some();
+        let json =
+            json!({ "name": exact(name.as_bytes()), "deleted": is_deleted, "version": version });
+        output::print(&format!("{json}\n"))?;
+        return Ok(if is_deleted { exit::SUCCESS } else { exit::NO_VALUE });
+    }
+    let deleted = deleted.ok_or_else(|| no_value(name))?;
+    print_line(&format!("{}: deleted version {}", shown(name.as_bytes()), version(&deleted)))
+}
+
+fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure> {
+    let swept = client.sweep_registers()?;
+    if swept == Swept::default() {
+        check(client)?;
+    }
+    let Swept { values, removed, left, .. } = swept;
+    let text = match arguments.json {
+        true => json!({ "values": values, "removed": removed, "left": left }).to_string(),
+        false => format!(
+            "{}; {removed} without a value removed{}",
+            count(values),
+            match left {
+                0 => String::new(),
+                left => format!(", {left} left, because a node did not answer"),
+            }
+        ),
+    };
+    print_line(&text)
+}
+
+/// Fails if these nodes keep no registers: a list does not tell, it is empty then. Reads a register
+/// that need not be there.
+fn check(client: &LockClient) -> Result<(), Failure> {
+    client.register("*")?.read()?;
+    Ok(())
+}
+
+fn count(registers: usize) -> String {
+    if registers == 1 { "1 register".to_owned() } else { format!("{registers} registers") }
+}
+
+fn version(value: &Value) -> u64 {
+    value.version().as_u64()
+}
+
+fn no_value(name: &OsStr) -> Failure {
+    let text = format!("{}: there is no such register", shown(name.as_bytes()));
+    Failure::new(exit::NO_VALUE, &text)
+}
+
+fn print_line(text: &str) -> Result<u8, Failure> {
+    output::print(&format!("{text}\n"))?;
+    Ok(exit::SUCCESS)
+}
