@@ -39,6 +39,7 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
         "registers" => Some(registers::arguments::EXAMPLES),
         _ => None,
     };
+    let has_subcommands = command.has_subcommands();
     let man = Man::new(command.after_long_help(None));
     let mut page = Vec::new();
     man.render_title(&mut page)?;
@@ -46,7 +47,9 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     page.extend(format!(".SH SYNOPSIS\n{}\n", escaped(usage)).bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
-    man.render_subcommands_section(&mut page)?;
+    if has_subcommands {
+        man.render_subcommands_section(&mut page)?;
+    }
     if let Some(examples) = examples {
         page.extend(format!(".SH EXAMPLES\n.nf\n{}.fi\n", escaped(examples)).bytes());
     }

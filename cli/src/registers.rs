@@ -17,11 +17,16 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+/// A register that need not be there.
+const ANY: &str = "*";
+
 pub(crate) fn registers(
     nodes: &NodeArguments,
     arguments: &RegistersArguments,
 ) -> Result<u8, Failure> {
     let client = settings::client(nodes)?;
+    // Fails on ZooKeeper, where a list of registers would be one of locks, or empty.
+    client.register(ANY)?;
     match &arguments.command {
         RegistersCommand::Form(arguments) => form(&client, arguments),
         RegistersCommand::List(arguments) => list::list(&client, arguments),
@@ -55,7 +60,11 @@ fn form(client: &LockClient, arguments: &FormArguments) -> Result<u8, Failure> {
 
 fn delete(client: &LockClient, arguments: &DeleteArguments) -> Result<u8, Failure> {
     let name = &arguments.name;
-    let deleted = client.register(name.as_bytes())?.delete()?;
+    let register = client.register(name.as_bytes())?;
+    let deleted = register.delete()?;
+    // The keys are removed once the last node has answered, which a program that ends now would not
+    // see. If it is later still, or down, `sweep` removes them.
+    let _ = register.read();
     if arguments.json {
         let version = deleted.as_ref().map(version);
         let is_deleted = deleted.is_some();
@@ -76,22 +85,17 @@ fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure>
     let Swept { values, removed, left, .. } = swept;
     let text = match arguments.json {
         true => json!({ "values": values, "removed": removed, "left": left }).to_string(),
-        false => format!(
-            "{}; {removed} without a value removed{}",
-            count(values),
-            match left {
-                0 => String::new(),
-                left => format!(", {left} left, because a node did not answer"),
-            }
-        ),
+        false => {
+            let why = if left > 0 { " (a node did not answer)" } else { "" };
+            format!("{}; deleted ones: {removed} removed, {left} left{why}", count(values))
+        }
     };
     print_line(&text)
 }
 
-/// Fails if these nodes keep no registers: a list does not tell, it is empty then. Reads a register
-/// that need not be there.
+/// Fails if these nodes keep no registers: a list does not tell, it is empty then.
 fn check(client: &LockClient) -> Result<(), Failure> {
-    client.register("*")?.read()?;
+    client.register(ANY)?.read()?;
     Ok(())
 }
 

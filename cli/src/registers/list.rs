@@ -59,7 +59,10 @@ fn read(register: &Register) -> Result<Option<Value>, RegisterError> {
 fn to_text(rows: &[Row], without_value: usize) -> String {
     let mut text = count(rows.len());
     if without_value > 0 {
-        text += &format!(", {without_value} deleted (`redlatch registers sweep` removes the rest)");
+        text += &format!(
+            "; deleted ones of which something is left: {without_value} (`redlatch registers \
+             sweep` removes it)"
+        );
     }
     text.push('\n');
     if rows.is_empty() {

@@ -5,8 +5,8 @@ use super::{no_value, print_line, version};
 use crate::exit::{self, Failure};
 use crate::inspect::{exact, shown};
 use crate::output;
-use redlatch::LockClient;
 use redlatch::register::{VALUE_MAX, Value, Version};
+use redlatch::{LockClient, RegisterError};
 use serde_json::json;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -91,10 +91,15 @@ fn print_written(name: &OsStr, version: Version, is_json: bool) -> Result<u8, Fa
 
 /// The value from the arguments, or from stdin.
 fn bytes(argument: &ValueArgument) -> Result<Cow<'_, [u8]>, Failure> {
-    match &argument.value {
-        Some(value) if value != "-" => Ok(value.as_bytes().into()),
-        _ => read_stdin().map(Cow::from),
+    let Some(value) = argument.value.as_ref().filter(|value| *value != "-") else {
+        return read_stdin().map(Cow::from);
+    };
+    let (length, most) = (value.len(), VALUE_MAX);
+    if length > most {
+        // The library says so too, but asks the nodes first.
+        return Err(RegisterError::TooLong { length, most }.into());
     }
+    Ok(value.as_bytes().into())
 }
 
 fn read_stdin() -> Result<Vec<u8>, Failure> {

@@ -10,6 +10,8 @@ mod loss;
 mod manual;
 mod many;
 mod program;
+mod registers;
+mod registers_errors;
 mod run;
 mod screenshot;
 mod show;
