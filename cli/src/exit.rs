@@ -44,7 +44,10 @@ pub(crate) const TABLE: [(&str, &str); 16] = [
     ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
     ("75", "the lock was lost, and the command was stopped or had ended too late"),
     ("76", "the register may have been changed, or be changed later: too few nodes answered"),
-    ("78", "the nodes are no group for registers, or of another one, or would forget values"),
+    (
+        "78",
+        "the nodes are no group for registers, are of another or already of one, or would forget",
+    ),
     ("126", "the command cannot be executed"),
     ("127", "the command was not found"),
     ("128+n", "the command, or redlatch while it waited, was ended by signal n"),

@@ -39,3 +39,37 @@ fn the_manual_has_the_options_and_the_exit_codes() {
     }
     assert_eq!(end(bare().args(["man", "walk"])).code, 2);
 }
+
+#[test]
+fn each_register_command_has_a_page() {
+    let group = end(bare().args(["man", "registers"]));
+    assert_eq!((group.code, &*group.stderr), (0, ""));
+    for text in ["EXAMPLES", "registers form", "EXIT STATUS", "another version"] {
+        assert!(group.stdout.contains(text), "{text}: {}", group.stdout);
+    }
+    assert!(!group.stdout.contains("registers\\-help(1)"), "there is no such page");
+    for (name, text) in [
+        ("form", "in\\-memory"),
+        ("list", "[PATTERN]"),
+        ("get", "<NAME>"),
+        ("set", "\\-\\-fence"),
+        ("cas", "\\-\\-version <VERSION>"),
+        ("delete", "<NAME>"),
+        ("sweep", "\\-\\-json"),
+    ] {
+        assert!(group.stdout.contains(&format!("redlatch\\-registers\\-{name}(1)")), "{name}");
+        let page = end(bare().args(["man", "registers", name]));
+        assert_eq!((page.code, &*page.stderr), (0, ""), "{name}");
+        let title = format!(".TH redlatch-registers-{name} 1");
+        for text in [&*title, text] {
+            assert!(page.stdout.contains(text), "{text}: {}", page.stdout);
+        }
+        assert!(!page.stdout.contains("SUBCOMMANDS"), "it has none");
+    }
+    assert_eq!(end(bare().args(["man", "registers", "walk"])).code, 2);
+    assert_eq!(end(bare().args(["man", "run", "set"])).code, 2);
+    let help = end(bare().args(["registers", "--help"]));
+    for text in ["Examples:", "cas import:2026-11 --version none done", "Exit codes:"] {
+        assert!(help.stdout.contains(text), "{text}: {}", help.stdout);
+    }
+}
