@@ -1,6 +1,7 @@
 //! Runs each example on embedded nodes, and some on an embedded ensemble too. Their own checks say
 //! whether the result is as described.
 
+use redlatch::LockClient;
 use redlatch::embedded::{Ensemble, Nodes};
 use std::time::{Duration, Instant};
 
@@ -13,15 +14,24 @@ mod cron_once;
 #[path = "../examples/doctor.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod doctor;
+#[path = "../examples/fenced_register.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod fenced_register;
 #[path = "../examples/fenced_write.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod fenced_write;
 #[path = "../examples/leader_election.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod leader_election;
+#[path = "../examples/leader_epoch.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod leader_epoch;
 #[path = "../examples/licences.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod licences;
+#[path = "../examples/once.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod once;
 #[path = "../examples/transfer.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod transfer;
@@ -32,7 +42,20 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Runs an example, which checks its own result.
 #[track_caller]
 fn run_example<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
+    run_on(&Nodes::start(3).expect("nodes can be started"), story);
+}
+
+/// The same on nodes that keep registers.
+#[track_caller]
+fn run_with_registers<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
     let nodes = Nodes::start(3).expect("nodes can be started");
+    let client = LockClient::new(nodes.urls()).expect("the nodes' URLs can be used");
+    client.form_registers(true).expect("all nodes answer");
+    run_on(&nodes, story);
+}
+
+#[track_caller]
+fn run_on<E: std::fmt::Display>(nodes: &Nodes, story: fn(&[String]) -> Result<(), E>) {
     let start = Instant::now();
     if let Err(error) = story(&nodes.urls()) {
         panic!("the example failed: {error}");
@@ -104,4 +127,19 @@ fn another_process_becomes_the_leader() {
 #[test]
 fn no_money_is_lost() {
     run_example(transfer::story);
+}
+
+#[test]
+fn a_register_refuses_a_holder_that_was_stopped() {
+    run_with_registers(fenced_register::story);
+}
+
+#[test]
+fn a_card_is_charged_once() {
+    run_with_registers(once::story);
+}
+
+#[test]
+fn a_deposed_leader_is_refused() {
+    run_with_registers(leader_epoch::story);
 }
