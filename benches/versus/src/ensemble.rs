@@ -108,6 +108,15 @@ impl Ensemble {
         format!("zk://{}", hosts.collect::<Vec<_>>().join(","))
     }
 
+    /// The one that leads, or that serves alone: clients of a follower wait for one hop more.
+    pub fn leader_url(&self) -> String {
+        let leads = |server: &&Server| {
+            server.ask("srvr").is_ok_and(|answer| !answer.contains("Mode: follower"))
+        };
+        let leader = self.servers.iter().find(leads).expect("an ensemble that serves has a leader");
+        format!("zk://127.0.0.1:{}", leader.port)
+    }
+
     /// The name in tables.
     pub fn name(&self) -> String {
         format!("ZooKeeper x{}", self.servers.len())

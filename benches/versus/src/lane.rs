@@ -14,7 +14,8 @@ use std::time::Duration;
 /// One row of a table: a peer in one or several processes, and its measurements.
 pub struct Lane {
     pub name: String,
-    prefix: String,
+    /// What its keys begin with.
+    pub prefix: String,
     workers: Vec<Worker>,
     pub slices: Vec<Slice>,
     /// Connections held to all servers together, after the first use.

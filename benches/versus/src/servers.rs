@@ -35,8 +35,17 @@ struct Server {
 pub const AUTHORITY: &str = "authority.crt";
 
 impl Servers {
-    /// Starts `count` servers.
+    /// Starts `count` servers, in memory.
     pub fn start(count: usize) -> Result<Self, String> {
+        Self::start_with(count, "", &["--appendonly", "no"])
+    }
+
+    /// Starts `count` servers that write each change to the disk before they answer.
+    pub fn start_durable(count: usize) -> Result<Self, String> {
+        Self::start_with(count, "-durable", &["--appendonly", "yes", "--appendfsync", "always"])
+    }
+
+    fn start_with(count: usize, suffix: &str, settings: &[&str]) -> Result<Self, String> {
         let version = Command::new("redis-server").arg("--version").output();
         if let Err(error) = version {
             return Err(format!(
@@ -44,12 +53,13 @@ impl Servers {
                  Ubuntu, `apt-get install redis-server`."
             ));
         }
-        let directory = std::env::temp_dir().join(format!("redlatch-versus-{}", process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("redlatch-versus-{}{suffix}", process::id()));
         fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
         certify(&directory).map_err(|error| error.to_string())?;
         let mut all = Self { servers: Vec::new(), directory };
         for index in 0..count {
-            let server = start(&all.directory.join(index.to_string()))?;
+            let server = start(&all.directory.join(index.to_string()), settings)?;
             all.servers.push(server);
         }
         Ok(all)
@@ -160,14 +170,14 @@ impl ClosedPort {
     }
 }
 
-fn start(directory: &Path) -> Result<Server, String> {
+fn start(directory: &Path, settings: &[&str]) -> Result<Server, String> {
     fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     let mut why = String::new();
     for _ in 0..PORT_ATTEMPTS {
         let port = free_port().map_err(|error| error.to_string())?;
         let log = directory.join("log");
         let secure_port = free_port().map_err(|error| error.to_string())?;
-        let spawned = spawn([port, secure_port], directory, &log);
+        let spawned = spawn([port, secure_port], directory, &log, settings);
         let mut child = spawned.map_err(|error| error.to_string())?;
         let is_ours = format!("process_id:{}\r\n", child.id());
         let is_up = eventually_until(START_LIMIT, || {
@@ -199,7 +209,7 @@ fn certify(directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn spawn(ports: [u16; 2], directory: &Path, log: &Path) -> io::Result<Child> {
+fn spawn(ports: [u16; 2], directory: &Path, log: &Path, settings: &[&str]) -> io::Result<Child> {
     let log = File::create(log)?;
     let mut command = command("redis-server");
     let [port, secure_port] = ports.map(|port| port.to_string());
@@ -209,7 +219,7 @@ fn spawn(ports: [u16; 2], directory: &Path, log: &Path) -> io::Result<Child> {
         command.arg(format!("--tls-{name}-file")).arg(directory.with_file_name(file));
     }
     command.args(["--bind", "127.0.0.1", "--daemonize", "no"]);
-    command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(directory);
+    command.args(["--save", "", "--dir"]).arg(directory).args(settings);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
 }
 

@@ -39,8 +39,9 @@ pub struct Usage {
     /// Scripts named by their digest, and scripts sent by their source.
     pub evalsha: Calls,
     pub eval: Calls,
-    /// Bytes that clients sent.
+    /// Bytes that clients sent, and that they were sent.
     pub received: f64,
+    pub replied: f64,
 }
 
 /// Executions of one command.
@@ -60,8 +61,10 @@ impl Usage {
             let commands = info("commandstats");
             all.evalsha.add(&commands, "cmdstat_evalsha:");
             all.eval.add(&commands, "cmdstat_eval:");
-            let received = field(&info("stats"), "total_net_input_bytes");
-            all.received += received.expect("INFO says how many bytes came in") as f64;
+            let stats = info("stats");
+            let bytes = |name| field(&stats, name).expect("INFO says how many bytes there were");
+            all.received += bytes("total_net_input_bytes") as f64;
+            all.replied += bytes("total_net_output_bytes") as f64;
         }
         all
     }
@@ -73,7 +76,25 @@ impl Usage {
             now.seconds -= before.seconds;
         }
         all.received -= before.received;
+        all.replied -= before.replied;
         all
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (all, more) in [(&mut self.evalsha, other.evalsha), (&mut self.eval, other.eval)] {
+            all.count += more.count;
+            all.seconds += more.seconds;
+        }
+        self.received += other.received;
+        self.replied += other.replied;
+    }
+
+    /// All executions of scripts.
+    pub fn scripts(&self) -> Calls {
+        Calls {
+            count: self.evalsha.count + self.eval.count,
+            seconds: self.evalsha.seconds + self.eval.seconds,
+        }
     }
 }
 

@@ -2,11 +2,12 @@
 
 mod blocking;
 mod ceiling;
-mod etcd;
+pub mod etcd;
 mod floor;
 mod kazoo;
 mod local;
 mod redlatch;
+pub mod registers;
 mod rslock;
 mod zookeeper;
 
@@ -15,6 +16,7 @@ use crate::handoffs::Record;
 use crate::work::{self, Blocking, Plan, Slice};
 pub use redlatch::PERMITS;
 use redlatch::Way;
+use registers::Registers;
 use std::process::Command;
 
 /// A library, and the way to use it.
@@ -60,9 +62,23 @@ pub enum Peer {
     Kazoo,
     /// Its semaphore.
     KazooPermits,
+    /// A register of this library that is read.
+    RegisterRead,
+    /// The same, changed by one client: in one round.
+    RegisterChange,
+    /// The same, changed by two clients in turns: in two rounds.
+    RegisterAlternate,
+    /// A key of etcd, as one member has it.
+    EtcdLocalRead,
+    /// The same, as a majority has it.
+    EtcdRead,
+    /// The same, compared and set.
+    EtcdChange,
+    /// A node of ZooKeeper, compared and set.
+    ZookeeperSet,
 }
 
-pub const ALL: [Peer; 20] = [
+pub const ALL: [Peer; 27] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::RedlatchFenced,
@@ -83,6 +99,13 @@ pub const ALL: [Peer; 20] = [
     Peer::TwoWrites,
     Peer::Kazoo,
     Peer::KazooPermits,
+    Peer::RegisterRead,
+    Peer::RegisterChange,
+    Peer::RegisterAlternate,
+    Peer::EtcdLocalRead,
+    Peer::EtcdRead,
+    Peer::EtcdChange,
+    Peer::ZookeeperSet,
 ];
 
 /// Carries out orders.
@@ -112,6 +135,13 @@ impl Peer {
             Self::TwoWrites => "two bare writes",
             Self::Kazoo => "kazoo",
             Self::KazooPermits => "kazoo, Semaphore",
+            Self::RegisterRead => "register, read",
+            Self::RegisterChange => "register, change by the same client",
+            Self::RegisterAlternate => "register, change by two in turns",
+            Self::EtcdLocalRead => "etcd, read of one member",
+            Self::EtcdRead => "etcd, read",
+            Self::EtcdChange => "etcd, compare and put",
+            Self::ZookeeperSet => "ZooKeeper, setData with a version",
         }
     }
 
@@ -157,6 +187,13 @@ impl Peer {
             Self::Etcd => blocking(etcd::Etcd::new(&urls[0])),
             Self::Zookeeper => blocking(zookeeper::Zookeeper::new(&urls[0])),
             Self::TwoWrites => blocking(zookeeper::TwoWrites::new(&urls[0])),
+            Self::RegisterRead => blocking(Registers::new(urls, registers::Action::Read)),
+            Self::RegisterChange => blocking(Registers::new(urls, registers::Action::Change)),
+            Self::RegisterAlternate => blocking(Registers::new(urls, registers::Action::Alternate)),
+            Self::EtcdLocalRead => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::ReadLocal)),
+            Self::EtcdRead => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::Read)),
+            Self::EtcdChange => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::Change)),
+            Self::ZookeeperSet => blocking(zookeeper::Znode::new(&urls[0])),
             Self::Kazoo | Self::KazooPermits => panic!("a script has no threads of ours"),
         }
     }

@@ -1,5 +1,6 @@
 //! ZooKeeper's recipe for a lock, over a bare socket: each client makes a node that is numbered,
-//! the lowest number holds the lock, and each other watches the number before its own.
+//! the lowest number holds the lock, and each other watches the number before its own. And a node
+//! whose value is changed.
 
 use super::address;
 use crate::work::Blocking;
@@ -13,12 +14,21 @@ const SESSION_MILLIS: i32 = 600_000;
 const CREATE: i32 = 1;
 const DELETE: i32 = 2;
 const EXISTS: i32 = 3;
+const GET: i32 = 4;
+const SET: i32 = 5;
 const CHILDREN: i32 = 8;
 
 /// What it answers.
 const DONE: i32 = 0;
 const NO_SUCH_NODE: i32 = -101;
+const BAD_VERSION: i32 = -103;
 const NODE_EXISTS: i32 = -110;
+
+/// Where a node's version is in what the server says of it.
+const VERSION_AT: usize = 32;
+
+/// As long as the values of the other peers.
+const VALUE: [u8; 100] = [b'a'; 100];
 
 /// The number of a message that answers no request: a watched node has changed.
 const NOTIFICATION: i32 = -1;
@@ -40,6 +50,18 @@ struct Session {
 /// The least that a lock can cost: a node is made, and deleted.
 pub struct TwoWrites {
     session: Mutex<Session>,
+}
+
+/// One node that is changed if it has the version that was seen last.
+pub struct Znode {
+    /// The session, and that version; `None` before the node is known to be there.
+    state: Mutex<(Session, Option<i32>)>,
+}
+
+impl Znode {
+    pub fn new(url: &str) -> Self {
+        Self { state: Mutex::new((Session::new(url), None)) }
+    }
 }
 
 impl Zookeeper {
@@ -122,6 +144,31 @@ impl Session {
         assert_eq!(self.call(DELETE, &body).0, DONE, "the node was there");
     }
 
+    /// The version of a node, of which the value is read too.
+    fn version(&mut self, path: &str) -> i32 {
+        let mut body = Vec::new();
+        put_string(&mut body, path);
+        body.push(0);
+        let (error, answer) = self.call(GET, &body);
+        assert_eq!(error, DONE, "the node is there");
+        let length = usize::try_from(number(&answer)).unwrap_or(0);
+        number(&answer[4 + length + VERSION_AT..])
+    }
+
+    /// Changes a node, and returns its new version, unless it has another version than this.
+    fn set(&mut self, path: &str, version: i32) -> Option<i32> {
+        let mut body = Vec::new();
+        put_string(&mut body, path);
+        body.extend((VALUE.len() as i32).to_be_bytes());
+        body.extend(VALUE);
+        body.extend(version.to_be_bytes());
+        match self.call(SET, &body) {
+            (DONE, answer) => Some(number(&answer[VERSION_AT..])),
+            (BAD_VERSION, _) => None,
+            (error, _) => panic!("ZooKeeper changes no node: {error}"),
+        }
+    }
+
     /// The nodes below this one.
     fn children(&mut self, path: &str) -> Vec<String> {
         let mut body = Vec::new();
@@ -188,6 +235,27 @@ impl Blocking for TwoWrites {
     fn release(&self, held: String) {
         self.session.lock().expect("nothing panics with it held").delete(&held);
     }
+}
+
+impl Blocking for Znode {
+    type Held<'a> = ();
+
+    fn acquire(&self, resource: &str, _: bool) {
+        let (session, seen) = &mut *self.state.lock().expect("nothing panics with it held");
+        let path = format!("/value:{}", resource.replace('/', ":"));
+        if seen.is_none() {
+            session.create(&path, 0);
+        }
+        let mut version = seen.unwrap_or_default();
+        *seen = loop {
+            match session.set(&path, version) {
+                Some(next) => break Some(next),
+                None => version = session.version(&path),
+            }
+        };
+    }
+
+    fn release(&self, (): ()) {}
 }
 
 fn number(bytes: &[u8]) -> i32 {

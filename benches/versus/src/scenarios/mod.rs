@@ -12,6 +12,7 @@ mod permits;
 mod places;
 mod readers;
 mod refused;
+mod registers;
 mod rtt;
 mod shared;
 mod solo;
@@ -60,6 +61,11 @@ pub const ALL: &[Scenario] = &[
     Scenario { name: "tls", about: "over TLS: 1 and 32 threads, reconnects", run: tls::run },
     Scenario { name: "ceiling", about: "the servers' limit", run: ceiling::run },
     Scenario { name: "builds", about: "this build beside another one", run: builds::run },
+    Scenario {
+        name: "registers",
+        about: "values that a majority agrees on, and locks",
+        run: registers::run,
+    },
     #[cfg(feature = "zookeeper")]
     Scenario { name: "held", about: "1 000 locks held on ZooKeeper", run: held::run },
 ];
