@@ -50,6 +50,8 @@ pub struct Slice {
     pub cpu: Duration,
     /// Of all servers together, in the same time.
     pub servers_cpu: Duration,
+    /// Changes of which it is not known whether they were made.
+    pub unknown: u64,
     /// From the call to the lock.
     pub acquire: Histogram,
 }
@@ -127,11 +129,16 @@ pub trait Blocking: Sync {
     fn attempts(&self) -> u64 {
         0
     }
+
+    /// How many changes were made or not so far, of a peer that cannot tell.
+    fn unknown(&self) -> u64 {
+        0
+    }
 }
 
 /// Runs a slice of a plan in threads.
 pub fn run<B: Blocking>(peer: &B, plan: &Plan) -> Slice {
-    let barrier = Barrier::new(plan.threads + 1);
+    let (barrier, unknown) = (Barrier::new(plan.threads + 1), peer.unknown());
     thread::scope(|scope| {
         let barrier = &barrier;
         let spawn = |index| scope.spawn(move || run_thread(peer, plan, index, barrier));
@@ -140,7 +147,7 @@ pub fn run<B: Blocking>(peer: &B, plan: &Plan) -> Slice {
         let watch = Watch::start();
         let parts = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
         let parts: Vec<_> = parts.collect();
-        watch.stop(&parts)
+        Slice { unknown: peer.unknown() - unknown, ..watch.stop(&parts) }
     })
 }
 
@@ -209,6 +216,7 @@ impl Watch {
             wall,
             cpu,
             servers_cpu: Duration::ZERO,
+            unknown: 0,
             acquire,
         }
     }
@@ -261,6 +269,7 @@ impl Slice {
             wall: slices.iter().map(|slice| slice.wall).max().unwrap_or_default(),
             cpu: slices.iter().map(|slice| slice.cpu).sum(),
             servers_cpu: Duration::ZERO,
+            unknown: slices.iter().map(|slice| slice.unknown).sum(),
             acquire,
         }
     }
@@ -275,6 +284,7 @@ impl Slice {
             wall: Duration::from_nanos(number()?),
             cpu: Duration::from_nanos(number()?),
             servers_cpu: Duration::ZERO,
+            unknown: number()?,
             acquire: Histogram::from_text(words.next()?)?,
         })
     }
@@ -283,7 +293,8 @@ impl Slice {
 impl fmt::Display for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (wall, cpu) = (self.wall.as_nanos(), self.cpu.as_nanos());
-        write!(f, "{} {} {} {wall} {cpu} ", self.pairs, self.fewest, self.most)?;
+        write!(f, "{} {} {} ", self.pairs, self.fewest, self.most)?;
+        write!(f, "{wall} {cpu} {} ", self.unknown)?;
         f.write_str(&self.acquire.to_text())
     }
 }

@@ -63,12 +63,14 @@ impl EtcdKey {
     /// Compares and sets until the comparison holds. What it fails with is the value that there is.
     fn change(&self, key: &str) {
         let value = "a".repeat(VALUE_LENGTH);
+        let compare = format!("\"compare\":[{{\"target\":\"MOD\",\"key\":\"{key}\"");
+        let put = format!("\"request_put\":{{\"key\":\"{key}\",\"value\":\"{value}\"}}");
+        let range = format!("\"request_range\":{{\"key\":\"{key}\"}}");
         let mut seen = self.seen.lock().expect("nothing panics with it held");
         loop {
             let body = format!(
-                "{{\"compare\":[{{\"target\":\"MOD\",\"key\":\"{key}\",\"mod_revision\":\"{seen}\"}}],\
-                 \"success\":[{{\"request_put\":{{\"key\":\"{key}\",\"value\":\"{value}\"}}}}],\
-                 \"failure\":[{{\"request_range\":{{\"key\":\"{key}\"}}}}]}}"
+                "{{{compare},\"mod_revision\":\"{seen}\"}}],\"success\":[{{{put}}}],\
+                 \"failure\":[{{{range}}}]}}"
             );
             let answer = self.gateway.call("kv/txn", &body);
             if answer.contains("\"succeeded\":true") {

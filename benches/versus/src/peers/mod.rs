@@ -66,7 +66,9 @@ pub enum Peer {
     RegisterRead,
     /// The same, changed by one client: in one round.
     RegisterChange,
-    /// The same, changed by two clients in turns: in two rounds.
+    /// Registers that a client changes and has no memory of: in two rounds.
+    RegisterFirst,
+    /// One that two clients change in turns: each finds the other's ballot.
     RegisterAlternate,
     /// A key of etcd, as one member has it.
     EtcdLocalRead,
@@ -78,7 +80,7 @@ pub enum Peer {
     ZookeeperSet,
 }
 
-pub const ALL: [Peer; 27] = [
+pub const ALL: [Peer; 28] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::RedlatchFenced,
@@ -101,6 +103,7 @@ pub const ALL: [Peer; 27] = [
     Peer::KazooPermits,
     Peer::RegisterRead,
     Peer::RegisterChange,
+    Peer::RegisterFirst,
     Peer::RegisterAlternate,
     Peer::EtcdLocalRead,
     Peer::EtcdRead,
@@ -137,6 +140,7 @@ impl Peer {
             Self::KazooPermits => "kazoo, Semaphore",
             Self::RegisterRead => "register, read",
             Self::RegisterChange => "register, change by the same client",
+            Self::RegisterFirst => "register, first change by a client",
             Self::RegisterAlternate => "register, change by two in turns",
             Self::EtcdLocalRead => "etcd, read of one member",
             Self::EtcdRead => "etcd, read",
@@ -189,6 +193,7 @@ impl Peer {
             Self::TwoWrites => blocking(zookeeper::TwoWrites::new(&urls[0])),
             Self::RegisterRead => blocking(Registers::new(urls, registers::Action::Read)),
             Self::RegisterChange => blocking(Registers::new(urls, registers::Action::Change)),
+            Self::RegisterFirst => blocking(Registers::new(urls, registers::Action::First)),
             Self::RegisterAlternate => blocking(Registers::new(urls, registers::Action::Alternate)),
             Self::EtcdLocalRead => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::ReadLocal)),
             Self::EtcdRead => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::Read)),

@@ -4,17 +4,22 @@
 use crate::work::Blocking;
 use ::redlatch::LockClient;
 use ::redlatch::register::Value;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The bytes of a value, and those of them that are the count.
 const LENGTH: usize = 100;
 const DIGITS: usize = 20;
 
+/// More registers than a client remembers.
+const MANY: usize = 1100;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Read,
     Change,
+    /// Registers in turn, more of them than a client remembers: each change is its first one.
+    First,
     /// Two clients change it in turns, so that each finds the other's ballot.
     Alternate,
 }
@@ -24,13 +29,14 @@ pub struct Registers {
     clients: Vec<LockClient>,
     action: Action,
     turn: AtomicUsize,
+    unknown: AtomicU64,
 }
 
 impl Registers {
     pub fn new(urls: &[String], action: Action) -> Self {
         let count = if action == Action::Alternate { 2 } else { 1 };
         let clients = (0..count).map(|_| client(urls)).collect();
-        Self { clients, action, turn: AtomicUsize::new(0) }
+        Self { clients, action, turn: AtomicUsize::new(0), unknown: AtomicU64::new(0) }
     }
 }
 
@@ -59,15 +65,27 @@ impl Blocking for Registers {
     fn acquire(&self, resource: &str, _: bool) {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let client = &self.clients[turn % self.clients.len()];
-        let register = client.register(resource).expect("the name can be used");
+        let name = match self.action {
+            Action::First => format!("{resource}:{}", turn % MANY),
+            _ => resource.to_owned(),
+        };
+        let register = client.register(name).expect("the name can be used");
         if self.action == Action::Read
             && register.read().expect("a majority of the servers answers").is_some()
         {
             return;
         }
-        let changed = register.change(|before| Some(value(1 + before.map_or(0, changes))));
-        assert!(changed.expect("a majority of the servers answers").version().is_some());
+        // A change that may have been made is counted, and another one follows.
+        while let Err(error) = register.change(|before| Some(value(1 + before.map_or(0, changes))))
+        {
+            assert!(error.may_have_happened(), "a change fails: {error}");
+            self.unknown.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn release(&self, (): ()) {}
+
+    fn unknown(&self) -> u64 {
+        self.unknown.load(Ordering::Relaxed)
+    }
 }
