@@ -13,7 +13,7 @@ use crate::servers::{Servers, eventually_until};
 use crate::services::Service;
 use crate::traffic::Usage;
 use crate::work::{Kind, Slice};
-use ::redlatch::LockClient;
+use redlatch::LockClient;
 use std::time::Duration;
 
 /// How many servers there are, of each kind.

@@ -7,6 +7,7 @@ use crate::peers::{Peer, registers};
 use crate::report::{Figure, Findings, Table, Wanted, rate, time};
 use crate::servers::Servers;
 use crate::work::{Kind, Slice};
+use redlatch::register::Register;
 use std::time::Duration;
 
 const CLIENTS: usize = 8;
@@ -18,7 +19,7 @@ const SLICE_QUICK: Duration = Duration::from_secs(1);
 pub fn run(context: &Context, servers: &Servers, storage: Storage, others: &Others) -> Findings {
     let urls = servers.urls();
     let setup = Setup { servers, urls: &urls, kind: Kind::Readers, threads: 1, processes: CLIENTS };
-    let mut lanes = vec![setup.lane(Peer::RegisterChange, "contended")];
+    let mut lanes = vec![setup.lane(Peer::RegisterChange, "contended").named("register, change")];
     for (peer, url) in others.peers(&[Peer::EtcdChange]) {
         lanes.push(Setup { urls: &[url], ..setup }.lane(peer, "contended"));
     }
@@ -55,7 +56,7 @@ pub fn run(context: &Context, servers: &Servers, storage: Storage, others: &Othe
 }
 
 /// How often the value of a lane was changed.
-struct Counter(::redlatch::register::Register);
+struct Counter(Register);
 
 impl Counter {
     fn of(urls: &[String], lane: &Lane) -> Self {
