@@ -13,10 +13,10 @@
 //!
 //! * **The value is the result**, such as the number of an invoice. Each worker draws one, the
 //!   first to set it wins, and the others read the winner's. Nothing else is needed.
-//! * **The result has an effect elsewhere**, such as a charge on a card. A worker that charged first
-//!   and set the register then would charge once for each worker. So it claims the key first, then
-//!   charges, then writes the result over its claim. A claim keeps the others from charging as long
-//!   as they wait for it.
+//! * **The result has an effect elsewhere**, such as a charge on a card. If each worker charged and
+//!   set the register then, the card would be charged once by each. So a worker claims the key
+//!   first, then charges, then writes the result over its claim. A claim keeps the others from
+//!   charging as long as they wait for it.
 //!
 //! No register can tell whether a worker that died after its claim has charged the card. Whoever
 //! takes the claim over must ask that of the service that charges: most take an idempotency key

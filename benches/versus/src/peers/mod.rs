@@ -66,7 +66,7 @@ pub enum Peer {
     RegisterRead,
     /// The same, changed by one client: in one round.
     RegisterChange,
-    /// Registers that a client changes and has no memory of: in two rounds.
+    /// Registers that a client changes and has no memory of.
     RegisterFirst,
     /// One that two clients change in turns: each finds the other's ballot.
     RegisterAlternate,
