@@ -134,7 +134,8 @@ pub(crate) fn wall_time(micros: u64) -> WallTime {
 }
 
 /// Microseconds since 1970 by the wall clock, which may jump. Used only for the first value of a
-/// fencing counter, and to show users since when a waiter waits.
+/// fencing counter, for the first ballot of a register, and to show users since when a waiter
+/// waits.
 pub(crate) fn wall_micros() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

@@ -3,6 +3,7 @@
 
 use super::Register;
 use crate::client::request::{LockKeys, LockRequest};
+use crate::clock;
 use crate::core::{Asked, Leader, Message, Redlock, Role, Seat, Slot, draw};
 use crate::engine::register::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand,
@@ -23,11 +24,15 @@ const TURN: &[u8] = b":redlatch:turn";
 /// is made does not depend on it.
 const TURN_TTL: Duration = Duration::from_secs(2);
 
+/// When the counts of ballots begin, in microseconds since 1970: 2020. There is room for the
+/// milliseconds of 34 years.
+const COUNT_START: u64 = 1_577_836_800_000_000;
+
 /// How often another client may come first before a client takes its turn in the queue.
 const OUTBID_MAX: u32 = 1;
 
 /// The longest pause while it is to be found out whether a change was made.
-const PAUSE_URGENT: Duration = Duration::from_millis(1);
+const PAUSE_URGENT: Duration = Duration::from_micros(250);
 
 /// How often the marks of the nodes are looked at in one change, without finding another epoch.
 const LOOKS_MAX: u32 = 3;
@@ -136,6 +141,7 @@ impl Register {
         let entropy = draw().ok_or(RegisterError::NoEntropy)?;
         let mut proposer = leader.take_proposer().unwrap_or_else(|| Proposer::new(entropy.token));
         proposer.enter(&group);
+        proposer.count_from(clock::wall_micros().saturating_sub(COUNT_START) / 1000);
         let (base, cap) = (core.rules.retry_base, core.rules.retry_cap);
         let backoff = Backoff::new(base, cap, Jitter::from_seed(entropy.seed));
         let mut running = Running {

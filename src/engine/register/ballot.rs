@@ -21,6 +21,9 @@ impl Ballot {
     /// Numbers are below this: a script counts with numbers of 53 bits.
     pub const NUMBER_END: u64 = 1 << 53;
 
+    /// The highest count within an epoch.
+    pub(super) const COUNT_MAX: u64 = (1 << COUNTER_BITS) - 1;
+
     /// The digits of a number, as it is sent and stored.
     const DIGITS: usize = 16;
 

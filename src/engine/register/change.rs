@@ -2,12 +2,18 @@
 
 use super::replies::Promised;
 use super::verdict::{Verdict, verdict};
-use super::{Ballot, Draft, Group, InvalidValue, Proposer, RegisterCommand, Replies, Stored};
+use super::{
+    Accepted, Ballot, Draft, Group, InvalidValue, Proposer, RegisterCommand, Replies, Stored,
+};
 use std::sync::Arc;
 
 /// How many accepts are sent that get too few answers: nodes may promise, and have no room for the
 /// value.
 const LOST_MAX: u32 = 3;
+
+/// The leap of a ballot, as refusals that it is worth, while it is not known whether a change was
+/// made.
+const URGENT_LEAP: u32 = 4;
 
 /// The next step of a change.
 #[derive(Debug)]
@@ -56,6 +62,9 @@ pub struct Change {
     /// All of them count until they are known to be dead, and not only the last: an earlier one may
     /// be on a node that was not asked, where another client finds it and goes on with it.
     sent: Vec<Ballot>,
+    /// Is the number of the next ballot a guess? That another one came first says nothing then.
+    is_blind: bool,
+    /// How often another client came first.
     refusals: u32,
     /// How many accepts had too few answers.
     lost: u32,
@@ -97,11 +106,11 @@ impl Change {
     pub fn new(mut proposer: Proposer) -> Self {
         let state = match proposer.next.take() {
             Some((ballot, value)) => {
-                State::Draft { draft: Draft::new(ballot, Some(value)), is_new: false }
+                State::Draft { draft: Draft::new(ballot, Ok(value)), is_new: false }
             }
             None => State::Prepare,
         };
-        Self { proposer, state, sent: Vec::new(), refusals: 0, lost: 0 }
+        Self { proposer, state, sent: Vec::new(), is_blind: true, refusals: 0, lost: 0 }
     }
 
     /// What is remembered for the next change.
@@ -113,7 +122,7 @@ impl Change {
     /// The next step.
     pub fn poll(&mut self) -> ChangeStep {
         match std::mem::replace(&mut self.state, State::Prepare) {
-            State::Prepare => match self.proposer.draw(self.refusals) {
+            State::Prepare => match self.proposer.draw(self.leap()) {
                 Some(ballot) => {
                     self.state = State::Preparing(ballot);
                     ChangeStep::Send(RegisterCommand::Prepare(ballot))
@@ -143,6 +152,12 @@ impl Change {
             State::Done(end) => self.end(end),
             state => unreachable!("an answer is missing: {state:?}"),
         }
+    }
+
+    /// How far above all others the next ballot is to be.
+    fn leap(&self) -> u32 {
+        // A value remembers few changes: what became of one that was sent must be seen soon.
+        if self.sent.is_empty() { self.refusals } else { self.refusals.max(URGENT_LEAP) }
     }
 
     fn end(&mut self, end: ChangeEnd) -> ChangeStep {
@@ -222,6 +237,7 @@ impl Change {
 
     /// A majority has promised: what it has accepted is current, as far as this ballot knows.
     fn looked(&mut self, ballot: Ballot, promised: Promised) -> State {
+        self.is_blind = false;
         let (accepted, floor) = (promised.accepted.as_ref(), promised.floor);
         let verdict_of = |sent: &Ballot| verdict(*sent, accepted, floor);
         let made = self.sent.iter().find(|sent| verdict_of(sent) == Verdict::Made);
@@ -235,8 +251,12 @@ impl Change {
             return State::Done(ChangeEnd::Unknown);
         }
         let is_new = promised.accepted.is_none();
-        let value = promised.accepted.and_then(|accepted| accepted.value);
-        State::Draft { draft: Draft::new(ballot, value), is_new }
+        let base = match promised.accepted {
+            Some(Accepted { value: Some(value), .. }) => Ok(value),
+            Some(deleted) => Err(deleted.ballot.number().max(floor)),
+            None => Err(floor),
+        };
+        State::Draft { draft: Draft::new(ballot, base), is_new }
     }
 
     fn accepted(&mut self, proposal: Proposal, replies: &Replies) {
@@ -253,11 +273,12 @@ impl Change {
         }
         // The next prepare says what became of it: at once, since a value remembers few changes.
         let is_refused = replies.outbid().is_some();
-        self.refusals += u32::from(is_refused);
+        let was_blind = std::mem::take(&mut self.is_blind);
+        self.refusals += u32::from(is_refused && !was_blind);
         self.lost += u32::from(!replies.are_enough());
         self.state = if self.lost == LOST_MAX {
             State::Done(ChangeEnd::NoQuorum { may_have_happened: !self.sent.is_empty() })
-        } else if is_refused && self.sent.is_empty() {
+        } else if is_refused && !was_blind && self.sent.is_empty() {
             State::Outbid
         } else {
             State::Prepare
@@ -281,6 +302,9 @@ impl Change {
         if !replies.are_enough() {
             let may_have_happened = !self.sent.is_empty();
             return State::Done(ChangeEnd::NoQuorum { may_have_happened });
+        }
+        if std::mem::take(&mut self.is_blind) {
+            return State::Prepare;
         }
         self.refusals += 1;
         State::Outbid

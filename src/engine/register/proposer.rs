@@ -40,6 +40,16 @@ impl Proposer {
         }
     }
 
+    /// Begins above this count of the epoch.
+    ///
+    /// Clients that know nothing of a register count from the time, so that the first ballot of each
+    /// is above those that were drawn before it. That only saves a refusal: a clock that is wrong
+    /// costs one.
+    pub fn count_from(&mut self, count: u64) {
+        let beginning = Ballot::beginning(self.group.as_ref().map_or(0, |group| group.epoch));
+        self.see(Some(beginning.saturating_add(count.min(Ballot::COUNT_MAX))));
+    }
+
     /// Another ballot has this number.
     pub(super) fn see(&mut self, number: Option<u64>) {
         self.highest = self.highest.max(number.unwrap_or(0));

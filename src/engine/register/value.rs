@@ -62,8 +62,8 @@ impl Made {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub(super) version: Version,
-    /// The number of the ballot that has created the register.
-    created: u64,
+    /// The number of the last deletion before the register was created, or a floor above it.
+    gone: u64,
     /// The largest fencing token that has written. 0 if none has.
     fence: u64,
     /// The last changes, oldest first. Never empty.
@@ -90,9 +90,10 @@ impl Stored {
         Some(self.fence).filter(|fence| *fence > 0)
     }
 
-    /// The value that a change of this ballot makes of `base`, which was there before the ballot.
+    /// The value that a change of this ballot makes of `base`, which was there before the ballot; or
+    /// of none, where `gone` is the number of the last deletion, or a floor above it.
     pub(super) fn changed(
-        base: Option<&Self>,
+        base: Result<&Self, u64>,
         (ballot, index): (Ballot, usize),
         bytes: Arc<[u8]>,
         fence: u64,
@@ -104,7 +105,7 @@ impl Stored {
         made.push(Made::by(ballot));
         Self {
             version: Version::new(ballot, index),
-            created: base.map_or(ballot.number(), |base| base.created),
+            gone: base.map_or_else(|gone| gone, |base| base.gone),
             fence,
             made,
             bytes,
@@ -115,7 +116,7 @@ impl Stored {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
-        for number in [self.version.0, self.created, self.fence] {
+        for number in [self.version.0, self.gone, self.fence] {
             out.extend(number.to_be_bytes());
         }
         out.push(self.made.len() as u8);
@@ -145,7 +146,7 @@ impl Stored {
             rest = others;
             Some(u64::from_be_bytes(*first))
         };
-        let (version, created, fence) = (number()?, number()?, number()?);
+        let (version, gone, fence) = (number()?, number()?, number()?);
         let (count, mut rest) = rest.split_first()?;
         let count = usize::from(*count);
         let mut made = Vec::with_capacity(REMEMBERED);
@@ -156,7 +157,7 @@ impl Stored {
             rest = others;
         }
         let is_whole = (1..=REMEMBERED).contains(&count);
-        let value = Self { version: Version(version), created, fence, made, bytes: rest.into() };
+        let value = Self { version: Version(version), gone, fence, made, bytes: rest.into() };
         Some(value).filter(|_| is_whole)
     }
 
@@ -170,9 +171,9 @@ impl Stored {
         self.made.len() < REMEMBERED || self.made[0].number < number
     }
 
-    /// The number of the ballot that has created the register.
-    pub(super) fn created(&self) -> u64 {
-        self.created
+    /// No change below this number is one of this register's: it was deleted since.
+    pub(super) fn gone(&self) -> u64 {
+        self.gone
     }
 }
 
@@ -220,7 +221,12 @@ mod tests {
         let mut value: Option<Stored> = None;
         for number in numbers {
             let made = (ballot(number), 0);
-            value = Some(Stored::changed(value.as_ref(), made, Arc::from(&b"bytes"[..]), number));
+            value = Some(Stored::changed(
+                value.as_ref().ok_or(7),
+                made,
+                Arc::from(&b"bytes"[..]),
+                number,
+            ));
         }
         value.unwrap()
     }
@@ -254,7 +260,7 @@ mod tests {
         expected.push(false);
         assert_eq!(made, expected);
         assert!(value.remembers_since(4) && !value.remembers_since(3));
-        assert_eq!((value.created(), value.fence()), (1, Some(10)));
+        assert_eq!((value.gone(), value.fence()), (7, Some(10)));
         let other = Ballot::new(10, Token::new([8; Token::LEN])).unwrap();
         assert!(!value.was_made_by(other), "another owner's");
     }

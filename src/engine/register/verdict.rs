@@ -24,10 +24,8 @@ pub(super) fn verdict(sent: Ballot, accepted: Option<&Accepted>, floor: u64) -> 
         Some(accepted) if accepted.ballot == sent => Verdict::Made,
         Some(newer) if newer.ballot.number() > sent.number() => match &newer.value {
             Some(value) if value.was_made_by(sent) => Verdict::Made,
-            // A register that was created before it, and remembers all changes since.
-            Some(value)
-                if value.created() <= sent.number() && value.remembers_since(sent.number()) =>
-            {
+            // A register that was not deleted since, and remembers all changes since.
+            Some(value) if value.gone() < sent.number() && value.remembers_since(sent.number()) => {
                 Verdict::NotMade
             }
             // Deleted since, or changed often.
@@ -38,5 +36,27 @@ pub(super) fn verdict(sent: Ballot, accepted: Option<&Accepted>, floor: u64) -> 
         // Deleted since, and the keys removed.
         None if floor >= sent.number() => Verdict::Unknown,
         None => Verdict::NotMade,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Token;
+    use crate::engine::register::Stored;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_register_that_another_client_has_created_is_no_sign_of_a_deletion() {
+        let ballot = |number, owner| Ballot::new(number, Token::new([owner; Token::LEN])).unwrap();
+        let created = |gone| {
+            let value = Stored::changed(Err(gone), (ballot(7, 2), 0), Arc::from([]), 0);
+            Accepted { ballot: ballot(7, 2), value: Some(value) }
+        };
+        let verdict = |gone| verdict(ballot(5, 1), Some(&created(gone)), 0);
+        assert_eq!([0, 4, 5, 6].map(verdict), {
+            use Verdict::{NotMade, Unknown};
+            [NotMade, NotMade, Unknown, Unknown]
+        });
     }
 }

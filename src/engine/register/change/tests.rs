@@ -22,7 +22,7 @@ fn value(ballots: &[Ballot]) -> Stored {
     let mut value = None;
     for made in ballots {
         let bytes = Arc::from(made.number().to_string().as_bytes());
-        value = Some(Stored::changed(value.as_ref(), (*made, 0), bytes, 0));
+        value = Some(Stored::changed(value.as_ref().ok_or(0), (*made, 0), bytes, 0));
     }
     value.unwrap()
 }
@@ -147,6 +147,9 @@ fn the_value_with_the_highest_ballot_of_a_majority_is_current() {
 fn after_a_refusal_the_ballot_is_above_the_one_that_came_first() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
+    talk.hear([promise(None), outbid(7), outbid(5)]);
+    // It could not know the numbers. That is no contention.
+    assert_eq!(talk.prepares(), 7 + 1);
     talk.hear([promise(None), outbid(9), outbid(5)]);
     assert_eq!(talk.is_outbid(), 1);
     assert_eq!(talk.prepares(), 9 + 4);
@@ -156,15 +159,41 @@ fn after_a_refusal_the_ballot_is_above_the_one_that_came_first() {
 }
 
 #[test]
+fn a_promise_that_another_client_has_gone_beyond_is_no_contention() {
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    talk.prepares();
+    talk.hear([promise(None), promise(None), None]);
+    talk.proposes();
+    talk.hear([DONE, DONE, DONE]);
+    talk.end();
+    let mut talk = Talk::new(talk.change.into_proposer());
+    assert_eq!(talk.proposes().0.number(), 2, "in one round");
+    talk.hear([outbid(7), outbid(7), outbid(7)]);
+    assert_eq!(talk.prepares(), 7 + 1);
+}
+
+#[test]
+fn who_counts_from_the_time_is_above_all_that_came_before() {
+    let mut proposer = Proposer::new(OWNER);
+    proposer.enter(&group(3));
+    proposer.count_from(1000);
+    assert_eq!(Talk::new(proposer.clone()).prepares(), (3 << 40) + 1001);
+    proposer.count_from(900);
+    assert_eq!(Talk::new(proposer.clone()).prepares(), (3 << 40) + 1001, "a clock went back");
+    proposer.count_from(u64::MAX);
+    assert_eq!(Talk::new(proposer).prepares(), 4 << 40);
+}
+
+#[test]
 fn a_refused_accept_ends_the_promise_for_the_next_change() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([promise(None), promise(None), promise(None)]);
     talk.proposes();
     talk.hear([DONE, outbid(3), outbid(3)]);
-    assert_eq!(talk.prepares(), 3 + 4, "at once: it may be on a node");
+    assert_eq!(talk.prepares(), 3 + 256, "at once, and far: it may be on a node");
     talk.hear([promise(None), promise(None), None]);
-    assert_eq!(talk.proposes(), (ballot(7, OWNER), "x".to_owned()));
+    assert_eq!(talk.proposes(), (ballot(3 + 256, OWNER), "x".to_owned()));
 }
 
 #[test]
@@ -231,9 +260,9 @@ fn a_promise_of_an_earlier_epoch_is_not_used() {
     talk.hear([promise(None), promise(None), None]);
     talk.proposes();
     talk.change.enter(&group(2));
-    assert_eq!(talk.prepares(), (2 << 40) + 1);
+    assert_eq!(talk.prepares(), (2 << 40) + 256);
     talk.hear([promise(None), promise(None), None]);
-    assert_eq!(talk.proposes().0.number(), (2 << 40) + 1);
+    assert_eq!(talk.proposes().0.number(), (2 << 40) + 256);
 }
 
 #[test]
@@ -246,7 +275,6 @@ fn a_value_of_another_format_and_the_end_of_the_numbers_end_the_change() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([outbid(u64::MAX), outbid(1), None]);
-    talk.is_outbid();
     assert_eq!(talk.end(), ChangeEnd::Exhausted);
 }
 

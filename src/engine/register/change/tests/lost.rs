@@ -2,18 +2,20 @@
 
 use super::*;
 
-/// The change after its accept, with ballot 5, was lost, and a prepare with 9 has shown this.
+/// The ballot after one that was lost: it leaps.
+const NEXT: u64 = 5 + 256;
+
+/// The change after its accept, with ballot 5, was lost, and the next prepare has shown this.
 fn lost_and_found(found: Option<Accepted>, floor: u64) -> Talk {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    talk.hear([outbid(1), outbid(1), None]);
-    talk.is_outbid();
+    talk.hear([outbid(4), outbid(1), None]);
     assert_eq!(talk.prepares(), 5);
     let before = value(&[ballot(2, OTHER)]);
     talk.hear([promise(Some(accepted(&before, ballot(2, OTHER)))), promise(None), None]);
     assert_eq!(talk.proposes(), (ballot(5, OWNER), "2x".to_owned()));
     talk.hear([None, None, None]);
-    assert_eq!(talk.prepares(), 9);
+    assert_eq!(talk.prepares(), NEXT);
     let shown = Some(RegisterReply::Promise { accepted: found, floor });
     talk.hear([shown, promise(None), None]);
     talk
@@ -23,7 +25,7 @@ fn lost_and_found(found: Option<Accepted>, floor: u64) -> Talk {
 fn a_lost_change_that_was_made_is_not_made_again() {
     let made = value(&[ballot(2, OTHER), ballot(5, OWNER)]);
     let mut talk = lost_and_found(Some(accepted(&made, ballot(5, OWNER))), 0);
-    assert_eq!(talk.accepts(), (ballot(9, OWNER), "5".to_owned()), "once more, as it is");
+    assert_eq!(talk.accepts(), (ballot(NEXT, OWNER), "5".to_owned()), "once more, as it is");
     talk.hear([DONE, DONE, None]);
     assert_eq!(talk.end(), ChangeEnd::Made(ballot(5, OWNER)));
     // Another client has gone on with it.
@@ -49,7 +51,7 @@ fn a_lost_change_that_was_not_made_is_made() {
         (Some(accepted(&same_number, ballot(5, OTHER))), "5x"),
     ] {
         let mut talk = lost_and_found(found.clone(), 0);
-        assert_eq!(talk.proposes(), (ballot(9, OWNER), expected.to_owned()), "{found:?}");
+        assert_eq!(talk.proposes(), (ballot(NEXT, OWNER), expected.to_owned()), "{found:?}");
     }
 }
 
@@ -57,7 +59,7 @@ fn a_lost_change_that_was_not_made_is_made() {
 fn a_lost_change_of_which_no_trace_can_be_left_is_unknown() {
     let long: Vec<Ballot> = (10..20).map(|number| ballot(number, OTHER)).collect();
     let long = value(&[&[ballot(2, OTHER)], &long[..]].concat());
-    let another = value(&[ballot(7, OTHER)]);
+    let another = Stored::changed(Err(6), (ballot(7, OTHER), 0), Arc::from([]), 0);
     let deleted = Accepted { ballot: ballot(8, OTHER), value: None };
     for (found, floor) in [
         (Some(accepted(&long, ballot(19, OTHER))), 0),
@@ -77,12 +79,12 @@ fn a_lost_change_of_which_no_trace_can_be_left_is_unknown() {
 #[test]
 fn each_ballot_of_a_change_may_have_made_it_and_not_only_the_last() {
     let mut talk = lost_and_found(None, 0);
-    assert_eq!(talk.proposes(), (ballot(9, OWNER), "x".to_owned()));
-    talk.hear([outbid(10), outbid(10), None]);
+    assert_eq!(talk.proposes(), (ballot(NEXT, OWNER), "x".to_owned()));
+    talk.hear([outbid(300), outbid(300), None]);
     talk.prepares();
-    let value = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(10, OTHER)]);
-    talk.hear([promise(Some(accepted(&value, ballot(10, OTHER)))), promise(None), None]);
-    assert_eq!(talk.accepts().1, "10");
+    let value = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(300, OTHER)]);
+    talk.hear([promise(Some(accepted(&value, ballot(300, OTHER)))), promise(None), None]);
+    assert_eq!(talk.accepts().1, "300");
     talk.hear([DONE, DONE, DONE]);
     assert_eq!(talk.end(), ChangeEnd::Made(ballot(5, OWNER)), "and its draft counts");
 }
@@ -92,9 +94,9 @@ fn a_register_is_not_known_to_be_empty_while_a_ballot_of_this_change_may_live() 
     let mut talk = lost_and_found(None, 0);
     let ChangeStep::Draft(draft) = talk.change.poll() else { panic!("a draft") };
     talk.change.propose(draft);
-    assert_eq!(talk.accepts(), (ballot(9, OWNER), String::new()), "it is written");
+    assert_eq!(talk.accepts(), (ballot(NEXT, OWNER), String::new()), "it is written");
     talk.hear([DONE, DONE, None]);
-    assert_eq!(talk.end(), ChangeEnd::Unchanged(ballot(9, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Unchanged(ballot(NEXT, OWNER)));
 }
 
 /// A change whose accept with ballot 1 got these answers, and which looks next.
@@ -139,7 +141,7 @@ fn a_ballot_is_dead_when_all_nodes_have_refused_it_or_a_majority_has_gone_on_wit
     }
     // A majority has gone on with it: it is made.
     let mut made = value(&[ballot(1, OWNER)]);
-    made = Stored::changed(Some(&made), (ballot(4, OTHER), 0), made.bytes().clone(), 0);
+    made = Stored::changed(Ok(&made), (ballot(4, OTHER), 0), made.bytes().clone(), 0);
     let made = accepted(&made, ballot(4, OTHER));
     let mut talk = refused([by(&made), by(&made), DONE]);
     assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
