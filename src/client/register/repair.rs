@@ -20,8 +20,8 @@ impl LockClient {
     /// The node gets all registers from a majority of the others; what it had of this group before
     /// is removed. That takes two rounds for each register; meanwhile registers can be used. The
     /// others decide first, in a register of their own, that a new epoch begins, and enter it: so
-    /// votes that the node gave before it forgot count no more. It may be called at any time. If two
-    /// clients repair one node at a time, one of them fails.
+    /// votes that the node gave before it forgot count no more. It may be called at any time. If
+    /// two clients repair one node at a time, one of them fails.
     ///
     /// # Errors
     ///

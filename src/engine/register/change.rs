@@ -1,10 +1,12 @@
 //! One change of a register, or several that are made at one time.
 
+mod step;
+
+pub use step::{ChangeEnd, ChangeStep};
+
 use super::replies::Promised;
 use super::verdict::{Verdict, verdict};
-use super::{
-    Accepted, Ballot, Draft, Group, InvalidValue, Proposer, RegisterCommand, Replies, Stored,
-};
+use super::{Accepted, Ballot, Draft, Group, Proposer, RegisterCommand, Replies, Stored};
 use std::sync::Arc;
 
 /// How many accepts are sent that get too few answers: nodes may promise, and have no room for the
@@ -14,43 +16,6 @@ const LOST_MAX: u32 = 3;
 /// The leap of a ballot, as refusals that it is worth, while it is not known whether a change was
 /// made.
 const URGENT_LEAP: u32 = 4;
-
-/// The next step of a change.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "the loop that runs a change must know all")]
-pub enum ChangeStep {
-    /// Send this to all nodes, and [handle](Change::handle) the answers.
-    Send(RegisterCommand),
-    /// Make the changes, and give the draft [back](Change::propose). This may come several times;
-    /// what was made of an earlier draft then has no effect.
-    Draft(Draft),
-    /// Another client came first, for the so manieth time. After a random pause,
-    /// [try again](Change::try_again).
-    Outbid(u32),
-    /// It is over.
-    Done(ChangeEnd),
-}
-
-/// The end of a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "each is a result of its own")]
-pub enum ChangeEnd {
-    /// A majority has accepted the draft with this ballot.
-    Made(Ballot),
-    /// There was nothing to change in the draft with this ballot, and it is current.
-    Unchanged(Ballot),
-    /// Too few nodes answered.
-    NoQuorum {
-        /// Was a change sent? Then it may be made, now or later.
-        may_have_happened: bool,
-    },
-    /// The change was made or was not: too much has happened since.
-    Unknown,
-    /// A node has a value of another format.
-    Invalid(InvalidValue),
-    /// There is no higher number for a ballot.
-    Exhausted,
-}
 
 /// A change of a register: see [the module](super).
 #[derive(Clone, Debug)]

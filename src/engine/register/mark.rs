@@ -111,8 +111,8 @@ pub enum Mark {
 
 /// A node that is being made a member.
 ///
-/// It has drawn a number, so that what was sent to it before it lost its memory, and arrives when it
-/// is being made a member once more, does nothing.
+/// It has drawn a number, so that what was sent to it before it lost its memory, and arrives when
+/// it is being made a member once more, does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it has no more parts")]
 pub struct Joining {

@@ -42,9 +42,9 @@ impl Proposer {
 
     /// Begins above this count of the epoch.
     ///
-    /// Clients that know nothing of a register count from the time, so that the first ballot of each
-    /// is above those that were drawn before it. That only saves a refusal: a clock that is wrong
-    /// costs one.
+    /// Clients that know nothing of a register count from the time, so that the first ballot of
+    /// each is above those that were drawn before it. That only saves a refusal: a clock that is
+    /// wrong costs one.
     pub fn count_from(&mut self, count: u64) {
         let beginning = Ballot::beginning(self.group.as_ref().map_or(0, |group| group.epoch));
         self.see(Some(beginning.saturating_add(count.min(Ballot::COUNT_MAX))));

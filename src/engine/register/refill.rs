@@ -9,10 +9,10 @@
 //!                                  enters: has a vote
 //! ```
 //!
-//! The votes that the node gave before it forgot are still on their way. In the new epoch they count
-//! no more: a majority of the old one has, besides that node, members that had entered the new one
-//! when they were copied, or never vote in the old one again. So whatever a majority had accepted is
-//! among what is copied, and whatever was not can be accepted in the new epoch only.
+//! The votes that the node gave before it forgot are still on their way. In the new epoch they
+//! count no more: a majority of the old one has, besides that node, members that had entered the
+//! new one when they were copied, or never vote in the old one again. So whatever a majority had
+//! accepted is among what is copied, and whatever was not can be accepted in the new epoch only.
 //!
 //! What this says is what happens after the others have entered the new epoch.
 

@@ -122,7 +122,8 @@ impl Replies {
         })
     }
 
-    /// The nodes that have refused, with their marks, if they are members of this group in any epoch.
+    /// The nodes that have refused, with their marks, if they are members of this group in any
+    /// epoch.
     fn members(&self, id: u64) -> impl Iterator<Item = (Node, &Arc<[u8]>, Member)> {
         let replies = self.0.iter().enumerate();
         let marks = replies.filter_map(|(index, reply)| match reply {
@@ -146,8 +147,8 @@ impl Replies {
 
     /// The members of this epoch that have not entered it, with the steps by which they do.
     ///
-    /// A mark names the run of the server as before, so a server that was started again gets no vote
-    /// by this.
+    /// A mark names the run of the server as before, so a server that was started again gets no
+    /// vote by this.
     #[must_use]
     pub fn behind(&self, epoch: &Epoch) -> Vec<(Node, MarkStep)> {
         let members = self.members(epoch.group.id);

@@ -90,8 +90,8 @@ impl Stored {
         Some(self.fence).filter(|fence| *fence > 0)
     }
 
-    /// The value that a change of this ballot makes of `base`, which was there before the ballot; or
-    /// of none, where `gone` is the number of the last deletion, or a floor above it.
+    /// The value that a change of this ballot makes of `base`, which was there before the ballot;
+    /// or of none, where `gone` is the number of the last deletion, or a floor above it.
     pub(super) fn changed(
         base: Result<&Self, u64>,
         (ballot, index): (Ballot, usize),

@@ -25,9 +25,9 @@ impl<W> Entry<W> {
     /// Can the answers of more nodes than a majority help, and are there nodes that are likely to
     /// answer?
     ///
-    /// The mark of every node counts, and the answer of the one that gets a state. On a read, if the nodes disagree and some of them may still
-    /// be a majority. On an accept that no majority has carried out: if all nodes have refused it,
-    /// it was not made.
+    /// The mark of every node counts, and the answer of the one that gets a state. On a read, if
+    /// the nodes disagree and some of them may still be a majority. On an accept that no majority
+    /// has carried out: if all nodes have refused it, it was not made.
     pub(super) fn waits_for_more(&self, sessions: &[Session]) -> bool {
         let Some(register) = self.register() else { return false };
         match register.command {

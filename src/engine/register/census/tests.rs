@@ -1,3 +1,5 @@
+//! Marks of three nodes, and what they say together.
+
 use super::*;
 use crate::engine::register::Group;
 

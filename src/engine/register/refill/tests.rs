@@ -1,3 +1,5 @@
+//! Refills of one of three nodes against literal answers.
+
 use super::*;
 use crate::engine::Token;
 use crate::engine::register::{Accepted, Ballot, Epoch};
