@@ -4,7 +4,7 @@ mod lost;
 
 use super::*;
 use crate::engine::Token;
-use crate::engine::register::{Accepted, RegisterReply, Version};
+use crate::engine::register::{Accepted, InvalidValue, RegisterReply, Version};
 
 const OWNER: Token = Token::new([7; Token::LEN]);
 const OTHER: Token = Token::new([8; Token::LEN]);
