@@ -266,6 +266,22 @@ fn a_promise_of_an_earlier_epoch_is_not_used() {
 }
 
 #[test]
+fn a_promise_of_a_former_group_is_not_used() {
+    let mut proposer = Proposer::new(OWNER);
+    proposer.enter(&group(1));
+    let mut talk = Talk::new(proposer);
+    talk.prepares();
+    talk.hear([promise(None), promise(None), None]);
+    talk.proposes();
+    talk.hear([DONE, DONE, None]);
+    talk.end();
+    let mut proposer = talk.change.into_proposer();
+    // All nodes have forgotten, and were made a group once more.
+    proposer.enter(&Group { id: 2, ..group(1) });
+    assert!(Talk::new(proposer).prepares() > 1 << 40);
+}
+
+#[test]
 fn a_value_of_another_format_and_the_end_of_the_numbers_end_the_change() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
