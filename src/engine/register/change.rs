@@ -27,7 +27,7 @@ pub struct Change {
     /// All of them count until they are known to be dead, and not only the last: an earlier one may
     /// be on a node that was not asked, where another client finds it and goes on with it.
     sent: Vec<Ballot>,
-    /// Is the number of the next ballot a guess? That another one came first says nothing then.
+    /// Is the number of the next ballot a guess?
     is_blind: bool,
     /// How often another client came first.
     refusals: u32,
@@ -238,12 +238,12 @@ impl Change {
         }
         // The next prepare says what became of it: at once, since a value remembers few changes.
         let is_refused = replies.outbid().is_some();
-        let was_blind = std::mem::take(&mut self.is_blind);
-        self.refusals += u32::from(is_refused && !was_blind);
+        let is_contended = is_refused && !self.could_not_know(replies);
+        self.refusals += u32::from(is_contended);
         self.lost += u32::from(!replies.are_enough());
         self.state = if self.lost == LOST_MAX {
             State::Done(ChangeEnd::NoQuorum { may_have_happened: !self.sent.is_empty() })
-        } else if is_refused && !was_blind && self.sent.is_empty() {
+        } else if is_contended && self.sent.is_empty() {
             State::Outbid
         } else {
             State::Prepare
@@ -268,11 +268,18 @@ impl Change {
             let may_have_happened = !self.sent.is_empty();
             return State::Done(ChangeEnd::NoQuorum { may_have_happened });
         }
-        if std::mem::take(&mut self.is_blind) {
+        if self.could_not_know(replies) {
             return State::Prepare;
         }
         self.refusals += 1;
         State::Outbid
+    }
+
+    /// Was the number of the ballot a guess, and is nobody else about to make a change? Then its
+    /// refusal is no contention. Whoever prepares meanwhile is not to be outbid at once: a distant
+    /// client would never come to its accept.
+    fn could_not_know(&mut self, replies: &Replies) -> bool {
+        std::mem::take(&mut self.is_blind) && replies.are_quiet()
     }
 }
 

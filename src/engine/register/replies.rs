@@ -91,6 +91,17 @@ impl Replies {
         self.all().filter_map(number).max()
     }
 
+    /// Have the clients that came first finished what they did? Then what the nodes have promised is
+    /// the ballot that follows the one that they have accepted.
+    pub(super) fn are_quiet(&self) -> bool {
+        self.all().all(|reply| match reply {
+            RegisterReply::Outbid { least, accepted, .. } => {
+                accepted.as_ref().is_some_and(|it| it.ballot.number() + 1 == *least)
+            }
+            _ => true,
+        })
+    }
+
     /// Have all nodes said that another ballot came first?
     pub(super) fn are_refusals(&self) -> bool {
         let is_refusal =

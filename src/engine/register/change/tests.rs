@@ -41,6 +41,13 @@ fn outbid(number: u64) -> Option<RegisterReply> {
     Some(RegisterReply::Outbid { least: number, accepted: None, floor: 0 })
 }
 
+/// The refusal of a node where another client has finished its change.
+fn passed(number: u64) -> Option<RegisterReply> {
+    let by = ballot(number - 1, OTHER);
+    let accepted = Some(accepted(&value(&[by]), by));
+    Some(RegisterReply::Outbid { least: number, accepted, floor: 0 })
+}
+
 /// A change, as the loop above runs it: it puts `x` behind the value.
 struct Talk {
     change: Change,
@@ -147,7 +154,7 @@ fn the_value_with_the_highest_ballot_of_a_majority_is_current() {
 fn after_a_refusal_the_ballot_is_above_the_one_that_came_first() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    talk.hear([promise(None), outbid(7), outbid(5)]);
+    talk.hear([promise(None), passed(7), passed(5)]);
     // It could not know the numbers. That is no contention.
     assert_eq!(talk.prepares(), 7 + 1);
     talk.hear([promise(None), outbid(9), outbid(5)]);
@@ -168,8 +175,13 @@ fn a_promise_that_another_client_has_gone_beyond_is_no_contention() {
     talk.end();
     let mut talk = Talk::new(talk.change.into_proposer());
     assert_eq!(talk.proposes().0.number(), 2, "in one round");
-    talk.hear([outbid(7), outbid(7), outbid(7)]);
+    talk.hear([passed(7), passed(7), passed(7)]);
     assert_eq!(talk.prepares(), 7 + 1);
+    // Unless somebody is about to change it.
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    talk.prepares();
+    talk.hear([passed(7), outbid(9), None]);
+    assert_eq!(talk.is_outbid(), 1);
 }
 
 #[test]
@@ -291,6 +303,7 @@ fn a_value_of_another_format_and_the_end_of_the_numbers_end_the_change() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([outbid(u64::MAX), outbid(1), None]);
+    talk.is_outbid();
     assert_eq!(talk.end(), ChangeEnd::Exhausted);
 }
 

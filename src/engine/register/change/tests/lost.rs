@@ -9,7 +9,7 @@ const NEXT: u64 = 5 + 256;
 fn lost_and_found(found: Option<Accepted>, floor: u64) -> Talk {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    talk.hear([outbid(4), outbid(1), None]);
+    talk.hear([passed(4), passed(2), None]);
     assert_eq!(talk.prepares(), 5);
     let before = value(&[ballot(2, OTHER)]);
     talk.hear([promise(Some(accepted(&before, ballot(2, OTHER)))), promise(None), None]);
