@@ -23,6 +23,9 @@ fn nodes_that_are_no_group_keep_no_registers() {
     let register = first.register("a").unwrap();
     assert_eq!(register.read().unwrap_err(), RegisterError::NotFormed);
     assert_eq!(register.change(|_| Some(vec![1])).unwrap_err(), RegisterError::NotFormed);
+    let listed: Vec<_> = first.registers("*").collect();
+    assert!(matches!(listed[..], [Err(RegisterError::NotFormed)]), "{listed:?}");
+    assert_eq!(first.sweep_registers().unwrap_err(), RegisterError::NotFormed);
     // They forget what they answered when they are started again.
     let Err(RegisterError::NotDurable { nodes }) = first.form_registers(false) else {
         panic!("they are in memory")
@@ -30,7 +33,9 @@ fn nodes_that_are_no_group_keep_no_registers() {
     assert_eq!(nodes.len(), 3);
     first.form_registers(true).unwrap();
     set(&register, "one");
-    assert!(matches!(first.form_registers(true), Err(RegisterError::NodesDiffer { .. })));
+    for in_memory in [false, true] {
+        assert_eq!(first.form_registers(in_memory), Err(RegisterError::AlreadyFormed));
+    }
     assert_eq!(read(&register), Some("one".to_owned()));
     // A client that names other nodes.
     let (two, more) = (client(&servers[..2]), Servers::start(2));
@@ -38,6 +43,10 @@ fn nodes_that_are_no_group_keep_no_registers() {
     assert!(matches!(refused, RegisterError::NodesDiffer { .. }), "{refused:?}");
     let urls = [servers.urls(), more.urls()].concat();
     let five = with_long_timeout(urls).build().unwrap();
+    for other in [&two, &five] {
+        let refused = other.form_registers(true).unwrap_err();
+        assert!(matches!(refused, RegisterError::NodesDiffer { .. }), "{refused:?}");
+    }
     let refused = five.register("a").unwrap().read().unwrap_err();
     assert!(matches!(refused, RegisterError::NodesDiffer { .. }), "{refused:?}");
 }

@@ -169,6 +169,11 @@ impl Iterator for Locks<'_> {
 impl std::iter::FusedIterator for Locks<'_> {}
 
 impl Locks<'_> {
+    /// Can the pattern be used?
+    pub(super) fn check(&self) -> Result<(), ResourceError> {
+        self.pattern.as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
     /// Reads the next names from the nodes, if there are any.
     fn read(&mut self) -> Result<(), InspectError> {
         let client = self.client;

@@ -64,7 +64,8 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// A node did not answer, belongs to a group, or does not keep what it answers.
+    /// A node did not answer, belongs to a group, or does not keep what it answers. If all nodes are
+    /// members of one group already, that is [`AlreadyFormed`](RegisterError::AlreadyFormed).
     pub fn form_registers(&self, in_memory: bool) -> Result<(), RegisterError> {
         self.core.form(in_memory)
     }
@@ -170,6 +171,7 @@ impl Register {
         seen: Option<Version>,
         new: &[u8],
     ) -> Result<Result<Version, Option<Value>>, RegisterError> {
+        check_length(new.len())?;
         self.run(|draft| {
             let current = draft.current().map(Stored::version);
             if current != seen {
@@ -205,6 +207,7 @@ impl Register {
         token: FencingToken,
         new: &[u8],
     ) -> Result<Result<Version, Stale>, RegisterError> {
+        check_length(new.len())?;
         self.run(|draft| {
             let by = draft.current().and_then(Stored::fence);
             let by = by.and_then(|by| FencingToken::try_from(by).ok());
@@ -260,11 +263,13 @@ fn put(draft: &mut Draft, new: Option<Vec<u8>>) -> Result<Option<Version>, Regis
 }
 
 fn write(draft: &mut Draft, new: Vec<u8>, fence: Option<u64>) -> Result<Version, RegisterError> {
-    let (length, most) = (new.len(), VALUE_MAX);
-    if length > most {
-        return Err(RegisterError::TooLong { length, most });
-    }
+    check_length(new.len())?;
     Ok(draft.put(new.into(), fence))
+}
+
+fn check_length(length: usize) -> Result<(), RegisterError> {
+    let most = VALUE_MAX;
+    if length > most { Err(RegisterError::TooLong { length, most }) } else { Ok(()) }
 }
 
 impl fmt::Debug for Register {

@@ -2,7 +2,7 @@
 
 use super::durability::Durability;
 use super::{Core, Redlock, draw};
-use crate::engine::register::{Epoch, Group, Mark, MarkStep, Member, Seen};
+use crate::engine::register::{Census, Epoch, Group, Mark, MarkStep, Member, Seen};
 use crate::engine::{Node, NodeSet};
 use crate::error::RegisterError;
 use std::sync::Arc;
@@ -25,6 +25,9 @@ impl Core {
             if let Some(Mark::Joining(_)) = it.read() {
                 *it = self.join(redlock, it).unwrap_or_else(|| it.clone());
             }
+        }
+        if Census::new(seen.clone(), self.rules.nodes).is_ok_and(|it| it.is_whole(seen.len())) {
+            return Err(RegisterError::AlreadyFormed);
         }
         let lacking = seen.iter().map(|it| it.node);
         let lacking = lacking.filter_map(|it| Some((asked.url(it), durability(it).lacks()?)));

@@ -34,6 +34,8 @@ pub enum RegisterError {
     /// The nodes are no group: [`form_registers`](crate::LockClient::form_registers) makes them
     /// one.
     NotFormed,
+    /// The nodes are a group already: all of them are its members, and it has no others.
+    AlreadyFormed,
     /// The nodes belong to more than one group, or to one with another number of nodes: clients
     /// that name other nodes would agree on other values.
     NodesDiffer {
@@ -107,6 +109,7 @@ impl fmt::Display for RegisterError {
             Self::NotFormed => {
                 f.write_str("the nodes are no group for registers yet (redlatch registers form)")
             }
+            Self::AlreadyFormed => f.write_str("the nodes are a group for registers already"),
             Self::NodesDiffer { url } => {
                 write!(f, "{url} belongs to another group of nodes, or to one of another size")
             }

@@ -13,7 +13,10 @@ use std::iter::FusedIterator;
 #[must_use = "it asks the nodes only when it is iterated"]
 pub struct Registers<'a> {
     client: &'a LockClient,
-    keys: Locks<'a>,
+    /// Is it known that the nodes are a group? Found out before the first name.
+    is_checked: bool,
+    /// `None` if they are none.
+    keys: Option<Locks<'a>>,
 }
 
 /// What [`LockClient::sweep_registers`] has found and removed.
@@ -44,10 +47,11 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// As those of [`locks`](Self::locks).
+    /// As those of [`locks`](Self::locks); and the only item is an error if the nodes are no group,
+    /// or on ZooKeeper.
     pub fn registers(&self, pattern: impl AsRef<[u8]>) -> Registers<'_> {
         let keys = self.keys_like(pattern.as_ref(), RegisterKeys::PROMISE);
-        Registers { client: self, keys }
+        Registers { client: self, is_checked: false, keys: Some(keys) }
     }
 
     /// Removes what deleted registers have left on the nodes. A deletion removes it itself if all
@@ -107,9 +111,25 @@ impl Iterator for Registers<'_> {
     type Item = Result<Register, RegisterError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let found = self.keys.next()?;
+        if !self.is_checked {
+            self.is_checked = true;
+            if let Err(error) = self.check() {
+                self.keys = None;
+                return Some(Err(error));
+            }
+        }
+        let found = self.keys.as_mut()?.next()?;
         let named = |lock: FoundLock| self.client.register(&lock);
         Some(found.map_err(RegisterError::from).and_then(named))
+    }
+}
+
+impl Registers<'_> {
+    /// Without a group there are no registers, and a list of their keys would be empty.
+    fn check(&self) -> Result<(), RegisterError> {
+        let core = &self.client.core;
+        self.keys.iter().try_for_each(Locks::check).map_err(RegisterError::Resource)?;
+        core.group(core.register_nodes()?).map(|_| ())
     }
 }
 

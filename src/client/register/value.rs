@@ -67,7 +67,13 @@ pub struct Stale {
 }
 
 impl Stale {
-    /// The larger token.
+    /// The token that was to write.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// The larger token, which has written.
     #[must_use]
     pub fn by(&self) -> FencingToken {
         self.by

@@ -23,7 +23,7 @@ impl Seen {
         self.mark.as_deref().map(Mark::read)
     }
 
-    fn member(&self) -> Option<Member> {
+    pub(super) fn member(&self) -> Option<Member> {
         match self.read() {
             Some(Mark::Member(member)) => Some(member),
             _ => None,
@@ -85,6 +85,12 @@ impl Census {
         };
         members.retain(|(_, member)| is_of(member, &epoch));
         Ok(Self { epoch, seen, members })
+    }
+
+    /// Are all of `nodes` nodes members of the group, in any of its epochs?
+    #[must_use]
+    pub fn is_whole(&self, nodes: usize) -> bool {
+        self.members.len() == nodes
     }
 
     /// The latest epoch that a node has entered.
