@@ -33,7 +33,8 @@ impl LockClient {
     /// at once), and takes no longer than [`node_timeout`](crate::Builder::node_timeout), or, in a
     /// new client, than a majority of the nodes takes to answer for the first time, and as long
     /// again for the others. What a server does not answer, or the user may not ask, is `None`;
-    /// locks do not depend on it.
+    /// locks do not depend on it. Those that have answered are asked once more, by a script, for
+    /// their mark as a [member](NodeStatus::registers) of the group that keeps registers.
     ///
     /// On ZooKeeper, each server is asked `srvr` over a connection of its own: for its version, its
     /// role and the last transaction that it knows. One that may not be asked
@@ -56,6 +57,7 @@ impl LockClient {
             return redlock.net.unreachable(&NodeError::OtherProcess);
         }
         let mut statuses = self.core.examine(redlock);
+        self.core.note_votes(redlock, &mut statuses);
         if let Some(listener) = &self.core.listener {
             listener.emit_node_changes();
         }

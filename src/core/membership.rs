@@ -10,7 +10,7 @@ use super::{Backend, Core, Redlock};
 use crate::clock::{self, Time};
 use crate::engine::register::{
     Census, Epoch, GROUP_REGISTER, Group, MarkStep, Member, NoGroup, NoVote, RegisterCommand,
-    RegisterKeys, RegisterReply, RegisterRequest, Replies, Seen,
+    RegisterKeys, RegisterMembership, RegisterReply, RegisterRequest, Replies, Seen,
 };
 use crate::engine::{Action, Node, NodeSet, Request, quorum};
 use crate::error::{NoQuorum, RegisterError};
@@ -54,7 +54,7 @@ impl Asked {
         let Self { replies, mut reports, group } = self;
         for (report, reply) in reports.iter_mut().zip(&replies.0) {
             if let (Some(RegisterReply::NoMember(mark)), Some(group)) = (reply, &group) {
-                let why = NoVote::of(mark.as_deref(), group);
+                let why = NoVote::of(mark.as_deref(), Some(group));
                 report.answer = NodeAnswer::Failed(NodeError::NoVote(why));
             }
         }
@@ -232,6 +232,25 @@ impl Core {
         let step = MarkStep::Enter { seen: bytes, new: Arc::clone(&new) };
         let now = self.mark(redlock, &step, NodeSet::from_iter([seen.node])).0;
         now.first().is_some_and(|now| now.mark == Some(new))
+    }
+
+    /// Notes in the statuses of the nodes whether each has a vote. What does not answer, or must not
+    /// be asked by this user, stays unknown.
+    pub(crate) fn note_votes(&self, redlock: &Redlock, statuses: &mut [NodeStatus]) {
+        let is_asked = |status: &NodeStatus| {
+            // One that has just been waited for in vain is not waited for again.
+            let is_late = matches!(status.last_error, Some(NodeError::TimedOut(_)));
+            status.is_connected && !is_late
+        };
+        let asked = statuses.iter().enumerate().filter(|(_, status)| is_asked(status));
+        let asked: NodeSet = asked.map(|(index, _)| Node::new(index)).collect();
+        if asked.is_empty() {
+            return;
+        }
+        let seen = self.mark(redlock, &MarkStep::Look, asked).0;
+        for (node, membership) in RegisterMembership::all(&seen, self.rules.nodes) {
+            statuses[node.index()].registers = Some(membership);
+        }
     }
 
     pub(super) fn mark_all(&self, redlock: &Redlock, step: &MarkStep) -> (Vec<Seen>, Asked) {

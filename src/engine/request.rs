@@ -1,5 +1,6 @@
 //! Requests to the nodes: each request is the same for every node.
 
+use super::register::{MarkStep, RegisterCommand};
 use super::{Acquisition, Action, LockAttributes, LockId, Node, NodeSet, Predecessor};
 use super::{QueueEntry, Removal, Rules, Share, Token, Ttl};
 use crate::clock::Time;
@@ -150,6 +151,16 @@ impl Request {
             Action::Turn { .. } => Verb::Turn,
             Action::Listen { .. } => Verb::Listen,
             Action::Register(_) => Verb::Register,
+        }
+    }
+
+    /// Does it only look at a node's mark? No lock depends on it, and a user who watches the nodes
+    /// may lack the right to it: so an error in reply is no problem of the connection.
+    #[must_use]
+    pub fn is_look(&self) -> bool {
+        match &self.action {
+            Action::Register(request) => request.command == RegisterCommand::Mark(MarkStep::Look),
+            _ => false,
         }
     }
 

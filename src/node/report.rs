@@ -4,6 +4,7 @@ use super::node_error::NodeError;
 use super::server_facts::{ClockDifference, ClockReading, Memory, Persistence, Role};
 use super::warning::{Host, NodeWarning};
 use crate::engine::Token;
+use crate::engine::register::RegisterMembership;
 use core::net::IpAddr;
 use std::fmt;
 use std::sync::Arc;
@@ -229,6 +230,8 @@ pub struct NodeStatus {
     /// Whether clients can wait for a lock in a queue on this node. `None` as long as this client
     /// has not waited for a lock on this connection.
     pub queue: Option<QueueSupport>,
+    /// Whether the node has a vote on registers, and if not why. `None` if that is not known.
+    pub registers: Option<RegisterMembership>,
     /// The last transaction that the server knows. On ZooKeeper only: one that is far below those
     /// of the others lags behind.
     pub zxid: Option<u64>,
@@ -282,6 +285,7 @@ impl NodeStatus {
             is_cluster: None,
             clock: None,
             queue: None,
+            registers: None,
             zxid: None,
             last_error: None,
             host: None,

@@ -21,13 +21,14 @@ pub enum NoVote {
 }
 
 impl NoVote {
-    /// Why a node with this mark has no vote in this group, in its epoch.
+    /// Why a node with this mark has no vote in this group, in its epoch. Without a group, the nodes
+    /// are none.
     #[must_use]
-    pub fn of(mark: Option<&[u8]>, group: &Group) -> Self {
+    pub fn of(mark: Option<&[u8]>, group: Option<&Group>) -> Self {
         match mark.map(Mark::read) {
             None => Self::NoMark,
             Some(Mark::Joining(_)) => Self::Joining,
-            Some(Mark::Member(member)) if member.epoch.group == *group => Self::Restarted,
+            Some(Mark::Member(member)) if Some(&member.epoch.group) == group => Self::Restarted,
             Some(Mark::Member(_)) => Self::OtherGroup,
             Some(Mark::Unknown) => Self::OtherFormat,
         }

@@ -257,6 +257,9 @@ impl Session {
         command: InFlight,
         problem: NodeError,
     ) -> Result<(), NodeError> {
+        if command.request.is_look() {
+            return Ok(());
+        }
         self.problem = Some(problem.clone());
         let kind = match &problem {
             NodeError::Server(error) => Some(error.kind),

@@ -156,6 +156,7 @@ impl Session {
             is_cluster: examination.is_cluster,
             clock: None, // `judge` knows the time of day.
             queue: self.queue_support().filter(|_| is_connected),
+            registers: None, // A round of its own asks for it.
             zxid: None,
             last_error: self.same_server().or_else(|| self.problem.clone()),
             host: examination.host,

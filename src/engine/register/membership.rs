@@ -1,0 +1,135 @@
+//! Which nodes have a vote on registers, and why the others have none.
+
+use super::{Census, NoVote, Seen};
+use crate::engine::Node;
+use std::fmt;
+
+/// Has a node a vote on [registers](crate::guide::registers)?
+///
+/// This is how the node is found, and not known if it does not answer, if the user may not use
+/// `EVALSHA` or the keys with `:redlatch:` there, and on ZooKeeper. A member that keeps all that it
+/// answers has no vote after a restart until the next client that uses a register gives it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterMembership {
+    /// It has: it is a member of the group, and has entered its latest epoch.
+    Member {
+        /// The number of the epoch. It is 1 after the formation, and grows with every node that is
+        /// repaired or replaced.
+        epoch: u64,
+        /// Has the server, ever since it became a member, kept all that it answered, so that it
+        /// votes again after a restart?
+        is_durable: bool,
+    },
+    /// It has none.
+    NoVote(NoVote),
+}
+
+impl RegisterMembership {
+    /// Those of the nodes that have answered, of `nodes` nodes.
+    #[must_use]
+    pub fn all(seen: &[Seen], nodes: usize) -> Vec<(Node, Self)> {
+        let census = Census::new(seen.to_vec(), nodes).ok();
+        seen.iter().map(|it| (it.node, Self::of(it, census.as_ref()))).collect()
+    }
+
+    /// Without a census, the nodes are no group.
+    fn of(seen: &Seen, census: Option<&Census>) -> Self {
+        let epoch = census.map(Census::epoch);
+        let votes = |census: &Census| census.voters(census.epoch()).contains(seen.node);
+        match (seen.member(), epoch) {
+            (Some(member), Some(epoch)) if census.is_some_and(votes) => {
+                Self::Member { epoch: epoch.group.epoch, is_durable: member.is_durable }
+            }
+            _ => {
+                let group = epoch.map(|epoch| &epoch.group);
+                Self::NoVote(NoVote::of(seen.mark.as_deref(), group))
+            }
+        }
+    }
+
+    /// Has it a vote?
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        matches!(self, Self::Member { .. })
+    }
+}
+
+impl fmt::Display for RegisterMembership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member { epoch, is_durable } => {
+                let kept = if *is_durable { "durable" } else { "in memory" };
+                write!(f, "a member in epoch {epoch}, {kept}")
+            }
+            Self::NoVote(why) => write!(f, "no vote on registers: {why}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Epoch, Group, Member};
+    use super::*;
+    use std::sync::Arc;
+
+    const JOINING: &[u8] = b"redlatch 1 joining 17 run ";
+
+    fn epoch(group: u64, number: u64) -> Epoch {
+        let group = Group { id: group, epoch: number, token: number };
+        Epoch { group, members: Arc::from([0, 1, 2]) }
+    }
+
+    fn mark(epoch: &Epoch, id: u64, run_id: &str) -> Vec<u8> {
+        let (epoch, run_id) = (epoch.clone(), run_id.to_owned());
+        Member { epoch, run_id, id, is_durable: id == 0 }.to_bytes().to_vec()
+    }
+
+    fn seen(marks: &[Option<Vec<u8>>]) -> Vec<Seen> {
+        let run_id: Arc<str> = Arc::from("run");
+        let seen = |(index, mark): (usize, &Option<Vec<u8>>)| Seen {
+            node: Node::new(index),
+            mark: mark.as_deref().map(Arc::from),
+            run_id: Arc::clone(&run_id),
+        };
+        marks.iter().enumerate().map(seen).collect()
+    }
+
+    fn of(marks: &[Option<Vec<u8>>]) -> Vec<RegisterMembership> {
+        let all = RegisterMembership::all(&seen(marks), 3);
+        all.into_iter().map(|(_, membership)| membership).collect()
+    }
+
+    #[test]
+    fn members_of_the_latest_epoch_vote() {
+        let (old, latest) = (epoch(7, 1), epoch(7, 2));
+        let ours = [mark(&latest, 0, "run"), mark(&latest, 1, "run")];
+        let member = |is_durable| RegisterMembership::Member { epoch: 2, is_durable };
+        for (mark, why) in [
+            (None, NoVote::NoMark),
+            (Some(JOINING.to_vec()), NoVote::Joining),
+            (Some(mark(&latest, 2, "run before")), NoVote::Restarted),
+            (Some(mark(&old, 2, "run")), NoVote::OtherGroup),
+            (Some(mark(&epoch(8, 2), 2, "run")), NoVote::OtherGroup),
+            (Some(b"words".to_vec()), NoVote::OtherFormat),
+        ] {
+            let [one, other] = ours.clone().map(Some);
+            let expected = [member(true), member(false), RegisterMembership::NoVote(why)];
+            assert_eq!(of(&[one, other, mark]), expected);
+        }
+    }
+
+    #[test]
+    fn nodes_that_are_no_group_have_no_vote() {
+        let no_votes = |whys: [NoVote; 3]| whys.map(RegisterMembership::NoVote);
+        let joining = Some(JOINING.to_vec());
+        let expected = no_votes([NoVote::NoMark, NoVote::Joining, NoVote::OtherFormat]);
+        assert_eq!(of(&[None, joining, Some(b"words".to_vec())]), expected);
+        // Of two groups, neither of which has a majority.
+        let marks = [7, 8].map(|group| Some(mark(&epoch(group, 1), 0, "run")));
+        let [one, other] = marks;
+        let expected = no_votes([NoVote::OtherGroup, NoVote::OtherGroup, NoVote::NoMark]);
+        assert_eq!(of(&[one, other, None]), expected);
+        assert!(of(&[]).is_empty());
+    }
+}
