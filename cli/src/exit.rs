@@ -13,6 +13,7 @@ pub(crate) const AWAITED: u8 = 3;
 pub(crate) const NO_VALUE: u8 = 4;
 pub(crate) const OTHER_VERSION: u8 = 5;
 pub(crate) const STALE: u8 = 6;
+pub(crate) const NOT_REPAIRED: u8 = 7;
 pub(crate) const NO_QUORUM: u8 = 69;
 pub(crate) const FAILED: u8 = 70;
 pub(crate) const QUARANTINED: u8 = 71;
@@ -28,7 +29,7 @@ pub(crate) const SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// Every code, and what it means.
-pub(crate) const TABLE: [(&str, &str); 16] = [
+pub(crate) const TABLE: [(&str, &str); 17] = [
     ("0", "success"),
     (
         "1",
@@ -39,6 +40,7 @@ pub(crate) const TABLE: [(&str, &str); 16] = [
     ("4", "there is no such register"),
     ("5", "the register has another version (registers cas)"),
     ("6", "a larger fencing token has written to the register (registers set --fence)"),
+    ("7", "a node has got no vote, and nothing is lost (registers repair, registers trust)"),
     ("69", "too few nodes gave an answer that counts"),
     ("70", "another failure: the operating system, or data of another program under the name"),
     ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
@@ -164,7 +166,9 @@ impl From<RegisterError> for Failure {
             RegisterError::Resource(_)
             | RegisterError::TooLong { .. }
             | RegisterError::ZooKeeper => USAGE,
+            RegisterError::NotRepaired { .. } => NOT_REPAIRED,
             RegisterError::NotFormed
+            | RegisterError::AlreadyFormed
             | RegisterError::NodesDiffer { .. }
             | RegisterError::NotDurable { .. } => NO_GROUP,
             _ => FAILED,
@@ -194,6 +198,7 @@ mod tests {
             NO_VALUE,
             OTHER_VERSION,
             STALE,
+            NOT_REPAIRED,
             NO_QUORUM,
             FAILED,
             QUARANTINED,

@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 mod list;
+mod members;
 mod value;
 
 use super::arguments::NodeArguments;
@@ -17,16 +18,11 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// A register that need not be there.
-const ANY: &str = "*";
-
 pub(crate) fn registers(
     nodes: &NodeArguments,
     arguments: &RegistersArguments,
 ) -> Result<u8, Failure> {
     let client = settings::client(nodes)?;
-    // Fails on ZooKeeper, where a list of registers would be one of locks, or empty.
-    client.register(ANY)?;
     match &arguments.command {
         RegistersCommand::Form(arguments) => form(&client, arguments),
         RegistersCommand::List(arguments) => list::list(&client, arguments),
@@ -35,17 +31,15 @@ pub(crate) fn registers(
         RegistersCommand::Cas(arguments) => value::cas(&client, arguments),
         RegistersCommand::Delete(arguments) => delete(&client, arguments),
         RegistersCommand::Sweep(arguments) => sweep(&client, arguments),
+        RegistersCommand::Status(arguments) => members::status(&client, arguments),
+        RegistersCommand::Repair(arguments) => members::repair(&client, arguments),
+        RegistersCommand::Trust(arguments) => members::trust(&client, arguments),
     }
 }
 
 fn form(client: &LockClient, arguments: &FormArguments) -> Result<u8, Failure> {
     let in_memory = arguments.in_memory;
     client.form_registers(in_memory).map_err(|error| match &error {
-        // It may be the group of these same nodes, which the text of the error rules out.
-        RegisterError::NodesDiffer { url } => Failure::new(
-            exit::NO_GROUP,
-            &format!("{url} belongs to a group already: nodes are made one once"),
-        ),
         RegisterError::NotDurable { .. } => {
             Failure::new(exit::NO_GROUP, &format!("{error} (--in-memory accepts that)"))
         }
@@ -78,11 +72,7 @@ fn delete(client: &LockClient, arguments: &DeleteArguments) -> Result<u8, Failur
 }
 
 fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure> {
-    let swept = client.sweep_registers()?;
-    if swept == Swept::default() {
-        check(client)?;
-    }
-    let Swept { values, removed, left, .. } = swept;
+    let Swept { values, removed, left, .. } = client.sweep_registers()?;
     let text = match arguments.json {
         true => json!({ "values": values, "removed": removed, "left": left }).to_string(),
         false => {
@@ -91,12 +81,6 @@ fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure>
         }
     };
     print_line(&text)
-}
-
-/// Fails if these nodes keep no registers: a list does not tell, it is empty then.
-fn check(client: &LockClient) -> Result<(), Failure> {
-    client.register(ANY)?.read()?;
-    Ok(())
 }
 
 fn count(registers: usize) -> String {

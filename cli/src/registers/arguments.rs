@@ -27,6 +27,9 @@ pub(crate) enum RegistersCommand {
     Cas(CasArguments),
     Delete(DeleteArguments),
     Sweep(SweepArguments),
+    Status(StatusArguments),
+    Repair(RepairArguments),
+    Trust(TrustArguments),
 }
 
 /// Make the nodes a group that keeps registers, once, before the first register is used.
@@ -126,6 +129,44 @@ pub(crate) struct DeleteArguments {
 /// Remove what deleted registers have left on nodes that were down then. No value is touched.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArguments {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show which nodes have a vote on registers, and why the others have none.
+///
+/// The exit code is 0 if a majority has a vote, 78 if the nodes are no group, and 69 otherwise. It
+/// changes nothing: a durable node that was started again gets its vote back from the next command
+/// that uses a register.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Give each node that answers and has no vote its vote: an emptied node, or a new server.
+///
+/// For that, a majority must have votes. The node gets all registers from the others. To replace a
+/// server, name the new one with --node, in the place of the old one.
+#[derive(Debug, Args)]
+pub(crate) struct RepairArguments {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Give a node its vote that was started again, as it is: you know that it has forgotten nothing.
+///
+/// If that is wrong, registers may lose changes. With a majority of the others, `repair` is the way
+/// without that danger.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArguments {
+    /// The URL of the node, as `redlatch registers status` shows it.
+    // Not `node`: that is the name of the option with all nodes.
+    #[arg(value_name = "NODE")]
+    pub(crate) url: String,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,

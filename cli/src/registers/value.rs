@@ -96,7 +96,7 @@ fn bytes(argument: &ValueArgument) -> Result<Cow<'_, [u8]>, Failure> {
     };
     let (length, most) = (value.len(), VALUE_MAX);
     if length > most {
-        // The library says so too, but asks the nodes first.
+        // The library says so too, but asks the nodes first: it has `set` make the value.
         return Err(RegisterError::TooLong { length, most }.into());
     }
     Ok(value.as_bytes().into())

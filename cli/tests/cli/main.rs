@@ -12,6 +12,7 @@ mod many;
 mod program;
 mod registers;
 mod registers_errors;
+mod registers_members;
 mod run;
 mod screenshot;
 mod show;

@@ -29,7 +29,7 @@ pub(crate) fn registers(servers: &Servers, arguments: &[&str]) -> Ended {
 
 /// The same with `--json`: the code, and the JSON, which is all that is printed.
 #[track_caller]
-fn registers_json(servers: &Servers, arguments: &[&str]) -> (i32, Value) {
+pub(crate) fn registers_json(servers: &Servers, arguments: &[&str]) -> (i32, Value) {
     let ended = registers(servers, &[arguments, &["--json"]].concat());
     assert_eq!(ended.stderr, "");
     assert!(ended.stdout.ends_with('\n'), "{}", ended.stdout);

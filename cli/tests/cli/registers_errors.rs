@@ -16,13 +16,15 @@ use support::servers::Servers;
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /// All subcommands that need a group.
-const VERBS: [&[&str]; 6] = [
+const VERBS: [&[&str]; 8] = [
     &["list"],
     &["get", "name"],
     &["set", "name", "value"],
     &["cas", "name", "--version", "none", "value"],
     &["delete", "name"],
     &["sweep"],
+    &["repair"],
+    &["trust", "redis://127.0.0.1:1"],
 ];
 
 #[test]
@@ -52,7 +54,7 @@ fn nodes_that_would_forget_values_are_a_group_only_if_that_is_accepted() {
 
     let again = registers(&servers, &["form", "--in-memory"]);
     assert_eq!((again.code, &*again.stdout), (78, ""));
-    assert!(again.stderr.contains("belongs to a group already"), "{}", again.stderr);
+    assert_eq!(again.stderr, "redlatch: the nodes are a group for registers already\n");
 }
 
 #[test]
@@ -176,6 +178,8 @@ fn wrong_arguments_are_code_2_and_a_line_on_stderr() {
         (&["cas", "name", "value", "--version", "5x"], "neither the number of a version nor"),
         (&["cas", "name", "value", "--version", "-1"], "-1"),
         (&["delete", "name", "--version", "64"], "unexpected argument"),
+        (&["trust"], "<NODE>"),
+        (&["status", "name"], "unexpected argument"),
     ] {
         // Nothing is sent: nobody listens there.
         let ended =
@@ -213,7 +217,7 @@ fn a_stdout_that_cannot_be_written_is_no_panic() {
 
 #[test]
 fn there_are_none_on_zookeeper() {
-    for verb in VERBS.into_iter().chain([&["form"][..]]) {
+    for verb in VERBS.into_iter().chain([&["form"][..], &["status"]]) {
         // Nobody listens there.
         let ended = end(bare().args(["--node", "zk://127.0.0.1:1/a", "registers"]).args(verb));
         assert_eq!((ended.code, &*ended.stdout), (2, ""), "{verb:?}");
