@@ -186,7 +186,7 @@ pub mod register {
     pub use crate::engine::register::Version;
 }
 
-/// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role and its clock, and
+/// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role, its clock, and
 /// whether it has a vote on registers.
 pub mod status {
     pub use crate::engine::register::{NoVote, RegisterMembership};

@@ -64,8 +64,8 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// A node did not answer, belongs to a group, or does not keep what it answers. If all nodes are
-    /// members of one group already, that is [`AlreadyFormed`](RegisterError::AlreadyFormed).
+    /// A node did not answer, belongs to a group, or does not keep what it answers. If all nodes
+    /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed).
     pub fn form_registers(&self, in_memory: bool) -> Result<(), RegisterError> {
         self.core.form(in_memory)
     }

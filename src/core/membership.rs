@@ -234,8 +234,8 @@ impl Core {
         now.first().is_some_and(|now| now.mark == Some(new))
     }
 
-    /// Notes in the statuses of the nodes whether each has a vote. What does not answer, or must not
-    /// be asked by this user, stays unknown.
+    /// Notes in the statuses of the nodes whether each has a vote. Of one that does not answer, or
+    /// that this user may not ask, that stays unknown.
     pub(crate) fn note_votes(&self, redlock: &Redlock, statuses: &mut [NodeStatus]) {
         let is_asked = |status: &NodeStatus| {
             // One that has just been waited for in vain is not waited for again.

@@ -3,8 +3,7 @@
 use super::node_error::NodeError;
 use super::server_facts::{ClockDifference, ClockReading, Memory, Persistence, Role};
 use super::warning::{Host, NodeWarning};
-use crate::engine::Token;
-use crate::engine::register::RegisterMembership;
+use crate::engine::{Token, register::RegisterMembership};
 use core::net::IpAddr;
 use std::fmt;
 use std::sync::Arc;
@@ -146,9 +145,8 @@ impl WaiterSnapshot {
 /// Does not show the value: knowledge of the token in it is enough to release the lock.
 impl fmt::Debug for KeySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let length = self.value.as_ref().map(Vec::len);
         f.debug_struct("KeySnapshot")
-            .field("bytes", &length)
+            .field("bytes", &self.value.as_ref().map(Vec::len))
             .field("left", &self.left)
             .field("waiters", &self.waiters.len())
             .field("holders", &self.holders.len())
@@ -227,8 +225,7 @@ pub struct NodeStatus {
     pub is_cluster: Option<bool>,
     /// By how much the server's wall clock differs from this machine's.
     pub clock: Option<ClockDifference>,
-    /// Whether clients can wait for a lock in a queue on this node. `None` as long as this client
-    /// has not waited for a lock on this connection.
+    /// Can clients wait in a queue here? `None` until this one has waited on this connection.
     pub queue: Option<QueueSupport>,
     /// Whether the node has a vote on registers, and if not why. `None` if that is not known.
     pub registers: Option<RegisterMembership>,

@@ -89,7 +89,8 @@ fn too_few_nodes_are_no_quorum() {
     let mut servers = formed(3);
     servers[0].kill();
     servers[1].kill();
-    for verb in VERBS.into_iter().chain([&["form"][..]]) {
+    // The last one names a node, which is none of these.
+    for verb in VERBS[..7].iter().copied().chain([&["form"][..]]) {
         let ended = registers(&servers, verb);
         assert_eq!((ended.code, &*ended.stdout), (69, ""), "{verb:?}: {}", ended.stderr);
         assert!(ended.stderr.starts_with("redlatch: no quorum: "), "{}", ended.stderr);

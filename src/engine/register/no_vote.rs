@@ -21,8 +21,8 @@ pub enum NoVote {
 }
 
 impl NoVote {
-    /// Why a node with this mark has no vote in this group, in its epoch. Without a group, the nodes
-    /// are none.
+    /// Why a node with this mark has no vote in this group, in its epoch. `None` if the nodes are
+    /// no group.
     #[must_use]
     pub fn of(mark: Option<&[u8]>, group: Option<&Group>) -> Self {
         match mark.map(Mark::read) {
