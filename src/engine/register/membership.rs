@@ -108,7 +108,7 @@ mod tests {
         for (mark, why) in [
             (None, NoVote::NoMark),
             (Some(JOINING.to_vec()), NoVote::Joining),
-            (Some(mark(&latest, 2, "run before")), NoVote::Restarted),
+            (Some(mark(&latest, 2, "before")), NoVote::Restarted),
             (Some(mark(&old, 2, "run")), NoVote::OtherGroup),
             (Some(mark(&epoch(8, 2), 2, "run")), NoVote::OtherGroup),
             (Some(b"words".to_vec()), NoVote::OtherFormat),

@@ -91,8 +91,8 @@ impl Replies {
         self.all().filter_map(number).max()
     }
 
-    /// Have the clients that came first finished what they did? Then what the nodes have promised is
-    /// the ballot that follows the one that they have accepted.
+    /// Have the clients that came first finished what they did? Then what the nodes have promised
+    /// is the ballot that follows the one that they have accepted.
     pub(super) fn are_quiet(&self) -> bool {
         self.all().all(|reply| match reply {
             RegisterReply::Outbid { least, accepted, .. } => {
