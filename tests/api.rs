@@ -59,6 +59,7 @@ mod register_scripts;
 mod registers;
 mod registers_members;
 mod registers_repair;
+mod registers_rounds;
 mod registers_status;
 mod relay;
 mod release;

@@ -1,0 +1,52 @@
+//! How many rounds a read and a change take, counted by the nodes.
+
+#![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
+
+use std::thread;
+use std::time::Duration;
+
+use support::eventually;
+use support::locks::{LIMIT, calls};
+use support::redis::Server;
+
+use crate::registers::{client, formed, read, set};
+
+/// How many scripts the nodes have run.
+fn scripts(servers: &[Server]) -> Vec<u64> {
+    servers.iter().map(|server| calls(server, "eval") + calls(server, "evalsha")).collect()
+}
+
+/// What each node runs while this is done: the last ones of a round may come late.
+#[track_caller]
+fn takes(servers: &[Server], rounds: u64, done: impl FnOnce()) {
+    let before = scripts(servers);
+    done();
+    let expected: Vec<u64> = before.iter().map(|count| count + rounds).collect();
+    assert!(
+        eventually(LIMIT, || scripts(servers) == expected),
+        "{expected:?}, and not {:?}",
+        scripts(servers)
+    );
+}
+
+#[test]
+fn a_first_change_takes_two_rounds_and_the_next_one_and_a_read_one() {
+    let (servers, first) = formed(3);
+    let register = first.register("a").unwrap();
+    // It has a history: ballots that a client which knows none of them must be above. It is when it
+    // counts from the time, if there were fewer changes than milliseconds.
+    for number in 0..5 {
+        set(&register, &number.to_string());
+    }
+    thread::sleep(Duration::from_millis(50));
+    let other = client(&servers);
+    // So it knows the group.
+    assert_eq!(read(&other.register("b").unwrap()), None);
+    let same = other.register("a").unwrap();
+    takes(&servers, 1, || assert_eq!(read(&same), Some("4".to_owned())));
+    takes(&servers, 2, || drop(set(&same, "first")));
+    takes(&servers, 1, || drop(set(&same, "next")));
+    // After another client: its promise is refused, and it is nobody's turn.
+    takes(&servers, 3, || drop(set(&register, "after another")));
+    takes(&servers, 1, || drop(set(&register, "again")));
+}
