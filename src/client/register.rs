@@ -126,7 +126,7 @@ impl Register {
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
-    /// client changed it last, otherwise two.
+    /// client changed it last, two if it never did, and three if another one has changed it since.
     ///
     /// The change is made once, whatever was lost on the way. But `change` may be called several
     /// times before that, so it must have no effects of its own, and it must not use a register
