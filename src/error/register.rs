@@ -28,8 +28,9 @@ pub enum RegisterError {
         may_have_happened: bool,
     },
     /// The change was made, or is made later, or was not: its answer was lost, or some nodes have
-    /// refused it, and since then the register was deleted or changed more than eight times, or a node got a value of another
-    /// format; or the thread has panicked that was about to send it together with its own.
+    /// refused it, and since then the register was deleted or changed more than eight times, or a
+    /// node got a value of another format; or the thread has panicked that was about to send it
+    /// together with its own.
     Unknown,
     /// The nodes are no group: [`form_registers`](crate::LockClient::form_registers) makes them
     /// one.
