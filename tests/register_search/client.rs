@@ -1,16 +1,16 @@
 //! A client: the library's own changes of registers, run as the loop of `src/client/register` runs
 //! them, or with a mistake.
 
-use crate::history::{Effect, Outcome, Value};
+use crate::current::{Current, Phase, draw_up, value, version};
+use crate::history::{Effect, Outcome};
+use crate::membership::{Ask, Learnt, Membership, ask_all};
 use crate::misreading::{are_without_value, newest, promised_by_minority};
 use crate::mistake::Mistake;
 use crate::plan::{Call, Verb};
-use crate::server::group;
 use redlatch::internal::engine::Token;
 use redlatch::internal::engine::register::{
-    Ballot, Change, ChangeEnd, ChangeStep, Draft, Proposer, RegisterCommand, Replies, Stored,
+    Change, ChangeStep, Epoch, Proposer, RegisterCommand, Replies,
 };
-use std::sync::Arc;
 
 /// How often the marks of the nodes are looked at in one call.
 const LOOKS_MAX: usize = 3;
@@ -18,10 +18,10 @@ const LOOKS_MAX: usize = 3;
 /// What a client does next, or what it has come to.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
-    /// It sends this to all nodes, and waits.
-    Send(RegisterCommand),
+    /// It sends this, and waits.
+    Send(Ask),
     /// It sends this, and does not wait.
-    Leave(RegisterCommand),
+    Leave(Ask),
     /// What it sends next may have this effect.
     May(Effect),
     /// The call is over.
@@ -32,6 +32,8 @@ pub(crate) enum Deed {
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     index: u8,
+    nodes: usize,
+    membership: Membership,
     /// What it remembers of each register.
     proposers: Vec<Proposer>,
     /// The version of each register that it has met last.
@@ -41,39 +43,17 @@ pub(crate) struct Client {
     current: Option<Current>,
 }
 
-/// A call.
-#[derive(Clone, Debug)]
-struct Current {
-    verb: Verb,
-    register: u8,
-    phase: Phase,
-    /// What was made of the drafts, by their ballots.
-    drafts: Vec<(Ballot, Outcome)>,
-    /// The versions after those that have an effect.
-    versions: Vec<Option<u64>>,
-    /// How many of the drafts are of the change as it is.
-    own_drafts: usize,
-    looks: usize,
-    is_accepting: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Phase {
-    Reading,
-    Changing(Box<Change>),
-}
-
 impl Client {
-    pub(crate) fn new(index: usize, registers: u8) -> Self {
+    pub(crate) fn new(index: usize, registers: u8, nodes: usize, known: Option<Epoch>) -> Self {
         let proposer = |register| {
             let mut owner = [b'0'; Token::LEN];
             (owner[0], owner[1]) = (b'A' + index as u8, b'a' + register);
-            let mut proposer = Proposer::new(Token::new(owner));
-            proposer.enter(&group());
-            proposer
+            Proposer::new(Token::new(owner))
         };
         Self {
             index: index as u8,
+            nodes,
+            membership: Membership::new(nodes, known),
             proposers: (0..registers).map(proposer).collect(),
             met: vec![None; registers.into()],
             begun: 0,
@@ -84,24 +64,40 @@ impl Client {
     /// Begins a call.
     pub(crate) fn begin(&mut self, (verb, register): Call, deeds: &mut Vec<Deed>) {
         self.begun += 1;
-        let phase = match verb {
-            Verb::Read => Phase::Reading,
-            _ => Phase::Changing(change(&self.proposers[usize::from(register)])),
-        };
-        self.current = Some(Current {
-            verb,
-            register,
-            phase,
-            drafts: Vec::new(),
-            versions: Vec::new(),
-            own_drafts: 0,
-            looks: 0,
-            is_accepting: false,
-        });
-        match verb {
-            Verb::Read => deeds.push(Deed::Send(RegisterCommand::Read)),
-            _ => self.go_on(None, deeds),
+        self.current = Some(Current::new(verb, register));
+        match self.membership.known {
+            Some(_) => self.start(deeds),
+            None => deeds.push(Deed::Send(self.membership.learn(None))),
         }
+    }
+
+    /// Begins what is called, with the group that is known.
+    fn start(&mut self, deeds: &mut Vec<Deed>) {
+        let current = self.current.as_mut().expect("a call");
+        current.group = self.membership.known.as_ref().map(|epoch| epoch.group.clone());
+        match current.verb {
+            Verb::Read => {
+                current.phase = Phase::Reading;
+                self.send(&RegisterCommand::Read, deeds);
+            }
+            _ => self.change(deeds, None),
+        }
+    }
+
+    /// Asks all nodes, as members of the group.
+    fn send(&self, command: &RegisterCommand, deeds: &mut Vec<Deed>) {
+        let current = self.current.as_ref().expect("a call");
+        let group = current.group.as_ref().expect("it is known");
+        deeds.push(Deed::Send(ask_all(self.nodes, current.register, group, command)));
+    }
+
+    fn change(&mut self, deeds: &mut Vec<Deed>, mistake: Option<Mistake>) {
+        let current = self.current.as_mut().expect("a call");
+        let mut proposer = self.proposers[usize::from(current.register)].clone();
+        proposer.enter(&self.membership.known.as_ref().expect("it is known").group);
+        current.group = self.membership.known.as_ref().map(|epoch| epoch.group.clone());
+        current.phase = Phase::Changing(Box::new(Change::new(proposer)));
+        self.go_on(mistake, deeds);
     }
 
     /// Ends the round with these answers.
@@ -111,6 +107,13 @@ impl Client {
         mistake: Option<Mistake>,
         deeds: &mut Vec<Deed>,
     ) {
+        if self.membership.is_asking() {
+            return match self.membership.hear(replies) {
+                Learnt::Ask(ask) => deeds.push(Deed::Send(ask)),
+                Learnt::Known => self.followed(true, mistake, deeds),
+                Learnt::Nothing => self.followed(false, mistake, deeds),
+            };
+        }
         let current = self.current.as_mut().expect("a call");
         let Phase::Changing(change) = &mut current.phase else {
             return self.read(replies, mistake, deeds);
@@ -122,13 +125,53 @@ impl Client {
             }
         }
         if !replies.are_enough() && replies.lack_votes() && current.looks < LOOKS_MAX {
-            // The nodes that are members still say that the epoch is the same.
-            current.looks += 1;
-            change.enter(&group());
-        } else {
-            change.handle(replies);
+            return self.follow(replies, mistake, deeds);
         }
+        change.handle(replies);
         self.go_on(mistake, deeds);
+    }
+
+    fn follow(&mut self, replies: &Replies, mistake: Option<Mistake>, deeds: &mut Vec<Deed>) {
+        let current = self.current.as_mut().expect("a call");
+        let group = current.group.as_ref().expect("it was asked");
+        let ask = self.membership.follow(replies, group);
+        current.refused = Some(replies.clone());
+        if ask.is_empty() {
+            self.membership.hear(replies);
+            return self.followed(true, mistake, deeds);
+        }
+        deeds.push(Deed::Send(ask));
+    }
+
+    /// The marks of the nodes were looked at, or a later epoch was named.
+    fn followed(&mut self, is_known: bool, mistake: Option<Mistake>, deeds: &mut Vec<Deed>) {
+        let current = self.current.as_mut().expect("a call");
+        let group = self.membership.known.as_ref().map(|epoch| epoch.group.clone());
+        let group = group.filter(|_| is_known);
+        match (&mut current.phase, group) {
+            (Phase::Beginning, Some(_)) => self.start(deeds),
+            (Phase::Reading, Some(group)) => {
+                current.group = Some(group);
+                self.send(&RegisterCommand::Read, deeds);
+            }
+            (Phase::Beginning | Phase::Reading, None) => self.end_without_effect(deeds),
+            (Phase::Changing(change), Some(group)) => {
+                current.looks += usize::from(current.group.as_ref() == Some(&group));
+                change.enter(&group);
+                current.group = Some(group);
+                self.go_on(mistake, deeds);
+            }
+            (Phase::Changing(change), None) => {
+                change.handle(current.refused.as_ref().expect("they have refused"));
+                self.go_on(mistake, deeds);
+            }
+        }
+    }
+
+    fn end_without_effect(&mut self, deeds: &mut Vec<Deed>) {
+        let register = self.current.as_ref().expect("a call").register;
+        let proposer = self.proposers[usize::from(register)].clone();
+        self.end(proposer, Outcome::Nothing, deeds);
     }
 
     fn read(&mut self, replies: &Replies, mistake: Option<Mistake>, deeds: &mut Vec<Deed>) {
@@ -145,15 +188,13 @@ impl Client {
             return self.end(proposer, Outcome::Saw(saw), deeds);
         }
         if replies.are_enough() {
-            current.phase = Phase::Changing(change(&self.proposers[register]));
-            return self.go_on(mistake, deeds);
+            return self.change(deeds, mistake);
         }
         if current.looks == 0 && replies.lack_votes() {
             current.looks = 1;
-            return deeds.push(Deed::Send(RegisterCommand::Read));
+            return self.follow(replies, mistake, deeds);
         }
-        let proposer = self.proposers[register].clone();
-        self.end(proposer, Outcome::Nothing, deeds);
+        self.end_without_effect(deeds);
     }
 
     /// Goes on with a change until it waits for answers.
@@ -176,7 +217,7 @@ impl Client {
             match step {
                 ChangeStep::Send(command) => {
                     current.is_accepting = matches!(command, RegisterCommand::Accept { .. });
-                    return deeds.push(Deed::Send(command));
+                    return self.send(&command, deeds);
                 }
                 ChangeStep::Draft(mut draft) => {
                     let met = self.met[usize::from(current.register)];
@@ -215,7 +256,10 @@ impl Client {
             Outcome::Nothing | Outcome::Unknown => {}
         }
         if current.verb == Verb::Sweep && matches!(outcome, Outcome::Saw(_)) {
-            deeds.push(Deed::Leave(RegisterCommand::Collect(None)));
+            // By now the client may know a later group than the one that it has asked.
+            let group = current.group.as_ref().expect("it was asked");
+            let command = RegisterCommand::Collect(None);
+            deeds.push(Deed::Leave(ask_all(self.nodes, current.register, group, &command)));
         }
         deeds.push(Deed::End(outcome));
     }
@@ -224,60 +268,4 @@ impl Client {
     pub(crate) fn register(&self) -> Option<u8> {
         self.current.as_ref().map(|current| current.register)
     }
-}
-
-impl Current {
-    /// What the end of its change says to the caller.
-    fn outcome(&self, end: &ChangeEnd) -> Outcome {
-        match end {
-            ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot) => {
-                let found = self.drafts.iter().find(|(draft, _)| draft == ballot);
-                found.map_or(Outcome::Unknown, |(_, outcome)| outcome.clone())
-            }
-            ChangeEnd::NoQuorum { may_have_happened: false } => Outcome::Nothing,
-            ChangeEnd::NoQuorum { may_have_happened: true } | ChangeEnd::Unknown => {
-                Outcome::Unknown
-            }
-            ChangeEnd::Invalid(_) | ChangeEnd::Exhausted => unreachable!("{end:?}"),
-        }
-    }
-}
-
-fn change(proposer: &Proposer) -> Box<Change> {
-    Box::new(Change::new(proposer.clone()))
-}
-
-/// What the caller makes of a draft.
-fn draw_up(verb: Verb, draft: &mut Draft, met: Option<u64>, mark: u8) {
-    let append = |draft: &mut Draft| {
-        let before = draft.current().map_or(&b""[..], |value| value.bytes());
-        let bytes = Arc::from([before, &[mark]].concat());
-        draft.put(bytes, None);
-    };
-    match verb {
-        Verb::Read | Verb::Sweep => {}
-        Verb::Append => append(draft),
-        Verb::AppendTwice => {
-            append(draft);
-            append(draft);
-        }
-        Verb::Delete => draft.delete(),
-        Verb::Renew => {
-            draft.delete();
-            append(draft);
-        }
-        Verb::CompareAndSet => {
-            if draft.current().map(|value| value.version().as_u64()) == met {
-                append(draft);
-            }
-        }
-    }
-}
-
-fn value(stored: Option<&Stored>) -> Value {
-    stored.map(|stored| (stored.version().as_u64(), stored.bytes().to_vec()))
-}
-
-fn version(value: &Value) -> Option<u64> {
-    value.as_ref().map(|(version, _)| *version)
 }

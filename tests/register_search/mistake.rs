@@ -2,7 +2,9 @@
 //! of its scripts.
 
 use crate::change::Change;
-use redlatch::internal::node::script::{ACCEPT, COLLECT, PREPARE, READ_REGISTER, Script};
+use redlatch::internal::node::script::{
+    ACCEPT, COLLECT, INSTALL, MARK, PREPARE, READ_REGISTER, Script,
+};
 
 /// A rule of the protocol that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,20 @@ pub(crate) enum Mistake {
     ForgetsEarlierBallots,
     /// The keys are removed when a majority has accepted the deletion.
     CollectsAtMajority,
+    /// A node that is refilled gets its vote in the epoch that there is.
+    RefillKeepsEpoch,
+    /// Two repairs may each have an epoch of their own that follows.
+    NextEpochUndecided,
+    /// The members are copied before they enter the next epoch.
+    CopiedBeforeEntered,
+    /// A member that is in a later epoch serves earlier ones.
+    ServesOtherEpochs,
+    /// A register is copied from one node.
+    CopiedFromOne,
+    /// A node that is refilled keeps what it had.
+    NotWiped,
+    /// A late copy of an earlier refill counts.
+    JoinsUnnumbered,
 }
 
 /// The scripts of which `member.lua` is the beginning.
@@ -58,6 +74,24 @@ impl Mistake {
                 "local least = number_of(accepted or promise)",
             ),
             Self::AbsentIgnoresFloor => change(VOTING, "or floor()\n", "or 0\n"),
+            Self::ServesOtherEpochs => change(
+                VOTING,
+                "string.sub(mark, 1, #ARGV[1]) ~= ARGV[1]",
+                "(string.match(mark, ' joining ') or '') ~= (string.match(ARGV[1], ' joining ') or '')",
+            ),
+            Self::JoinsUnnumbered => vec![
+                Change {
+                    scripts: &[INSTALL],
+                    from: "string.sub(mark, 1, #ARGV[1]) ~= ARGV[1]",
+                    to: "not string.match(mark, ' joining ')",
+                },
+                Change {
+                    scripts: &[MARK],
+                    from: "(mark or '') == ARGV[2]",
+                    to: "(mark or '') == ARGV[2] or ARGV[1] == 'enter' and mark \
+                         and string.match(mark, ' joining ') and string.match(ARGV[2], ' joining ')",
+                },
+            ],
             Self::ForgetfulNodeVotes => change(VOTING, "if not mark or", "if mark and"),
             _ => Vec::new(),
         }

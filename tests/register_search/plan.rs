@@ -40,8 +40,14 @@ pub(crate) struct Plan {
     pub(crate) clients: Vec<Vec<Call>>,
     /// After so many rounds of one call a client stops for ever.
     pub(crate) rounds_max: usize,
-    /// How many nodes lose all their keys.
+    /// How often a node loses all its keys, or some.
     pub(crate) losses: usize,
+    /// Do nodes come back with an older state?
+    pub(crate) comes_back_older: bool,
+    /// After so many rounds of one call each repairer stops for ever.
+    pub(crate) repairers: Vec<usize>,
+    /// How many calls each of them begins.
+    pub(crate) repairs_max: u8,
     pub(crate) mistake: Option<Mistake>,
 }
 
@@ -50,7 +56,27 @@ impl Plan {
     pub(crate) fn new(clients: &[&[Verb]]) -> Self {
         let calls = |verbs: &&[Verb]| verbs.iter().map(|verb| (*verb, 0)).collect();
         let clients = clients.iter().map(calls).collect();
-        Self { nodes: 3, registers: 1, clients, rounds_max: 40, losses: 0, mistake: None }
+        Self { clients, ..Self::empty() }
+    }
+
+    fn empty() -> Self {
+        Self {
+            nodes: 3,
+            registers: 1,
+            clients: Vec::new(),
+            rounds_max: 40,
+            losses: 0,
+            comes_back_older: false,
+            repairers: Vec::new(),
+            repairs_max: 8,
+            mistake: None,
+        }
+    }
+
+    /// After how many rounds of one call this actor stops for ever.
+    pub(crate) fn rounds_of(&self, actor: usize) -> usize {
+        let repairer = actor.checked_sub(self.clients.len());
+        repairer.and_then(|it| self.repairers.get(it).copied()).unwrap_or(self.rounds_max)
     }
 
     pub(crate) fn with(self, mistake: Mistake) -> Self {
@@ -88,7 +114,7 @@ impl Plan {
         };
         let clients = (0..clients).map(|_| calls(random)).collect();
         let losses = if random.once_in(4) { 1 + random.below(nodes / 2) } else { 0 };
-        Self { nodes, registers, clients, rounds_max: 40, losses, mistake: None }
+        Self { nodes, registers, clients, losses, ..Self::empty() }
     }
 
     /// Plans in which clients change the register more often than a value remembers.
@@ -102,6 +128,17 @@ impl Plan {
             clients.push(often(Verb::CompareAndSet, 4));
         }
         let nodes = if random.once_in(4) { 5 } else { 3 };
-        Self { nodes, registers: 1, clients, rounds_max: 40, losses: 0, mistake: None }
+        Self { nodes, clients, ..Self::empty() }
+    }
+
+    /// Any plan of walks in which nodes are repaired.
+    pub(crate) fn any_repaired(random: &mut Random) -> Self {
+        let mut plan = Self::any(random);
+        plan.nodes = if random.once_in(4) { 5 } else { 3 };
+        plan.losses = 1 + random.below(3);
+        plan.comes_back_older = random.once_in(3);
+        let rounds = |random: &mut Random| if random.once_in(2) { 200 } else { random.below(40) };
+        plan.repairers = (0..1 + random.below(3)).map(|_| rounds(random)).collect();
+        plan
     }
 }

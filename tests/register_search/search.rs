@@ -56,23 +56,22 @@ pub(crate) fn search(plan: &Plan, most: usize, server: &mut Server) -> Found {
 /// Everything that can happen next.
 fn steps(world: &World, plan: &Plan, server: &mut Server) -> Vec<Step> {
     let mut steps = Vec::new();
-    for node in (0..plan.nodes).filter(|node| world.can_lose(*node)) {
+    for node in (0..plan.nodes).filter(|node| world.can_lose(*node, plan)) {
         steps.push(Step::Lose(node));
     }
-    for command in &world.sent {
-        for node in (0..plan.nodes).filter(|node| world.matters(*command, *node, server)) {
-            steps.push(Step::Again(*command, node));
-        }
+    for node in 0..plan.nodes {
+        let late = world.sent.to(node).filter(|command| world.matters(*command, node, server));
+        steps.extend(late.map(|command| Step::Again(command, node)));
     }
-    for client in 0..plan.clients.len() {
-        if world.can_begin(plan, client) {
-            steps.push(Step::Begin(client));
+    for (actor, round) in world.rounds.iter().enumerate() {
+        if world.can_begin(plan, actor) {
+            steps.push(Step::Begin(actor));
         }
-        let Some(answered) = world.answered(client) else { continue };
+        let Some(round) = round else { continue };
+        let answered = round.answered();
         let heard = (0..=answered).filter(|heard| heard & !answered == 0);
-        steps.extend(heard.map(|heard| Step::Hear(client, heard)));
-        let unanswered = world.unanswered(client).into_iter().flatten();
-        steps.extend(unanswered.map(|node| Step::Arrive(client, node)));
+        steps.extend(heard.map(|heard| Step::Hear(actor, heard)));
+        steps.extend(round.unanswered().map(|node| Step::Arrive(actor, node)));
     }
     steps
 }

@@ -9,15 +9,17 @@ use crate::words::words;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch::internal::engine::register::{
-    Epoch, Group, Member, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest,
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, RegisterCommand, RegisterKeys, RegisterReply,
+    RegisterRequest, Seen,
 };
-use redlatch::internal::engine::{self, Action, Drift, Rules};
+use redlatch::internal::engine::{self, Action, Drift, Node, Rules};
 use redlatch::internal::node::command::{Form, Meaning, encode, meaning};
 use redlatch::internal::node::script;
 use redlatch::internal::resp::decode;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The epoch of the nodes.
 const EPOCH: u64 = 1;
@@ -28,8 +30,11 @@ const NOW: Time = Time::from_millis(1_000_000);
 /// The number that answers repeat.
 const PROOF: u64 = 7;
 
-/// The run of every server.
-const RUN: &str = "run";
+/// The number of the register in which the group decides its next epoch.
+pub(crate) const GROUP: u8 = u8::MAX;
+
+/// The command that lists the names of which a node has keys. Its answer is the node's state.
+pub(crate) const LIST: Command = Command::MAX;
 
 /// The number of a state of a node: which keys it has.
 pub(crate) type NodeState = u32;
@@ -42,6 +47,26 @@ pub(crate) type Answer = u32;
 
 /// The keys of a node.
 type Keys = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A node.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Kept {
+    keys: Keys,
+    /// Which run of its server this is.
+    run: u8,
+    /// How often it has begun to join: its clock goes on with each, so that no number that it
+    /// draws comes twice, also after it has forgotten.
+    joins: u8,
+}
+
+/// A command about a register.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) register: u8,
+    /// How the mark of a node begins that may do this.
+    pub(crate) mark: Arc<[u8]>,
+    pub(crate) command: RegisterCommand,
+}
 
 /// Things by their numbers, and the numbers by the things.
 #[derive(Default)]
@@ -65,10 +90,10 @@ pub(crate) struct Server {
     caller: ConnectionState,
     /// The digests of the scripts that run, by those of the library's.
     digests: HashMap<Vec<u8>, Vec<u8>>,
-    nodes: Numbered<Keys>,
+    nodes: Numbered<Kept>,
     commands: Numbered<Vec<u8>>,
     /// The commands by their numbers.
-    requests: Vec<(u8, RegisterCommand, engine::Request)>,
+    asked: Vec<Asked>,
     answers: Numbered<String>,
     replies: Vec<RegisterReply>,
     seen: HashMap<(NodeState, Command), (NodeState, Answer)>,
@@ -92,7 +117,7 @@ impl Server {
             digests,
             nodes: Numbered { things: Vec::new(), numbers: HashMap::new() },
             commands: Numbered { things: Vec::new(), numbers: HashMap::new() },
-            requests: Vec::new(),
+            asked: Vec::new(),
             answers: Numbered { things: Vec::new(), numbers: HashMap::new() },
             replies: Vec::new(),
             seen: HashMap::new(),
@@ -104,34 +129,55 @@ impl Server {
         self.seen.len()
     }
 
-    /// A member that has kept no register so far.
-    pub(crate) fn formed(&mut self) -> NodeState {
-        let epoch = Epoch { group: group(), members: [1; 3].into() };
-        let member = Member { epoch, run_id: RUN.into(), id: 1, is_durable: false };
+    /// A member that has kept no register so far: which one, and of how many.
+    pub(crate) fn formed(&mut self, index: usize, nodes: usize) -> NodeState {
+        let (epoch, id) = (epoch(nodes), index as u64 + 1);
+        let run = index as u8 * 16;
+        let member = Member { epoch, run_id: run_id(run).into(), id, is_durable: false };
         let mark = member.to_bytes().to_vec();
-        self.nodes.number(Keys::from([(keys(0).mark.to_vec(), mark)]))
+        let keys = Keys::from([(keys(0).mark.to_vec(), mark)]);
+        self.nodes.number(Kept { keys, run, joins: 0 })
     }
 
     /// A node that has lost all its keys.
-    pub(crate) fn emptied(&mut self) -> NodeState {
-        self.nodes.number(Keys::new())
+    pub(crate) fn emptied(&mut self, node: NodeState) -> NodeState {
+        let kept = self.nodes.things[node as usize].clone();
+        self.nodes.number(Kept { keys: Keys::new(), ..kept })
     }
 
-    pub(crate) fn command(&mut self, register: u8, command: RegisterCommand) -> Command {
-        let request = request(register, command.clone());
+    /// A node whose server was started again, with the keys that it had in an older state.
+    pub(crate) fn restarted(&mut self, node: NodeState, older: NodeState) -> NodeState {
+        let (now, older) = (&self.nodes.things[node as usize], &self.nodes.things[older as usize]);
+        let kept = Kept { keys: older.keys.clone(), run: now.run + 1, joins: now.joins };
+        self.nodes.number(kept)
+    }
+
+    pub(crate) fn command(&mut self, asked: Asked) -> Command {
         let mut bytes = Vec::new();
-        encode(&request, Form::Digest, PROOF, &mut bytes);
+        encode(&request(&asked, 0), Form::Digest, PROOF, &mut bytes);
         let number = self.commands.number(bytes);
-        if number as usize == self.requests.len() {
-            self.requests.push((register, command, request));
+        if number as usize == self.asked.len() {
+            self.asked.push(asked);
         }
         number
     }
 
-    /// The register and the command that have this number.
-    pub(crate) fn asked(&self, command: Command) -> (u8, &RegisterCommand) {
-        let (register, command, _) = &self.requests[command as usize];
-        (*register, command)
+    /// The command that has this number.
+    pub(crate) fn asked(&self, command: Command) -> &Asked {
+        &self.asked[command as usize]
+    }
+
+    /// The names of the registers that a node has keys of.
+    pub(crate) fn names(&self, node: NodeState) -> Vec<Arc<[u8]>> {
+        let keys = self.nodes.things[node as usize].keys.keys();
+        keys.filter_map(|key| Some(Arc::from(key.strip_suffix(RegisterKeys::PROMISE)?))).collect()
+    }
+
+    /// How a node looks.
+    pub(crate) fn look(&self, index: usize, node: NodeState) -> Seen {
+        let Kept { keys: kept, run, .. } = &self.nodes.things[node as usize];
+        let mark = kept.get(&*keys(0).mark).map(|mark| Arc::from(&mark[..]));
+        Seen { node: Node::new(index), mark, run_id: run_id(*run).into() }
     }
 
     pub(crate) fn reply(&self, answer: Answer) -> &RegisterReply {
@@ -144,38 +190,49 @@ impl Server {
 
     /// The keys of a node, in words.
     pub(crate) fn tell(&self, node: NodeState) -> String {
-        let keys = self.nodes.things[node as usize].iter();
-        let shown = keys.filter(|(key, _)| !key.ends_with(RegisterKeys::MARK));
+        let keys = self.nodes.things[node as usize].keys.iter();
         let shown =
-            shown.map(|(key, value)| format!("{} = {}", key.escape_ascii(), value.escape_ascii()));
+            keys.map(|(key, value)| format!("{} = {}", key.escape_ascii(), value.escape_ascii()));
         shown.collect::<Vec<_>>().join(", ")
     }
 
     /// Has a node carry out a command.
     pub(crate) fn run(&mut self, node: NodeState, command: Command) -> (NodeState, Answer) {
+        if command == LIST {
+            return (node, node);
+        }
         if let Some(done) = self.seen.get(&(node, command)) {
             return *done;
         }
         self.write(node);
-        let reply = self.send(command);
+        let Kept { run, joins, keys: before } = self.nodes.things[node as usize].clone();
+        let reply = self.send(command, run, joins);
         let answer = self.answers.number(format!("{reply:?}"));
         if answer as usize == self.replies.len() {
             self.replies.push(reply);
         }
         let keys = self.read();
-        let done = (self.nodes.number(keys), answer);
+        let joins_now = match self.asked(command).command {
+            RegisterCommand::Mark(MarkStep::Join { .. }) if keys != before => joins + 1,
+            _ => joins,
+        };
+        let done = (self.nodes.number(Kept { keys, run, joins: joins_now }), answer);
         self.seen.insert((node, command), done);
         done
     }
 
-    fn send(&mut self, command: Command) -> RegisterReply {
-        let mut words = words(&self.commands.things[command as usize]);
+    fn send(&mut self, command: Command, run: u8, joins: u8) -> RegisterReply {
+        let request = request(&self.asked[command as usize], run);
+        let mut bytes = Vec::new();
+        encode(&request, Form::Digest, PROOF, &mut bytes);
+        let mut words = words(&bytes);
         words[1] = &self.digests[words[1]];
-        let reply = self.keyspace.execute(NOW, &mut self.caller, &words);
+        let now = NOW.after(Duration::from_millis(joins.into()));
+        let reply = self.keyspace.execute(now, &mut self.caller, &words);
         let mut bytes = Vec::new();
         reply.encode(Protocol::Resp3, &mut bytes);
         let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
-        match meaning(&self.requests[command as usize].2, PROOF, &reply, None) {
+        match meaning(&request, PROOF, &reply, None) {
             Meaning::Register(reply) => reply,
             other => panic!("{other:?} of {reply:?}"),
         }
@@ -184,7 +241,7 @@ impl Server {
     /// The node has these keys, and no others.
     fn write(&mut self, node: NodeState) {
         self.keyspace.execute(NOW, &mut self.caller, &[b"FLUSHALL"]);
-        for (key, value) in &self.nodes.things[node as usize] {
+        for (key, value) in &self.nodes.things[node as usize].keys {
             self.keyspace.execute(NOW, &mut self.caller, &[b"SET", key, value]);
         }
     }
@@ -198,17 +255,27 @@ impl Server {
     }
 }
 
-pub(crate) fn group() -> Group {
-    Group { id: 5, epoch: EPOCH, token: 6 }
+/// The first epoch of so many nodes.
+pub(crate) fn epoch(nodes: usize) -> Epoch {
+    let group = Group { id: 5, epoch: EPOCH, token: 6 };
+    Epoch { group, members: (1..=nodes as u64).collect() }
+}
+
+fn run_id(run: u8) -> String {
+    format!("run{run:03}")
 }
 
 fn keys(register: u8) -> RegisterKeys {
-    RegisterKeys::new(b"", &[b'a' + register])
+    match register {
+        GROUP => RegisterKeys::new(b"", GROUP_REGISTER),
+        _ => RegisterKeys::new(b"", &[b'a' + register]),
+    }
 }
 
-fn request(register: u8, command: RegisterCommand) -> engine::Request {
-    let (keys, epoch, run_id) = (keys(register), group().to_bytes(), Arc::from(RUN));
-    let request = RegisterRequest { keys, epoch, run_id, command };
+fn request(asked: &Asked, run: u8) -> engine::Request {
+    let Asked { register, mark, command } = asked.clone();
+    let (keys, run_id) = (keys(register), run_id(run).into());
+    let request = RegisterRequest { keys, epoch: mark, run_id, command };
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a factor"));
     engine::Request::to_all(&rules, NOW, Action::Register(Box::new(request)))
 }

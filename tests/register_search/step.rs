@@ -5,16 +5,18 @@ use crate::server::Command;
 /// What can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A client begins its next call.
+    /// A client or a repairer begins its next call.
     Begin(usize),
-    /// A node carries out the command of a client's round for the first time.
+    /// A node carries out the command of an actor's round for the first time.
     Arrive(usize, usize),
-    /// A node carries out a command of which no client waits for the answer.
+    /// A node carries out a command of which nobody waits for the answer.
     Again(Command, usize),
-    /// A client ends its round with the answers of these nodes, as bits.
+    /// An actor ends its round with the answers of these nodes, as bits.
     Hear(usize, u8),
     /// A node loses all its keys.
     Lose(usize),
+    /// A node is started again with an older state: the one with this number.
+    Restart(usize, usize),
 }
 
 /// What must not happen.
@@ -24,4 +26,6 @@ pub(crate) enum Violation {
     NoLinearization,
     /// Without faults, a new client cannot read or change a register.
     Stuck,
+    /// Without faults, a node does not get its vote, although a majority has forgotten nothing.
+    Unrepaired,
 }

@@ -1,10 +1,10 @@
 //! A history in words, and shorter ones with the same violation.
 
+use crate::end::end;
 use crate::plan::Plan;
 use crate::server::Server;
 use crate::shorter;
 use crate::step::{Step, Violation};
-use crate::walk;
 use crate::world::World;
 
 /// Describes the steps, and what each of them has changed.
@@ -14,9 +14,12 @@ pub(crate) fn tell(plan: &Plan, trace: &[Step], server: &mut Server) -> String {
     for step in trace {
         story += &format!("  {step:?}");
         match *step {
-            Step::Begin(client) => story += &format!(": {:?}", world.next_call(plan, client)),
+            Step::Begin(actor) => story += &format!(": {:?}", world.next_call(plan, actor)),
             Step::Again(command, _) => story += &format!(": {:?}", server.asked(command)),
-            Step::Arrive(client, _) => story += &format!(": {:?}", world.asked(client, server)),
+            Step::Arrive(actor, node) => {
+                let asked = world.asked(actor, node, server);
+                story += &asked.map_or(": its names".to_owned(), |asked| format!(": {asked:?}"));
+            }
             _ => {}
         }
         let before = world.clone();
@@ -62,21 +65,23 @@ fn repeat(plan: &Plan, what: Violation, trace: &[Step], server: &mut Server) -> 
             return (found == what).then_some(taken);
         }
     }
-    (walk::end(&world, plan, server) == Err(what)).then_some(taken)
+    (end(&world, plan, server) == Err(what)).then_some(taken)
 }
 
 fn is_possible(world: &World, step: Step, plan: &Plan, server: &mut Server) -> bool {
+    let round = |actor: usize| world.rounds[actor].as_ref();
     match step {
-        Step::Begin(client) => world.can_begin(plan, client),
-        Step::Arrive(client, node) => {
-            world.unanswered(client).is_some_and(|mut nodes| nodes.any(|it| it == node))
+        Step::Begin(actor) => world.can_begin(plan, actor),
+        Step::Arrive(actor, node) => {
+            round(actor).is_some_and(|round| round.unanswered().any(|it| it == node))
         }
         Step::Again(command, node) => {
-            world.sent.contains(&command) && world.matters(command, node, server)
+            world.sent.to(node).any(|it| it == command) && world.matters(command, node, server)
         }
-        Step::Hear(client, heard) => {
-            world.answered(client).is_some_and(|answered| heard & !answered == 0)
+        Step::Hear(actor, heard) => {
+            round(actor).is_some_and(|round| heard & !round.answered() == 0)
         }
-        Step::Lose(node) => world.can_lose(node),
+        Step::Lose(node) => world.can_lose(node, plan),
+        Step::Restart(node, older) => world.can_lose(node, plan) && older < world.older(node),
     }
 }

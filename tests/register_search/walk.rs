@@ -1,16 +1,14 @@
 //! Random walks through histories that are too large for a search, each of which ends with new
 //! clients and without faults.
 
+use crate::end::end;
 use crate::history::Outcome;
-use crate::plan::{Plan, Verb};
+use crate::plan::Plan;
 use crate::random::Random;
 use crate::server::Server;
 use crate::step::{Step, Violation};
 use crate::world::World;
 use std::fmt;
-
-/// After so many rounds of one call, without faults and alone, a client is stuck.
-const ROUNDS_MAX: usize = 8;
 
 /// What happened in a number of walks.
 #[derive(Debug, Default)]
@@ -21,13 +19,18 @@ pub(crate) struct Totals {
     pub(crate) saw: u64,
     pub(crate) nothing: u64,
     pub(crate) unknown: u64,
+    /// How many nodes were given a vote.
+    pub(crate) repairs: u64,
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { walks, steps, made, saw, nothing, unknown } = self;
+        let Self { walks, steps, made, saw, nothing, unknown, repairs } = self;
         write!(f, "{walks} walks, {steps} steps; {made} changes, {saw} looks, ")?;
-        write!(f, "{nothing} calls without effect, {unknown} whose effect is unknown")
+        write!(
+            f,
+            "{nothing} calls without effect, {unknown} whose effect is unknown, {repairs} repairs"
+        )
     }
 }
 
@@ -53,11 +56,13 @@ struct Pace {
 }
 
 impl Pace {
-    fn any(random: &mut Random) -> Self {
+    fn any(plan: &Plan, random: &mut Random) -> Self {
+        // A repair takes many rounds, and most of them must be heard.
+        let longer = if plan.repairers.is_empty() { 1 } else { 4 };
         Self {
-            disorder: 1 + random.below(8),
-            turns: 1 + random.below(12),
-            losses: 2 + random.below(20),
+            disorder: longer + random.below(8 * longer),
+            turns: longer + random.below(12 * longer * longer),
+            losses: 2 * longer + random.below(20 * longer),
         }
     }
 }
@@ -71,21 +76,23 @@ pub(crate) fn walk(
     totals: &mut Totals,
 ) -> Result<(), Violation> {
     let mut world = World::new(plan, server);
-    let pace = Pace::any(random);
+    let pace = Pace::any(plan, random);
     let calls: usize = plan.clients.iter().map(Vec::len).sum();
-    let length = 20 + random.below(20 * calls * plan.nodes / 3);
-    let mut client = 0;
+    // A repair takes many rounds, most of them with one node.
+    let begin = 20 + 120 * plan.repairers.len();
+    let length = begin + random.below((20 * calls + begin) * plan.nodes / 3);
+    let mut actor = 0;
     totals.walks += 1;
     for _ in 0..length {
         if random.once_in(pace.turns) {
-            client = random.below(plan.clients.len());
+            actor = any_actor(plan, random);
         }
         let step = match random.once_in(pace.disorder) {
             true => any_step(&world, plan, random, server),
-            false => next_step(&world, plan, client, &pace, random),
+            false => next_step(&world, plan, actor, &pace, random),
         };
         let Some(step) = step else {
-            client = random.below(plan.clients.len());
+            actor = any_actor(plan, random);
             continue;
         };
         trace.push(step);
@@ -94,93 +101,74 @@ pub(crate) fn walk(
             totals.count(&outcome);
         }
     }
+    totals.repairs += world.repairs();
     end(&world, plan, server)
 }
 
-/// What brings a client on.
+/// A client, or a repairer as often as not.
+fn any_actor(plan: &Plan, random: &mut Random) -> usize {
+    let clients = plan.clients.len();
+    match plan.repairers.len() {
+        repairers @ 1.. if random.once_in(2) => clients + random.below(repairers),
+        _ => random.below(clients),
+    }
+}
+
+/// What brings an actor on.
 fn next_step(
     world: &World,
     plan: &Plan,
-    client: usize,
+    actor: usize,
     pace: &Pace,
     random: &mut Random,
 ) -> Option<Step> {
-    if world.can_begin(plan, client) {
-        return Some(Step::Begin(client));
+    if world.can_begin(plan, actor) {
+        return Some(Step::Begin(actor));
     }
-    let answered = world.answered(client)?;
-    let waiting: Vec<usize> = world.unanswered(client)?.collect();
-    let is_decided = answered.count_ones() as usize >= world.quorum();
-    if waiting.is_empty() || is_decided && random.once_in(2) {
+    let round = world.rounds[actor].as_ref()?;
+    let waiting: Vec<usize> = round.unanswered().collect();
+    if waiting.is_empty() || round.is_decided() && random.once_in(2) {
         let heard = match random.once_in(pace.losses) {
-            true => answered & random.next() as u8,
-            false => answered,
+            true => round.answered() & random.next() as u8,
+            false => round.answered(),
         };
-        return Some(Step::Hear(client, heard));
+        return Some(Step::Hear(actor, heard));
     }
-    Some(Step::Arrive(client, random.choose(&waiting)))
+    Some(Step::Arrive(actor, random.choose(&waiting)))
 }
 
 /// Anything that can happen, most of it seldom without faults.
 fn any_step(world: &World, plan: &Plan, random: &mut Random, server: &mut Server) -> Option<Step> {
-    let client = random.below(plan.clients.len());
-    let node = random.below(plan.nodes);
+    let actor = any_actor(plan, random);
+    // What happens twice to one node is worse than what happens to two.
+    let node = match world.lost {
+        lost @ 1.. if !plan.repairers.is_empty() && random.once_in(2) => {
+            lost.trailing_zeros() as usize
+        }
+        _ => random.below(plan.nodes),
+    };
     match random.below(8) {
-        0 => world.can_begin(plan, client).then_some(Step::Begin(client)),
+        0 => world.can_begin(plan, actor).then_some(Step::Begin(actor)),
         1 => {
-            let answered = world.answered(client)?;
-            let is_decided = answered.count_ones() as usize >= world.quorum();
+            let round = world.rounds[actor].as_ref()?;
+            let answered = round.answered();
             let heard = if random.once_in(2) { answered } else { answered & random.next() as u8 };
-            (is_decided || random.once_in(8)).then_some(Step::Hear(client, heard))
+            (round.is_decided() || random.once_in(8)).then_some(Step::Hear(actor, heard))
         }
         2 | 3 => {
-            let waiting: Vec<usize> = world.unanswered(client)?.collect();
-            (!waiting.is_empty()).then(|| Step::Arrive(client, random.choose(&waiting)))
+            let waiting: Vec<usize> = world.rounds[actor].as_ref()?.unanswered().collect();
+            (!waiting.is_empty()).then(|| Step::Arrive(actor, random.choose(&waiting)))
         }
-        4 if random.once_in(8) => world.can_lose(node).then_some(Step::Lose(node)),
+        4 if plan.repairers.is_empty() && random.once_in(8) || !plan.repairers.is_empty() => {
+            world.can_lose(node, plan).then(|| match plan.comes_back_older && !random.once_in(3) {
+                true => Step::Restart(node, random.below(world.older(node))),
+                false => Step::Lose(node),
+            })
+        }
         _ => {
-            let commands = world.sent.iter();
-            let late = commands.filter(|command| world.matters(**command, node, server));
-            let late: Vec<_> = late.copied().collect();
+            let late = world.sent.to(node);
+            let late: Vec<_> = late.filter(|it| world.matters(*it, node, server)).collect();
             (!late.is_empty()).then(|| Step::Again(random.choose(&late), node))
         }
     }
-}
-
-/// Faults stop: each majority of the nodes that have kept their keys serves a new client.
-pub(crate) fn end(world: &World, plan: &Plan, server: &mut Server) -> Result<(), Violation> {
-    let majorities = (0..1_u8 << plan.nodes)
-        .filter(|nodes| nodes.count_ones() as usize == world.quorum() && nodes & world.lost() == 0);
-    for nodes in majorities {
-        for register in 0..plan.registers {
-            serve(world.clone(), nodes, register, plan, server)?;
-        }
-    }
-    Ok(())
-}
-
-/// A new client reads and changes a register, alone and on these nodes only.
-fn serve(
-    mut world: World,
-    nodes: u8,
-    register: u8,
-    plan: &Plan,
-    server: &mut Server,
-) -> Result<(), Violation> {
-    let client = world.join(plan.registers);
-    let plan = Plan { rounds_max: ROUNDS_MAX, ..plan.clone() };
-    for verb in [Verb::Read, Verb::Append, Verb::Append, Verb::Read] {
-        let mut ended = world.begin(client, (verb, register), &plan, server)?;
-        while let (None, Some(_)) = (&ended, world.answered(client)) {
-            for node in (0..plan.nodes).filter(|node| nodes >> node & 1 == 1) {
-                world.take(Step::Arrive(client, node), &plan, server)?;
-            }
-            ended = world.take(Step::Hear(client, nodes), &plan, server)?;
-        }
-        match (verb.looks(), ended) {
-            (true, Some(Outcome::Saw(_))) | (false, Some(Outcome::Made(_))) => {}
-            _ => return Err(Violation::Stuck),
-        }
-    }
-    Ok(())
 }

@@ -1,122 +1,130 @@
-//! A state of the search: nodes, clients, and what is on its way between them.
+//! A state of the search: nodes, clients, repairers, and what is on its way between them.
 //!
-//! Every command that was ever sent may be carried out by a node at any time, again, or never. A
-//! client hears the answer to the first time that a node carries out the command of its round.
+//! Every command that was ever sent may be carried out by a node at any time, again, or never. An
+//! actor hears the answer to the first time that a node carries out the command of its round.
 //! Which answers it has when the round ends is a part of that step: one that does not come, or
-//! comes late, is one that it has not. A client stops for ever if no step of it follows.
+//! comes late, is one that it has not. An actor stops for ever if no step of it follows.
 
-use crate::client::{Client, Deed};
+use crate::actor::Actor;
+use crate::client::Deed;
 use crate::deletions::Deletions;
 use crate::history::{History, Outcome};
 use crate::mistake::Mistake;
 use crate::plan::{Call, Plan};
-use crate::server::{Answer, Command, NodeState, Server};
+use crate::repairer::Next;
+use crate::round::{Round, Sent};
+use crate::server::{Answer, Asked, Command, LIST, NodeState, Server};
 use crate::step::{Step, Violation};
-use redlatch::internal::engine::register::{RegisterCommand, Replies};
+use redlatch::internal::engine::register::{MarkStep, RegisterCommand, Replies};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
-
-/// A command whose answers a client waits for, and those that were given.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Round {
-    command: Command,
-    answers: Vec<Option<Answer>>,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) nodes: Vec<NodeState>,
-    /// What was ever sent and can change a node, in the order of its numbers.
-    pub(crate) sent: Vec<Command>,
-    rounds: Vec<Option<Round>>,
-    deletions: Deletions,
-    clients: Vec<Rc<Client>>,
-    digests: Vec<u64>,
-    rounds_left: Vec<usize>,
-    histories: Vec<Rc<History>>,
-    losses_left: usize,
-    /// The nodes that have lost their keys, as bits.
-    lost: u8,
+    /// The states that each node had, if it may come back with one of them.
+    pub(crate) older: Vec<Vec<NodeState>>,
+    pub(crate) sent: Sent,
+    pub(crate) rounds: Vec<Option<Round>>,
+    pub(crate) deletions: Deletions,
+    /// The clients of the plan, its repairers, and those that come later.
+    pub(crate) actors: Vec<Actor>,
+    pub(crate) digests: Vec<u64>,
+    pub(crate) rounds_left: Vec<usize>,
+    pub(crate) histories: Vec<Rc<History>>,
+    pub(crate) losses_left: usize,
+    /// The nodes that have lost something, or have given up their marks for a repair, as bits.
+    pub(crate) lost: u8,
 }
 
 impl World {
     pub(crate) fn new(plan: &Plan, server: &mut Server) -> Self {
-        let count = plan.clients.len();
-        let client = |index| Rc::new(Client::new(index, plan.registers));
-        Self {
-            nodes: vec![server.formed(); plan.nodes],
-            sent: Vec::new(),
-            rounds: vec![None; count],
+        // Nodes that are never told apart make fewer states.
+        let is_alike = plan.repairers.is_empty();
+        let formed = |node| server.formed(if is_alike { 0 } else { node }, plan.nodes);
+        let nodes: Vec<NodeState> = (0..plan.nodes).map(formed).collect();
+        let mut world = Self {
+            older: nodes.iter().map(|node| vec![*node]).collect(),
+            nodes,
+            sent: Sent::default(),
+            rounds: Vec::new(),
             deletions: Deletions::default(),
-            clients: (0..count).map(client).collect(),
-            digests: vec![0; count],
-            rounds_left: vec![0; count],
+            actors: Vec::new(),
+            digests: Vec::new(),
+            rounds_left: Vec::new(),
             histories: (0..plan.registers).map(|_| Rc::new(History::new())).collect(),
             losses_left: plan.losses,
             lost: 0,
+        };
+        for index in 0..plan.clients.len() {
+            world.join(Actor::client(index, plan, true));
         }
+        for index in 0..plan.repairers.len() {
+            world.join(Actor::repairer(plan.clients.len() + index, plan));
+        }
+        world
     }
 
-    /// One more client.
-    pub(crate) fn join(&mut self, registers: u8) -> usize {
-        let index = self.clients.len();
-        self.clients.push(Rc::new(Client::new(index, registers)));
+    /// One more actor.
+    pub(crate) fn join(&mut self, actor: Actor) -> usize {
+        self.actors.push(actor);
         self.digests.push(0);
         self.rounds.push(None);
         self.rounds_left.push(0);
-        index
+        self.actors.len() - 1
     }
 
-    pub(crate) fn quorum(&self) -> usize {
-        self.nodes.len() / 2 + 1
+    pub(crate) fn can_begin(&self, plan: &Plan, actor: usize) -> bool {
+        match &self.actors[actor] {
+            Actor::Client(client) => {
+                client.register().is_none() && usize::from(client.begun) < plan.clients[actor].len()
+            }
+            Actor::Repairer(repairer) => {
+                // Before, there is nothing to repair.
+                self.lost != 0 && repairer.is_idle() && repairer.begun < plan.repairs_max
+            }
+        }
     }
 
-    /// How many calls the client has begun, if it is in none.
-    fn idle(&self, client: usize) -> Option<usize> {
-        let client = &self.clients[client];
-        client.register().is_none().then_some(client.begun.into())
+    /// What the actor calls next, if it is a client.
+    pub(crate) fn next_call(&self, plan: &Plan, actor: usize) -> Option<Call> {
+        let Actor::Client(client) = &self.actors[actor] else { return None };
+        Some(plan.clients[actor][usize::from(client.begun)])
     }
 
-    pub(crate) fn can_begin(&self, plan: &Plan, client: usize) -> bool {
-        self.idle(client).is_some_and(|begun| begun < plan.clients[client].len())
+    /// What a node is to carry out in the actor's round. `None`: it lists its names.
+    pub(crate) fn asked<'a>(
+        &self,
+        actor: usize,
+        node: usize,
+        server: &'a Server,
+    ) -> Option<&'a Asked> {
+        let command = self.rounds[actor].as_ref()?.asked[node]?;
+        (command != LIST).then(|| server.asked(command))
     }
 
-    /// What the client calls next.
-    pub(crate) fn next_call(&self, plan: &Plan, client: usize) -> Call {
-        plan.clients[client][usize::from(self.clients[client].begun)]
+    /// Can the node lose something, and which?
+    pub(crate) fn can_lose(&self, node: usize, plan: &Plan) -> bool {
+        self.losses_left > 0 && (self.lost >> node & 1 == 0 || !plan.repairers.is_empty())
     }
 
-    /// The command of the client's round.
-    pub(crate) fn asked<'a>(&self, client: usize, server: &'a Server) -> &'a RegisterCommand {
-        server.asked(self.rounds[client].as_ref().expect("a round").command).1
+    /// How many nodes were given a vote.
+    pub(crate) fn repairs(&self) -> u64 {
+        let repairs = self.actors.iter().map(|actor| match actor {
+            Actor::Client(_) => 0,
+            Actor::Repairer(repairer) => repairer.entered,
+        });
+        repairs.sum()
     }
 
-    /// The nodes that have not carried out the command of the client's round, if it is in one.
-    pub(crate) fn unanswered(&self, client: usize) -> Option<impl Iterator<Item = usize> + '_> {
-        let round = self.rounds[client].as_ref()?;
-        Some((0..round.answers.len()).filter(|node| round.answers[*node].is_none()))
-    }
-
-    /// The nodes that have, as bits.
-    pub(crate) fn answered(&self, client: usize) -> Option<u8> {
-        let round = self.rounds[client].as_ref()?;
-        let bit = |(node, answer): (usize, &Option<Answer>)| u8::from(answer.is_some()) << node;
-        Some(round.answers.iter().enumerate().map(bit).sum())
-    }
-
-    pub(crate) fn can_lose(&self, node: usize) -> bool {
-        self.losses_left > 0 && self.lost >> node & 1 == 0
-    }
-
-    /// The nodes that have lost their keys, as bits.
-    pub(crate) fn lost(&self) -> u8 {
-        self.lost
+    /// How many older states of a node there are.
+    pub(crate) fn older(&self, node: usize) -> usize {
+        self.older[node].len()
     }
 
     /// Does it change anything that the node carries this out?
     pub(crate) fn matters(&self, command: Command, node: usize, server: &mut Server) -> bool {
-        let is_awaited = |round: &Round| round.command == command && round.answers[node].is_none();
-        if self.rounds.iter().flatten().any(is_awaited) {
+        if self.rounds.iter().flatten().any(|round| round.awaits(command, node)) {
             return false;
         }
         self.deletions.await_node(command, node)
@@ -131,22 +139,31 @@ impl World {
         server: &mut Server,
     ) -> Result<Option<Outcome>, Violation> {
         match step {
-            Step::Begin(client) => {
-                let call = self.next_call(plan, client);
-                return self.begin(client, call, plan, server);
-            }
-            Step::Arrive(client, node) => {
-                let command = self.rounds[client].as_ref().expect("a round").command;
+            Step::Begin(actor) => match self.next_call(plan, actor) {
+                Some(call) => return self.begin(actor, call, plan, server),
+                None => {
+                    self.rounds_left[actor] = plan.rounds_of(actor);
+                    let next = self.actors[actor].as_repairer().begin();
+                    self.go_on(actor, Ok(next), server);
+                }
+            },
+            Step::Arrive(actor, node) => {
+                let round = self.rounds[actor].as_ref().expect("a round");
+                let command = round.asked[node].expect("it was asked");
                 let answer = self.carry_out(command, node, plan, server);
-                let round = self.rounds[client].as_mut().expect("a round");
+                let round = self.rounds[actor].as_mut().expect("a round");
                 round.answers[node] = Some(answer);
             }
             Step::Again(command, node) => {
                 self.carry_out(command, node, plan, server);
             }
-            Step::Hear(client, nodes) => return self.hear(client, nodes, plan, server),
-            Step::Lose(node) => {
-                self.nodes[node] = server.emptied();
+            Step::Hear(actor, nodes) => return self.hear(actor, nodes, plan, server),
+            Step::Lose(node) | Step::Restart(node, _) => {
+                let now = self.nodes[node];
+                self.nodes[node] = match step {
+                    Step::Restart(_, older) => server.restarted(now, self.older[node][older]),
+                    _ => server.emptied(now),
+                };
                 self.losses_left -= 1;
                 self.lost |= 1 << node;
             }
@@ -162,17 +179,33 @@ impl World {
         server: &mut Server,
     ) -> Answer {
         let (state, answer) = server.run(self.nodes[node], command);
+        let is_changed = state != self.nodes[node];
         self.nodes[node] = state;
+        if plan.comes_back_older && is_changed {
+            self.older[node].push(state);
+        }
+        if command == LIST {
+            return answer;
+        }
+        if let RegisterCommand::Mark(MarkStep::Join { .. }) = server.asked(command).command {
+            self.lost |= u8::from(is_changed) << node;
+        }
         let needed = match plan.mistake {
-            Some(Mistake::CollectsAtMajority) => self.quorum(),
+            Some(Mistake::CollectsAtMajority) => self.nodes.len() / 2 + 1,
             _ => self.nodes.len(),
         };
         if self.deletions.is_complete(command, node, server.is_done(answer), needed) {
-            let (register, deletion) = server.asked(command);
-            let RegisterCommand::Accept { ballot, .. } = *deletion else { unreachable!() };
-            self.send(server.command(register, RegisterCommand::Collect(Some(ballot))));
+            let deletion = server.asked(command).clone();
+            let RegisterCommand::Accept { ballot, .. } = deletion.command else { unreachable!() };
+            let command = RegisterCommand::Collect(Some(ballot));
+            self.sent.send(server.command(Asked { command, ..deletion }), self.all());
         }
         answer
+    }
+
+    /// All nodes, as bits.
+    fn all(&self) -> u8 {
+        ((1_u16 << self.nodes.len()) - 1) as u8
     }
 
     pub(crate) fn begin(
@@ -183,8 +216,8 @@ impl World {
         server: &mut Server,
     ) -> Result<Option<Outcome>, Violation> {
         let mut deeds = Vec::new();
-        self.rounds_left[client] = plan.rounds_max;
-        Rc::make_mut(&mut self.clients[client]).begin(call, &mut deeds);
+        self.rounds_left[client] = plan.rounds_of(client);
+        self.actors[client].as_client().begin(call, &mut deeds);
         let (verb, register) = call;
         let id = self.call(client);
         Rc::make_mut(&mut self.histories[usize::from(register)]).begin(id, verb.looks());
@@ -193,21 +226,38 @@ impl World {
 
     fn hear(
         &mut self,
-        client: usize,
+        actor: usize,
         nodes: u8,
         plan: &Plan,
         server: &mut Server,
     ) -> Result<Option<Outcome>, Violation> {
-        let round = self.rounds[client].take().expect("a round");
-        let heard = round.answers.iter().enumerate().map(|(node, answer)| {
-            let answer = answer.filter(|_| nodes >> node & 1 == 1);
-            answer.map(|answer| server.reply(answer).clone())
-        });
-        let replies = Replies(heard.collect());
+        let round = self.rounds[actor].take().expect("a round");
+        let heard = |node: usize| round.answers[node].filter(|_| nodes >> node & 1 == 1);
+        let places = || 0..round.answers.len();
+        let listed = places().find(|node| round.asked[*node] == Some(LIST)).map(heard);
+        if let Actor::Repairer(_) = &self.actors[actor] {
+            let replies = places().map(|node| heard(node).filter(|_| listed.is_none()));
+            let replies = replies.map(|it| it.map(|answer| server.reply(answer).clone()));
+            let replies = Replies(replies.collect());
+            let names = listed.flatten().map(|state| server.names(state));
+            let next = self.actors[actor].as_repairer().hear(&replies, names, plan.mistake);
+            self.go_on(actor, next, server);
+            return Ok(None);
+        }
+        let replies = places().map(|node| heard(node).map(|it| server.reply(it).clone()));
+        let replies = Replies(replies.collect());
         let mut deeds = Vec::new();
-        let register = self.clients[client].register().expect("a call");
-        Rc::make_mut(&mut self.clients[client]).hear(&replies, plan.mistake, &mut deeds);
-        self.act(client, register, deeds, server)
+        let client = self.actors[actor].as_client();
+        let register = client.register().expect("a call");
+        client.hear(&replies, plan.mistake, &mut deeds);
+        self.act(actor, register, deeds, server)
+    }
+
+    /// A repairer goes on, or ends its call.
+    fn go_on(&mut self, actor: usize, next: Next, server: &mut Server) {
+        if let Ok(ask) = next {
+            self.open_round(actor, ask, server);
+        }
     }
 
     /// What a client has decided to do is done.
@@ -220,14 +270,18 @@ impl World {
     ) -> Result<Option<Outcome>, Violation> {
         let id = self.call(client);
         let mut hasher = DefaultHasher::new();
-        format!("{:?}", self.clients[client]).hash(&mut hasher);
+        format!("{:?}", self.actors[client]).hash(&mut hasher);
         self.digests[client] = hasher.finish();
         let mut ended = None;
         for deed in deeds {
             let history = &mut self.histories[usize::from(register)];
             match deed {
-                Deed::Send(command) => self.open_round(client, register, command, server),
-                Deed::Leave(command) => self.send(server.command(register, command)),
+                Deed::Send(ask) => self.open_round(client, ask, server),
+                Deed::Leave(ask) => {
+                    for (node, asked) in ask {
+                        self.send(node, asked.expect("a command"), server);
+                    }
+                }
                 Deed::May(effect) => Rc::make_mut(history).may(id, effect),
                 Deed::End(outcome) => {
                     let end = Rc::make_mut(history).end(id, &outcome);
@@ -239,58 +293,8 @@ impl World {
         Ok(ended)
     }
 
-    fn open_round(
-        &mut self,
-        client: usize,
-        register: u8,
-        command: RegisterCommand,
-        server: &mut Server,
-    ) {
-        if self.rounds_left[client] == 0 {
-            return;
-        }
-        self.rounds_left[client] -= 1;
-        let number = server.command(register, command.clone());
-        match command {
-            RegisterCommand::Read => {}
-            RegisterCommand::Accept { value, .. } if value.is_empty() => {
-                self.deletions.begin(number, self.nodes.len());
-                self.send(number);
-            }
-            _ => self.send(number),
-        }
-        let answers = vec![None; self.nodes.len()];
-        self.rounds[client] = Some(Round { command: number, answers });
-    }
-
-    fn send(&mut self, command: Command) {
-        if let Err(place) = self.sent.binary_search(&command) {
-            self.sent.insert(place, command);
-        }
-    }
-
     /// The number of the client's call in the history.
-    fn call(&self, client: usize) -> u8 {
-        client as u8 * 16 + self.clients[client].begun
-    }
-
-    /// A hash that does not tell which node is which.
-    pub(crate) fn hash(&self) -> u64 {
-        let column = |node: usize| {
-            let answers = self.rounds.iter().map(|round| round.as_ref()?.answers[node]);
-            let lost = self.lost >> node & 1;
-            (self.nodes[node], lost, answers.collect::<Vec<_>>(), self.deletions.of_node(node))
-        };
-        let mut columns: Vec<_> = (0..self.nodes.len()).map(column).collect();
-        columns.sort();
-        let mut hasher = DefaultHasher::new();
-        columns.hash(&mut hasher);
-        (&self.sent, &self.digests, &self.rounds_left, self.losses_left).hash(&mut hasher);
-        for round in &self.rounds {
-            round.as_ref().map(|round| round.command).hash(&mut hasher);
-        }
-        self.deletions.commands().for_each(|command| command.hash(&mut hasher));
-        self.histories.hash(&mut hasher);
-        hasher.finish()
+    fn call(&mut self, client: usize) -> u8 {
+        client as u8 * 16 + self.actors[client].as_client().begun
     }
 }
