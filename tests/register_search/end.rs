@@ -3,6 +3,7 @@
 use crate::actor::Actor;
 use crate::history::Outcome;
 use crate::plan::{Plan, Verb};
+use crate::round::Round;
 use crate::server::Server;
 use crate::step::{Step, Violation};
 use crate::world::World;
@@ -68,7 +69,7 @@ fn round(
     plan: &Plan,
     server: &mut Server,
 ) -> Result<Option<Outcome>, Violation> {
-    let asked: Vec<usize> = world.rounds[actor].iter().flat_map(|it| it.unanswered()).collect();
+    let asked: Vec<usize> = world.rounds[actor].iter().flat_map(Round::unanswered).collect();
     for node in asked.into_iter().filter(|node| nodes >> node & 1 == 1) {
         world.take(Step::Arrive(actor, node), plan, server)?;
     }

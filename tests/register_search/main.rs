@@ -1,10 +1,11 @@
 //! Searches for histories of registers in which an agreement is broken.
 //!
 //! The clients run the library's own changes (`client.rs`), the repairers its own refills
-//! (`repairer.rs`), the nodes the library's own Lua (`server.rs`). In between, every command that was ever sent may be carried out at any time,
-//! again, or never, and answers are late or lost (`world.rs`). Small histories are searched
-//! exhaustively (`search.rs`), larger ones by random walks, on three and five nodes and with nodes
-//! that lose all they have kept, or come back with an older state (`walk.rs`). What must hold:
+//! (`repairer.rs`), the nodes the library's own Lua (`server.rs`). In between, every command that
+//! was ever sent may be carried out at any time, again, or never, and answers are late or lost
+//! (`world.rs`). Small histories are searched exhaustively (`search.rs`), larger ones by random
+//! walks, on three and five nodes and with nodes that lose all they have kept, or come back with an
+//! older state (`walk.rs`). What must hold:
 //!
 //! - The results of all calls have a linearization, and versions grow along it, also over deletions
 //!   (`history.rs`).

@@ -77,7 +77,8 @@ impl Mistake {
             Self::ServesOtherEpochs => change(
                 VOTING,
                 "string.sub(mark, 1, #ARGV[1]) ~= ARGV[1]",
-                "(string.match(mark, ' joining ') or '') ~= (string.match(ARGV[1], ' joining ') or '')",
+                "(string.match(mark, ' joining ') or '') \
+                 ~= (string.match(ARGV[1], ' joining ') or '')",
             ),
             Self::JoinsUnnumbered => vec![
                 Change {
@@ -89,7 +90,8 @@ impl Mistake {
                     scripts: &[MARK],
                     from: "(mark or '') == ARGV[2]",
                     to: "(mark or '') == ARGV[2] or ARGV[1] == 'enter' and mark \
-                         and string.match(mark, ' joining ') and string.match(ARGV[2], ' joining ')",
+                         and string.match(mark, ' joining ') \
+                         and string.match(ARGV[2], ' joining ')",
                 },
             ],
             Self::ForgetfulNodeVotes => change(VOTING, "if not mark or", "if mark and"),

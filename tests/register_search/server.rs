@@ -133,7 +133,7 @@ impl Server {
     pub(crate) fn formed(&mut self, index: usize, nodes: usize) -> NodeState {
         let (epoch, id) = (epoch(nodes), index as u64 + 1);
         let run = index as u8 * 16;
-        let member = Member { epoch, run_id: run_id(run).into(), id, is_durable: false };
+        let member = Member { epoch, run_id: run_id(run), id, is_durable: false };
         let mark = member.to_bytes().to_vec();
         let keys = Keys::from([(keys(0).mark.to_vec(), mark)]);
         self.nodes.number(Kept { keys, run, joins: 0 })
