@@ -70,7 +70,6 @@ fn a_value_is_read_by_other_clients_as_it_was_changed() {
     let value = other.read().unwrap().unwrap();
     assert_eq!(text(Some(&value)), Some("one two three four five".to_owned()));
     assert_eq!(value.version(), last);
-    // A lock of the same name is another thing.
     let lock = first.lock("a", Duration::from_secs(5)).unwrap();
     assert_eq!(read(&mine), Some("one two three four five".to_owned()));
     lock.release().unwrap();
@@ -207,6 +206,7 @@ fn threads_and_processes_count_together_and_lose_nothing() {
     let (servers, _) = formed(3);
     let clients: Vec<LockClient> = (0..CLIENTS).map(|_| client(&servers)).collect();
     let versions = std::sync::Mutex::new(BTreeSet::new());
+    let unsure = AtomicUsize::new(0);
     thread::scope(|scope| {
         for client in &clients {
             for _ in 0..THREADS {
@@ -217,6 +217,11 @@ fn threads_and_processes_count_together_and_lose_nothing() {
                             let count: usize = text(value).map_or(0, |it| it.parse().unwrap());
                             Some((count + 1).to_string().into_bytes())
                         });
+                        // More than eight others have come before it could look.
+                        if changed.as_ref().is_err_and(|error| *error == RegisterError::Unknown) {
+                            unsure.fetch_add(1, Ordering::Relaxed);
+                            continue;
+                        }
                         let version = changed.unwrap().version().unwrap();
                         assert!(versions.lock().unwrap().insert(version), "{version:?} twice");
                     }
@@ -224,9 +229,10 @@ fn threads_and_processes_count_together_and_lose_nothing() {
             }
         }
     });
-    let expected = CLIENTS * THREADS * CHANGES;
-    assert_eq!(read(&clients[0].register("counter").unwrap()), Some(expected.to_string()));
-    assert_eq!(versions.into_inner().unwrap().len(), expected);
+    let (sure, unsure) = (versions.into_inner().unwrap().len(), unsure.into_inner());
+    assert!(sure + unsure == CLIENTS * THREADS * CHANGES && unsure < 10, "{unsure} are unsure");
+    let count: usize = read(&clients[0].register("counter").unwrap()).unwrap().parse().unwrap();
+    assert!((sure..=sure + unsure).contains(&count), "{count} of {sure} and {unsure}");
 }
 
 #[test]

@@ -65,12 +65,12 @@ fn very_many_threads_of_one_client_lose_nothing() {
     const THREADS: usize = 300;
     let (servers, first) = formed(3);
     let second = client(&servers.urls());
-    let calls = AtomicU64::new(0);
+    let (calls, unsure) = (AtomicU64::new(0), AtomicUsize::new(0));
     let start = Instant::now();
     thread::scope(|scope| {
         for number in 0..THREADS {
             let register = [&first, &second][number % 2].register("a").unwrap();
-            let calls = &calls;
+            let (calls, unsure) = (&calls, &unsure);
             scope.spawn(move || {
                 for _ in 0..10 {
                     let add = |value: Option<&_>| {
@@ -78,7 +78,12 @@ fn very_many_threads_of_one_client_lose_nothing() {
                         let count: u64 = text(value).map_or(0, |text| text.parse().unwrap());
                         Some((count + 1).to_string().into_bytes())
                     };
-                    register.change(add).unwrap();
+                    match register.change(add) {
+                        Ok(_) => {}
+                        // The other client has made more than eight changes before it could look.
+                        Err(RegisterError::Unknown) => _ = unsure.fetch_add(1, Ordering::Relaxed),
+                        Err(error) => panic!("{error}"),
+                    }
                 }
             });
         }
@@ -86,7 +91,9 @@ fn very_many_threads_of_one_client_lose_nothing() {
     let took = start.elapsed();
     eprintln!("{} changes in {took:?}, {} calls", THREADS * 10, calls.into_inner());
     let value = first.register("a").unwrap().read().unwrap();
-    assert_eq!(text(value.as_ref()), Some((THREADS * 10).to_string()));
+    let count: usize = text(value.as_ref()).unwrap().parse().unwrap();
+    let unsure = unsure.into_inner();
+    assert!((THREADS * 10 - unsure..=THREADS * 10).contains(&count), "{count}, {unsure} unsure");
 }
 
 #[test]
