@@ -44,9 +44,9 @@ fn a_first_change_takes_two_rounds_and_the_next_one_and_a_read_one() {
     assert_eq!(read(&other.register("b").unwrap()), None);
     let same = other.register("a").unwrap();
     takes(&servers, 1, || assert_eq!(read(&same), Some("4".to_owned())));
-    takes(&servers, 2, || _ = set(&same, "first")));
-    takes(&servers, 1, || _ = set(&same, "next")));
+    takes(&servers, 2, || _ = set(&same, "first"));
+    takes(&servers, 1, || _ = set(&same, "next"));
     // After another client: its promise is refused, and it is nobody's turn.
-    takes(&servers, 3, || _ = set(&register, "after another")));
-    takes(&servers, 1, || _ = set(&register, "again")));
+    takes(&servers, 3, || _ = set(&register, "after another"));
+    takes(&servers, 1, || _ = set(&register, "again"));
 }
