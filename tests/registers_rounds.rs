@@ -1,7 +1,5 @@
 //! How many rounds a read and a change take, counted by the nodes.
 
-#![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
-
 use std::thread;
 use std::time::Duration;
 
