@@ -21,9 +21,9 @@ pub(crate) use tracing::trace;
 mod words {
     //! Results as words, for fields and labels.
 
-    #[cfg(feature = "metrics")]
-    use crate::error::LockError;
     use crate::error::LossReason;
+    #[cfg(feature = "metrics")]
+    use crate::error::{LockError, RegisterError};
     use crate::released::Released;
 
     /// Whether a lock was held to the end.
@@ -54,6 +54,17 @@ mod words {
             LockError::Resource(_) | LockError::Ttl(_) | LockError::HeldByThisThread => "other",
             LockError::NoEntropy | LockError::Spawn(_) | LockError::OtherProcess => "other",
             LockError::TooManyKeptAlive { .. } | LockError::TooManyHeld => "other",
+        }
+    }
+
+    /// Why a call that uses a register failed.
+    #[cfg(feature = "metrics")]
+    pub(super) fn not_agreed(error: &RegisterError) -> &'static str {
+        match error {
+            RegisterError::NoQuorum { .. } => "no_quorum",
+            RegisterError::Unknown => "unknown",
+            RegisterError::NotFormed | RegisterError::NodesDiffer { .. } => "no_group",
+            _ => "other",
         }
     }
 }

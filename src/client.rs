@@ -12,11 +12,13 @@ mod names;
 mod options;
 mod register;
 mod request;
+mod transaction;
 mod verbs;
 
 pub use locks::{FoundLock, Locks};
 pub use register::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
 pub use request::LockRequest;
+pub use transaction::{Decision, Participant, Transaction};
 
 #[cfg(doc)]
 use crate::config::Builder;

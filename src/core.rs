@@ -7,7 +7,6 @@
 
 mod backend;
 mod cancellation;
-mod durability;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod events;
@@ -19,6 +18,8 @@ mod process;
 mod redlock;
 mod registers;
 mod repair;
+mod survey;
+mod votes;
 
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
@@ -35,14 +36,14 @@ pub(crate) use cancellation::{Call, Cancellation};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{Ensemble, FoundDirectory};
 pub(crate) use membership::Asked;
-use membership::Survey;
 pub(crate) use node_keys::{KeyStep, NodeKeys};
 pub(crate) use redlock::Redlock;
 use registers::Registers;
-pub(crate) use registers::{Leader, Message, Role, Seat, Slot};
+pub(crate) use registers::{Leader, Made, Message, Role, Seat, Slot};
 pub(crate) use repair::Repair;
 use std::sync::Arc;
 use std::time::Duration;
+use survey::Survey;
 
 /// The state that all clones of a client and the guards of its locks share.
 pub(crate) struct Core {

@@ -11,6 +11,8 @@
 //! | [`InspectError`] | inspecting a lock | its variants say |
 //! | [`ForceReleaseError`] | releasing a lock by force | its variants say |
 //! | [`RegisterError`] | reading or changing a register | its variants say |
+//! | [`TransactionError`] | beginning or aborting a transaction | its variants say |
+//! | [`JoinError`], [`RecoverError`] | taking part in a transaction | its variants say |
 //! | [`SpawnError`] | starting a thread | the operator of this machine |
 //! | [`Error`] | any of these: each converts into it | |
 //!
@@ -32,9 +34,11 @@ mod lost;
 mod node_list;
 mod readable;
 mod register;
+mod transaction;
 mod with_lock;
 
 pub use crate::engine::register::NoVote;
+pub use crate::engine::transaction::{InvalidTransactionId, NamesError, UnknownName};
 pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
     NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
@@ -49,6 +53,7 @@ pub use inspect::{ForceReleaseError, InspectError};
 pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
 pub use register::RegisterError;
+pub use transaction::{JoinError, RecoverError, TransactionError};
 pub use with_lock::WithLockError;
 
 pub(crate) use crate::node::OTHER_PROCESS;

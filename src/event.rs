@@ -16,6 +16,7 @@
 //!
 //! [`Builder::on_event`]: crate::Builder::on_event
 
+mod about;
 mod attempt_outcome;
 mod listener;
 mod text;
@@ -23,13 +24,14 @@ mod text;
 pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::{Callback, Listener};
 
-use crate::error::{ExtendError, LockError, LossReason};
+use crate::engine::register::NoVote;
+use crate::error::{ExtendError, LockError, LossReason, RegisterError};
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
 use std::time::Duration;
 
-/// Something that happened to a lock or to a node.
+/// Something that happened to a lock, to a register or to a node.
 ///
 /// It borrows its contents, so that reporting it allocates nothing. Resources are named without the
 /// [prefix](crate::Builder::key_prefix) of their keys, nodes by their URLs without the password.
@@ -238,62 +240,55 @@ pub enum Event<'a> {
         /// The URL of the server that has told.
         url: &'a str,
     },
-}
-
-impl<'a> Event<'a> {
-    /// The kind of event, in a word that can be a label of a metric: `acquired`, `node_down`.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Attempt { .. } => "attempt",
-            Self::Quarantined { .. } => "quarantined",
-            Self::Queued { .. } => "queued",
-            Self::Woken { .. } => "woken",
-            Self::Acquired { .. } => "acquired",
-            Self::Contended { .. } => "contended",
-            Self::Failed { .. } => "failed",
-            Self::Extended { .. } => "extended",
-            Self::NotExtended { .. } => "not_extended",
-            Self::Lost { .. } => "lost",
-            Self::Released { .. } => "released",
-            Self::LetExpire { .. } => "let_expire",
-            Self::NodeUp { .. } => "node_up",
-            Self::NodeDown { .. } => "node_down",
-            Self::NodeSlow { .. } => "node_slow",
-            Self::NodeQueue { .. } => "node_queue",
-            Self::SessionLost { .. } => "session_lost",
-        }
-    }
-
-    /// The resource, if the event is about a lock.
-    #[must_use]
-    pub fn resource(&self) -> Option<Name<'a>> {
-        match self {
-            Self::Attempt { resource, .. }
-            | Self::Quarantined { resource, .. }
-            | Self::Queued { resource, .. }
-            | Self::Woken { resource, .. }
-            | Self::Acquired { resource, .. }
-            | Self::Contended { resource, .. }
-            | Self::Failed { resource, .. }
-            | Self::Extended { resource, .. }
-            | Self::NotExtended { resource, .. }
-            | Self::Lost { resource, .. }
-            | Self::Released { resource, .. }
-            | Self::LetExpire { resource, .. } => Some(*resource),
-            Self::NodeUp { .. } | Self::NodeDown { .. } => None,
-            Self::NodeSlow { .. } | Self::NodeQueue { .. } | Self::SessionLost { .. } => None,
-        }
-    }
-
-    /// The node's URL, if the event is about a node, or the session with an ensemble.
-    #[must_use]
-    pub fn url(&self) -> Option<&'a str> {
-        match self {
-            Self::NodeUp { url } | Self::NodeDown { url, .. } => Some(url),
-            Self::NodeSlow { url, .. } | Self::NodeQueue { url, .. } => Some(url),
-            Self::SessionLost { url } => Some(url),
-            _ => None,
-        }
-    }
+    /// A node has a vote on [registers](crate::guide::registers): as this client looked at the
+    /// group for the first time, or again after it had none.
+    #[non_exhaustive]
+    NodeVotes {
+        /// The node's URL.
+        url: &'a str,
+    },
+    /// A node has answered and has no vote on [registers](crate::guide::registers). Reported once
+    /// until it has one. One more such node may be one too many:
+    /// [`repair_registers`](crate::LockClient::repair_registers) gives it its vote.
+    #[non_exhaustive]
+    NodeWithoutVote {
+        /// The node's URL.
+        url: &'a str,
+        /// Why it has none.
+        why: NoVote,
+    },
+    /// A call has read a register.
+    #[non_exhaustive]
+    RegisterRead {
+        /// The register's name.
+        register: Name<'a>,
+        /// How often the nodes were asked: once, unless they disagreed or some had no vote.
+        rounds: u32,
+        /// From the call to now.
+        took: Duration,
+    },
+    /// A call that changes a register is over, and a majority agrees: it has changed the value, or
+    /// has found that it must not, as
+    /// [`compare_and_set`](crate::register::Register::compare_and_set) does.
+    #[non_exhaustive]
+    RegisterChanged {
+        /// The register's name.
+        register: Name<'a>,
+        /// How often the nodes were asked, together with the changes of other threads of this
+        /// client that were sent with this one. More than three: other clients came first.
+        rounds: u32,
+        /// From the call to now.
+        took: Duration,
+    },
+    /// A call that reads or changes a register has failed because of the nodes. Calls that are
+    /// refused at once, because the value is too long for instance, are not reported.
+    #[non_exhaustive]
+    RegisterFailed {
+        /// The register's name.
+        register: Name<'a>,
+        /// From the call to now.
+        took: Duration,
+        /// The error that the call returns.
+        error: &'a RegisterError,
+    },
 }

@@ -7,6 +7,7 @@
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |
 //! | [`registers`] | What if a lock is not exact enough: values that a majority agrees on |
+//! | [`transactions`] | Two processes change two databases, or none does |
 //! | [`zookeeper`] | Redis nodes or a ZooKeeper ensemble? What differs, and how do I move? |
 //! | [`command`] | How do I run a command under a lock, and look at locks, without writing Rust? |
 //! | [`monitoring`] | Which logs and metrics are there, and what should I watch? |
@@ -32,6 +33,9 @@ pub mod settings {}
 
 #[doc = include_str!("guide/registers.md")]
 pub mod registers {}
+
+#[doc = include_str!("guide/transactions.md")]
+pub mod transactions {}
 
 #[doc = include_str!("guide/zookeeper.md")]
 pub mod zookeeper {}

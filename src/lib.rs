@@ -168,7 +168,8 @@ pub use config::TlsSettings;
 #[doc(inline)]
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
-    LossReason, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError, WithLockError,
+    LossReason, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError, TransactionError,
+    WithLockError,
 };
 #[doc(inline)]
 pub use event::Event;
@@ -184,6 +185,14 @@ pub use released::Released;
 pub mod register {
     pub use crate::client::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
     pub use crate::engine::register::Version;
+}
+
+/// Two processes change two databases, or none does: see [`LockClient::begin`] and
+/// [`guide::transactions`].
+pub mod transaction {
+    pub use crate::client::{Decision, Participant, Transaction};
+    pub use crate::engine::transaction::{PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId};
+    pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
 }
 
 /// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role, its clock, and

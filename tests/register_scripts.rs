@@ -10,7 +10,7 @@ use support::redis::Server;
 
 const MARK: &str = "redlatch 1 group ";
 const KEYS: [&str; 4] =
-    ["a:redlatch:register", "a:redlatch:promise", ":redlatch:member", ":redlatch:floor"];
+    [":redlatch:register:a", ":redlatch:promise:a", ":redlatch:member", ":redlatch:register-floor"];
 
 /// A server with the mark of a member, and what the scripts are asked.
 struct Node(Server);

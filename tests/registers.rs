@@ -46,7 +46,7 @@ pub(crate) fn keys(server: &Server) -> usize {
     let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("no list") };
     let key = |value: &cli::Value| value.text();
     let is_counted =
-        |key: &String| key.ends_with(":redlatch:register") || key.ends_with(":redlatch:promise");
+        |key: &String| key.contains(":redlatch:register:") || key.contains(":redlatch:promise:");
     keys.iter().map(key).filter(is_counted).count()
 }
 
@@ -284,7 +284,7 @@ fn what_cannot_be_a_register_is_refused() {
         [(&b"0000000000000001aaaaaaaaaaaaaaaaaaaa\x02x"[..], Some(2)), (b"x", None)]
     {
         for server in servers.iter() {
-            server.command(&[&b"SET"[..], b"b:redlatch:register", written]);
+            server.command(&[&b"SET"[..], b":redlatch:register:b", written]);
         }
         let invalid = RegisterError::OtherFormat { format: expected };
         let register = client.register("b").unwrap();
@@ -292,8 +292,8 @@ fn what_cannot_be_a_register_is_refused() {
         assert_eq!(register.change(|_| Some(vec![1])).unwrap_err(), invalid);
     }
     for server in servers.iter() {
-        server.command(&["DEL", "c:redlatch:promise"]);
-        server.command(&["LPUSH", "c:redlatch:promise", "x"]);
+        server.command(&["DEL", ":redlatch:promise:c"]);
+        server.command(&["LPUSH", ":redlatch:promise:c", "x"]);
     }
     let error = client.register("c").unwrap().change(|_| Some(vec![1])).unwrap_err();
     assert!(error.to_string().contains("WRONGTYPE"), "{error}");

@@ -93,6 +93,8 @@ pub(crate) enum Command {
     Top(TopArguments),
     Release(ReleaseArguments),
     Registers(RegistersArguments),
+    Transactions(TransactionsArguments),
+    Abort(AbortArguments),
     Bench(BenchArguments),
     /// Print a script that completes the arguments of this program in a shell.
     Completions {
@@ -165,6 +167,31 @@ pub(crate) struct ReleaseArguments {
     /// Do not ask.
     #[arg(long)]
     pub(crate) yes: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show the transactions that are not at their end, and for whom each waits.
+///
+/// An open one waits for votes, and may be aborted. A committed one waits for participants that
+/// have not finished: they do when they are started again. Reads the names of the keys from one
+/// node after another with SCAN, 500 in a step.
+#[derive(Debug, Args)]
+pub(crate) struct TransactionsArguments {
+    /// As JSON: a list of objects.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Abort a transaction, unless it is committed.
+///
+/// Its participants roll back when they ask for the decision. Of a transaction that is over,
+/// nothing is known any more, and nothing is done.
+#[derive(Debug, Args)]
+pub(crate) struct AbortArguments {
+    /// The id, as `redlatch transactions` shows it.
+    pub(crate) id: String,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -14,6 +14,7 @@ pub(crate) const NO_VALUE: u8 = 4;
 pub(crate) const OTHER_VERSION: u8 = 5;
 pub(crate) const STALE: u8 = 6;
 pub(crate) const NOT_REPAIRED: u8 = 7;
+pub(crate) const COMMITTED: u8 = 8;
 pub(crate) const NO_QUORUM: u8 = 69;
 pub(crate) const FAILED: u8 = 70;
 pub(crate) const QUARANTINED: u8 = 71;
@@ -29,7 +30,7 @@ pub(crate) const SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// Every code, and what it means.
-pub(crate) const TABLE: [(&str, &str); 17] = [
+pub(crate) const TABLE: [(&str, &str); 18] = [
     ("0", "success"),
     (
         "1",
@@ -41,6 +42,7 @@ pub(crate) const TABLE: [(&str, &str); 17] = [
     ("5", "the register has another version (registers cas)"),
     ("6", "a larger fencing token has written to the register (registers set --fence)"),
     ("7", "a node has got no vote, and nothing is lost (registers repair, registers trust)"),
+    ("8", "the transaction is committed, and cannot be aborted (abort)"),
     ("69", "too few nodes gave an answer that counts"),
     ("70", "another failure: the operating system, or data of another program under the name"),
     ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
@@ -199,6 +201,7 @@ mod tests {
             OTHER_VERSION,
             STALE,
             NOT_REPAIRED,
+            COMMITTED,
             NO_QUORUM,
             FAILED,
             QUARANTINED,

@@ -255,7 +255,7 @@ fn waiter_json(index: usize, waiter: &QueuedWaiter) -> Value {
     })
 }
 
-fn unix_millis(time: SystemTime) -> u64 {
+pub(crate) fn unix_millis(time: SystemTime) -> u64 {
     millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 

@@ -21,6 +21,7 @@ mod status;
 mod table;
 mod tls;
 mod top;
+mod transactions;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -51,6 +52,8 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Top(arguments) => top::top(&nodes, &arguments),
         Command::Release(arguments) => release::release(&nodes, &arguments),
         Command::Registers(arguments) => registers::registers(&nodes, &arguments),
+        Command::Transactions(arguments) => transactions::transactions(&nodes, &arguments),
+        Command::Abort(arguments) => transactions::abort(&nodes, &arguments),
         Command::Bench(arguments) => bench::bench(&nodes, &arguments),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command } => manual::man(&command),

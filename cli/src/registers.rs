@@ -72,12 +72,20 @@ fn delete(client: &LockClient, arguments: &DeleteArguments) -> Result<u8, Failur
 }
 
 fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure> {
+    let pattern = arguments.pattern.as_deref().map_or(&b"*"[..], OsStr::as_bytes);
+    let delete = |age| client.delete_registers_older_than(pattern, age);
+    let deleted = arguments.older_than.map(delete).transpose()?;
     let Swept { values, removed, left, .. } = client.sweep_registers()?;
     let text = match arguments.json {
-        true => json!({ "values": values, "removed": removed, "left": left }).to_string(),
+        true => {
+            let deleted = deleted.unwrap_or(0);
+            json!({ "deleted": deleted, "values": values, "removed": removed, "left": left })
+                .to_string()
+        }
         false => {
             let why = if left > 0 { " (a node did not answer)" } else { "" };
-            format!("{}; deleted ones: {removed} removed, {left} left{why}", count(values))
+            let deleted = deleted.map_or(String::new(), |it| format!("{it} deleted; "));
+            format!("{deleted}{}; deleted ones: {removed} removed, {left} left{why}", count(values))
         }
     };
     print_line(&text)

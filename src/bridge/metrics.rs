@@ -18,7 +18,7 @@ enum Kind {
 type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
 
 /// All metrics, as they are described to the recorder.
-const METRICS: [Metric; 17] = [
+const METRICS: [Metric; 22] = [
     (
         "redlatch_acquisitions_total",
         Kind::Counter,
@@ -86,6 +86,31 @@ const METRICS: [Metric; 17] = [
         &[],
         "Times that a ZooKeeper ensemble ended the client's session, and all its locks",
     ),
+    ("redlatch_node_votes", Kind::Gauge, &["node"], "Whether a node has a vote on registers"),
+    (
+        "redlatch_node_without_vote_total",
+        Kind::Counter,
+        &["node", "reason"],
+        "Times that a node was found without a vote on registers",
+    ),
+    (
+        "redlatch_register_calls_total",
+        Kind::Counter,
+        &["outcome"],
+        "Calls that read or change registers",
+    ),
+    (
+        "redlatch_register_call_duration_seconds",
+        Kind::Histogram,
+        &["outcome"],
+        "How long such a call took",
+    ),
+    (
+        "redlatch_register_rounds_total",
+        Kind::Counter,
+        &["outcome"],
+        "Times that the nodes were asked in such calls",
+    ),
 ];
 
 /// Describes the metrics to the recorder that is installed now.
@@ -137,6 +162,24 @@ fn release(outcome: &'static str, held: Duration) {
     histogram!("redlatch_hold_duration_seconds").record(held);
 }
 
+/// A call that reads or changes a register.
+fn register(outcome: &'static str, rounds: Option<u32>, took: Duration) {
+    labelled!(counter, "redlatch_register_calls_total", "outcome", outcome, [
+        "read" "changed" "no_quorum" "unknown" "no_group" "other"
+    ])
+    .increment(1);
+    labelled!(histogram, "redlatch_register_call_duration_seconds", "outcome", outcome, [
+        "read" "changed" "no_quorum" "unknown" "no_group" "other"
+    ])
+    .record(took);
+    if let Some(rounds) = rounds {
+        labelled!(counter, "redlatch_register_rounds_total", "outcome", outcome, [
+            "read" "changed"
+        ])
+        .increment(rounds.into());
+    }
+}
+
 /// Counts and measures an event.
 pub(crate) fn measure(event: &Event<'_>) {
     match *event {
@@ -176,6 +219,19 @@ pub(crate) fn measure(event: &Event<'_>) {
             counter!(name, "node" => node, "support" => support).increment(1);
         }
         Event::SessionLost { .. } => counter!("redlatch_sessions_lost_total").increment(1),
+        Event::NodeVotes { url } => {
+            gauge!("redlatch_node_votes", "node" => url.to_owned()).set(1.0);
+        }
+        Event::NodeWithoutVote { url, why } => {
+            gauge!("redlatch_node_votes", "node" => url.to_owned()).set(0.0);
+            let (node, name) = (url.to_owned(), "redlatch_node_without_vote_total");
+            counter!(name, "node" => node, "reason" => why.name()).increment(1);
+        }
+        Event::RegisterRead { rounds, took, .. } => register("read", Some(rounds), took),
+        Event::RegisterChanged { rounds, took, .. } => register("changed", Some(rounds), took),
+        Event::RegisterFailed { took, error, .. } => {
+            register(words::not_agreed(error), None, took);
+        }
     }
 }
 
@@ -236,7 +292,7 @@ mod tests {
         for (name, kind, ..) in METRICS {
             let ending = match kind {
                 Kind::Counter => "_total",
-                Kind::Gauge => "_up",
+                Kind::Gauge => "",
                 Kind::Histogram => "_seconds",
             };
             assert!(name.ends_with(ending), "{name}");

@@ -1,6 +1,7 @@
 //! An event of each kind, for the tests of the bridges.
 
-use crate::error::{ExtendError, LockError, LockLost, LossReason};
+use crate::engine::register::NoVote;
+use crate::error::{ExtendError, LockError, LockLost, LossReason, RegisterError};
 use crate::event::{AttemptOutcome, Event};
 use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
@@ -28,10 +29,15 @@ fn kind(event: &Event<'_>) -> usize {
         Event::NodeSlow { .. } => 14,
         Event::NodeQueue { .. } => 15,
         Event::SessionLost { .. } => 16,
+        Event::NodeVotes { .. } => 17,
+        Event::NodeWithoutVote { .. } => 18,
+        Event::RegisterRead { .. } => 19,
+        Event::RegisterChanged { .. } => 20,
+        Event::RegisterFailed { .. } => 21,
     }
 }
 
-const KINDS: usize = 17;
+const KINDS: usize = 22;
 
 /// Calls `each` with at least one event of each kind, in the order of the kinds.
 pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
@@ -62,6 +68,11 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
         Event::NodeSlow { url, silent },
         Event::NodeQueue { url, support: QueueSupport::WithoutPushes },
         Event::SessionLost { url: "zk://10.0.0.1:2181" },
+        Event::NodeVotes { url },
+        Event::NodeWithoutVote { url, why: NoVote::Restarted },
+        Event::RegisterRead { register: resource, rounds: 1, took },
+        Event::RegisterChanged { register: resource, rounds: 2, took },
+        Event::RegisterFailed { register: resource, took, error: &RegisterError::Unknown },
     ];
     let kinds: Vec<_> = samples.iter().map(kind).collect();
     assert!(kinds.is_sorted() && (0..KINDS).all(|kind| kinds.contains(&kind)), "{kinds:?}");

@@ -13,10 +13,27 @@ use std::time::Duration;
 /// The targets, for which subscribers can filter.
 const LOCK: &str = "redlatch::lock";
 const NODE: &str = "redlatch::node";
+const REGISTER: &str = "redlatch::register";
 
 /// Reports an event.
 pub(crate) fn trace(event: &Event<'_>) {
     if event.url().is_some() { trace_node(event) } else { trace_lock(event) }
+}
+
+fn trace_register(event: &Event<'_>) {
+    let secs = Duration::as_secs_f64;
+    match event {
+        Event::RegisterRead { register, rounds, took } => {
+            trace!(target: REGISTER, %register, rounds, took = secs(took), "read");
+        }
+        Event::RegisterChanged { register, rounds, took } => {
+            debug!(target: REGISTER, %register, rounds, took = secs(took), "changed");
+        }
+        Event::RegisterFailed { register, took, error } => {
+            warn!(target: REGISTER, %register, took = secs(took), %error, "failed");
+        }
+        _ => unreachable!("it is about a register"),
+    }
 }
 
 fn trace_lock(event: &Event<'_>) {
@@ -71,9 +88,13 @@ fn trace_lock(event: &Event<'_>) {
             let (held, remaining) = (secs(held), secs(remaining));
             debug!(target: LOCK, %resource, held, remaining, "left to its ttl");
         }
+        Event::RegisterRead { .. }
+        | Event::RegisterChanged { .. }
+        | Event::RegisterFailed { .. } => trace_register(event),
         // The other half.
-        Event::NodeUp { .. } | Event::NodeDown { .. } => {}
-        Event::NodeSlow { .. } | Event::NodeQueue { .. } | Event::SessionLost { .. } => {}
+        Event::NodeUp { .. } | Event::NodeDown { .. } | Event::NodeSlow { .. } => {}
+        Event::NodeQueue { .. } | Event::SessionLost { .. } => {}
+        Event::NodeVotes { .. } | Event::NodeWithoutVote { .. } => {}
     }
 }
 
@@ -88,11 +109,17 @@ fn trace_node(event: &Event<'_>) {
             warn!(target: NODE, node, support = support.as_str(), "queue is limited");
         }
         Event::SessionLost { url: node } => warn!(target: NODE, node, "session lost"),
+        Event::NodeVotes { url: node } => info!(target: NODE, node, "has a vote on registers"),
+        Event::NodeWithoutVote { url: node, why } => {
+            warn!(target: NODE, node, reason = why.name(), "has no vote on registers");
+        }
         // The other half.
         Event::Attempt { .. } | Event::Quarantined { .. } | Event::Queued { .. } => {}
         Event::Woken { .. } | Event::Acquired { .. } | Event::Contended { .. } => {}
         Event::Failed { .. } | Event::Extended { .. } | Event::NotExtended { .. } => {}
         Event::Lost { .. } | Event::Released { .. } | Event::LetExpire { .. } => {}
+        Event::RegisterRead { .. } | Event::RegisterChanged { .. } => {}
+        Event::RegisterFailed { .. } => {}
     }
 }
 

@@ -5,7 +5,7 @@ use crate::clock;
 #[cfg(feature = "zookeeper")]
 use crate::core::Ensemble;
 use crate::core::{Backend, Core, Redlock};
-use crate::engine::{Action, Request, Ttl, Verdict};
+use crate::engine::{Action, NodeSet, Request, Ttl, Verdict};
 use crate::error::{ForceReleaseError, InspectError, NoQuorum};
 use crate::inspect::{Inspection, Seen};
 use crate::node::{NodeError, NodeStatus, RoundResult, Standards, judge};
@@ -56,7 +56,7 @@ impl LockClient {
         if self.core.is_forked() {
             return redlock.net.unreachable(&NodeError::OtherProcess);
         }
-        let mut statuses = self.core.examine(redlock);
+        let mut statuses = self.core.examine(redlock, NodeSet::all(self.core.rules.nodes));
         self.core.note_votes(redlock, &mut statuses);
         if let Some(listener) = &self.core.listener {
             listener.emit_node_changes();

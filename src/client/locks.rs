@@ -51,8 +51,8 @@ impl fmt::Debug for FoundLock {
 pub struct Locks<'a> {
     client: &'a LockClient,
     pattern: Result<Arc<[u8]>, ResourceError>,
-    /// What follows the names in the keys: nothing for locks.
-    suffix: &'static [u8],
+    /// What is before the names in the keys, behind the prefix: nothing for locks.
+    infix: &'static [u8],
     /// What each node that was read to its end, or given up, has answered.
     reports: Vec<NodeReport>,
     /// How far the next node has been read.
@@ -113,12 +113,12 @@ impl LockClient {
         self.keys_like(pattern.as_ref(), b"")
     }
 
-    /// Lists the names whose keys end with `suffix`.
-    pub(super) fn keys_like(&self, pattern: &[u8], suffix: &'static [u8]) -> Locks<'_> {
+    /// Lists the names in whose keys `infix` is between the prefix and the name.
+    pub(super) fn keys_like(&self, pattern: &[u8], infix: &'static [u8]) -> Locks<'_> {
         Locks {
             client: self,
-            pattern: self.pattern_of_keys(pattern, suffix),
-            suffix,
+            pattern: self.pattern_of_keys(pattern, infix),
+            infix,
             reports: Vec::new(),
             keys: NodeKeys::new(Node::new(0)),
             found: Vec::new(),
@@ -130,7 +130,7 @@ impl LockClient {
     }
 
     /// The pattern of the keys of the locks whose names match this pattern.
-    fn pattern_of_keys(&self, pattern: &[u8], suffix: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
+    fn pattern_of_keys(&self, pattern: &[u8], infix: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
         if pattern.is_empty() {
             return Err(ResourceError::Empty);
         }
@@ -141,9 +141,9 @@ impl LockClient {
             }
             whole.push(*byte);
         }
+        check_length(whole.len() + pattern.len())?;
+        whole.extend_from_slice(infix);
         whole.extend_from_slice(pattern);
-        check_length(whole.len())?;
-        whole.extend_from_slice(suffix);
         Ok(whole.into())
     }
 }
@@ -202,7 +202,7 @@ impl Locks<'_> {
             }
             return Ok(());
         }
-        match self.keys.next(core, redlock, pattern, !self.suffix.is_empty()) {
+        match self.keys.next(core, redlock, pattern, !self.infix.is_empty()) {
             KeyStep::Keys(keys) => self.note(keys),
             KeyStep::End(keys, report) => {
                 self.note(keys);
@@ -225,7 +225,7 @@ impl Locks<'_> {
         let prefix = self.client.core.key_prefix.len();
         for key in keys {
             // A server that lists other keys than it was asked for is no reason to panic.
-            let name = key.get(prefix..).and_then(|name| name.strip_suffix(self.suffix));
+            let name = key.get(prefix..).and_then(|name| name.strip_prefix(self.infix));
             let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
             let lock = FoundLock { name: name.into() };
             if self.known.insert(lock.clone()) {

@@ -1,9 +1,12 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
 mod listing;
+mod record;
 mod repair;
+mod reporting;
 mod running;
 mod value;
+mod waiting;
 
 pub use listing::{Registers, Swept};
 pub use value::{Changed, Stale, Value};
@@ -16,16 +19,14 @@ use crate::fencing::FencingToken;
 use running::Changing;
 use std::fmt;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 /// The longest value, in bytes. Every read returns it from all nodes, and every change sends it to
 /// all, so a register is for small values; and a node keeps its connection busy meanwhile.
 pub const VALUE_MAX: usize = 16 * 1024;
 
-/// The pauses between two looks of a call that waits for a change: the first one, and any.
-const LOOK_FIRST: Duration = Duration::from_millis(2);
-const LOOK_LAST: Duration = Duration::from_millis(250);
+/// How often a read looks at the marks of the nodes without finding another epoch: once for nodes
+/// that have come back, and once for members that have not entered the epoch that others are in.
+const LOOKS_MAX: u32 = 2;
 
 impl LockClient {
     /// The register with this name: a small value that a majority of the nodes agrees on. Sends
@@ -65,7 +66,8 @@ impl LockClient {
     /// # Errors
     ///
     /// A node did not answer, belongs to a group, or does not keep what it answers. If all nodes
-    /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed).
+    /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed). After any
+    /// other error some nodes may be members: see [the guide](crate::guide::registers#the-nodes).
     pub fn form_registers(&self, in_memory: bool) -> Result<(), RegisterError> {
         self.core.form(in_memory)
     }
@@ -100,10 +102,17 @@ impl Register {
     ///
     /// Too few nodes gave an answer that counts, or the nodes are no group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
+        self.report_read(|| self.look())
+    }
+
+    /// The value, and how often the nodes were asked.
+    fn look(&self) -> Result<(Option<Value>, u32), RegisterError> {
         Changing::check()?;
         let redlock = self.client.core.register_nodes()?;
         let mut group = self.client.core.group(redlock)?;
-        for attempt in 0.. {
+        let (mut rounds, mut looks) = (0, 0);
+        loop {
+            rounds += 1;
             let command = RegisterCommand::Read;
             let asked = self.client.core.ask(redlock, &self.keys, &group, command);
             if let Some(invalid) = asked.replies.invalid() {
@@ -111,18 +120,23 @@ impl Register {
             }
             if let Some(agreed) = asked.replies.agreed() {
                 let value = agreed.and_then(|accepted| accepted.value.as_ref());
-                return Ok(value.map(|value| Value(value.clone())));
+                return Ok((value.map(|value| Value(value.clone())), rounds));
             }
             if asked.replies.are_enough() {
                 break;
             }
-            if attempt > 0 || !asked.replies.lack_votes() {
+            if looks == LOOKS_MAX || !asked.replies.lack_votes() {
                 return Err(asked.no_quorum(false));
             }
-            group = self.client.core.follow(redlock, &asked.replies, &group)?;
+            // Members enter an epoch one after another: where one has refused the epoch before, the
+            // next one may refuse this.
+            let learnt = self.client.core.follow(redlock, &asked.replies, &group)?;
+            looks += u32::from(learnt == group);
+            group = learnt;
         }
         // Not together with changes: one of them may take long.
-        self.run_alone(|draft| Ok(draft.current().cloned().map(Value)))
+        let agreed = self.run_alone(|draft| Ok(draft.current().cloned().map(Value)))?;
+        Ok((agreed.0, rounds + agreed.1))
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
@@ -152,7 +166,7 @@ impl Register {
         &self,
         mut change: impl FnMut(Option<&Value>) -> Option<Vec<u8>>,
     ) -> Result<Changed, RegisterError> {
-        self.run(|draft| {
+        self.report_change(|draft| {
             let before = draft.current().cloned().map(Value);
             let version = put(draft, change(before.as_ref()))?;
             Ok(Changed { version, before })
@@ -172,7 +186,7 @@ impl Register {
         new: &[u8],
     ) -> Result<Result<Version, Option<Value>>, RegisterError> {
         check_length(new.len())?;
-        self.run(|draft| {
+        self.report_change(|draft| {
             let current = draft.current().map(Stored::version);
             if current != seen {
                 return Ok(Err(draft.current().cloned().map(Value)));
@@ -208,7 +222,7 @@ impl Register {
         new: &[u8],
     ) -> Result<Result<Version, Stale>, RegisterError> {
         check_length(new.len())?;
-        self.run(|draft| {
+        self.report_change(|draft| {
             let by = draft.current().and_then(Stored::fence);
             let by = by.and_then(|by| FencingToken::try_from(by).ok());
             match by.filter(|by| *by > token) {
@@ -228,28 +242,24 @@ impl Register {
         self.change(|_| None).map(|changed| changed.before)
     }
 
-    /// Waits until the version is another than `seen` (`None`: until there is a value), for up to
-    /// `wait`, and returns the value that there is then. Looks at the nodes now and then, at least
-    /// four times a second.
+    /// Deletes the value if its version is still `seen`. If it is not, the inner result is an error
+    /// with the value that there is, and nothing has changed.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
-    pub fn wait_for_change(
+    /// As [`change`](Self::change).
+    pub fn compare_and_delete(
         &self,
-        seen: Option<Version>,
-        wait: Duration,
-    ) -> Result<Option<Value>, RegisterError> {
-        let (until, mut pause) = (clock::now().after(wait), LOOK_FIRST);
-        loop {
-            let value = self.read()?;
-            let now = clock::now();
-            if value.as_ref().map(Value::version) != seen || now >= until {
-                return Ok(value);
+        seen: Version,
+    ) -> Result<Result<(), Option<Value>>, RegisterError> {
+        self.report_change(|draft| {
+            let current = draft.current().map(Stored::version);
+            if current != Some(seen) {
+                return Ok(Err(draft.current().cloned().map(Value)));
             }
-            thread::sleep(pause.min(until.since(now)));
-            pause = (pause * 2).min(LOOK_LAST);
-        }
+            draft.delete();
+            Ok(Ok(()))
+        })
     }
 }
 
@@ -264,7 +274,9 @@ fn put(draft: &mut Draft, new: Option<Vec<u8>>) -> Result<Option<Version>, Regis
 
 fn write(draft: &mut Draft, new: Vec<u8>, fence: Option<u64>) -> Result<Version, RegisterError> {
     check_length(new.len())?;
-    Ok(draft.put(new.into(), fence))
+    let version = draft.put(new.into(), fence);
+    draft.date(clock::wall_micros());
+    Ok(version)
 }
 
 fn check_length(length: usize) -> Result<(), RegisterError> {

@@ -2,6 +2,7 @@
 
 use super::Core;
 use crate::clock::{self, Time};
+use crate::config::is_reserved;
 use crate::error::LossReason;
 use crate::event::{Event, Listener};
 use crate::name::Name;
@@ -22,7 +23,11 @@ impl Core {
     /// callback may use this client, and may panic.
     pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
         if let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) {
-            listener.emit(&event());
+            let event = event();
+            // A register's turn is a lock of the library's own.
+            if !event.resource().is_some_and(|name| is_reserved(name.as_bytes())) {
+                listener.emit(&event);
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! Nodes become a group that keeps registers.
 
-use super::durability::Durability;
-use super::{Core, Redlock, draw};
+use super::{Asked, Core, Redlock, draw};
 use crate::engine::register::{Census, Epoch, Group, Mark, MarkStep, Member, Seen};
 use crate::engine::{Node, NodeSet};
 use crate::error::RegisterError;
+use crate::node::Durability;
 use std::sync::Arc;
 
 impl Core {
@@ -14,30 +14,20 @@ impl Core {
     /// a copy of this that arrives late, after the node has lost its memory, makes it none.
     pub(crate) fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
         let redlock = self.register_nodes()?;
-        let statuses = self.examine(redlock);
+        let statuses = self.examine(redlock, NodeSet::all(self.rules.nodes));
         let durability = |node: Node| Durability::of(&statuses[node.index()]);
+        let lacks = |node| durability(node).lacks().filter(|_| !in_memory);
+        // What can be refused is refused before anything is written.
+        let (seen, asked) = self.mark_all(redlock, &MarkStep::Look);
+        self.check_formation(&seen, asked, lacks)?;
         let (mut seen, asked) = self.mark_all(redlock, &MarkStep::Join { seen: Arc::from([]) });
-        if seen.len() < self.rules.nodes {
-            return Err(asked.no_quorum(false));
-        }
         // One whose server was started again since it began to join does so anew.
         for it in seen.iter_mut().filter(|it| it.joining().is_none()) {
             if let Some(Mark::Joining(_)) = it.read() {
                 *it = self.join(redlock, it).unwrap_or_else(|| it.clone());
             }
         }
-        if Census::new(seen.clone(), self.rules.nodes).is_ok_and(|it| it.is_whole(seen.len())) {
-            return Err(RegisterError::AlreadyFormed);
-        }
-        let lacking = seen.iter().map(|it| it.node);
-        let lacking = lacking.filter_map(|it| Some((asked.url(it), durability(it).lacks()?)));
-        let lacking: Vec<_> = lacking.collect();
-        if !in_memory && !lacking.is_empty() {
-            return Err(RegisterError::NotDurable { nodes: lacking });
-        }
-        if let Some(other) = seen.iter().find(|it| it.joining().is_none()) {
-            return Err(RegisterError::NodesDiffer { url: asked.url(other.node) });
-        }
+        self.check_formation(&seen, asked.clone(), lacks)?;
         let group = Group { id: draw_number()?, epoch: 1, token: draw_number()? };
         let members: Result<Vec<u64>, _> = seen.iter().map(|_| draw_number()).collect();
         let epoch = Epoch { group, members: members?.into() };
@@ -53,6 +43,32 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Can these nodes be made a group?
+    fn check_formation(
+        &self,
+        seen: &[Seen],
+        asked: Asked,
+        lacks: impl Fn(Node) -> Option<&'static str>,
+    ) -> Result<(), RegisterError> {
+        if seen.len() < self.rules.nodes {
+            return Err(asked.no_quorum(false));
+        }
+        if Census::new(seen.to_vec(), self.rules.nodes).is_ok_and(|it| it.is_whole(seen.len())) {
+            return Err(RegisterError::AlreadyFormed);
+        }
+        let lacking = seen.iter().map(|it| it.node);
+        let lacking = lacking.filter_map(|it| Some((asked.url(it), lacks(it)?)));
+        let lacking: Vec<_> = lacking.collect();
+        if !lacking.is_empty() {
+            return Err(RegisterError::NotDurable { nodes: lacking });
+        }
+        let is_other = |it: &&Seen| matches!(it.read(), Some(Mark::Member(_) | Mark::Unknown));
+        match seen.iter().find(is_other) {
+            Some(other) => Err(RegisterError::NodesDiffer { url: asked.url(other.node) }),
+            None => Ok(()),
+        }
     }
 
     /// A node gives up the mark that was seen, and begins to join. Returns how it looks then.

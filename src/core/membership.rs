@@ -5,14 +5,14 @@
 //! connection leads to: the scripts compare both in the step that acts. So what is known here may
 //! be out of date at any time, and costs a round then.
 
-use super::durability::Durability;
-use super::{Backend, Core, Redlock};
+use super::votes::ReportedVotes;
+use super::{Backend, Core, Redlock, Survey};
 use crate::clock::{self, Time};
 use crate::engine::register::{
-    Census, Epoch, GROUP_REGISTER, Group, MarkStep, Member, NoGroup, NoVote, RegisterCommand,
-    RegisterKeys, RegisterMembership, RegisterReply, RegisterRequest, Replies, Seen,
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, NoVote, RegisterCommand, RegisterKeys,
+    RegisterMembership, RegisterReply, RegisterRequest, Replies, Seen,
 };
-use crate::engine::{Action, Node, NodeSet, Request, quorum};
+use crate::engine::{Action, Node, NodeSet, Request};
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Membership {
     /// The latest epoch of the group, and when it was looked at.
     known: Mutex<Option<(Epoch, Time)>>,
+    pub(super) reported: ReportedVotes,
 }
 
 impl Membership {
@@ -39,9 +40,9 @@ impl Membership {
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) replies: Replies,
-    reports: Vec<NodeReport>,
+    pub(super) reports: Vec<NodeReport>,
     /// Whose members were asked, if it was members.
-    group: Option<Group>,
+    pub(super) group: Option<Group>,
 }
 
 impl Asked {
@@ -59,30 +60,6 @@ impl Asked {
             }
         }
         RegisterError::NoQuorum { error: NoQuorum::new(reports), may_have_happened }
-    }
-}
-
-/// What a look at the marks of all nodes has shown, and how they keep their data.
-pub(crate) struct Survey {
-    pub(crate) census: Census,
-    pub(crate) asked: Asked,
-    statuses: Vec<NodeStatus>,
-}
-
-impl Survey {
-    pub(super) fn durability(&self, node: Node) -> Durability {
-        Durability::of(&self.statuses[node.index()])
-    }
-
-    /// The error if too few nodes have a vote.
-    pub(super) fn without_majority(self) -> RegisterError {
-        let Self { census, mut asked, .. } = self;
-        let voters = census.voters(census.epoch());
-        for seen in census.seen().iter().filter(|seen| !voters.contains(seen.node)) {
-            let mark = RegisterReply::NoMember(seen.mark.clone());
-            asked.replies.0[seen.node.index()] = Some(mark);
-        }
-        Asked { group: Some(census.epoch().group.clone()), ..asked }.no_quorum(false)
     }
 }
 
@@ -109,6 +86,7 @@ impl Core {
     ) -> Asked {
         let nodes = NodeSet::all(self.rules.nodes);
         let asked = self.ask_some(redlock, keys, group.to_bytes(), command, nodes);
+        self.note_answers(&asked);
         Asked { group: Some(group.clone()), ..asked }
     }
 
@@ -193,8 +171,9 @@ impl Core {
     pub(crate) fn learn_group(&self, redlock: &Redlock) -> Result<Group, RegisterError> {
         let survey = self.survey(redlock)?;
         let epoch = survey.census.epoch();
-        self.enter_all(redlock, &survey, epoch);
+        let entered = self.enter_all(redlock, &survey, epoch);
         self.know(epoch);
+        self.note_voters(&survey, survey.census.voters(epoch).iter().chain(entered).collect());
         Ok(epoch.group.clone())
     }
 
@@ -203,24 +182,15 @@ impl Core {
         *self.registers.membership.known() = Some((epoch.clone(), clock::now()));
     }
 
-    /// Looks at the marks of the nodes, and at how they keep their data.
-    pub(crate) fn survey(&self, redlock: &Redlock) -> Result<Survey, RegisterError> {
-        let (seen, asked) = self.mark_all(redlock, &MarkStep::Look);
-        let is_known = seen.len() >= quorum(self.rules.nodes);
-        let census = Census::new(seen, self.rules.nodes).map_err(|error| match error {
-            NoGroup::Differs(node) => RegisterError::NodesDiffer { url: asked.url(node) },
-            NoGroup::NoMember if is_known => RegisterError::NotFormed,
-            NoGroup::NoMember => asked.clone().no_quorum(false),
-        })?;
-        Ok(Survey { census, asked, statuses: self.examine(redlock) })
-    }
-
-    /// The members enter an epoch.
-    pub(super) fn enter_all(&self, redlock: &Redlock, survey: &Survey, epoch: &Epoch) {
+    /// The members enter an epoch. Returns those that vote in it since.
+    pub(super) fn enter_all(&self, redlock: &Redlock, survey: &Survey, epoch: &Epoch) -> Vec<Node> {
         let keeps = |node| survey.durability(node).keeps();
-        for (seen, member) in survey.census.renewals(epoch, keeps) {
-            self.enter(redlock, &seen, &member);
-        }
+        let mut renewals = survey.census.renewals(epoch, keeps);
+        renewals.retain(|(seen, member)| {
+            let votes = member.epoch == *epoch && *member.run_id == *seen.run_id;
+            self.enter(redlock, seen, member) && votes
+        });
+        renewals.into_iter().map(|(seen, _)| seen.node).collect()
     }
 
     /// Replaces the mark that was seen by that of this member. Returns whether the node has it now.
@@ -276,13 +246,5 @@ impl Core {
             _ => None,
         });
         (seen.collect(), asked)
-    }
-
-    /// Asks all nodes about the state of their servers.
-    pub(crate) fn examine(&self, redlock: &Redlock) -> Vec<NodeStatus> {
-        match redlock.net.submit(Request::examination(&self.rules, clock::now())) {
-            RoundResult::Ping(statuses) => statuses,
-            other => unreachable!("the result of a ping is {other:?}"),
-        }
     }
 }

@@ -52,10 +52,19 @@ pub(crate) struct Seat {
 pub(crate) enum Message {
     /// Make the change, and give the draft back.
     Draft(Draft),
-    /// The change is over: the draft with this ballot is the one that counts.
-    End(Result<Ballot, RegisterError>),
+    /// The change is over.
+    End(Result<Made, RegisterError>),
     /// Lead yourself.
     Lead,
+}
+
+/// A change that is over, and that a majority agrees on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// The ballot of the draft that counts.
+    pub(crate) ballot: Ballot,
+    /// How often the nodes were asked.
+    pub(crate) rounds: u32,
 }
 
 /// What a thread does that is to change a register.
@@ -152,7 +161,7 @@ impl Follower {
         }
     }
 
-    pub(crate) fn end(self, result: Result<Ballot, RegisterError>) {
+    pub(crate) fn end(self, result: Result<Made, RegisterError>) {
         // It may be gone.
         let _ = self.to.send(Message::End(result));
     }

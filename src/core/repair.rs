@@ -1,6 +1,5 @@
 //! A node without a vote is made a member of its group again, or in the place of another.
 
-use super::durability::Durability;
 use super::formation::draw_number;
 use super::{Core, KeyStep, NodeKeys, Redlock, Survey};
 use crate::engine::register::{
@@ -8,6 +7,7 @@ use crate::engine::register::{
 };
 use crate::engine::{Node, quorum};
 use crate::error::RegisterError;
+use crate::node::Durability;
 use crate::node_url::NodeUrl;
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ const INTERRUPTED: &str =
 
 const PLACE_UNKNOWN: &str =
     "a node that does not answer may be the member that it was: start that one first";
+
+const LAST_EPOCH: &str = "the group is in its last epoch, 8191, and each repair begins another one";
 
 /// A node that is to get a vote, and the epoch in which it does if that one is decided.
 pub(crate) struct Repair {
@@ -75,6 +77,10 @@ impl Core {
         if let (true, Some(lacks)) = (census.is_durable(), survey.durability(seen.node).lacks()) {
             return Err(RegisterError::NotDurable { nodes: vec![(url, lacks)] });
         }
+        if census.epoch().is_last() {
+            // All registers would be frozen for ever.
+            return Err(refuse(LAST_EPOCH));
+        }
         let place = census.place_of(seen.node).ok_or_else(|| refuse(PLACE_UNKNOWN))?;
         let target = self.join(redlock, seen).ok_or_else(|| refuse(INTERRUPTED))?;
         Ok((target, place))
@@ -131,12 +137,12 @@ impl Core {
     fn list(&self, redlock: &Redlock, node: Node) -> Option<Vec<Arc<[u8]>>> {
         let prefix = &self.key_prefix[..];
         let quoted = prefix.iter().flat_map(|byte| [b'\\', *byte]);
-        let pattern: Vec<u8> = quoted.chain(*b"*").collect();
-        let pattern = Arc::from([&pattern[..], RegisterKeys::PROMISE].concat());
+        let infix = RegisterKeys::PROMISE.iter().copied();
+        let pattern: Arc<[u8]> = quoted.chain(infix).chain(*b"*").collect();
         let (mut keys, mut names) = (NodeKeys::new(node), Vec::new());
         let mut note = |page: Vec<Vec<u8>>| {
             let name = |key: &Vec<u8>| {
-                Some(Arc::from(key.strip_prefix(prefix)?.strip_suffix(RegisterKeys::PROMISE)?))
+                Some(Arc::from(key.strip_prefix(prefix)?.strip_prefix(RegisterKeys::PROMISE)?))
             };
             names.extend(page.iter().filter_map(name));
         };

@@ -36,6 +36,7 @@ pub mod register;
 mod release;
 mod request;
 mod token;
+pub mod transaction;
 mod validity;
 mod wait;
 

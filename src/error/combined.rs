@@ -2,7 +2,7 @@
 
 use super::{
     ConfigError, ExtendError, FencingTokenError, ForceReleaseError, InspectError, LockError,
-    LockLost, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError,
+    LockLost, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError, TransactionError,
 };
 use std::fmt;
 
@@ -43,6 +43,8 @@ pub enum Error {
     Lost(LockLost),
     /// A register could not be read or changed.
     Register(RegisterError),
+    /// A transaction could not be begun, looked at or changed.
+    Transaction(TransactionError),
     /// Too few nodes gave an answer that counts.
     NoQuorum(NoQuorum),
     /// The answer of one node does not count.
@@ -65,6 +67,7 @@ impl Error {
             Self::ForceRelease(error) => error,
             Self::Lost(error) => error,
             Self::Register(error) => error,
+            Self::Transaction(error) => error,
             Self::NoQuorum(error) => error,
             Self::Node(error) => error,
             Self::Spawn(error) => error,
@@ -104,6 +107,7 @@ from! {
     ForceReleaseError => ForceRelease,
     LockLost => Lost,
     RegisterError => Register,
+    TransactionError => Transaction,
     NoQuorum => NoQuorum,
     NodeError => Node,
     SpawnError => Spawn,

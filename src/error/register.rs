@@ -38,7 +38,8 @@ pub enum RegisterError {
     /// The nodes are a group already: all of them are its members, and it has no others.
     AlreadyFormed,
     /// The nodes belong to more than one group, or to one with another number of nodes: clients
-    /// that name other nodes would agree on other values.
+    /// that name other nodes would agree on other values. Or, when they are made a group, one is a
+    /// member already, as after a formation that has ended half way.
     NodesDiffer {
         /// The node that belongs to another group.
         url: Arc<str>,
@@ -63,7 +64,7 @@ pub enum RegisterError {
         format: Option<u8>,
     },
     /// No ballot is left: its number is above 2^53, which takes another program that writes these
-    /// keys.
+    /// keys, as a group in its last epoch repairs no node.
     Exhausted,
     /// A function that makes a change has used a register. It may be called several times, while
     /// other threads wait for it, so that must not be.
@@ -85,6 +86,13 @@ impl RegisterError {
             Self::Unknown => true,
             _ => false,
         }
+    }
+
+    /// Was the call refused before the nodes were asked?
+    pub(crate) fn is_refusal(&self) -> bool {
+        let by_caller =
+            matches!(self, Self::Resource(_) | Self::TooLong { .. } | Self::WithinChange);
+        by_caller || matches!(self, Self::NoEntropy | Self::ZooKeeper | Self::OtherProcess)
     }
 
     pub(crate) fn invalid(value: InvalidValue) -> Self {
@@ -112,7 +120,11 @@ impl fmt::Display for RegisterError {
             }
             Self::AlreadyFormed => f.write_str("the nodes are a group for registers already"),
             Self::NodesDiffer { url } => {
-                write!(f, "{url} belongs to another group of nodes, or to one of another size")
+                write!(
+                    f,
+                    "{url} belongs to another group of nodes, to one of another size, or to one"
+                )?;
+                f.write_str(" whose formation has ended half way")
             }
             Self::NotDurable { nodes } => {
                 f.write_str("registers would be lost:")?;

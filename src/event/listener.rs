@@ -81,6 +81,8 @@ impl Listener {
                 NodeState::Down(error) => Event::NodeDown { url, error },
                 NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
                 NodeState::SessionLost => Event::SessionLost { url },
+                NodeState::Votes => Event::NodeVotes { url },
+                NodeState::WithoutVote(why) => Event::NodeWithoutVote { url, why: *why },
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });

@@ -59,6 +59,23 @@ impl fmt::Display for Event<'_> {
             Self::LetExpire { held, remaining, .. } => {
                 write!(f, "left to its ttl: held {held:.1?}, valid for {remaining:.1?}")
             }
+            Self::RegisterRead { rounds, took, .. } => {
+                write!(f, "register read: rounds {rounds}, took {took:.1?}")
+            }
+            Self::RegisterChanged { rounds, took, .. } => {
+                write!(f, "register changed: rounds {rounds}, took {took:.1?}")
+            }
+            Self::RegisterFailed { took, error, .. } => {
+                write!(f, "register failed: took {took:.1?}, {error}")
+            }
+            _ => self.write_of_node(f),
+        }
+    }
+}
+
+impl Event<'_> {
+    fn write_of_node(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::NodeUp { .. } => f.write_str("is up"),
             Self::NodeDown { error, .. } => write!(f, "is down: {error}"),
             Self::NodeQueue { support: QueueSupport::Unsupported, .. } => {
@@ -66,7 +83,10 @@ impl fmt::Display for Event<'_> {
             }
             Self::NodeQueue { .. } => f.write_str("does not tell waiters when it is their turn"),
             Self::SessionLost { .. } => f.write_str("has ended the session, and all its locks"),
+            Self::NodeVotes { .. } => f.write_str("has a vote on registers"),
+            Self::NodeWithoutVote { why, .. } => write!(f, "has no vote on registers: {why}"),
             Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
+            _ => unreachable!("it is about a node"),
         }
     }
 }

@@ -20,7 +20,7 @@ struct State {
 }
 
 impl ChangeQueue {
-    pub(super) fn push(&self, change: NodeChange) {
+    pub(crate) fn push(&self, change: NodeChange) {
         self.lock().changes.push(change);
     }
 

@@ -2,6 +2,7 @@
 
 use super::node_error::NodeError;
 use super::report::QueueSupport;
+use crate::engine::register::NoVote;
 use crate::engine::{Node, NodeSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +36,10 @@ pub enum NodeState {
     Queue(QueueSupport),
     /// This server of an ensemble has told that the client's session has ended.
     SessionLost,
+    /// The node has a vote on registers.
+    Votes,
+    /// It has none.
+    WithoutVote(NoVote),
 }
 
 /// A bounded queue of changes.

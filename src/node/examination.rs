@@ -20,8 +20,9 @@ pub enum Finding {
     Memory(Memory),
     /// To [`Question::Persistence`]: is there an append-only file?
     AppendOnly(Option<bool>),
-    /// To [`Question::Replication`].
-    Role(Option<Role>),
+    /// To [`Question::Replication`]: its role, and has it had a replica, or been one, since it was
+    /// started?
+    Role(Option<Role>, Option<bool>),
     /// To [`Question::Cluster`]: is it a node of one?
     Cluster(Option<bool>),
     /// To [`Question::Fsync`].
@@ -41,7 +42,7 @@ impl Finding {
         match question {
             Question::Memory => Self::Memory(Memory::default()),
             Question::Persistence => Self::AppendOnly(None),
-            Question::Replication => Self::Role(None),
+            Question::Replication => Self::Role(None, None),
             Question::Cluster => Self::Cluster(None),
             Question::Fsync => Self::Fsync(None),
             Question::Snapshots => Self::Snapshots(None),
@@ -97,11 +98,17 @@ impl Finding {
             Question::Persistence => Self::AppendOnly(flag("aof_enabled")),
             Question::Replication => {
                 let replicas = number("connected_slaves").and_then(|it| u32::try_from(it).ok());
-                Self::Role(match info_field(info, "role") {
+                let role = match info_field(info, "role") {
                     Some("master") => Some(Role::Master { replicas: replicas.unwrap_or(0) }),
                     Some("slave" | "replica") => Some(Role::Replica),
                     _ => None,
-                })
+                };
+                // The count of what replicas were sent is kept until the server ends, but may be 0.
+                // The backlog is kept for an hour, and so is the offset at a promotion (or -1).
+                let traces = ["master_repl_offset", "repl_backlog_active", "second_repl_offset"];
+                let traces = traces.map(flag);
+                let has_replicated = traces.contains(&Some(true));
+                Self::Role(role, traces[0].map(|_| has_replicated))
             }
             Question::Cluster => Self::Cluster(flag("cluster_enabled")),
             Question::Fsync | Question::Snapshots | Question::MemoryLimit | Question::Time => {
@@ -193,7 +200,9 @@ impl Examination {
             Finding::Memory(memory) => self.memory = memory,
             Finding::MemoryLimit(limit) => self.memory_limit = limit,
             Finding::AppendOnly(is_on) => self.persistence.append_only = is_on,
-            Finding::Role(role) => self.role = role,
+            Finding::Role(role, has_replicated) => {
+                (self.role, self.persistence.has_replicated) = (role, has_replicated);
+            }
             Finding::Cluster(is_cluster) => self.is_cluster = is_cluster,
             Finding::Fsync(fsync) => self.persistence.fsync = fsync,
             Finding::Snapshots(are_made) => self.persistence.snapshots = are_made,

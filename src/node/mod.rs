@@ -11,6 +11,7 @@
 mod change;
 pub mod command;
 mod driver;
+mod durability;
 mod escapes;
 mod examination;
 #[cfg(test)]
@@ -37,6 +38,7 @@ mod warning;
 pub(crate) use change::ChangeRecorder;
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
 pub use driver::{Driver, Sockets};
+pub use durability::Durability;
 pub use examination::Finding;
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use former::{FORMER_MAX, FormerConnections};

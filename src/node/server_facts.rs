@@ -14,6 +14,9 @@ pub struct Persistence {
     pub fsync: Option<Fsync>,
     /// Does it write snapshots of all data now and then (`save`)? From `CONFIG GET`.
     pub snapshots: Option<bool>,
+    /// Has it had a replica, or been one, since it was started? From `INFO replication`. If it was
+    /// a replica, it has what its master had sent by then.
+    pub has_replicated: Option<bool>,
 }
 
 impl Persistence {

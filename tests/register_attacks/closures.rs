@@ -46,7 +46,7 @@ fn a_slow_change_does_not_keep_a_reader_of_its_client() {
     let register = client.register("a").unwrap();
     set(&register, "one");
     // The nodes disagree: a read has to decide.
-    let key = &b"a:redlatch:register"[..];
+    let key = &b":redlatch:register:a"[..];
     let Value::Bulk(keep) = servers[0].command::<&[u8]>(&[b"GET", key]) else { panic!("no value") };
     set(&register, "two");
     servers[0].command::<&[u8]>(&[b"SET", key, &keep]);

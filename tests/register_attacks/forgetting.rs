@@ -110,7 +110,7 @@ fn a_replica_that_was_promoted_has_no_vote() {
     // Clients come and see that the node has a replica.
     set(&register(&client(&servers.urls())), "two");
     let is_copied = || {
-        let copied = |server: &Server| server.command(&["GET", "a:redlatch:register"]);
+        let copied = |server: &Server| server.command(&["GET", ":redlatch:register:a"]);
         copied(&replica) == copied(&servers[0])
     };
     assert!(eventually(LIMIT, is_copied));
@@ -196,4 +196,58 @@ fn a_node_without_a_vote_and_one_that_refuses_are_not_all_nodes() {
         // Each finds that the other one came first.
         set([&mine, &other][number % 2], &number.to_string());
     }
+}
+
+#[test]
+fn a_group_in_its_last_epoch_goes_on_and_repairs_no_node() {
+    let (servers, first) = formed(3);
+    for server in servers.iter() {
+        let mark = server.command(&["GET", ":redlatch:member"]).text();
+        let mut words: Vec<&str> = mark.split(' ').collect();
+        words[3] = "8191";
+        server.command(&["SET", ":redlatch:member", &words.join(" ")]);
+    }
+    let register = first.register("a").unwrap();
+    set(&register, "one");
+    flush(&servers[1..2]);
+    for _ in 0..2 {
+        let Err(RegisterError::NotRepaired { why, .. }) = first.repair_registers() else {
+            panic!("there is no ballot in the epoch that follows")
+        };
+        assert!(why.contains("last epoch"), "{why}");
+    }
+    set(&register, "two");
+    assert_eq!(read(&client(&servers.urls()).register("a").unwrap()), Some("two".to_owned()));
+}
+
+#[test]
+fn a_register_is_read_while_the_members_enter_an_epoch_one_after_another() {
+    let (servers, first) = formed(3);
+    let register = first.register("a").unwrap();
+    set(&register, "one");
+    flush(&servers[2..]);
+    // A repair that ends when one of the two members has entered the epoch that was decided.
+    let mark = servers[0].command(&["GET", ":redlatch:member"]).text();
+    let mut words: Vec<&str> = mark.split(' ').collect();
+    words[3..5].copy_from_slice(&["2", "0123456789abcdef"]);
+    servers[0].command(&["SET", ":redlatch:member", &words.join(" ")]);
+    assert_eq!(read(&register), Some("one".to_owned()));
+}
+
+#[test]
+fn a_copy_of_a_member_does_not_vote_in_its_name_while_that_one_is_away() {
+    let servers = durable();
+    let first = client(&servers.urls());
+    set(&first.register("a").unwrap(), "one");
+    set(&first.register("b").unwrap(), "one");
+    with_two_of_three(&servers, "two");
+    follows(&servers[0], &servers[2]);
+    servers[0].command(&["REPLICAOF", "NO", "ONE"]);
+    // The next client that comes does not see the member of which there is a copy.
+    servers[2].pause();
+    let _ = client(&servers.urls()).register("b").unwrap().read();
+    servers[2].resume();
+    servers[1].pause();
+    let value = client(&servers.urls()).register("a").unwrap().read();
+    assert_ne!(value.map(|value| text(value.as_ref())), Ok(Some("one".to_owned())));
 }

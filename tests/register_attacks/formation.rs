@@ -63,3 +63,22 @@ fn a_node_of_another_group_costs_the_others_nothing() {
     let fresh = client(&urls).register("a").unwrap().read();
     assert!(fresh.is_ok(), "{fresh:?}");
 }
+
+#[test]
+fn a_formation_that_has_ended_half_way_is_told_as_such() {
+    let servers = Servers::start(3);
+    let first = client(&servers.urls());
+    first.form_registers(true).unwrap();
+    // It came to one node of three.
+    for server in &servers[1..] {
+        server.command(&["SET", ":redlatch:member", "redlatch 1 joining 17 run "]);
+    }
+    let error = client(&servers.urls()).form_registers(true).unwrap_err();
+    assert!(error.to_string().contains(&servers[0].url()), "{error}");
+    assert!(error.to_string().contains("half way"), "{error}");
+    servers[0].command(&["DEL", ":redlatch:member"]);
+    first.form_registers(true).unwrap();
+    let register = first.register("a").unwrap();
+    set(&register, "one");
+    assert_eq!(read(&register), Some("one".to_owned()));
+}

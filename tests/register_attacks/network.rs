@@ -18,7 +18,7 @@ fn a_foreign_value_beside_a_change_that_was_sent_is_no_proof_that_it_has_not_hap
     let short = with_timeout(&urls, Duration::from_millis(500));
     let register = short.register("a").unwrap();
     set(&register, "one");
-    let key = "a:redlatch:register";
+    let key = ":redlatch:register:a";
     let present = || [0, 1].map(|index| servers[index].command(&["GET", key]));
     let before = present();
     servers[2].command(&["SET", key, "x"]);
@@ -101,7 +101,7 @@ fn a_change_ends_that_nodes_promise_but_have_no_right_to_accept() {
     let register = first.register("a").unwrap();
     set(&register, "one");
     let rights =
-        "ACL SETUSER default resetkeys %R~a:redlatch:register ~*:promise ~*:member ~*:floor";
+        "ACL SETUSER default resetkeys %R~:redlatch:register:a ~*:promise:* ~*:member ~*-floor";
     for server in servers.iter() {
         assert_eq!(server.command(&rights.split(' ').collect::<Vec<_>>()), Value::ok());
     }

@@ -170,7 +170,7 @@ impl Server {
     /// The names of the registers that a node has keys of.
     pub(crate) fn names(&self, node: NodeState) -> Vec<Arc<[u8]>> {
         let keys = self.nodes.things[node as usize].keys.keys();
-        keys.filter_map(|key| Some(Arc::from(key.strip_suffix(RegisterKeys::PROMISE)?))).collect()
+        keys.filter_map(|key| Some(Arc::from(key.strip_prefix(RegisterKeys::PROMISE)?))).collect()
     }
 
     /// How a node looks.

@@ -56,8 +56,8 @@ fn words(cause: &(dyn Any + Send)) -> String {
 }
 
 impl Campaign {
-    /// Runs the histories of these seeds, within the assumptions.
-    pub(crate) fn run(seeds: Range<u64>) -> Self {
+    /// Runs the histories of these seeds, which may break this assumption.
+    pub(crate) fn run(seeds: Range<u64>, broken: BrokenAssumption) -> Self {
         let next = AtomicU64::new(seeds.start);
         let whole = Mutex::new(Self::default());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -69,7 +69,7 @@ impl Campaign {
                         if start >= seeds.end {
                             return;
                         }
-                        let part = Self::part(start..seeds.end.min(start + BATCH));
+                        let part = Self::part(start..seeds.end.min(start + BATCH), broken);
                         let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
                         whole.add(part);
                         if whole.failures.len() >= failures_max() {
@@ -83,10 +83,10 @@ impl Campaign {
     }
 
     /// Runs these histories one after another.
-    fn part(seeds: Range<u64>) -> Self {
+    fn part(seeds: Range<u64>, broken: BrokenAssumption) -> Self {
         let mut part = Self::default();
         for seed in seeds {
-            let (tally, violations) = run(seed, BrokenAssumption::None, None);
+            let (tally, violations) = run(seed, broken, None);
             part.tally.add(&tally);
             if !violations.is_empty() {
                 // Printed at once, in case the campaign is interrupted.

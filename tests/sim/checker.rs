@@ -15,7 +15,9 @@
 //! | W | without faults, a released lock for which somebody waits is held again at once |
 //! | S | without faults, readers are neither refused nor queued while there are only readers |
 //! | D | an operation returns by its deadline |
+//! | A | the operations of each register have an order: see `register/order.rs` |
 //! | L | when the faults are over, every waiting thread gets the lock |
+//! | L | and registers can be read, if a majority of the nodes has a vote |
 //! | L | no key outlives its ttl; reachable nodes keep no key of a released lock |
 //! | L | no late command sets the key of an ended lock, if its client could have prevented that |
 //! | R | unanswered commands and pending releases are bounded, and none is left at the end |
@@ -31,6 +33,7 @@ pub(crate) use command::{Command, Execution, Keeping, Kept, Kind, Name, hex, nam
 pub(crate) use order::{Place, Taking};
 pub(crate) use owner::Credit;
 
+use crate::register::History;
 use order::Order;
 use owner::Owner;
 use redlatch::internal::engine::{Share, quorum};
@@ -55,9 +58,11 @@ pub(crate) enum Invariant {
     WakeUp,
     /// S.
     Sharing,
+    /// A.
+    Agreement,
     /// D.
     Deadline,
-    /// L, of clients that wait.
+    /// L, of clients that wait, or read.
     Liveness,
     /// L, of keys that stay.
     Residue,
@@ -122,6 +127,8 @@ pub(crate) struct Checker {
     /// Clients that died: their keys stay until the ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) order: Order,
+    /// The operations of registers.
+    pub(crate) registers: History,
     /// For how many locks nodes have given different permits.
     pub(crate) split_permits: u64,
     /// How many exclusive locks were held for a while without faults, and how many of them were not
@@ -142,6 +149,7 @@ impl Checker {
             unsolicited_errors: BTreeSet::new(),
             dead: BTreeSet::new(),
             order: Order::default(),
+            registers: History::default(),
             split_permits: 0,
             held: (0, 0),
             violations: Vec::new(),

@@ -19,11 +19,14 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::options::Options;
 use crate::queue::Event;
+use crate::random::Random;
+use crate::register::Shared;
 use crate::worker::Worker;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Drift, QueueWait, Request, Rules, Token};
 use redlatch::internal::node::{Credentials, Driver, Rounds, Session, SessionOptions};
 use sockets::Sockets;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +46,7 @@ pub(crate) struct Client {
     pub(crate) paused_until: u64,
     /// The total time of its pauses.
     pub(crate) paused: u64,
+    pub(crate) registers: Rc<Shared>,
     rounds: Rounds<usize>,
     links: Vec<Link>,
     /// When the event loop will wake up.
@@ -80,12 +84,17 @@ impl Client {
             Session::new(options)
         });
         let sessions = sessions.collect();
+        let rules = Arc::new(rules);
+        // Histories of locks draw as many numbers as they would without it.
+        let uses_registers = context.options.registers.is_some();
+        let random = Random::new(if uses_registers { context.random.number() } else { 0 });
         let walls_apart = context.options.walls_apart;
         Self {
             name,
             clock,
             wall_offset: context.random.below(walls_apart + 1),
-            rules: Arc::new(rules),
+            registers: Shared::new(Arc::clone(&rules), context.options.mistake, random),
+            rules,
             rounds: Rounds::new(sessions, context.options.wait_for_all),
             links: vec![Link::None; nodes],
             workers: (0..context.options.workers).map(Worker::new).collect(),
@@ -99,6 +108,7 @@ impl Client {
 
     /// Runs one of its threads, which is taken out of the client meanwhile, because it uses it.
     pub(crate) fn run_worker(&mut self, context: &mut Context, worker: usize) {
+        self.registers.set_time(self.now(context), self.wall(context));
         let idle = Worker::new(worker);
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         running.work(self, context);

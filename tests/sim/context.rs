@@ -5,8 +5,10 @@ use crate::network::Network;
 use crate::options::Options;
 use crate::queue::Queue;
 use crate::random::Random;
+use crate::register::Call;
 use crate::stray::Stray;
 use crate::tally::Tally;
+use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -23,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) has_faults_ended: bool,
     /// No thread requests anything any more.
     pub(crate) is_over: bool,
+    /// The calls about registers that are made when the faults are over.
+    pub(crate) last_calls: VecDeque<(u64, Call)>,
     pub(crate) tally: Tally,
     is_traced: bool,
     /// A digest of all events: two histories with the same digest are the same.
@@ -45,6 +49,7 @@ impl Context {
             held_until: 0,
             has_faults_ended: false,
             is_over: false,
+            last_calls: VecDeque::new(),
             tally: Tally::one(),
             is_traced,
             digest: 0,

@@ -66,9 +66,40 @@ pub(crate) enum Mistake {
     ReadersRefused,
     /// A client panics when another client holds the lock.
     PanicsOnRefusal,
+    /// Nodes that have lost their keys vote on registers.
+    ForgetfulNodeVotes,
+    /// Nodes that are back with an older state get their vote as they are.
+    OlderStateTrusted,
+    /// A node that is refilled gets its vote in the epoch that there is.
+    EpochKept,
+    /// A node that is refilled gets what one other has.
+    CopiedFromOne,
+    /// The nodes accept a value although they have promised a higher ballot.
+    AcceptedBelowPromise,
+    /// The nodes remove the keys of a register and forget what they had promised.
+    FloorForgotten,
+    /// A change whose answer was lost is made again without a look.
+    AppliedAgain,
+    /// The keys of a register are removed when a majority has accepted its deletion.
+    CollectedAtMajority,
+    /// A read returns the newest value of a majority that disagrees.
+    NewestRead,
 }
 
-/// All mistakes, and the guarantees that they break.
+/// Those about registers. Each breaks their order.
+pub(crate) const OF_REGISTERS: [Mistake; 9] = [
+    Mistake::ForgetfulNodeVotes,
+    Mistake::OlderStateTrusted,
+    Mistake::EpochKept,
+    Mistake::CopiedFromOne,
+    Mistake::AcceptedBelowPromise,
+    Mistake::FloorForgotten,
+    Mistake::AppliedAgain,
+    Mistake::CollectedAtMajority,
+    Mistake::NewestRead,
+];
+
+/// All mistakes about locks, and the guarantees that they break.
 pub(crate) const ALL: [(Mistake, Invariant); 36] = [
     (Mistake::TokenReused, Invariant::MutualExclusion),
     (Mistake::UndoForgotten, Invariant::Residue),

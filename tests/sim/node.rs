@@ -4,6 +4,7 @@
 mod lock;
 mod memory;
 mod queue;
+mod registers;
 mod served;
 mod trouble;
 mod wire;
@@ -56,6 +57,9 @@ pub(crate) struct Node {
     /// lock command.
     latest: BTreeMap<((usize, u64), usize), usize>,
     starts: u64,
+    /// That of the server, and of the other one.
+    pub(crate) run_id: String,
+    other_run_id: String,
 }
 
 impl Node {
@@ -73,13 +77,14 @@ impl Node {
                 None => options,
             })
         };
+        let (run_id, other_run_id) = (format!("{index:02}-0"), format!("{index:02}-other"));
         Self {
             index,
             health: Health::Up,
             clock,
             trouble: None,
-            keyspace: keyspace(format!("{index:02}-0")),
-            other: keyspace(format!("{index:02}-other")),
+            keyspace: keyspace(run_id.clone()),
+            other: keyspace(other_run_id.clone()),
             password,
             ability,
             journal: Journal::default(),
@@ -87,6 +92,8 @@ impl Node {
             served: BTreeMap::new(),
             latest: BTreeMap::new(),
             starts: 0,
+            run_id,
+            other_run_id,
         }
     }
 
@@ -147,7 +154,6 @@ impl Node {
         out: &mut Vec<u8>,
     ) {
         context.tally.commands += 1;
-        let now = self.clock.read(context.queue.now());
         if let Some(trouble) = self.trouble(context).filter(|trouble| trouble.refuses(words)) {
             let removed = Command::of(words).and_then(|command| command.removed());
             if let Some(token) = removed.filter(|_| trouble.is_permanent) {
@@ -184,7 +190,7 @@ impl Node {
             None if words[0] == b"INFO" && hides_info => {
                 OwnedReply::Error(b"NOPERM this user has no permissions to run 'info'".to_vec())
             }
-            None => self.ask(now, connection, words),
+            None => self.run_other(context, connection, words),
         };
         self.note(context, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else { return };
@@ -231,6 +237,8 @@ impl Node {
         self.crash(context);
         self.health = health;
         std::mem::swap(&mut self.keyspace, &mut self.other);
+        std::mem::swap(&mut self.run_id, &mut self.other_run_id);
+        self.journal = Journal::default();
     }
 
     pub(crate) fn forget_scripts(&mut self) {

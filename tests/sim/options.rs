@@ -5,6 +5,7 @@
 mod focus;
 mod kinds;
 mod queueing;
+mod registers;
 mod sharing;
 
 pub(crate) use kinds::{BrokenAssumption, Fault};
@@ -16,6 +17,7 @@ use crate::node::Ability;
 use crate::random::Random;
 use kinds::FAULTS;
 use queueing::Queueing;
+use registers::Registering;
 use sharing::Sharing;
 use std::time::Duration;
 
@@ -85,6 +87,8 @@ pub(crate) struct Options {
     pub(crate) is_lined: bool,
     pub(crate) pass_permille: u64,
     pub(crate) sharing: Sharing,
+    /// What threads do with registers, if they use those instead of locks.
+    pub(crate) registers: Option<Registering>,
 }
 
 /// The largest drift of a clock within the assumptions, in parts per billion. Two clocks that drift
@@ -156,10 +160,10 @@ impl Options {
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
             sharing: Sharing::NONE,
+            registers: None,
         };
         options.settle(random);
         options.focus(random);
-        options.aim(random);
         options
     }
 

@@ -10,6 +10,7 @@ mod foreign;
 mod idlers;
 mod parade;
 mod recovery;
+mod registers;
 mod strays;
 
 use crate::checker::Checker;
@@ -78,6 +79,7 @@ impl Simulation {
         let pause = simulation.context.random.below(simulation.context.options.fault_pause);
         simulation.context.queue.after(pause, Event::Fault);
         simulation.start_idlers();
+        simulation.form_registers();
         simulation.context.queue.after(simulation.context.options.queueing.sweep, Event::Sweep);
         simulation
     }
@@ -88,6 +90,7 @@ impl Simulation {
         self.run_until(faults_end_at, |it| it.context.tally.events >= events_max);
         let healed = self.heal();
         self.expect_locks();
+        self.expect_registers(&healed);
         self.expect_nothing_forgotten(&healed);
         self.expect_nothing_under_way();
         self.context.checker.conclude(self.context.queue.now());

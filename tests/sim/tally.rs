@@ -1,5 +1,6 @@
 //! Statistics over histories: a simulation without grants and faults proves nothing.
 
+use crate::register::{Call, Outcome};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -35,10 +36,49 @@ pub(crate) struct Tally {
     /// nodes.
     pub(crate) held: (u64, u64),
     pub(crate) restored_permits: u64,
+    /// Calls about registers.
+    pub(crate) registers: RegisterCalls,
     /// Nodes that said how they are set up.
     pub(crate) examined: u64,
     /// By their names.
     faults: BTreeMap<&'static str, u64>,
+}
+
+/// Calls about registers, by how they ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RegisterCalls {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) refused: u64,
+    pub(crate) deletions: u64,
+    /// The nodes that were given a vote.
+    pub(crate) repaired: u64,
+    pub(crate) unsure: u64,
+    pub(crate) failed: u64,
+}
+
+impl RegisterCalls {
+    pub(crate) fn count(&mut self, call: Call, outcome: &Outcome) {
+        match (call, outcome) {
+            (_, Outcome::Unsure) => self.unsure += 1,
+            (_, Outcome::Failed) => self.failed += 1,
+            (_, Outcome::Repaired(nodes)) => self.repaired += *nodes as u64,
+            (Call::Read, _) => self.reads += 1,
+            (_, Outcome::Is(_)) => self.refused += 1,
+            (Call::Delete, _) => self.deletions += 1,
+            _ => self.writes += 1,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.refused += other.refused;
+        self.deletions += other.deletions;
+        self.repaired += other.repaired;
+        self.unsure += other.unsure;
+        self.failed += other.failed;
+    }
 }
 
 impl Tally {
@@ -85,6 +125,7 @@ impl Tally {
         self.held.1 += other.held.1;
         self.restored_permits += other.restored_permits;
         self.examined += other.examined;
+        self.registers.add(&other.registers);
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
     }
 }
@@ -114,9 +155,10 @@ impl fmt::Display for Tally {
         write!(f, "{bare} of {held} held locks not on all nodes, ")?;
         write!(
             f,
-            "{} split permits, {} restored permits; faults:",
+            "{} split permits, {} restored permits",
             self.split_permits, self.restored_permits
         )?;
+        write!(f, "; {:?}; faults:", self.registers)?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };
             write!(f, "{before}{name} {count}")?;

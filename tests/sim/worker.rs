@@ -10,6 +10,8 @@ mod mistakes;
 mod nodes_queue;
 mod operation;
 mod operator;
+mod registers;
+mod result;
 mod wait_queue;
 mod wishes;
 
@@ -18,12 +20,12 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::queue::Event;
 use operation::{Asked, Outcome, Running};
-use operator::locks;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share, Step,
 };
 use redlatch::internal::node::RoundResult;
+use std::collections::BTreeMap;
 use wait_queue::Waiting;
 
 #[derive(Debug)]
@@ -67,6 +69,8 @@ pub(crate) struct Worker {
     /// For mistakes only: the first token, and the votes for the former attempt.
     first_token: Option<[u8; Entropy::LEN]>,
     stale: NodeSet,
+    /// The versions of registers that it has seen last.
+    versions: BTreeMap<u64, Option<u64>>,
 }
 
 #[derive(Debug)]
@@ -117,6 +121,7 @@ impl Worker {
             paused_before: 0,
             first_token: None,
             stale: NodeSet::EMPTY,
+            versions: BTreeMap::new(),
         }
     }
 
@@ -170,6 +175,7 @@ impl Worker {
             State::Resting if is_cancelled && self.is_acquiring() => {
                 self.abandon(client, context);
             }
+            State::Resting if self.uses_register() => self.advance(client, context),
             State::Resting => {
                 let entropy = self.draw(client, context);
                 self.handle(now, Input::Attempt(entropy));
@@ -203,33 +209,6 @@ impl Worker {
         }
     }
 
-    fn take_result(&mut self, now: Time, context: &mut Context, result: RoundResult) {
-        match (result, &mut self.operation) {
-            (RoundResult::Votes(votes), _) => {
-                let ballot = self.tamper(context, votes.ballot);
-                if ballot.was_connecting {
-                    self.note_connecting(now, context);
-                }
-                self.check_votes(context, &ballot);
-                self.note_answered(context, &ballot);
-                self.handle(now, Input::Ballot(ballot));
-            }
-            (RoundResult::Wait(nodes), _) => self.handle(now, Input::Reserved(nodes)),
-            (RoundResult::Inspection { snapshots, .. }, Some(Running::Operator(operator))) => {
-                operator.inspected(now, snapshots.into_iter().flatten().flat_map(locks).collect());
-            }
-            // The operation ends with these.
-            (RoundResult::Ping(statuses), _) => {
-                let examined = statuses.iter().filter(|status| status.role.is_some());
-                context.tally.examined += examined.count() as u64;
-            }
-            (RoundResult::Removal { .. }, _) => {}
-            (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
-            (RoundResult::Scan { .. }, _) => unreachable!("nobody lists keys here"),
-            (RoundResult::Register { .. }, _) => unreachable!("nobody has registers here"),
-        }
-    }
-
     fn handle(&mut self, now: Time, input: Input) {
         if let Some(operation) = &mut self.operation {
             operation.handle(now, input);
@@ -258,7 +237,9 @@ impl Worker {
     /// The main loop.
     fn advance(&mut self, client: &mut Client, context: &mut Context) {
         while let Some(operation) = &mut self.operation {
-            match operation.poll() {
+            let step = operation.poll();
+            self.after_register_step(client, context);
+            match step {
                 Step::Send(request) if request.verb().is_answered() => {
                     self.note_place(context, &request);
                     self.state = State::Submitting(request);

@@ -20,9 +20,10 @@ pub fn recorded_client(builder: Builder) -> (LockClient, Journal) {
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
     pub name: &'static str,
-    /// The resource or the node.
+    /// The resource, the register or the node.
     pub about: String,
     pub text: String,
+    /// Those of a lock, and the rounds about a register.
     pub attempts: u64,
     /// The duration in the event: of the attempt, the wait, the hold or the silence.
     pub span: Duration,
@@ -36,7 +37,7 @@ impl Entry {
         let resource =
             event.resource().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
         let about = resource.or(event.url().map(str::to_owned));
-        let about = about.expect("an event is about a resource or a node");
+        let about = about.expect("an event is about a resource, a register or a node");
         let entry = Self { name: event.name(), about, text: shown(event), ..Self::default() };
         match *event {
             Event::Attempt { number, outcome, took, .. } => {
@@ -61,6 +62,11 @@ impl Entry {
                 Self { span: held, validity: remaining, ..entry }
             }
             Event::NodeSlow { silent, .. } => Self { span: silent, ..entry },
+            Event::RegisterRead { rounds, took, .. }
+            | Event::RegisterChanged { rounds, took, .. } => {
+                Self { attempts: rounds.into(), span: took, ..entry }
+            }
+            Event::RegisterFailed { took, .. } => Self { span: took, ..entry },
             _ => entry,
         }
     }
@@ -81,7 +87,7 @@ impl Journal {
         self.0.lock().expect("nothing panics with this lock held")
     }
 
-    /// Removes and returns the events about locks, in order. Keeps those about nodes.
+    /// Removes and returns the events about locks and registers, in order. Keeps those about nodes.
     pub fn take_lock_events(&self) -> Vec<Entry> {
         let mut entries = self.entries();
         let (nodes, locks) = entries.drain(..).partition(|entry| entry.name.starts_with("node"));

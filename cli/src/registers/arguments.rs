@@ -1,10 +1,11 @@
 //! The arguments of `redlatch registers`.
 
-use crate::exit;
+use crate::{duration, exit};
 use clap::{Args, Subcommand};
 use redlatch::FencingToken;
 use redlatch::register::Version;
 use std::ffi::OsString;
+use std::time::Duration;
 
 /// Read and change registers: small values that a majority of the nodes agrees on.
 ///
@@ -126,9 +127,19 @@ pub(crate) struct DeleteArguments {
     pub(crate) json: bool,
 }
 
-/// Remove what deleted registers have left on nodes that were down then. No value is touched.
+/// Remove what deleted registers have left on nodes that were down then; no value is touched.
+///
+/// With --older-than, registers whose values were written longer ago are deleted before. No
+/// register expires by itself, so that is for markers that say "done".
 #[derive(Debug, Args)]
 pub(crate) struct SweepArguments {
+    /// With --older-than: only registers whose names match, such as 'done:*'.
+    #[arg(requires = "older_than")]
+    pub(crate) pattern: Option<OsString>,
+    /// Delete registers that were written at least as long ago, such as 30d. Whoever finds no
+    /// marker does the work again, so this must be longer than anybody may ask for one.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) older_than: Option<Duration>,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,

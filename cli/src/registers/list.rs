@@ -3,8 +3,8 @@
 use super::arguments::ListArguments;
 use super::count;
 use crate::exit::{self, Failure};
-use crate::inspect::{exact, shown};
-use crate::{output, table};
+use crate::inspect::{age, exact, shown, unix_millis};
+use crate::{duration, output, table};
 use redlatch::register::{Register, Value};
 use redlatch::{LockClient, RegisterError};
 use serde_json::json;
@@ -72,6 +72,7 @@ fn to_text(rows: &[Row], without_value: usize) -> String {
                 super::version(value).to_string(),
                 table::cell(value.fence()),
                 value.bytes().len().to_string(),
+                format!("{} ago", duration::show(age(value.written_at()))),
             ]),
             Err(error) => cells.push(error.to_string()),
         }
@@ -81,7 +82,7 @@ fn to_text(rows: &[Row], without_value: usize) -> String {
     let (read, unread): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.value.is_ok());
     let lines: Vec<_> = read.into_iter().map(line).collect();
     text += "\n";
-    text += &table::render(&["REGISTER", "VERSION", "FENCE", "LENGTH"], &lines);
+    text += &table::render(&["REGISTER", "VERSION", "FENCE", "LENGTH", "WRITTEN"], &lines);
     for row in unread {
         text += &format!("{}\n", line(row).join(": "));
     }
@@ -95,6 +96,7 @@ fn to_json(row: &Row) -> serde_json::Value {
         "version": value.map(super::version),
         "fence": value.and_then(Value::fence).map(u64::from),
         "length": value.map(|value| value.bytes().len()),
+        "written_unix_millis": value.map(|value| unix_millis(value.written_at())),
         "error": row.value.as_ref().err().map(ToString::to_string),
     })
 }

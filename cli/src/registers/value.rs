@@ -3,7 +3,7 @@
 use super::arguments::{CasArguments, GetArguments, SetArguments, ValueArgument};
 use super::{no_value, print_line, version};
 use crate::exit::{self, Failure};
-use crate::inspect::{exact, shown};
+use crate::inspect::{exact, shown, unix_millis};
 use crate::output;
 use redlatch::register::{VALUE_MAX, Value, Version};
 use redlatch::{LockClient, RegisterError};
@@ -21,6 +21,7 @@ pub(super) fn get(client: &LockClient, arguments: &GetArguments) -> Result<u8, F
             "name": exact(name.as_bytes()),
             "version": value.as_ref().map(version),
             "fence": value.as_ref().and_then(Value::fence).map(u64::from),
+            "written_unix_millis": value.as_ref().map(|value| unix_millis(value.written_at())),
             "value": value.as_ref().map(|value| exact(value.bytes())),
         });
         output::print(&format!("{json}\n"))?;

@@ -19,6 +19,7 @@ mod show;
 mod signals;
 mod terminal;
 mod top;
+mod transactions;
 mod zookeeper;
 // Linux: the certificates are made by a crate that the tests have there only.
 #[cfg(target_os = "linux")]

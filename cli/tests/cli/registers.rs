@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
 use super::loss::with_short_rounds;
 use super::program::{Ended, end, redlatch};
@@ -64,8 +65,15 @@ fn a_value_is_read_as_it_was_written_until_it_is_deleted() {
     assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (0, "host-17", ""));
     let second = set(&servers, "leader", "-17");
     assert!(second > first);
-    let seen = json!({ "name": "leader", "version": second, "fence": Value::Null, "value": "-17" });
-    assert_eq!(registers_json(&servers, &["get", "leader"]), (0, seen));
+    let (code, mut seen) = registers_json(&servers, &["get", "leader"]);
+    let written = seen["written_unix_millis"].take();
+    let none = Value::Null;
+    let expected = json!({
+        "name": "leader", "version": second, "fence": none, "value": "-17",
+        "written_unix_millis": none,
+    });
+    assert_eq!((code, seen), (0, expected));
+    assert!(written.as_u64().is_some_and(|it| it > 1_600_000_000_000), "{written}");
 
     let ended = registers(&servers, &["delete", "leader"]);
     assert_eq!((ended.code, ended.stdout), (0, format!("leader: deleted version {second}\n")));
@@ -74,8 +82,10 @@ fn a_value_is_read_as_it_was_written_until_it_is_deleted() {
         assert_eq!((ended.code, &*ended.stdout), (4, ""));
         assert_eq!(ended.stderr, "redlatch: leader: there is no such register\n");
     }
-    let none = Value::Null;
-    let nothing = json!({ "name": "leader", "version": none, "fence": none, "value": none });
+    let nothing = json!({
+        "name": "leader", "version": none, "fence": none, "value": none,
+        "written_unix_millis": none,
+    });
     assert_eq!(registers_json(&servers, &["get", "leader"]), (4, nothing));
     let nothing = json!({ "name": "leader", "version": none, "deleted": false });
     assert_eq!(registers_json(&servers, &["delete", "leader"]), (4, nothing));
@@ -207,17 +217,23 @@ fn the_list_has_the_registers_with_a_value() {
     assert!(lines.next().is_some_and(|line| line.starts_with("3 registers")), "{text}");
     let cells: Vec<Vec<&str>> =
         lines.skip(1).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(cells[0], ["REGISTER", "VERSION", "FENCE", "LENGTH"]);
-    assert_eq!(cells[1], ["c\\u{1b}", &*c.to_string(), "-", "1"]);
-    assert_eq!((cells[2][0], &cells[2][2..]), ("jobs:a", &["7", "0"][..]));
-    assert_eq!(cells[3], ["jobs:b", &*b.to_string(), "-", "4"]);
+    assert_eq!(cells[0], ["REGISTER", "VERSION", "FENCE", "LENGTH", "WRITTEN"]);
+    assert_eq!(cells[1][..4], ["c\\u{1b}", &*c.to_string(), "-", "1"]);
+    assert_eq!((cells[2][0], &cells[2][2..4]), ("jobs:a", &["7", "0"][..]));
+    assert_eq!(cells[3][..4], ["jobs:b", &*b.to_string(), "-", "4"]);
+    assert!(cells[1..].iter().all(|row| row.last() == Some(&"ago")), "{text}");
 
     let text = list(&["jobs:*"]);
     assert!(text.starts_with("2 registers\n") && text.lines().count() == 5, "{text}");
     let (_, rows) = registers_json(&servers, &["list", "jobs:*"]);
     let none = Value::Null;
-    let expected =
-        json!({ "name": "jobs:b", "version": b, "fence": none, "length": 4, "error": none });
+    let written = rows[1]["written_unix_millis"].clone();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    assert!(written.as_u64().is_some_and(|it| now - it / 1000 < 60), "{written}");
+    let expected = json!({
+        "name": "jobs:b", "version": b, "fence": none, "length": 4,
+        "written_unix_millis": written, "error": none,
+    });
     assert_eq!((rows.as_array().map(Vec::len), &rows[1]), (Some(2), &expected));
     assert_eq!((&rows[0]["fence"], &rows[0]["length"]), (&7.into(), &0.into()));
 }
@@ -239,9 +255,24 @@ fn what_a_deletion_leaves_on_a_node_that_is_away_is_swept() {
     let expected = "1 register; deleted ones: 0 removed, 1 left (a node did not answer)\n";
     assert_eq!(text, expected);
     servers[2].resume();
-    let swept = json!({ "values": 1, "removed": 1, "left": 0 });
+    let swept = json!({ "deleted": 0, "values": 1, "removed": 1, "left": 0 });
     assert_eq!(registers_json(&servers, &["sweep"]), (0, swept));
     let text = registers(&servers, &["sweep"]).stdout;
     assert_eq!(text, "1 register; deleted ones: 0 removed, 0 left\n");
     assert_eq!(registers(&servers, &["get", "stays"]).stdout, "1");
+}
+
+#[test]
+fn what_was_written_long_ago_is_deleted_by_its_age() {
+    let servers = formed(3);
+    let _ = ["done:a", "done:b", "other"].map(|name| set(&servers, name, "1"));
+    let sweep = |arguments: &[&str]| registers(&servers, &[&["sweep"], arguments].concat());
+    assert_eq!(sweep(&["done:*"]).code, 2, "a pattern without an age");
+    let text = sweep(&["done:*", "--older-than", "1d"]).stdout;
+    assert_eq!(text, "0 deleted; 3 registers; deleted ones: 0 removed, 0 left\n");
+    let text = sweep(&["done:*", "--older-than", "0s"]).stdout;
+    assert!(text.starts_with("2 deleted; 1 register; "), "{text}");
+    let (_, swept) = registers_json(&servers, &["sweep", "--older-than", "0s"]);
+    assert_eq!((&swept["deleted"], &swept["values"]), (&1.into(), &0.into()));
+    assert_eq!(registers(&servers, &["get", "other"]).code, 4);
 }

@@ -145,8 +145,8 @@ fn data_of_another_program_is_an_error_and_a_line_of_the_list() {
     let servers = formed(3);
     assert_eq!(registers(&servers, &["set", "good", "value"]).code, 0);
     for server in servers.iter() {
-        server.command(&["SET", "bad:redlatch:register", "x"]);
-        server.command(&["SET", "bad:redlatch:promise", "x"]);
+        server.command(&["SET", ":redlatch:register:bad", "x"]);
+        server.command(&["SET", ":redlatch:promise:bad", "x"]);
     }
     let ended = registers(&servers, &["get", "bad"]);
     assert_eq!((ended.code, &*ended.stdout), (70, ""));

@@ -1,12 +1,17 @@
 //! Listing registers, and removing what deleted ones have left.
 
 use super::Register;
+#[cfg(doc)]
+use super::Value;
 use crate::client::locks::Locks;
 use crate::client::{FoundLock, LockClient};
+use crate::clock;
+use crate::config::is_reserved;
 use crate::engine::register::{RegisterCommand, RegisterKeys};
 use crate::error::{InspectError, RegisterError};
 use crate::name::Name;
 use std::iter::FusedIterator;
+use std::time::Duration;
 
 /// The registers that [`LockClient::registers`] lists.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub struct Registers<'a> {
     is_checked: bool,
     /// `None` if they are none.
     keys: Option<Locks<'a>>,
+    /// Are the library's own listed too: the records of transactions?
+    with_reserved: bool,
 }
 
 /// What [`LockClient::sweep_registers`] has found and removed.
@@ -50,12 +57,62 @@ impl LockClient {
     /// As those of [`locks`](Self::locks); and the only item is an error if the nodes are no group,
     /// or on ZooKeeper.
     pub fn registers(&self, pattern: impl AsRef<[u8]>) -> Registers<'_> {
-        let keys = self.keys_like(pattern.as_ref(), RegisterKeys::PROMISE);
-        Registers { client: self, is_checked: false, keys: Some(keys) }
+        self.registers_like(pattern.as_ref(), false)
     }
 
-    /// Removes what deleted registers have left on the nodes. A deletion removes it itself if all
-    /// nodes answer; a node that was down meanwhile leaves about 150 bytes on each.
+    /// The same, also with the library's own.
+    pub(in crate::client) fn registers_like(
+        &self,
+        pattern: &[u8],
+        with_reserved: bool,
+    ) -> Registers<'_> {
+        let keys = Some(self.keys_like(pattern, RegisterKeys::PROMISE));
+        Registers { client: self, is_checked: false, keys, with_reserved }
+    }
+
+    /// Deletes the registers whose names match `pattern` and whose values were
+    /// [written](Value::written_at) at least as long ago as `age`, and returns how many. For
+    /// markers that say "done": no register expires by itself.
+    ///
+    /// Whoever finds no marker does the work once more, so `age` must be longer than any program
+    /// may ask for it. It is measured by wall clocks: the one of the program that has written, and
+    /// that of this one. A value that is changed meanwhile stays.
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// let month = std::time::Duration::from_secs(30 * 24 * 3600);
+    /// let deleted = client.delete_registers_older_than("done:*", month)?;
+    /// # let _ = deleted;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As those of [`registers`](Self::registers) and [`Register::delete`]. Registers that were
+    /// deleted before it stay deleted.
+    pub fn delete_registers_older_than(
+        &self,
+        pattern: impl AsRef<[u8]>,
+        age: Duration,
+    ) -> Result<usize, RegisterError> {
+        let mut deleted = 0;
+        for register in self.registers(pattern) {
+            let register = register?;
+            let Some(value) = register.read()? else { continue };
+            // Of a value from the future, the age is not known.
+            let passed = clock::wall_micros().checked_sub(value.0.written());
+            let is_old = passed.is_some_and(|passed| Duration::from_micros(passed) >= age);
+            if is_old && register.compare_and_delete(value.version())?.is_ok() {
+                deleted += 1;
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Removes what deleted registers have left on the nodes, and the records of transactions that
+    /// are over. A deletion removes it itself if all nodes answer before the program ends;
+    /// otherwise it leaves about 150 bytes on each.
     ///
     /// This reads all keys of all nodes, and takes up to four rounds for each register without a
     /// value. It may run at any time, and more than once at a time. No value is touched.
@@ -66,10 +123,10 @@ impl LockClient {
     pub fn sweep_registers(&self) -> Result<Swept, RegisterError> {
         let mut swept = Swept::default();
         let mut deleted = Vec::new();
-        for register in self.registers("*") {
+        for register in self.registers_like(b"*", true) {
             let register = register?;
             match register.read()? {
-                Some(_) => swept.values += 1,
+                Some(_) => swept.values += usize::from(!register.is_reserved()),
                 None => {
                     register.remove()?;
                     deleted.push(register.keys.value);
@@ -79,7 +136,7 @@ impl LockClient {
         if deleted.is_empty() {
             return Ok(swept);
         }
-        let left: Result<Vec<_>, _> = self.registers("*").collect();
+        let left: Result<Vec<_>, _> = self.registers_like(b"*", true).collect();
         for register in left? {
             swept.left += usize::from(deleted.contains(&register.keys.value));
         }
@@ -93,6 +150,11 @@ impl Register {
     #[must_use]
     pub fn name(&self) -> Name<'_> {
         Name::new(&self.lock[self.client.core.key_prefix.len()..])
+    }
+
+    /// Is it one of the library's own?
+    fn is_reserved(&self) -> bool {
+        is_reserved(self.name().as_bytes())
     }
 
     /// Removes the keys, if there is no value.
@@ -118,13 +180,24 @@ impl Iterator for Registers<'_> {
                 return Some(Err(error));
             }
         }
-        let found = self.keys.as_mut()?.next()?;
-        let named = |lock: FoundLock| self.client.register(&lock);
-        Some(found.map_err(RegisterError::from).and_then(named))
+        let with_reserved = self.with_reserved;
+        let is_listed = |found: &Result<FoundLock, _>| {
+            found.as_ref().map_or(true, |lock| with_reserved || !is_reserved(lock.as_ref()))
+        };
+        let found = self.keys.as_mut()?.find(is_listed)?;
+        Some(found.map_err(RegisterError::from).and_then(|lock| self.named(&lock)))
     }
 }
 
 impl Registers<'_> {
+    fn named(&self, lock: &FoundLock) -> Result<Register, RegisterError> {
+        let name = lock.as_ref();
+        if is_reserved(name) {
+            return Ok(self.client.reserved_register(name));
+        }
+        self.client.register(name)
+    }
+
     /// Without a group there are no registers, and a list of their keys would be empty.
     fn check(&self) -> Result<(), RegisterError> {
         let core = &self.client.core;

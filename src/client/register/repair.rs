@@ -68,7 +68,7 @@ const ATTEMPTS_PER_NODE: usize = 3;
 impl Register {
     /// The epoch that follows, as the group decides it in the epoch before: once.
     fn decide(&self, repair: &Repair) -> Result<Epoch, RegisterError> {
-        self.run_alone(|draft| {
+        let decided = self.run_alone(|draft| {
             let decided = draft.current().map(|value| Epoch::read(value.bytes()));
             match decided {
                 Some(None) => Err(RegisterError::OtherFormat { format: None }),
@@ -80,6 +80,7 @@ impl Register {
                     Ok(repair.proposed.clone())
                 }
             }
-        })
+        })?;
+        Ok(decided.0)
     }
 }

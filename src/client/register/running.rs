@@ -4,7 +4,7 @@
 use super::Register;
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
-use crate::core::{Asked, Leader, Message, Redlock, Role, Seat, Slot, draw};
+use crate::core::{Asked, Leader, Made, Message, Redlock, Role, Seat, Slot, draw};
 use crate::engine::register::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand,
 };
@@ -69,11 +69,11 @@ impl Drop for Changing {
 
 impl Register {
     /// Makes a change, and returns what `body` has returned for the draft that counts: there may be
-    /// several, and it need not be the last one.
+    /// several, and it need not be the last one. Returns also how often the nodes were asked.
     pub(super) fn run<T>(
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
-    ) -> Result<T, RegisterError> {
+    ) -> Result<(T, u32), RegisterError> {
         self.run_with(&self.client.core.registers.slot(&self.keys.value), body)
     }
 
@@ -82,7 +82,7 @@ impl Register {
     pub(super) fn run_alone<T>(
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
-    ) -> Result<T, RegisterError> {
+    ) -> Result<(T, u32), RegisterError> {
         self.run_with(&Arc::default(), body)
     }
 
@@ -90,19 +90,19 @@ impl Register {
         &self,
         slot: &Arc<Slot>,
         mut body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
-    ) -> Result<T, RegisterError> {
+    ) -> Result<(T, u32), RegisterError> {
         let mut drafts: Vec<(Ballot, Result<T, RegisterError>)> = Vec::new();
-        let counts = self.run_all(slot, &mut |draft| {
+        let made = self.run_all(slot, &mut |draft| {
             let result = Changing::call(|| body(draft));
             drafts.push((draft.ballot(), result));
         })?;
-        let found = drafts.into_iter().find(|(ballot, _)| *ballot == counts);
-        found.map_or(Err(RegisterError::Unknown), |(_, result)| result)
+        let found = drafts.into_iter().find(|(ballot, _)| *ballot == made.ballot);
+        let result = found.map_or(Err(RegisterError::Unknown), |(_, result)| result)?;
+        Ok((result, made.rounds))
     }
 
-    /// Makes a change: alone, together with those of other threads, or by one of them. Returns the
-    /// ballot of the draft that counts.
-    fn run_all(&self, slot: &Arc<Slot>, body: Body<'_>) -> Result<Ballot, RegisterError> {
+    /// Makes a change: alone, together with those of other threads, or by one of them.
+    fn run_all(&self, slot: &Arc<Slot>, body: Body<'_>) -> Result<Made, RegisterError> {
         Changing::check()?;
         let redlock = self.client.core.register_nodes()?;
         match slot.join() {
@@ -119,7 +119,7 @@ impl Register {
         redlock: &Redlock,
         leader: &Leader,
         body: Body<'_>,
-    ) -> Result<Ballot, RegisterError> {
+    ) -> Result<Made, RegisterError> {
         let result = self.make(redlock, leader, body);
         if let Err(RegisterError::NoQuorum { error, .. }) = &result {
             // The threads that wait would find the same, each after as long a time.
@@ -135,7 +135,7 @@ impl Register {
         redlock: &Redlock,
         leader: &Leader,
         body: Body<'_>,
-    ) -> Result<Ballot, RegisterError> {
+    ) -> Result<Made, RegisterError> {
         let core = &self.client.core;
         let group = core.group(redlock)?;
         let entropy = draw().ok_or(RegisterError::NoEntropy)?;
@@ -151,6 +151,7 @@ impl Register {
             change: Change::new(proposer),
             has_prepared_last: false,
             asked: None,
+            rounds: 0,
             looks: 0,
             backoff,
             has_queued: false,
@@ -174,7 +175,7 @@ impl Register {
 }
 
 /// Has another thread make the change. `None` if that one left it to this one.
-fn follow(seat: &Seat, body: Body<'_>) -> Option<Result<Ballot, RegisterError>> {
+fn follow(seat: &Seat, body: Body<'_>) -> Option<Result<Made, RegisterError>> {
     loop {
         match seat.receive() {
             Message::Draft(mut draft) => {
@@ -197,6 +198,8 @@ struct Running<'a> {
     has_prepared_last: bool,
     /// The answers of the last round.
     asked: Option<Asked>,
+    /// How often the nodes were asked.
+    rounds: u32,
     looks: u32,
     backoff: Backoff,
     /// Has it asked for its turn? It does so once: without one it goes on as before.
@@ -212,6 +215,7 @@ impl Running<'_> {
                 ChangeStep::Send(command) => {
                     self.has_prepared_last = matches!(command, RegisterCommand::Prepare(_));
                     let asked = core.ask(self.redlock, &self.register.keys, &self.group, command);
+                    self.rounds += 1;
                     let is_known = asked.replies.are_enough();
                     if is_known || !self.look_again(&asked) {
                         self.change.handle(&asked.replies);
@@ -262,7 +266,7 @@ impl Running<'_> {
         self.turn = LockRequest::new(client, keys).ttl(ttl).try_lock_for(ttl).ok().flatten();
     }
 
-    fn result(&mut self, end: ChangeEnd) -> Result<Ballot, RegisterError> {
+    fn result(&mut self, end: ChangeEnd) -> Result<Made, RegisterError> {
         match (end, self.asked.take()) {
             (ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot), asked) => {
                 if self.has_prepared_last {
@@ -273,7 +277,7 @@ impl Running<'_> {
                 if asked.is_some_and(|asked| asked.replies.lack_votes()) {
                     self.register.client.core.renew_votes(self.redlock);
                 }
-                Ok(ballot)
+                Ok(Made { ballot, rounds: self.rounds })
             }
             (ChangeEnd::NoQuorum { may_have_happened }, Some(asked)) => {
                 Err(asked.no_quorum(may_have_happened))

@@ -1,5 +1,6 @@
 //! What a register's methods return.
 
+use crate::clock::{self, WallTime};
 use crate::engine::register::{Stored, Version};
 use crate::fencing::FencingToken;
 use std::fmt;
@@ -21,6 +22,14 @@ impl Value {
         self.0.version()
     }
 
+    /// When it was written, by the wall clock of the machine whose program has written it. That is
+    /// for people, and for [deleting](crate::LockClient::delete_registers_older_than) what is old:
+    /// [versions](Self::version) tell which value is newer.
+    #[must_use]
+    pub fn written_at(&self) -> WallTime {
+        clock::wall_time(self.0.written())
+    }
+
     /// The largest fencing token that has written since the register was created.
     #[must_use]
     pub fn fence(&self) -> Option<FencingToken> {
@@ -34,6 +43,7 @@ impl fmt::Debug for Value {
             .field("bytes", &self.bytes().escape_ascii().to_string())
             .field("version", &self.version())
             .field("fence", &self.fence())
+            .field("written_at", &self.written_at())
             .finish()
     }
 }

@@ -117,10 +117,14 @@ impl Census {
         let ids = || self.members.iter().map(|(_, member)| member.id);
         // A replica has the mark of its master.
         let is_one = |member: &Member| ids().filter(|id| *id == member.id).count() == 1;
-        let members = self.members.iter().filter(|(_, member)| is_one(member));
-        let renewed = members.filter_map(|(index, member)| {
+        let renewed = self.members.iter().filter_map(|(index, member)| {
             let seen = &self.seen[*index];
-            let new = renewed(seen, member, epoch, keeps(seen.node));
+            let new = match (is_one(member), keeps(seen.node)) {
+                (true, keeps) => renewed(seen, member, epoch, keeps),
+                // By its next start it may be the only one that has this mark.
+                (false, Some(false)) => Member { is_durable: false, ..member.clone() },
+                (false, _) => return None,
+            };
             (new != *member && !seen.run_id.is_empty()).then(|| (seen.clone(), new))
         });
         renewed.collect()

@@ -33,23 +33,26 @@ pub struct RegisterKeys {
     pub floor: Arc<[u8]>,
 }
 
+/// A prefix ends where `:redlatch:` begins for the first time, and the register's name is behind
+/// it: so registers with different prefixes have different keys, whatever their names, as groups of
+/// different prefixes have different marks.
 impl RegisterKeys {
-    /// What follows the register's name in the key of its value.
-    pub const VALUE: &[u8] = b":redlatch:register";
+    /// What is between the prefix and the register's name in the key of its value.
+    pub const VALUE: &[u8] = b":redlatch:register:";
     /// The same of its promise.
-    pub const PROMISE: &[u8] = b":redlatch:promise";
+    pub const PROMISE: &[u8] = b":redlatch:promise:";
     /// What follows the prefix in the key of the mark.
     pub const MARK: &[u8] = b":redlatch:member";
     /// The same of the floor.
-    pub const FLOOR: &[u8] = b":redlatch:floor";
+    pub const FLOOR: &[u8] = b":redlatch:register-floor";
 
     /// The keys of the register with this name.
     #[must_use]
     pub fn new(prefix: &[u8], name: &[u8]) -> Self {
         let key = |parts: [&[u8]; 3]| Arc::from(parts.concat());
         Self {
-            value: key([prefix, name, Self::VALUE]),
-            promise: key([prefix, name, Self::PROMISE]),
+            value: key([prefix, Self::VALUE, name]),
+            promise: key([prefix, Self::PROMISE, name]),
             mark: key([prefix, Self::MARK, b""]),
             floor: key([prefix, Self::FLOOR, b""]),
         }

@@ -35,6 +35,13 @@ impl Draft {
         self.current.insert(value).version()
     }
 
+    /// Notes when the value was written, in microseconds since 1970.
+    pub fn date(&mut self, written: u64) {
+        if let Some(value) = &mut self.current {
+            value.date(written);
+        }
+    }
+
     /// Deletes the value.
     pub fn delete(&mut self) {
         if self.current.take().is_some() {

@@ -4,6 +4,7 @@
 //! the step that acts: a server that lost its memory has lost the mark as well, and one that was
 //! started again has another `run_id`.
 
+use super::Ballot;
 use std::fmt;
 use std::sync::Arc;
 
@@ -80,6 +81,12 @@ impl Epoch {
         let group = Group { id: hex(id)?, epoch: epoch.parse().ok()?, token: hex(token)? };
         let members: Option<Vec<u64>> = members.split(',').map(hex).collect();
         Some(Self { group, members: members?.into() })
+    }
+
+    /// Has the epoch that follows no ballots? Then nothing could be changed in it.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        Ballot::beginning(self.group.epoch.saturating_add(1)) == Ballot::NUMBER_END
     }
 
     /// The epoch that follows, in which a member has another one's place.
@@ -238,5 +245,10 @@ mod tests {
         let next = epoch.with((u64::MAX, 5), 8);
         assert_eq!(next.group, Group { id: 7, epoch: 4, token: 8 });
         assert_eq!(*next.members, [1, 5, 0]);
+        let is_last = |number| {
+            let group = Group { epoch: number, ..epoch.group.clone() };
+            Epoch { group, ..epoch.clone() }.is_last()
+        };
+        assert_eq!([1, 8190, 8191, u64::MAX].map(is_last), [false, false, true, true]);
     }
 }

@@ -33,6 +33,18 @@ impl NoVote {
             Some(Mark::Unknown) => Self::OtherFormat,
         }
     }
+
+    /// The reason in a word that can be a label of a metric: `no_mark`, `restarted`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoMark => "no_mark",
+            Self::Joining => "joining",
+            Self::Restarted => "restarted",
+            Self::OtherGroup => "other_group",
+            Self::OtherFormat => "other_format",
+        }
+    }
 }
 
 impl fmt::Display for NoVote {

@@ -66,6 +66,9 @@ pub struct Stored {
     gone: u64,
     /// The largest fencing token that has written. 0 if none has.
     fence: u64,
+    /// When it was written, in microseconds since 1970, as the client says that wrote it. For
+    /// people, and to delete what is old: nothing else depends on it.
+    written: u64,
     /// The last changes, oldest first. Never empty.
     made: Vec<Made>,
     bytes: Arc<[u8]>,
@@ -107,16 +110,27 @@ impl Stored {
             version: Version::new(ballot, index),
             gone: base.map_or_else(|gone| gone, |base| base.gone),
             fence,
+            written: 0,
             made,
             bytes,
         }
+    }
+
+    /// When it was written, in microseconds since 1970, by the clock of the client that wrote it.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(super) fn date(&mut self, written: u64) {
+        self.written = written;
     }
 
     /// As nodes keep it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
-        for number in [self.version.0, self.gone, self.fence] {
+        for number in [self.version.0, self.gone, self.fence, self.written] {
             out.extend(number.to_be_bytes());
         }
         out.push(self.made.len() as u8);
@@ -146,7 +160,8 @@ impl Stored {
             rest = others;
             Some(u64::from_be_bytes(*first))
         };
-        let (version, gone, fence) = (number()?, number()?, number()?);
+        let (version, gone, fence, written) = (number()?, number()?, number()?, number()?);
+        let version = Version(version);
         let (count, mut rest) = rest.split_first()?;
         let count = usize::from(*count);
         let mut made = Vec::with_capacity(REMEMBERED);
@@ -157,7 +172,7 @@ impl Stored {
             rest = others;
         }
         let is_whole = (1..=REMEMBERED).contains(&count);
-        let value = Self { version: Version(version), gone, fence, made, bytes: rest.into() };
+        let value = Self { version, gone, fence, written, made, bytes: rest.into() };
         Some(value).filter(|_| is_whole)
     }
 
@@ -221,12 +236,10 @@ mod tests {
         let mut value: Option<Stored> = None;
         for number in numbers {
             let made = (ballot(number), 0);
-            value = Some(Stored::changed(
-                value.as_ref().ok_or(7),
-                made,
-                Arc::from(&b"bytes"[..]),
-                number,
-            ));
+            let bytes = Arc::from(&b"bytes"[..]);
+            let mut next = Stored::changed(value.as_ref().ok_or(7), made, bytes, number);
+            next.date(1 << 50);
+            value = Some(next);
         }
         value.unwrap()
     }
@@ -244,7 +257,7 @@ mod tests {
         }
         let mut bytes = value(1..=3).to_bytes();
         for count in [0, 9, 255] {
-            bytes[25] = count;
+            bytes[33] = count;
             assert!(Stored::read(&bytes).is_err(), "{count}");
         }
         bytes[0] = 2;

@@ -35,11 +35,22 @@ fn sections_of_info_are_read_as_several_versions_write_them() {
         (Question::Persistence, "loading:0\r\n", Finding::AppendOnly(None)),
         (
             Question::Replication,
-            "role:master\r\nconnected_slaves:2\r\nslave0:ip=::1\r\n",
-            Finding::Role(Some(Role::Master { replicas: 2 })),
+            "role:master\r\nconnected_slaves:2\r\nslave0:ip=::1\r\nmaster_repl_offset:14\r\n",
+            Finding::Role(Some(Role::Master { replicas: 2 }), Some(true)),
         ),
-        (Question::Replication, "role:slave\r\n", Finding::Role(Some(Role::Replica))),
-        (Question::Replication, "role:sentinel\r\n", Finding::Role(None)),
+        (
+            Question::Replication,
+            "role:master\r\nconnected_slaves:0\r\nmaster_repl_offset:0\r\n\
+             second_repl_offset:-1\r\nrepl_backlog_active:0\r\n",
+            Finding::Role(Some(Role::Master { replicas: 0 }), Some(false)),
+        ),
+        (
+            Question::Replication,
+            "role:master\r\nmaster_repl_offset:0\r\nsecond_repl_offset:1\r\n",
+            Finding::Role(Some(Role::Master { replicas: 0 }), Some(true)),
+        ),
+        (Question::Replication, "role:slave\r\n", Finding::Role(Some(Role::Replica), None)),
+        (Question::Replication, "role:sentinel\r\n", Finding::Role(None, None)),
         (Question::Cluster, "# Cluster\r\ncluster_enabled:1\r\n", Finding::Cluster(Some(true))),
         (Question::Cluster, "cluster_enabled:0\r\n", Finding::Cluster(Some(false))),
         (Question::Cluster, "", Finding::Cluster(None)), // Redis 2.6
@@ -137,8 +148,9 @@ fn the_clock_difference_is_taken_in_the_middle_of_the_round_trip() {
 
 #[test]
 fn a_crash_costs_what_the_settings_say() {
-    let loss =
-        |append_only, fsync, snapshots| Persistence { append_only, fsync, snapshots }.crash_loss();
+    let loss = |append_only, fsync, snapshots| {
+        Persistence { append_only, fsync, snapshots, ..Persistence::default() }.crash_loss()
+    };
     let table = [
         (Some(true), Some(Fsync::Always), Some(false), Some(CrashLoss::Nothing)),
         (Some(true), Some(Fsync::EverySecond), Some(true), Some(CrashLoss::LastSeconds)),

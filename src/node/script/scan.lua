@@ -14,7 +14,7 @@ local keys, bytes = {}, 0
 for _, key in ipairs(page[2]) do
   local left = -1
   if ARGV[4] == 'registers' then
-    left = string.sub(key, -17) == ':redlatch:promise' and 0 or -1
+    left = 0
   elseif #key <= 64512 and not string.find(key, ':redlatch:', 1, true) then
     local length = ask('STRLEN', key) or 0
     left = length > 0 and length < 1024 and ask('PTTL', key) or -1

@@ -58,6 +58,17 @@ pub(crate) struct Command<'a> {
     pub(crate) predecessor: Option<Name>,
 }
 
+/// The scripts of registers.
+const OF_REGISTERS: [Script; 7] = [
+    script::PREPARE,
+    script::ACCEPT,
+    script::READ_REGISTER,
+    script::COLLECT,
+    script::COPY,
+    script::INSTALL,
+    script::MARK,
+];
+
 /// The positions of a script's arguments after its keys. Later arguments are ignored.
 #[derive(Debug)]
 struct Shape {
@@ -103,7 +114,7 @@ impl<'a> Command<'a> {
                     script.source.as_bytes() == *named || script.sha1.as_bytes() == *named
                 };
                 let script = script::ALL.iter().find(is_named).expect("a script of the library");
-                if *script == script::LISTEN {
+                if *script == script::LISTEN || OF_REGISTERS.contains(script) {
                     return None;
                 }
                 let (keys, words) = rest.split_at(number(count));

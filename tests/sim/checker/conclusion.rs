@@ -1,6 +1,7 @@
 //! The checks at the end of a history.
 
 use super::{Checker, Grant, Hold, Invariant, excludes};
+use crate::register::check;
 use redlatch::internal::engine::Share;
 
 /// Does the number of a later grant break the promise that numbers grow?
@@ -32,10 +33,22 @@ impl Checker {
         found.into_iter().for_each(|text| self.report_violation(Invariant::Fencing, text));
     }
 
+    /// Looks for registers whose operations have no order.
+    fn expect_agreement(&mut self) {
+        let of_registers = self.registers.by_register().into_iter();
+        let found: Vec<String> = of_registers
+            .filter_map(|(register, operations)| {
+                Some(format!("register {register}: {}", check(&operations).err()?))
+            })
+            .collect();
+        found.into_iter().for_each(|text| self.report_violation(Invariant::Agreement, text));
+    }
+
     /// Looks for two clients that held one lock at the same time, or shares of it that exclude each
     /// other.
     pub(crate) fn conclude(&mut self, now: u64) {
         self.expect_prompt_grants(now);
+        self.expect_agreement();
         self.expect_order();
         self.holds.retain(|hold| hold.from < hold.until);
         self.holds.sort_by_key(|hold| (hold.resource, hold.from));

@@ -1,5 +1,6 @@
 //! The keys of a node after a crash: all, all but those of the last second, or none.
 
+use super::registers::is_of_registers;
 use super::{Health, Node};
 use redlatch::internal::Time;
 use redlatch::internal::node::command::SHARED;
@@ -26,6 +27,8 @@ pub(super) struct Journal {
     synced_at: Time,
     /// Key, value, and when it expires.
     keys: Vec<(Vec<u8>, Vec<u8>, Time)>,
+    /// Of registers: key and value. They never expire.
+    lasting: Vec<(Vec<u8>, Vec<u8>)>,
     /// Of shared locks: key, member, and when it expires.
     shares: Vec<(Vec<u8>, Vec<u8>, Time)>,
 }
@@ -47,7 +50,10 @@ impl Node {
                 shares.push((key.clone(), member, now.after(Duration::from_millis(left))));
             }
         }
-        self.journal = Journal { synced_at: now, keys, shares };
+        let lasting = self.keyspace.live_keys(now).filter(|key| is_of_registers(key.key));
+        let lasting = lasting.filter_map(|key| Some((key.key.to_vec(), key.value?.to_vec())));
+        let lasting = lasting.collect();
+        self.journal = Journal { synced_at: now, keys, lasting, shares };
     }
 
     /// Restarts after a crash.
@@ -58,6 +64,7 @@ impl Node {
         let is_synced = self.crashed_at >= self.journal.synced_at.after(SYNC_EVERY);
         let keeps_all = memory == Memory::All || memory == Memory::LastSecondLost && is_synced;
         let run_id = format!("{:02}-{}", self.index, self.starts);
+        self.run_id.clone_from(&run_id);
         self.keyspace.restart(now, keeps_all, run_id);
         if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) && !keeps_all {
             let mut loader = self.keyspace.connect();
@@ -70,6 +77,9 @@ impl Node {
                     let words: [&[u8]; 5] = [b"SET", key, value, b"PX", left.as_bytes()];
                     self.keyspace.execute(now, &mut loader, &words);
                 }
+            }
+            for (key, value) in &self.journal.lasting {
+                self.keyspace.execute(now, &mut loader, &[b"SET", key, value]);
             }
             for (key, member, expiry) in &self.journal.shares {
                 let left = (expiry.since(now).as_millis() as u64).to_string();

@@ -2,6 +2,7 @@
 //! the queue needs.
 
 use super::lock::is_script;
+use super::registers::is_of_registers;
 use super::{Health, Node};
 use crate::checker::Invariant;
 use crate::context::Context;
@@ -33,7 +34,8 @@ pub(crate) enum Ability {
 
 /// Does this key belong to the queue of a lock?
 pub(super) fn is_of_queue(key: &[u8]) -> bool {
-    INFIXES.iter().any(|infix| key.windows(infix.len()).any(|part| part == *infix))
+    let is_one = !is_of_registers(key);
+    is_one && INFIXES.iter().any(|infix| key.windows(infix.len()).any(|part| part == *infix))
 }
 
 impl Node {

@@ -9,7 +9,8 @@ use redlatch::internal::engine::Ttl;
 use std::time::Duration;
 
 impl Options {
-    /// Some faults that the algorithm must survive are rare: makes histories full of them.
+    /// Some faults that the algorithm must survive are rare: makes histories full of them, or of
+    /// what shows a mistake.
     pub(super) fn focus(&mut self, random: &mut Random) {
         match self.broken_assumption {
             BrokenAssumption::NoneWithTwins => {
@@ -42,6 +43,9 @@ impl Options {
             BrokenAssumption::NoneQuiet => self.focus_on_order(random),
             BrokenAssumption::NoneWithLinks => self.focus_on_links(random),
             BrokenAssumption::NoneWithIdlers => self.focus_on_idlers(random),
+            BrokenAssumption::NoneWithRegisters | BrokenAssumption::RegistersRestored => {
+                self.focus_on_registers(random);
+            }
             BrokenAssumption::Strays => {
                 self.focus_on_strays(random);
                 self.nodes = random.pick(&[1, 2, 3]);
@@ -59,6 +63,7 @@ impl Options {
             },
             _ => {}
         }
+        self.aim(random);
     }
 
     /// Connections that are abandoned while bytes on them are in flight: the node timeout is short,
@@ -149,7 +154,7 @@ impl Options {
     }
 
     /// Some mistakes show only in few histories: makes these more frequent.
-    pub(super) fn aim(&mut self, random: &mut Random) {
+    fn aim(&mut self, random: &mut Random) {
         let readers = Sharing::readers_only(1);
         match self.mistake {
             Some(Mistake::ExtensionShortens | Mistake::KillIgnored) => self.focus_on_late(random),

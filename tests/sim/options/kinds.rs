@@ -18,6 +18,11 @@ pub(crate) enum BrokenAssumption {
     NoneWithLinks,
     /// The same, and waiters of other programs renew their entries and never claim the lock.
     NoneWithIdlers,
+    /// None, and threads use registers. Nodes also lose keys, and servers are replaced.
+    NoneWithRegisters,
+    /// The same, and servers that are set up to keep all that they answer are restored from
+    /// backups.
+    RegistersRestored,
     /// Nodes restart empty, and the clients have no restart guard.
     LostData,
     /// Nodes restart without the last second, and the clients have no restart guard.
@@ -46,7 +51,7 @@ impl BrokenAssumption {
         is_quiet || matches!(self, Self::None | Self::NoneWithTwins)
     }
 
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::None,
         Self::NoneWithTwins,
         Self::NoneWithStalls,
@@ -54,6 +59,8 @@ impl BrokenAssumption {
         Self::NoneQuiet,
         Self::NoneWithLinks,
         Self::NoneWithIdlers,
+        Self::NoneWithRegisters,
+        Self::RegistersRestored,
         Self::LostData,
         Self::LostSecond,
         Self::Drift,
@@ -107,13 +114,34 @@ pub(crate) enum Fault {
     Evict,
     /// Another program replaces a lock's key by a value that is no lock.
     Squat,
-    /// A node's clock jumps forward. Outside the assumptions.
+    /// A node's clock jumps forward. Outside the assumptions of locks.
     Jump,
-    /// Another server replies at a node's address from now on. Outside the assumptions.
+    /// Another server replies at a node's address from now on. Outside the assumptions of locks.
     Exchange,
+    /// A node loses all its keys, and runs on. Outside the assumptions of locks.
+    Flush,
 }
 
-/// The faults within the assumptions.
+/// The faults within the assumptions of registers that may concern them.
+pub(super) const FAULTS_OF_REGISTERS: [Fault; 15] = [
+    Fault::Cut,
+    Fault::Swallow,
+    Fault::Stall,
+    Fault::Late,
+    Fault::Stray,
+    Fault::Clog,
+    Fault::Freeze,
+    Fault::Crash,
+    Fault::Pause,
+    Fault::Die,
+    Fault::FlushScripts,
+    Fault::Trouble,
+    Fault::Jump,
+    Fault::Exchange,
+    Fault::Flush,
+];
+
+/// The faults within the assumptions of locks.
 pub(super) const FAULTS: [Fault; 18] = [
     Fault::Cut,
     Fault::Swallow,

@@ -126,8 +126,10 @@ impl Simulation {
     }
 
     fn inject_node_fault(&mut self, fault: Fault, lasts: u64) {
+        let index = self.context.random.below(self.nodes.len() as u64) as usize;
+        let may_lose = self.may_lose_vote(index);
+        let may_crash = may_lose || self.keeps_keys(index);
         let Self { context, nodes, .. } = self;
-        let index = context.random.below(nodes.len() as u64) as usize;
         let node = &mut nodes[index];
         context.trace(|| format!("{fault:?}: node {index}, if that is possible, for {lasts} ns"));
         let now = context.queue.now();
@@ -137,7 +139,7 @@ impl Simulation {
                 node.health = Health::Frozen;
                 context.queue.after(lasts, Event::Thaw { node: index });
             }
-            Fault::Crash if node.health != Health::Down => {
+            Fault::Crash if node.health != Health::Down && may_crash => {
                 context.tally.fault("node crashes");
                 context.queue.after(lasts, Event::Restart { node: index });
                 node.crash(context);
@@ -166,6 +168,11 @@ impl Simulation {
                     node.run_foreign(context, &[b"LPUSH", key.as_bytes(), b"squatter"]);
                     node.run_foreign(context, &[b"PEXPIRE", key.as_bytes(), lasts.as_bytes()]);
                 }
+            }
+            Fault::Exchange | Fault::Flush if !may_lose => {}
+            Fault::Flush => {
+                context.tally.fault("node flushed");
+                node.flush(now);
             }
             Fault::Exchange => {
                 context.tally.fault("server exchanged");
@@ -231,7 +238,9 @@ impl Simulation {
             BrokenAssumption::LostData => &[Memory::All, Memory::Nothing, Memory::Nothing][..],
             BrokenAssumption::LostSecond => &[Memory::LastSecondLost],
             BrokenAssumption::Restored => &[Memory::Snapshot],
-            _ if self.context.options.restart_guard => {
+            BrokenAssumption::NoneWithRegisters if self.keeps_keys(node) => &[Memory::All],
+            BrokenAssumption::RegistersRestored => &[Memory::LastSecondLost],
+            _ if self.context.options.restart_guard || self.context.options.registers.is_some() => {
                 &[Memory::All, Memory::LastSecondLost, Memory::Nothing]
             }
             _ => &[Memory::All],

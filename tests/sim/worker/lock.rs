@@ -36,6 +36,7 @@ impl Worker {
                 self.take(client, context, held);
             }
             Outcome::Extended(extended) => self.extended(client, context, extended),
+            Outcome::Register(id, outcome) => self.register_returned(client, context, id, outcome),
             other => {
                 context.trace(|| format!("client {:?}.{}: {other:?}", client.name, self.index));
                 self.panic_if_held_by_others(context, &other);

@@ -2,6 +2,7 @@
 
 use super::operator::Operator;
 use crate::checker::{Kind, Name, name};
+use crate::register::{self, Id, Task};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Acquire, Acquired, Extend, Extended, Input, NodeSet, Operation, Release, Request, Step, Verb,
@@ -15,6 +16,7 @@ pub(super) enum Running {
     Release(Release),
     Ping(Option<Request>),
     Operator(Operator),
+    Register(Task),
 }
 
 /// A request to the nodes about a lock.
@@ -36,6 +38,8 @@ pub(super) enum Outcome {
     Extended(Extended),
     Released,
     Looked,
+    /// Of this call about a register.
+    Register(Id, register::Outcome),
 }
 
 impl Running {
@@ -53,6 +57,7 @@ impl Running {
             Self::Extend(extend) => of(extend.poll(), Outcome::Extended),
             Self::Release(release) => of(release.poll(), |_| Outcome::Released),
             Self::Operator(operator) => operator.poll(Outcome::Looked),
+            Self::Register(task) => of(task.poll(), |(id, outcome)| Outcome::Register(id, outcome)),
             Self::Ping(ping) => match ping.take() {
                 Some(ping) => Step::Send(ping),
                 None => Step::Done(Outcome::Released),
@@ -66,7 +71,7 @@ impl Running {
             Self::Extend(extend) => extend.handle(now, input),
             Self::Release(release) => release.handle(now, input),
             Self::Operator(operator) => operator.handle(now, input),
-            Self::Ping(_) => {}
+            Self::Ping(_) | Self::Register(_) => {}
         }
     }
 }

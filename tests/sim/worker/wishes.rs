@@ -33,6 +33,9 @@ impl Worker {
         if client.is_cancelled && !context.has_faults_ended {
             return self.sleep(client, context, context.queue.now() + SECONDS / 5);
         }
+        if context.options.registers.is_some() && self.use_register(client, context) {
+            return;
+        }
         if context.has_faults_ended {
             // No more locks, but requests are needed so that the event loop runs.
             let ping = Request::ping(&client.rules, now);

@@ -1,10 +1,13 @@
 //! Whether a node keeps what it has answered, so that it may vote on registers after a restart.
 
-use crate::node::{CrashLoss, NodeStatus, Role};
+use super::report::NodeStatus;
+use super::server_facts::{CrashLoss, Role};
 
 /// Does a node keep what it has answered?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Durability {
+#[expect(clippy::exhaustive_enums, reason = "each decides about votes")]
+pub enum Durability {
+    /// It does.
     Whole,
     /// It has, or lacks, this.
     Lacks(&'static str),
@@ -13,7 +16,9 @@ pub(super) enum Durability {
 }
 
 impl Durability {
-    pub(super) fn of(status: &NodeStatus) -> Self {
+    /// Of a node that has been examined.
+    #[must_use]
+    pub fn of(status: &NodeStatus) -> Self {
         let (persistence, policy) = (status.persistence, status.memory.policy.as_deref());
         match (persistence.crash_loss(), status.role, policy) {
             (Some(loss), _, _) if loss != CrashLoss::Nothing => {
@@ -22,6 +27,9 @@ impl Durability {
             (_, Some(Role::Replica), _) => Self::Lacks("a master, and is a replica"),
             (_, Some(Role::Master { replicas: 1.. }), _) => {
                 Self::Lacks("replicas, one of which may take its place")
+            }
+            _ if persistence.has_replicated == Some(true) => {
+                Self::Lacks("had a replica, or been one, since it was started")
             }
             (_, _, Some(policy)) if policy.starts_with("allkeys") => {
                 Self::Lacks("a maxmemory-policy that evicts any key")
@@ -32,7 +40,8 @@ impl Durability {
     }
 
     /// Does it keep all? `None` if that is not known.
-    pub(super) fn keeps(self) -> Option<bool> {
+    #[must_use]
+    pub fn keeps(self) -> Option<bool> {
         match self {
             Self::Whole => Some(true),
             Self::Lacks(_) => Some(false),
@@ -41,7 +50,8 @@ impl Durability {
     }
 
     /// What it lacks.
-    pub(super) fn lacks(self) -> Option<&'static str> {
+    #[must_use]
+    pub fn lacks(self) -> Option<&'static str> {
         match self {
             Self::Whole => None,
             Self::Unknown => Some("settings that it does not tell"),

@@ -1,0 +1,79 @@
+//! `redlatch transactions` and `redlatch abort`: transactions that are not at their end.
+
+use super::arguments::{AbortArguments, NodeArguments, TransactionsArguments};
+use super::exit::{self, Failure};
+use super::inspect::shown;
+use super::{duration, output, settings, table};
+use redlatch::TransactionError;
+use redlatch::transaction::{Decision, Transaction, TransactionId};
+use serde_json::{Value, json};
+
+pub(crate) fn transactions(
+    nodes: &NodeArguments,
+    arguments: &TransactionsArguments,
+) -> Result<u8, Failure> {
+    let found = settings::client(nodes)?.transactions()?;
+    let text = if arguments.json {
+        format!("{}\n", Value::Array(found.iter().map(to_json).collect()))
+    } else {
+        to_text(&found)
+    };
+    output::print(&text)?;
+    Ok(exit::SUCCESS)
+}
+
+fn to_text(found: &[Transaction]) -> String {
+    let count = match found.len() {
+        1 => "1 transaction is not at its end".to_owned(),
+        count => format!("{count} transactions are not at their end"),
+    };
+    if found.is_empty() {
+        return format!("{count}\n");
+    }
+    let row = |it: &Transaction| {
+        let awaited: Vec<String> = it.awaited.iter().map(|name| shown(name.as_bytes())).collect();
+        vec![it.id.to_string(), state(it).to_owned(), duration::show(it.age), awaited.join(", ")]
+    };
+    let rows: Vec<_> = found.iter().map(row).collect();
+    format!("{count}\n\n{}", table::render(&["TRANSACTION", "STATE", "AGE", "WAITS FOR"], &rows))
+}
+
+fn to_json(it: &Transaction) -> Value {
+    json!({
+        "id": it.id.to_string(),
+        "state": state(it),
+        "age_seconds": it.age.as_secs_f64(),
+        "participants": it.participants,
+        "awaited": it.awaited,
+    })
+}
+
+fn state(it: &Transaction) -> &'static str {
+    if it.is_committed { "committed" } else { "open" }
+}
+
+pub(crate) fn abort(nodes: &NodeArguments, arguments: &AbortArguments) -> Result<u8, Failure> {
+    let id: TransactionId = arguments.id.parse().map_err(|error| Failure::usage(&error))?;
+    let decision = settings::client(nodes)?.abort(&id)?;
+    let is_aborted = decision == Decision::Aborted;
+    let text = match (arguments.json, is_aborted) {
+        (true, _) => json!({ "id": id.to_string(), "aborted": is_aborted }).to_string(),
+        (false, true) => format!("{id}: aborted, or over before"),
+        (false, false) => {
+            let text = format!("{id}: it is committed; its participants finish when they start");
+            return Err(Failure::new(exit::COMMITTED, &text));
+        }
+    };
+    output::print(&format!("{text}\n"))?;
+    Ok(if is_aborted { exit::SUCCESS } else { exit::COMMITTED })
+}
+
+impl From<TransactionError> for Failure {
+    fn from(error: TransactionError) -> Self {
+        match error {
+            TransactionError::Register(error) => error.into(),
+            TransactionError::OtherGroup { .. } => Self::new(exit::NO_GROUP, &error),
+            _ => Self::usage(&error),
+        }
+    }
+}

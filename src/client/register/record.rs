@@ -1,0 +1,36 @@
+//! Registers of the library's own, such as the records of transactions.
+
+use super::Register;
+use crate::client::LockClient;
+use crate::engine::register::RegisterKeys;
+use crate::error::RegisterError;
+use std::sync::Arc;
+
+impl LockClient {
+    /// The register with a name that users' registers cannot have: it contains `:redlatch:`.
+    pub(in crate::client) fn reserved_register(&self, name: &[u8]) -> Register {
+        let prefix = &self.core.key_prefix[..];
+        let lock = Arc::from([prefix, name].concat());
+        Register { client: self.clone(), keys: RegisterKeys::new(prefix, name), lock }
+    }
+}
+
+impl Register {
+    /// As [`change`](Self::change), with a result. The value is written only if it becomes another
+    /// one, and not if the change fails.
+    pub(in crate::client) fn update<T>(
+        &self,
+        mut change: impl FnMut(&mut Option<Vec<u8>>) -> Result<T, RegisterError>,
+    ) -> Result<T, RegisterError> {
+        let updated = self.run(|draft| {
+            let before = draft.current().map(|value| value.bytes().to_vec());
+            let mut after = before.clone();
+            let result = change(&mut after)?;
+            if after != before {
+                super::put(draft, after)?;
+            }
+            Ok(result)
+        })?;
+        Ok(updated.0)
+    }
+}

@@ -1,0 +1,206 @@
+//! Transactions: the calls, and the record as the value of a register.
+
+mod listing;
+mod participant;
+mod side;
+
+pub use listing::Transaction;
+pub use participant::{Decision, Participant};
+
+use super::LockClient;
+use super::register::Register;
+use crate::clock;
+use crate::core::draw;
+use crate::engine::transaction::{
+    InvalidRecord, Joining, Record, Told, TransactionId, UnknownName,
+};
+use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
+use side::Side;
+use std::time::Duration;
+
+/// What precedes the id in the name of the record's register. Users' names cannot contain it.
+const NAME: &str = ":redlatch:transaction:";
+
+impl LockClient {
+    /// Begins a transaction between these participants. Give the id to each of them, who then
+    /// [joins](Self::join).
+    ///
+    /// A transaction makes changes in two or more places, or in none of them. [Read first when not
+    /// to use it](crate::guide::transactions). Names have 1 to 64 bytes and differ; there may be 1
+    /// to 16 of them.
+    ///
+    /// ```no_run
+    /// # use redlatch::transaction::{Decision, Participant};
+    /// # use redlatch::LockClient;
+    /// # use std::time::Duration;
+    /// # use std::error::Error;
+    /// # fn example<P: Participant<Error = std::fmt::Error>>(
+    /// #     client: &LockClient,
+    /// #     mut shelf: P,
+    /// # ) -> Result<(), Box<dyn Error>> {
+    /// let id = client.begin(&["berlin", "paris"])?;
+    /// // ... paris gets the id and joins as well ...
+    /// match client.join(&id, "berlin", &mut shelf, Duration::from_secs(5))? {
+    ///     Decision::Committed => println!("both have changed"),
+    ///     Decision::Aborted => println!("neither has changed"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Takes two rounds. If it fails, nobody can vote, as nobody knows the id; a record of a
+    /// transaction without votes may be left, which [`transactions`](Self::transactions) shows.
+    ///
+    /// # Errors
+    ///
+    /// There cannot be these participants, or the nodes' register could not be written.
+    pub fn begin(&self, names: &[&str]) -> Result<TransactionId, TransactionError> {
+        let record = Record::begin(names, clock::wall_micros())?;
+        let redlock = self.core.register_nodes()?;
+        let group = self.core.group(redlock)?.id;
+        let entropy = draw().ok_or(RegisterError::NoEntropy)?;
+        let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
+        let id = TransactionId::new(group, u128::from_be_bytes(*random));
+        self.record(&id)?.change(|current| {
+            *current = Some(record.clone());
+            Ok(())
+        })?;
+        Ok(id)
+    }
+
+    /// Takes part in a transaction: prepares, votes, waits for the others, and commits or rolls
+    /// back. After `patience` it aborts the transaction, unless all have voted.
+    ///
+    /// `name` is one of those that were given to [`begin`](Self::begin). For each name, one call at
+    /// a time may be made for an id, and none during a [`recover`](Self::recover) of that name.
+    /// Called again with the same id, also in another process after a crash, it goes on with what
+    /// is on the participant's disk, and applies nothing twice.
+    ///
+    /// `patience` is for the other participants. It says nothing about how long this call takes:
+    /// that is the participant's own time, and up to two rounds for each step. The one who votes
+    /// last waits for nobody. A change of the record is noticed within 250 ms.
+    ///
+    /// # Errors
+    ///
+    /// The participant cannot prepare, or something of it or of the nodes has failed:
+    /// [`JoinError`] says what that means for the transaction. After a vote, an error never means
+    /// that it is aborted.
+    pub fn join<P: Participant>(
+        &self,
+        id: &TransactionId,
+        name: &str,
+        participant: &mut P,
+        patience: Duration,
+    ) -> Result<Decision, JoinError<P::Error>> {
+        let until = clock::now().after(patience);
+        let disk = participant::disk(participant, id).map_err(JoinError::Disk)?;
+        let record = self.record(id).map_err(JoinError::NotBegun)?;
+        Side { record, id, name, participant, until }.run(Joining::join(disk))
+    }
+
+    /// Brings the transactions that are on the participant's disk to their end: commits those that
+    /// are committed, and aborts the others. Returns the decisions. Call it after each start,
+    /// before the first [`join`](Self::join), and again while it fails.
+    ///
+    /// It also aborts those that wait for a vote of this name and are not on the disk: begun before
+    /// this start, perhaps by somebody who has failed as well. To find them, it reads all keys of
+    /// all nodes, as [`transactions`](Self::transactions) does.
+    ///
+    /// It must not run while a [`join`](Self::join) of the same name does: it would abort that
+    /// transaction. To bring only one transaction to its end, join it again.
+    ///
+    /// # Errors
+    ///
+    /// Some are left: too few nodes answered, or the participant has failed. Each has been tried.
+    pub fn recover<P: Participant>(
+        &self,
+        name: &str,
+        participant: &mut P,
+    ) -> Result<Vec<(TransactionId, Decision)>, RecoverError<P::Error>> {
+        let mut ids = participant.committed().map_err(RecoverError::Disk)?;
+        ids.extend(participant.prepared().map_err(RecoverError::Disk)?);
+        let (mut decided, mut unresolved) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.resolve(&id, name, participant) {
+                Ok(decision) => decided.push((id, decision)),
+                Err(error) => unresolved.push((id, error)),
+            }
+        }
+        if !unresolved.is_empty() {
+            return Err(RecoverError::Unresolved { resolved: decided.len(), unresolved });
+        }
+        self.abort_unknown(name).map_err(RecoverError::NotListed)?;
+        Ok(decided)
+    }
+
+    /// Aborts what waits for a vote of this participant, whose disk knows of nothing.
+    fn abort_unknown(&self, name: &str) -> Result<(), TransactionError> {
+        let waits = |it: &Transaction| !it.is_committed && it.awaited.iter().any(|one| one == name);
+        for transaction in self.transactions()?.into_iter().filter(waits) {
+            self.abort(&transaction.id)?;
+        }
+        Ok(())
+    }
+
+    fn resolve<P: Participant>(
+        &self,
+        id: &TransactionId,
+        name: &str,
+        participant: &mut P,
+    ) -> Result<Decision, JoinError<P::Error>> {
+        let disk = participant::disk(participant, id).map_err(JoinError::Disk)?;
+        let record = self.record(id).map_err(JoinError::Undecided)?;
+        let until = clock::now();
+        Side { record, id, name, participant, until }.run(Joining::recover(disk))
+    }
+
+    /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
+    /// that is not to be. Participants that have voted roll back as soon as they ask.
+    ///
+    /// [`Decision::Aborted`] is also the answer for a transaction that is over, however it ended:
+    /// nothing is known of it any more.
+    ///
+    /// # Errors
+    ///
+    /// The id is another group's, or too few nodes answered.
+    pub fn abort(&self, id: &TransactionId) -> Result<Decision, TransactionError> {
+        let told = self.record(id)?.change(|record| Record::abort(record, None))?;
+        Ok(if told == Told::Abort { Decision::Aborted } else { Decision::Committed })
+    }
+
+    /// The record of a transaction of this group.
+    fn record(&self, id: &TransactionId) -> Result<RecordRegister, TransactionError> {
+        let redlock = self.core.register_nodes()?;
+        if self.core.group(redlock)?.id != id.group() {
+            return Err(TransactionError::OtherGroup { id: *id });
+        }
+        Ok(RecordRegister(self.reserved_register(format!("{NAME}{id}").as_bytes())))
+    }
+}
+
+/// The register of a record.
+struct RecordRegister(Register);
+
+impl RecordRegister {
+    /// Changes the record. What is not changed is not written.
+    fn change<T>(
+        &self,
+        mut change: impl FnMut(&mut Option<Record>) -> Result<T, UnknownName>,
+    ) -> Result<T, TransactionError> {
+        let changed = self.0.update(|bytes| {
+            let mut record = bytes.as_deref().map(read).transpose()?;
+            let result = change(&mut record);
+            if result.is_ok() {
+                *bytes = record.as_ref().map(Record::to_bytes);
+            }
+            Ok(result)
+        })?;
+        Ok(changed?)
+    }
+}
+
+/// Reads a record that a register has.
+fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
+    let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { format };
+    Record::read(bytes).map_err(invalid)
+}

@@ -1,0 +1,45 @@
+//! Deleting registers if they are as they were seen, and by their age.
+
+use std::time::{Duration, SystemTime};
+
+use support::cli::Value;
+
+use crate::registers::{formed, read, set};
+
+#[test]
+fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it() {
+    let (servers, first) = formed(3);
+    let register = first.register("a").unwrap();
+    let before = SystemTime::now();
+    let one = set(&register, "one");
+    let two = set(&register, "two");
+    let refused = register.compare_and_delete(one).unwrap().unwrap_err().unwrap();
+    assert_eq!((refused.version(), refused.bytes()), (two, &b"two"[..]));
+    assert!(refused.written_at() >= before - Duration::from_millis(1), "{refused:?}");
+    assert!(refused.written_at() <= SystemTime::now(), "{refused:?}");
+    register.compare_and_delete(two).unwrap().unwrap();
+    assert_eq!(register.compare_and_delete(two).unwrap(), Err(None));
+    // An hour ago.
+    let old = first.register("done:old").unwrap();
+    set(&old, "x");
+    set(&first.register("done:new").unwrap(), "x");
+    for server in &*servers {
+        let key = &b":redlatch:register:done:old"[..];
+        let Value::Bulk(bytes) = server.command(&[&b"GET"[..], key]) else { continue };
+        let written = old.read().unwrap().unwrap().written_at();
+        let micros = |time: SystemTime| {
+            let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
+            u64::try_from(since).unwrap().to_be_bytes()
+        };
+        let (now, then) = (micros(written), micros(written - Duration::from_secs(3600)));
+        let at = bytes.windows(8).position(|part| part == now);
+        let Some(at) = at else { continue };
+        let aged = [&bytes[..at], &then[..], &bytes[at + 8..]].concat();
+        server.command(&[&b"SET"[..], key, &aged]);
+    }
+    let half_an_hour = Duration::from_secs(1800);
+    assert_eq!(first.delete_registers_older_than("other:*", half_an_hour).unwrap(), 0);
+    assert_eq!(first.delete_registers_older_than("done:*", half_an_hour).unwrap(), 1);
+    assert_eq!(read(&old), None);
+    assert_eq!(read(&first.register("done:new").unwrap()), Some("x".to_owned()));
+}

@@ -1,0 +1,50 @@
+//! Histories in which threads use registers instead of locks.
+
+use crate::checker::Invariant;
+use crate::mistake::OF_REGISTERS;
+use crate::options::BrokenAssumption;
+use crate::tally::RegisterCalls;
+use crate::{SEEDS, broken, count, expect_none_broken, replayed};
+use std::ops::Range;
+
+/// Runs histories in which threads use registers, which must keep all guarantees.
+fn expect_registers_agreed(seeds: Range<u64>) {
+    let histories = seeds.end - seeds.start;
+    let tally = expect_none_broken(seeds, BrokenAssumption::NoneWithRegisters);
+    let RegisterCalls { reads, writes, deletions, repaired, .. } = tally.registers;
+    if histories >= SEEDS {
+        assert!(reads > 5 * histories, "histories with few reads prove little: {tally}");
+        assert!(writes > 10 * histories, "nor those with few writes: {tally}");
+        assert!(deletions > histories, "nor those with few deletions: {tally}");
+        assert!(repaired > histories / 5, "nor those where few nodes get a vote again: {tally}");
+    }
+}
+
+#[test]
+fn histories_within_the_assumptions_keep_registers_agreed() {
+    if replayed().is_none() {
+        expect_registers_agreed(0..count(SEEDS));
+    }
+}
+
+#[test]
+fn servers_restored_from_backups_lose_changes() {
+    let seen = (0..300).step_by(5).find(|start| {
+        let focus = BrokenAssumption::RegistersRestored;
+        broken(*start..start + 5, focus, None).contains(&Invariant::Agreement)
+    });
+    eprintln!("backups break agreement by seed {seen:?}");
+    assert!(seen.is_some(), "backups are harmless, or the simulator blind");
+}
+
+#[test]
+fn every_mistake_about_registers_is_caught() {
+    for mistake in OF_REGISTERS {
+        let seen = (0..3_000).step_by(5).find(|start| {
+            let focus = BrokenAssumption::NoneWithRegisters;
+            broken(*start..start + 5, focus, Some(mistake)).contains(&Invariant::Agreement)
+        });
+        eprintln!("{mistake:?} breaks agreement by seed {seen:?}");
+        assert!(seen.is_some(), "{mistake:?} is not caught");
+    }
+}

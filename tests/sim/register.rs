@@ -1,0 +1,120 @@
+//! Registers: values that a majority of the nodes agrees on, changed by the library's own `Change`,
+//! `Census` and `Refill`, over rounds and sessions of the library as for locks.
+//!
+//! What is simulated besides: the loops around them, which follow the library's line by line. There
+//! they block; here they are futures that the simulation resumes ([`task`]).
+//!
+//! | here | follows |
+//! |---|---|
+//! | `running.rs` | `src/client/register.rs` and its `running.rs` |
+//! | `shared.rs` | `src/core/registers.rs`: threads of one client change a register together |
+//! | `membership.rs` | `src/core/membership.rs` |
+//! | `repair.rs` | `src/core/repair.rs`, `src/client/register/repair.rs` |
+//!
+//! `history.rs` has what callers saw, and `order.rs` checks it.
+
+mod history;
+mod membership;
+mod order;
+mod repair;
+mod running;
+mod shared;
+mod task;
+
+pub(crate) use history::{Call, History, Id, Outcome, Seen};
+pub(crate) use order::check;
+pub(crate) use shared::Shared;
+pub(crate) use task::Task;
+
+use history::{from_bytes, to_bytes};
+use membership::Caller;
+use redlatch::internal::engine::register::{
+    Draft, Epoch, GROUP_REGISTER, Group, Member, RegisterKeys, Stored,
+};
+use shared::Failure;
+use std::rc::Rc;
+use task::Line;
+
+/// The beginning of the keys of all registers.
+pub(crate) const PREFIX: &[u8] = b"registers/";
+
+/// The keys of the register with this name; the empty one is the group's.
+fn keys(name: &[u8]) -> RegisterKeys {
+    RegisterKeys::new(PREFIX, name)
+}
+
+/// The key of the mark of a node.
+pub(crate) fn mark_key() -> Vec<u8> {
+    keys(GROUP_REGISTER).mark.to_vec()
+}
+
+/// The key of what a node has accepted as the next epoch.
+pub(crate) fn epoch_key() -> Vec<u8> {
+    keys(GROUP_REGISTER).value.to_vec()
+}
+
+/// The marks of nodes that were made a group: the servers with these runs, of which some keep all
+/// that they answer.
+pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
+    let members = (1..=run_ids.len() as u64).collect();
+    let epoch = Epoch { group: Group { id: 5, epoch: 1, token: 6 }, members };
+    let marks = run_ids.iter().zip(durable).zip(1..).map(|((run_id, is_durable), id)| {
+        let (run_id, is_durable) = (run_id.clone(), *is_durable);
+        Member { epoch: epoch.clone(), run_id, id, is_durable }.to_bytes().to_vec()
+    });
+    marks.collect()
+}
+
+/// Begins a call of a thread.
+pub(crate) fn begin(shared: &Rc<Shared>, worker: usize, register: u64, call: Call, id: Id) -> Task {
+    let line = Line::default();
+    let caller = Caller { shared: Rc::clone(shared), line: line.clone(), worker };
+    Task::new(id, line, operate(caller, register, call, id))
+}
+
+async fn operate(caller: Caller, register: u64, call: Call, id: Id) -> Outcome {
+    let name = format!("{register}").into_bytes();
+    let result = match call {
+        Call::Read => caller.read(&name).await.map(|value| Outcome::Is(value.as_ref().map(seen))),
+        Call::Repair => caller.repair().await.map(Outcome::Repaired),
+        _ => {
+            let slot = caller.shared.slot(register);
+            caller.run(&slot, &name, move |draft| write(draft, call, id)).await
+        }
+    };
+    result.unwrap_or_else(|failure| match failure {
+        Failure::Unknown | Failure::NoQuorum { may_have_happened: true } => Outcome::Unsure,
+        Failure::NoQuorum { may_have_happened: false } | Failure::Other => Outcome::Failed,
+    })
+}
+
+fn seen(value: &Stored) -> Seen {
+    Seen {
+        version: value.version().as_u64(),
+        ids: from_bytes(value.bytes()),
+        fence: value.fence().unwrap_or(0),
+    }
+}
+
+/// Makes a change of a draft.
+fn write(draft: &mut Draft, call: Call, id: Id) -> Outcome {
+    let before = draft.current().map(seen);
+    let token = match call {
+        Call::Set(version) if version != before.as_ref().map(|it| it.version) => {
+            return Outcome::Is(before);
+        }
+        Call::Fenced(token) if before.as_ref().is_some_and(|it| it.fence > token) => {
+            return Outcome::Is(before);
+        }
+        Call::Delete => {
+            draft.delete();
+            return Outcome::Made { before, version: None };
+        }
+        Call::Fenced(token) => Some(token),
+        _ => None,
+    };
+    let mut ids = before.as_ref().map_or(Vec::new(), |before| before.ids.clone());
+    ids.push(id);
+    let version = draft.put(to_bytes(&ids).into(), token);
+    Outcome::Made { before, version: Some(version.as_u64()) }
+}

@@ -1,0 +1,95 @@
+//! What a thread does with registers: one call after another.
+
+use super::operation::Running;
+use super::{State, Worker};
+use crate::client::Client;
+use crate::context::Context;
+use crate::queue::Event;
+use crate::register::{Call, Id, Outcome, begin};
+
+/// The largest fencing token of a history.
+const TOKEN_MAX: u64 = 40;
+
+impl Worker {
+    pub(super) fn uses_register(&self) -> bool {
+        matches!(self.operation, Some(Running::Register(_)))
+    }
+
+    /// Begins a call, if there is one to make.
+    pub(super) fn use_register(&mut self, client: &mut Client, context: &mut Context) -> bool {
+        let chosen = match context.has_faults_ended {
+            true => context.last_calls.pop_front(),
+            false => Some(self.choose_call(context)),
+        };
+        let Some((register, call)) = chosen else { return false };
+        let id = context.checker.registers.called(register, call, context.queue.now());
+        context.trace(|| {
+            format!("client {:?}.{}: {id} is {call:?} of {register}", client.name, self.index)
+        });
+        let task = begin(&client.registers, self.index, register, call, id);
+        self.start(client, context, Running::Register(task), None);
+        self.advance(client, context);
+        true
+    }
+
+    fn choose_call(&self, context: &mut Context) -> (u64, Call) {
+        let Context { options, random, .. } = context;
+        let register = random.below(options.resources);
+        let Some(registers) = &options.registers else { unreachable!("they are in use") };
+        let call = if random.chance(registers.repair_permille) {
+            Call::Repair
+        } else if random.chance(registers.read_permille) {
+            Call::Read
+        } else if random.chance(registers.delete_permille) {
+            Call::Delete
+        } else if random.chance(registers.set_permille) {
+            Call::Set(self.versions.get(&register).copied().flatten())
+        } else if random.chance(registers.fenced_permille) {
+            Call::Fenced(random.between(1, TOKEN_MAX))
+        } else {
+            Call::Append
+        };
+        (register, call)
+    }
+
+    /// After a step of its call: sends what nobody waits for, and wakes the threads for which it
+    /// has made a change.
+    pub(super) fn after_register_step(&mut self, client: &mut Client, context: &mut Context) {
+        let Some(Running::Register(task)) = &mut self.operation else { return };
+        for request in task.posts() {
+            client.post(context, &request);
+        }
+        for worker in client.registers.woken() {
+            let delay = context.network.scheduling_delay(&mut context.random);
+            let (client, life) = client.name;
+            context.queue.after(delay, Event::Work { client, life, worker });
+        }
+    }
+
+    pub(super) fn register_returned(
+        &mut self,
+        client: &Client,
+        context: &mut Context,
+        id: Id,
+        outcome: Outcome,
+    ) {
+        context
+            .trace(|| format!("client {:?}.{}: {id} ends: {outcome:?}", client.name, self.index));
+        let operation = context.checker.registers.of(id);
+        let (register, call) = (operation.register, operation.call);
+        let seen = match &outcome {
+            Outcome::Is(seen) => Some(seen.as_ref().map(|seen| seen.version)),
+            Outcome::Made { version, .. } => Some(*version),
+            _ => None,
+        };
+        self.versions.extend(seen.map(|version| (register, version)));
+        context.tally.registers.count(call, &outcome);
+        let is_failed = matches!(outcome, Outcome::Failed | Outcome::Unsure);
+        if context.has_faults_ended && is_failed && call == Call::Read {
+            context.last_calls.push_back((register, call));
+        }
+        context.checker.registers.returned(id, outcome, context.queue.now());
+        self.state = State::Idle;
+        self.rest(client, context);
+    }
+}

@@ -1,0 +1,39 @@
+//! What a thread does with the outcome of its request.
+
+use super::Worker;
+use super::operation::Running;
+use super::operator::locks;
+use crate::context::Context;
+use redlatch::internal::Time;
+use redlatch::internal::engine::Input;
+use redlatch::internal::node::RoundResult;
+
+impl Worker {
+    pub(super) fn take_result(&mut self, now: Time, context: &mut Context, result: RoundResult) {
+        match (result, &mut self.operation) {
+            (RoundResult::Votes(votes), _) => {
+                let ballot = self.tamper(context, votes.ballot);
+                if ballot.was_connecting {
+                    self.note_connecting(now, context);
+                }
+                self.check_votes(context, &ballot);
+                self.note_answered(context, &ballot);
+                self.handle(now, Input::Ballot(ballot));
+            }
+            (RoundResult::Wait(nodes), _) => self.handle(now, Input::Reserved(nodes)),
+            (RoundResult::Inspection { snapshots, .. }, Some(Running::Operator(operator))) => {
+                operator.inspected(now, snapshots.into_iter().flatten().flat_map(locks).collect());
+            }
+            (result, Some(Running::Register(task))) => task.answer(result),
+            // The operation ends with these.
+            (RoundResult::Ping(statuses), _) => {
+                let examined = statuses.iter().filter(|status| status.role.is_some());
+                context.tally.examined += examined.count() as u64;
+            }
+            (RoundResult::Removal { .. }, _) => {}
+            (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
+            (RoundResult::Scan { .. }, _) => unreachable!("nobody lists keys here"),
+            (RoundResult::Register { .. }, _) => unreachable!("nobody uses a register"),
+        }
+    }
+}
