@@ -64,6 +64,7 @@ mod registers_repair;
 mod registers_rights;
 mod registers_rounds;
 mod registers_status;
+mod registers_waiting;
 mod relay;
 mod release;
 mod request;

@@ -167,7 +167,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
 fn register(serial: u64) -> Action {
     let ballot = |number| Ballot::new(number, token(serial)).expect("a small number");
     let command = match serial % 6 {
-        0 => RegisterCommand::Read,
+        0 => RegisterCommand::Read { watcher: None },
         1 => RegisterCommand::Prepare(ballot(serial % 8)),
         2 => {
             let (ballot, next) = (ballot(serial % 8), ballot(serial % 8 + 1));

@@ -13,6 +13,7 @@ pub use value::{Changed, Stale, Value};
 
 use super::LockClient;
 use crate::clock;
+use crate::engine::Token;
 use crate::engine::register::{Draft, RegisterCommand, RegisterKeys, Stored, Version};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
@@ -102,25 +103,26 @@ impl Register {
     ///
     /// Too few nodes gave an answer that counts, or the nodes are no group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
-        self.report_read(|| self.look())
+        self.report_read(|| self.look(None)).map(|look| look.value)
     }
 
-    /// The value, and how often the nodes were asked.
-    fn look(&self) -> Result<(Option<Value>, u32), RegisterError> {
+    /// The value, and how often the nodes were asked. They tell the watcher when it changes.
+    fn look(&self, watcher: Option<Token>) -> Result<(Look, u32), RegisterError> {
         Changing::check()?;
         let redlock = self.client.core.register_nodes()?;
         let mut group = self.client.core.group(redlock)?;
         let (mut rounds, mut looks) = (0, 0);
         loop {
             rounds += 1;
-            let command = RegisterCommand::Read;
+            let command = RegisterCommand::Read { watcher };
             let asked = self.client.core.ask(redlock, &self.keys, &group, command);
             if let Some(invalid) = asked.replies.invalid() {
                 return Err(RegisterError::invalid(invalid));
             }
             if let Some(agreed) = asked.replies.agreed() {
                 let value = agreed.and_then(|accepted| accepted.value.as_ref());
-                return Ok((value.map(|value| Value(value.clone())), rounds));
+                let value = value.map(|value| Value(value.clone()));
+                return Ok((Look { value, is_watched: asked.is_watched }, rounds));
             }
             if asked.replies.are_enough() {
                 break;
@@ -136,7 +138,7 @@ impl Register {
         }
         // Not together with changes: one of them may take long.
         let agreed = self.run_alone(|draft| Ok(draft.current().cloned().map(Value)))?;
-        Ok((agreed.0, rounds + agreed.1))
+        Ok((Look { value: agreed.0, is_watched: false }, rounds + agreed.1))
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
@@ -261,6 +263,13 @@ impl Register {
             Ok(Ok(()))
         })
     }
+}
+
+/// What a look at a register has shown.
+struct Look {
+    value: Option<Value>,
+    /// Do all nodes tell the watcher when that changes?
+    is_watched: bool,
 }
 
 /// Puts a value into a draft, or deletes it there.

@@ -48,7 +48,7 @@ impl LockClient {
     /// # }
     /// ```
     ///
-    /// Takes two rounds. If it fails, nobody can vote, as nobody knows the id; a record of a
+    /// Takes one round. If it fails, nobody can vote, as nobody knows the id; a record of a
     /// transaction without votes may be left, which [`transactions`](Self::transactions) shows.
     ///
     /// # Errors
@@ -61,10 +61,8 @@ impl LockClient {
         let entropy = draw().ok_or(RegisterError::NoEntropy)?;
         let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
         let id = TransactionId::new(group, u128::from_be_bytes(*random));
-        self.record(&id)?.change(|current| {
-            *current = Some(record.clone());
-            Ok(())
-        })?;
+        // Nobody knows the name yet, and nobody makes a record of none.
+        self.record(&id)?.0.create(&record.to_bytes())?;
         Ok(id)
     }
 
@@ -78,7 +76,8 @@ impl LockClient {
     ///
     /// `patience` is for the other participants. It says nothing about how long this call takes:
     /// that is the participant's own time, and up to two rounds for each step. The one who votes
-    /// last waits for nobody. A change of the record is noticed within 250 ms.
+    /// last waits for nobody. The nodes tell the others of the decision:
+    /// [`wait_for_change`](crate::Register::wait_for_change) says how.
     ///
     /// # Errors
     ///

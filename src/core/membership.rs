@@ -41,6 +41,8 @@ impl Membership {
 pub(crate) struct Asked {
     pub(crate) replies: Replies,
     pub(super) reports: Vec<NodeReport>,
+    /// Do all nodes tell the watcher when what was read changes?
+    pub(crate) is_watched: bool,
     /// Whose members were asked, if it was members.
     pub(super) group: Option<Group>,
 }
@@ -52,7 +54,7 @@ impl Asked {
 
     /// The error if they are too few.
     pub(crate) fn no_quorum(self, may_have_happened: bool) -> RegisterError {
-        let Self { replies, mut reports, group } = self;
+        let Self { replies, mut reports, group, .. } = self;
         for (report, reply) in reports.iter_mut().zip(&replies.0) {
             if let (Some(RegisterReply::NoMember(mark)), Some(group)) = (reply, &group) {
                 let why = NoVote::of(mark.as_deref(), Some(group));
@@ -101,7 +103,9 @@ impl Core {
     ) -> Asked {
         let request = Request { nodes, ..self.register_request(keys, mark, command) };
         match redlock.net.submit(request) {
-            RoundResult::Register { replies, reports } => Asked { replies, reports, group: None },
+            RoundResult::Register { replies, is_watched, reports } => {
+                Asked { replies, reports, is_watched, group: None }
+            }
             other => unreachable!("the request was about a register, the result is {other:?}"),
         }
     }

@@ -207,12 +207,14 @@ impl Request {
         }
     }
 
-    /// The waiter that the request is about, if it is about the lock's queue.
+    /// The waiter that the request is about: one in the lock's queue, or one that waits until a
+    /// register changes.
     #[must_use]
     pub fn waiter(&self) -> Option<Token> {
         match &self.action {
             Action::Queue(QueueEntry { waiter, .. }) | Action::Turn { waiter, .. } => Some(*waiter),
             Action::Release(removal) | Action::Undo(removal) => removal.waiter,
+            Action::Register(register) => register.command.watcher(),
             _ => None,
         }
     }

@@ -173,6 +173,11 @@ impl Net {
         self.event_loop.post(Message::Post(request));
     }
 
+    /// Forgets a waiter, about which no request follows.
+    pub(crate) fn leave(&self, waiter: Token) {
+        self.event_loop.post(Message::Leave(waiter));
+    }
+
     /// Ends the waits of one waiter in the nodes' queue, or of all, now and from now on.
     pub(crate) fn end_waits(&self, waiter: Option<Token>) {
         self.event_loop.post(Message::EndWaits(waiter));

@@ -125,6 +125,7 @@ impl EventLoop for SocketLoop {
         match message {
             Message::Post(request) => self.driver().post(&request),
             Message::EndWaits(waiter) => self.rounds.end_waits(waiter),
+            Message::Leave(waiter) => self.rounds.leave(&waiter),
         }
     }
 

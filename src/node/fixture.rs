@@ -86,7 +86,8 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Listen => Action::Listen { key, step: Listen::Read(lock.token) },
         Verb::Register => {
             let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
-            let (keys, command) = (RegisterKeys::new(b"", &key), RegisterCommand::Read);
+            let keys = RegisterKeys::new(b"", &key);
+            let command = RegisterCommand::Read { watcher: None };
             Action::Register(Box::new(RegisterRequest { keys, epoch, run_id, command }))
         }
     };

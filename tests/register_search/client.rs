@@ -78,7 +78,7 @@ impl Client {
         match current.verb {
             Verb::Read => {
                 current.phase = Phase::Reading;
-                self.send(&RegisterCommand::Read, deeds);
+                self.send(&RegisterCommand::Read { watcher: None }, deeds);
             }
             _ => self.change(deeds, None),
         }
@@ -96,7 +96,11 @@ impl Client {
         let mut proposer = self.proposers[usize::from(current.register)].clone();
         proposer.enter(&self.membership.known.as_ref().expect("it is known").group);
         current.group = self.membership.known.as_ref().map(|epoch| epoch.group.clone());
-        current.phase = Phase::Changing(Box::new(Change::new(proposer)));
+        let change = match current.verb {
+            Verb::Create => Change::create(proposer),
+            _ => Change::new(proposer),
+        };
+        current.phase = Phase::Changing(Box::new(change));
         self.go_on(mistake, deeds);
     }
 
@@ -152,7 +156,7 @@ impl Client {
             (Phase::Beginning, Some(_)) => self.start(deeds),
             (Phase::Reading, Some(group)) => {
                 current.group = Some(group);
-                self.send(&RegisterCommand::Read, deeds);
+                self.send(&RegisterCommand::Read { watcher: None }, deeds);
             }
             (Phase::Beginning | Phase::Reading, None) => self.end_without_effect(deeds),
             (Phase::Changing(change), Some(group)) => {

@@ -76,7 +76,12 @@ pub(crate) fn draw_up(verb: Verb, draft: &mut Draft, met: Option<u64>, mark: u8)
     };
     match verb {
         Verb::Read | Verb::Sweep => {}
-        Verb::Append => append(draft),
+        Verb::Create | Verb::Append => append(draft),
+        Verb::AppendToAny => {
+            if draft.current().is_some() {
+                append(draft);
+            }
+        }
         Verb::AppendTwice => {
             append(draft);
             append(draft);

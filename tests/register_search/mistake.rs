@@ -33,6 +33,8 @@ pub(crate) enum Mistake {
     ForgetsEarlierBallots,
     /// The keys are removed when a majority has accepted the deletion.
     CollectsAtMajority,
+    /// A client creates in one round what others may create.
+    CreatesWhatOthersCreate,
     /// A node that is refilled gets its vote in the epoch that there is.
     RefillKeepsEpoch,
     /// Two repairs may each have an epoch of their own that follows.

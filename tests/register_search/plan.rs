@@ -8,8 +8,12 @@ use crate::random::Random;
 pub(crate) enum Verb {
     /// One round if a majority agrees, otherwise a change that changes nothing.
     Read,
+    /// Creates the register, in one round. Nobody else makes a value of none.
+    Create,
     /// Appends something that nothing else appends.
     Append,
+    /// Appends if there is a value.
+    AppendToAny,
     /// Appends twice in one ballot, as two threads of a client do at one time.
     AppendTwice,
     Delete,
@@ -24,7 +28,7 @@ pub(crate) enum Verb {
 impl Verb {
     /// May its result be what it saw, rather than a change?
     pub(crate) fn looks(self) -> bool {
-        !matches!(self, Self::Append | Self::AppendTwice | Self::Renew)
+        !matches!(self, Self::Create | Self::Append | Self::AppendTwice | Self::Renew)
     }
 }
 
@@ -129,6 +133,19 @@ impl Plan {
         }
         let nodes = if random.once_in(4) { 5 } else { 3 };
         Self { nodes, clients, ..Self::empty() }
+    }
+
+    /// Plans in which a register is created in one round, as the record of a transaction is.
+    pub(crate) fn created(random: &mut Random) -> Self {
+        let others = [Verb::AppendToAny, Verb::AppendToAny, Verb::Delete, Verb::Read, Verb::Sweep];
+        let calls = |random: &mut Random| {
+            (0..1 + random.below(4)).map(|_| (random.choose(&others), 0)).collect::<Vec<_>>()
+        };
+        let mut clients: Vec<_> = (0..2 + random.below(3)).map(|_| calls(random)).collect();
+        clients[0].insert(0, (Verb::Create, 0));
+        let nodes = if random.once_in(3) { 5 } else { 3 };
+        let losses = if random.once_in(4) { 1 + random.below(nodes / 2) } else { 0 };
+        Self { nodes, clients, losses, ..Self::empty() }
     }
 
     /// Any plan of walks in which nodes are repaired.

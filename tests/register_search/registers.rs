@@ -4,7 +4,7 @@ use crate::expect::{broken, sound, sound_walks};
 use crate::mistake::Mistake;
 use crate::plan::{Plan, Verb};
 use crate::step::Violation::NoLinearization;
-use Verb::{Append, Delete, Read, Sweep};
+use Verb::{Append, AppendToAny, Create, Delete, Read, Sweep};
 
 /// How many states of each plan plain `cargo test` searches, and how many walks it takes.
 const STATES: u64 = 12_000;
@@ -12,13 +12,15 @@ const WALKS: u64 = 1_000;
 
 #[test]
 fn small_histories_are_sound() {
-    let plans: [(&str, &[&[Verb]]); 6] = [
+    let plans: [(&str, &[&[Verb]]); 8] = [
         ("two change", &[&[Append], &[Append]]),
         ("one changes, one reads twice", &[&[Append], &[Read, Read]]),
         ("changes in one round beside another", &[&[Append, Append], &[Append]]),
         ("one creates and deletes, one reads", &[&[Append, Delete], &[Read]]),
         ("one creates and deletes, one changes", &[&[Append, Delete], &[Append]]),
         ("one creates and deletes, one sweeps", &[&[Append, Delete, Append], &[Sweep]]),
+        ("one creates in one round, one changes what it finds", &[&[Create], &[AppendToAny, Read]]),
+        ("one creates in one round, one deletes and sweeps", &[&[Create], &[Delete, Sweep]]),
     ];
     for (name, clients) in plans {
         sound(name, &Plan::new(clients).rounds(3), STATES);
@@ -29,6 +31,7 @@ fn small_histories_are_sound() {
 fn random_walks_are_sound() {
     sound_walks("walks", WALKS, Plan::any);
     sound_walks("walks with many changes", WALKS / 4, Plan::many_changes);
+    sound_walks("walks in which one creates in one round", WALKS / 4, Plan::created);
 }
 
 /// Clients of which some change a register, and others read it.
@@ -74,4 +77,5 @@ fn a_client_that_leaves_out_a_rule_of_changing_is_found() {
     broken(Mistake::MadeAgain, NoLinearization, changed());
     broken(Mistake::ForgetsEarlierBallots, NoLinearization, changed());
     broken(Mistake::CollectsAtMajority, NoLinearization, deleted());
+    broken(Mistake::CreatesWhatOthersCreate, NoLinearization, Plan::new(&[&[Create], &[Append]]));
 }

@@ -30,7 +30,7 @@ impl World {
     pub(crate) fn send(&mut self, node: usize, asked: Asked, server: &mut Server) -> Command {
         let number = server.command(asked.clone());
         match asked.command {
-            RegisterCommand::Read
+            RegisterCommand::Read { .. }
             | RegisterCommand::Copy
             | RegisterCommand::Mark(MarkStep::Look) => return number,
             RegisterCommand::Accept { value, .. } if value.is_empty() && node == 0 => {

@@ -16,6 +16,12 @@ impl LockClient {
 }
 
 impl Register {
+    /// Creates it with this value, in one round. Nobody else may give it one before: see
+    /// [`Change::create`](crate::engine::register::Change::create).
+    pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
+        self.run_first(|draft| super::put(draft, Some(value.to_vec()))).map(|_| ())
+    }
+
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another
     /// one, and not if the change fails.
     pub(in crate::client) fn update<T>(

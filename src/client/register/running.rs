@@ -40,6 +40,9 @@ const LOOKS_MAX: u32 = 3;
 /// A change that a thread makes of a draft.
 type Body<'a> = &'a mut dyn FnMut(&mut Draft);
 
+/// How a change begins.
+type Begin = fn(Proposer) -> Change;
+
 thread_local! {
     /// Does this thread call a function that makes a change?
     static CHANGING: Cell<bool> = const { Cell::new(false) };
@@ -74,7 +77,16 @@ impl Register {
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
-        self.run_with(&self.client.core.registers.slot(&self.keys.value), body)
+        self.run_with(&self.client.core.registers.slot(&self.keys.value), Change::new, body)
+    }
+
+    /// The same for the change that creates a register which nobody else gives a value to before:
+    /// see [`Change::create`].
+    pub(super) fn run_first<T>(
+        &self,
+        body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
+    ) -> Result<(T, u32), RegisterError> {
+        self.run_with(&self.client.core.registers.slot(&self.keys.value), Change::create, body)
     }
 
     /// The same, without the threads of this client that change the register, and without waiting
@@ -83,16 +95,17 @@ impl Register {
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
-        self.run_with(&Arc::default(), body)
+        self.run_with(&Arc::default(), Change::new, body)
     }
 
     fn run_with<T>(
         &self,
         slot: &Arc<Slot>,
+        begin: Begin,
         mut body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
         let mut drafts: Vec<(Ballot, Result<T, RegisterError>)> = Vec::new();
-        let made = self.run_all(slot, &mut |draft| {
+        let made = self.run_all(slot, begin, &mut |draft| {
             let result = Changing::call(|| body(draft));
             drafts.push((draft.ballot(), result));
         })?;
@@ -102,14 +115,19 @@ impl Register {
     }
 
     /// Makes a change: alone, together with those of other threads, or by one of them.
-    fn run_all(&self, slot: &Arc<Slot>, body: Body<'_>) -> Result<Made, RegisterError> {
+    fn run_all(
+        &self,
+        slot: &Arc<Slot>,
+        begin: Begin,
+        body: Body<'_>,
+    ) -> Result<Made, RegisterError> {
         Changing::check()?;
         let redlock = self.client.core.register_nodes()?;
         match slot.join() {
-            Role::Leader(leader) => self.lead(redlock, &leader, body),
+            Role::Leader(leader) => self.lead(redlock, &leader, begin, body),
             Role::Follower(seat) => match follow(&seat, body) {
                 Some(result) => result,
-                None => self.lead(redlock, &slot.lead(), body),
+                None => self.lead(redlock, &slot.lead(), begin, body),
             },
         }
     }
@@ -118,9 +136,10 @@ impl Register {
         &self,
         redlock: &Redlock,
         leader: &Leader,
+        begin: Begin,
         body: Body<'_>,
     ) -> Result<Made, RegisterError> {
-        let result = self.make(redlock, leader, body);
+        let result = self.make(redlock, leader, begin, body);
         if let Err(RegisterError::NoQuorum { error, .. }) = &result {
             // The threads that wait would find the same, each after as long a time.
             let (error, may_have_happened) = (error.clone(), false);
@@ -134,6 +153,7 @@ impl Register {
         &self,
         redlock: &Redlock,
         leader: &Leader,
+        begin: Begin,
         body: Body<'_>,
     ) -> Result<Made, RegisterError> {
         let core = &self.client.core;
@@ -148,7 +168,7 @@ impl Register {
             register: self,
             redlock,
             group,
-            change: Change::new(proposer),
+            change: begin(proposer),
             has_prepared_last: false,
             asked: None,
             rounds: 0,

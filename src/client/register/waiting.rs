@@ -2,18 +2,27 @@
 
 use super::{Register, Value};
 use crate::clock;
+use crate::core::{Core, Redlock, draw};
 use crate::engine::register::Version;
+use crate::engine::{QueueWait, Token};
 use crate::error::RegisterError;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// The pauses between two looks of a call that waits for a change: the first one, and any.
+/// The pauses between two looks while not all nodes tell of changes: the first one, and any.
 const LOOK_FIRST: Duration = Duration::from_millis(2);
 const LOOK_LAST: Duration = Duration::from_millis(250);
 
+/// The pause between two looks while all do.
+const LOOK_WATCHED: Duration = Duration::from_secs(1);
+
 impl Register {
     /// Waits until the version is another than `seen` (`None`: until there is a value), for up to
-    /// `wait`, and returns the value that there is then. Looks at the nodes now and then, at least
+    /// `wait`, and returns the value that there is then.
+    ///
+    /// The nodes tell this client of a change (`CLIENT TRACKING`, from Redis 6 on), and it looks
+    /// once a second. While one of them is down, cannot tell, or may not be asked to, it looks up to
     /// four times a second.
     ///
     /// # Errors
@@ -24,15 +33,51 @@ impl Register {
         seen: Option<Version>,
         wait: Duration,
     ) -> Result<Option<Value>, RegisterError> {
-        let (until, mut pause) = (clock::now().after(wait), LOOK_FIRST);
+        let redlock = self.client.core.register_nodes()?;
+        let waiter = draw().ok_or(RegisterError::NoEntropy)?.token;
+        let watching = Watching { core: &self.client.core, redlock, waiter };
+        let (until, mut unwatched) = (clock::now().after(wait), LOOK_FIRST);
         loop {
-            let value = self.read()?;
+            let look = self.report_read(|| self.look(Some(waiter)))?;
             let now = clock::now();
-            if value.as_ref().map(Value::version) != seen || now >= until {
-                return Ok(value);
+            if look.value.as_ref().map(Value::version) != seen || now >= until {
+                return Ok(look.value);
             }
-            thread::sleep(pause.min(until.since(now)));
-            pause = (pause * 2).min(LOOK_LAST);
+            let pause = if look.is_watched { LOOK_WATCHED } else { unwatched };
+            let pause = pause.min(until.since(now));
+            if self.client.core.cancellation.token().is_cancelled() {
+                // Waits for what the nodes tell end at once then, and this call is none of those
+                // that are cancelled.
+                thread::sleep(pause);
+            } else {
+                watching.wait(&self.keys.value, pause);
+            }
+            unwatched = (unwatched * 2).min(LOOK_LAST);
+        }
+    }
+}
+
+/// A call that the nodes tell of changes. When it is dropped, it is forgotten.
+struct Watching<'a> {
+    core: &'a Core,
+    redlock: &'a Redlock,
+    waiter: Token,
+}
+
+impl Watching<'_> {
+    /// Waits until a majority has told of a change since the last look, or for as long.
+    fn wait(&self, key: &Arc<[u8]>, pause: Duration) {
+        let (key, until) = (Arc::clone(key), clock::now().after(pause));
+        let wait = QueueWait { key, waiter: self.waiter, watches: false, until };
+        self.redlock.net.wait(wait);
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        // In a child that a callback has forked, the connections are the parent's.
+        if !self.core.is_known_forked() {
+            self.redlock.net.leave(self.waiter);
         }
     }
 }

@@ -78,6 +78,22 @@ impl Change {
         Self { proposer, state, sent: Vec::new(), is_blind: true, refusals: 0, lost: 0 }
     }
 
+    /// Begins the change that creates a register, without a prepare: in one round.
+    ///
+    /// The register must be one that nobody else gives a value to before this change is made, as
+    /// nobody knows its name. Others may read it, and change or delete what they find: then their
+    /// ballot is above this one, and a node that has promised that refuses this one. But a value
+    /// that another client has made of nothing would be overwritten unseen.
+    #[must_use]
+    pub fn create(mut proposer: Proposer) -> Self {
+        let ballot = proposer.draw(0);
+        let mut change = Self::new(proposer);
+        if let Some(ballot) = ballot {
+            change.state = State::Draft { draft: Draft::new(ballot, Err(0)), is_new: true };
+        }
+        change
+    }
+
     /// What is remembered for the next change.
     #[must_use]
     pub fn into_proposer(self) -> Proposer {

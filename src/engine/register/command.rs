@@ -1,7 +1,7 @@
 //! What a register's requests ask of a node, and what it answers.
 
 use super::{Accepted, Ballot, InvalidValue};
-use crate::engine::Vote;
+use crate::engine::{Token, Vote};
 use std::sync::Arc;
 
 /// A request about a register, the same to every node.
@@ -64,7 +64,11 @@ impl RegisterKeys {
 #[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all commands")]
 pub enum RegisterCommand {
     /// What has been accepted?
-    Read,
+    Read {
+        /// Who waits until that changes. A node that can tell then tells it to the connection on
+        /// which it was asked.
+        watcher: Option<Token>,
+    },
     /// Promise to serve no lower ballot, and say what has been accepted.
     Prepare(Ballot),
     /// Accept this value, and promise the ballot that follows.
@@ -150,6 +154,17 @@ pub enum RegisterReply {
     NoMember(Option<Arc<[u8]>>),
     /// What the node has accepted is nothing that this version of the library knows.
     Invalid(InvalidValue),
+}
+
+impl RegisterCommand {
+    /// Who waits until what was read changes.
+    #[must_use]
+    pub fn watcher(&self) -> Option<Token> {
+        match self {
+            Self::Read { watcher } => *watcher,
+            _ => None,
+        }
+    }
 }
 
 impl RegisterReply {

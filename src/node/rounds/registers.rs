@@ -19,7 +19,10 @@ impl<W> Entry<W> {
     /// The result of the round.
     pub(super) fn register_result(&mut self, sessions: &[Session]) -> RoundResult {
         let replies = Replies(self.registers.0.iter_mut().map(Option::take).collect());
-        RoundResult::Register { replies, reports: self.reports(sessions) }
+        let watcher = self.request.as_ref().and_then(Request::waiter);
+        let is_told = |watcher| sessions.iter().all(|session| session.watches(&watcher));
+        let is_watched = watcher.is_some_and(is_told);
+        RoundResult::Register { replies, is_watched, reports: self.reports(sessions) }
     }
 
     /// Can the answers of more nodes than a majority help, and are there nodes that are likely to
@@ -32,7 +35,7 @@ impl<W> Entry<W> {
         let Some(register) = self.register() else { return false };
         match register.command {
             RegisterCommand::Mark(_) | RegisterCommand::Install { .. } => !self.tally.is_complete(),
-            RegisterCommand::Read => {
+            RegisterCommand::Read { .. } => {
                 let most = self.registers.largest() + self.awaited(sessions);
                 self.registers.agreed().is_none() && most >= quorum(self.tally.nodes())
             }

@@ -35,6 +35,8 @@ pub enum RoundResult {
     Register {
         /// What each node answered. `None` if it gave no reply that counts.
         replies: Replies,
+        /// Do all nodes tell the watcher when what was read changes?
+        is_watched: bool,
         /// What each node replied.
         reports: Vec<NodeReport>,
     },
@@ -79,7 +81,7 @@ impl RoundResult {
             Verb::Scan => Self::Scan { page: None, reports: reports() },
             Verb::Register => {
                 let replies = Replies(vec![None; names.len()]);
-                Self::Register { replies, reports: reports() }
+                Self::Register { replies, is_watched: false, reports: reports() }
             }
             Verb::Remove => Self::Removal { tally, reports: reports() },
             _ => {

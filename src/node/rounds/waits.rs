@@ -232,14 +232,17 @@ impl<W> Rounds<W> {
         let predecessor = request.predecessor().and_then(|before| before.waiter);
         let Some(name) = request.waiter().or(predecessor) else { return };
         match request.verb() {
-            Verb::Queue => self.waits.enter(name),
+            Verb::Queue | Verb::Register => self.waits.enter(name),
             // What was told before its turn counts no more.
             Verb::Turn => self.waits.leave(&name),
-            _ => {
-                self.waits.leave(&name);
-                self.sessions.iter_mut().for_each(|session| session.forget_waiter(&name));
-            }
+            _ => self.leave(&name),
         }
+    }
+
+    /// A waiter is gone.
+    pub fn leave(&mut self, name: &Token) {
+        self.waits.leave(name);
+        self.sessions.iter_mut().for_each(|session| session.forget_waiter(name));
     }
 
     /// The nodes that reserve the lock for a waiter whose turn begins with this request.

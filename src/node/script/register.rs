@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The script that carries out this command.
 pub(super) fn name(command: &RegisterCommand) -> Name {
     match command {
-        RegisterCommand::Read => Name::ReadRegister,
+        RegisterCommand::Read { .. } => Name::ReadRegister,
         RegisterCommand::Prepare(_) => Name::Prepare,
         RegisterCommand::Accept { .. } => Name::Accept,
         RegisterCommand::Collect(_) => Name::Collect,

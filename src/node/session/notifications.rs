@@ -168,6 +168,31 @@ impl Session {
         self.write_listen(now, key, Listen::Read(*waiter));
     }
 
+    /// Has the server tell when the register that this request reads changes, for whoever waits for
+    /// that, if it does not already.
+    pub(super) fn track(&mut self, now: Time, request: &Request) -> bool {
+        let Action::Register(register) = &request.action else { return false };
+        let Some(watcher) = register.command.watcher() else { return false };
+        let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
+        heard.insert(watcher);
+        if *tracking == Pushes::Off || watched.contains_key(&watcher) {
+            return false;
+        }
+        let key = Arc::clone(&register.keys.value);
+        watched.insert(watcher, Arc::clone(&key));
+        if *tracking == Pushes::NotAsked {
+            *tracking = Pushes::On;
+            self.write_listen(now, &key, Listen::Enable);
+        }
+        self.write_listen(now, &key, Listen::OptIn);
+        true
+    }
+
+    /// Does the server tell this waiter when a key changes, as far as is known?
+    pub(in crate::node) fn watches(&self, waiter: &Token) -> bool {
+        self.notifications.watched.contains_key(waiter)
+    }
+
     /// No round has this request: its only deadline is that of the connection's silence.
     fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: Listen) {
         let request = Request {

@@ -10,6 +10,7 @@ use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::{Action, Request, Verb, Vote};
 use crate::node::Ticket;
+use crate::node::command::Form;
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
@@ -42,7 +43,11 @@ impl Session {
         self.prove(now, &request);
         self.listen(now, &request);
         self.examine(now, &request);
-        let form = self.connection.scripts.form(&request);
+        let is_tracked = self.track(now, &request);
+        // By its source: the server would forget `CLIENT CACHING` with a script that it does not
+        // know.
+        let known = self.connection.scripts.form(&request);
+        let form = if is_tracked { Form::Source } else { known };
         self.flight.push(now, ticket, request, form);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::Request;
+use crate::engine::{Request, Verb};
 use crate::node::command::has_proof;
 use crate::node::node_error::{NodeError, Phase};
 use crate::node::report::NodeStatus;
@@ -42,10 +42,11 @@ impl Session {
     /// Must bytes that have arrived be read before this request is written? Otherwise a stray reply
     /// could be matched to the request. On an idle connection, any bytes are stray. If commands are
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
-    /// command it answers.
+    /// command it answers: those of the commands by which a register is watched have no proof.
     pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
         let is_ready = matches!(self.state, State::Ready);
-        is_ready && (self.flight.is_empty() || !has_proof(request))
+        let is_tracked = request.verb() == Verb::Register && request.waiter().is_some();
+        is_ready && (self.flight.is_empty() || is_tracked || !has_proof(request))
     }
 
     /// Is there no room for this request, and would it be refused, or be left in the queue because

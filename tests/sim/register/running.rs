@@ -27,7 +27,7 @@ impl Caller {
     pub(super) async fn read(&self, name: &[u8]) -> Result<Option<Stored>, Failure> {
         let mut group = self.group().await?;
         for attempt in 0.. {
-            let replies = self.ask(name, &group, RegisterCommand::Read).await;
+            let replies = self.ask(name, &group, RegisterCommand::Read { watcher: None }).await;
             let agreed = replies.agreed().map(|it| it.and_then(|it| it.value.clone()));
             if let Some(value) = agreed.or_else(|| self.newest(&replies)) {
                 return Ok(value);

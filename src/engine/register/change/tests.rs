@@ -126,6 +126,25 @@ fn text(value: &Stored) -> String {
 }
 
 #[test]
+fn what_nobody_else_creates_takes_one_round() {
+    let create = || Talk { change: Change::create(Proposer::new(OWNER)), version: None };
+    let mut talk = create();
+    assert_eq!(talk.proposes(), (ballot(1, OWNER), "x".to_owned()));
+    talk.hear([DONE, None, DONE]);
+    assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
+    let mut next = Talk::new(talk.change.into_proposer());
+    assert_eq!(next.proposes(), (ballot(2, OWNER), "xx".to_owned()));
+    // Somebody has found it on a node and gone on with it.
+    let mut talk = create();
+    let (first, _) = talk.proposes();
+    talk.hear([DONE, outbid(7), outbid(7)]);
+    let found = accepted(&value(&[first]), ballot(7, OTHER));
+    assert!(talk.prepares() > 7);
+    talk.hear([promise(Some(found.clone())), promise(Some(found)), None]);
+    assert_eq!(talk.end(), ChangeEnd::Made(first));
+}
+
+#[test]
 fn a_first_change_takes_two_rounds_and_the_next_one() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     assert_eq!(talk.prepares(), 1);

@@ -115,7 +115,7 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
                 assert_eq!((verb, page), (Verb::Scan, None));
                 reports
             }
-            RoundResult::Register { replies, reports } => {
+            RoundResult::Register { replies, reports, .. } => {
                 assert_eq!((verb, replies.0), (Verb::Register, vec![None; 3]));
                 reports
             }

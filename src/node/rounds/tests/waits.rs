@@ -2,6 +2,7 @@
 
 mod changes;
 mod ended;
+mod registers;
 
 use super::{Nodes, set};
 use crate::engine::{Action, NodeSet, QueueWait, Removal, Request, Token, Verb};
