@@ -181,3 +181,26 @@ fn a_new_client_waits_once_for_a_frozen_node() {
     servers[2].resume();
     assert!(took < timeout * 2, "{took:?}");
 }
+
+#[test]
+fn a_refused_change_and_a_read_that_disagrees_do_not_wait_for_a_frozen_node() {
+    let (servers, first) = formed(3);
+    let timeout = Duration::from_secs(10);
+    let builder = LockClient::builder().nodes(servers.iter().map(Server::url));
+    let client = builder.node_timeout(timeout).restart_guard(false).build().unwrap();
+    let (mine, other) = (client.register("a").unwrap(), first.register("a").unwrap());
+    set(&mine, "mine");
+    set(&other, "the other's");
+    servers[2].pause();
+    let began = Instant::now();
+    // Its promise is of no use any more, and both nodes that answer say so.
+    set(&mine, "mine again");
+    // The two nodes that answer disagree.
+    let redis = |server: &Server| server.client();
+    let key = ":redlatch:register:a";
+    redis(&servers[1]).command(&["RENAME", key, "elsewhere"]);
+    assert_eq!(read(&mine), Some("mine again".to_owned()));
+    let took = began.elapsed();
+    servers[2].resume();
+    assert!(took < timeout, "{took:?}");
+}

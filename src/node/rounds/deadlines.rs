@@ -10,6 +10,10 @@ use crate::engine::{Node, NodeSet, Request, Verb, quorum};
 use crate::node::node_error::NodeError;
 use crate::node::report::NodeStatus;
 use crate::node::session::Session;
+use std::time::Duration;
+
+/// The least time for which a round that could end waits for answers that may help.
+const SPARE_MIN: Duration = Duration::from_millis(5);
 
 impl<W> Rounds<W> {
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
@@ -103,13 +107,18 @@ fn is_same_token(one: &Request, other: &Request) -> bool {
 }
 
 impl<W> Entry<W> {
-    /// When the round ends, as things are. Beyond its deadline it waits for nodes that have never
+    /// When the round ends, as things are. One that could end waits for other answers as long again
+    /// as the majority took: a node that is frozen does not delay it by much. Beyond its deadline it waits for nodes that have never
     /// answered on their connection: until a majority has answered, and then for as long again as
     /// that took.
     pub(super) fn end(&self, now: Time, sessions: &[Session]) -> Time {
         let Some(request) = &self.request else { return Time::MAX };
         if let Some(until) = self.reach.waits_until {
             return until;
+        }
+        if let Some(at) = self.majority_at.filter(|_| self.could_end()) {
+            let spare = at.since(request.started).max(SPARE_MIN);
+            return request.deadline.min(at.after(spare));
         }
         if now < request.deadline {
             return request.deadline;
@@ -140,7 +149,7 @@ impl<W> Entry<W> {
         if self.majority_at.is_none() && self.answered().len() >= quorum(asked) {
             self.majority_at = Some(now);
         }
-        self.is_prolonged
+        self.is_prolonged || self.could_end()
     }
 
     /// Notes which nodes have not answered a ping in time, where nothing worse is known.

@@ -48,6 +48,15 @@ impl<W> Entry<W> {
         }
     }
 
+    /// Is what a majority has said about a register enough to go on with, although the answers of
+    /// other nodes would help?
+    pub(super) fn could_end(&self) -> bool {
+        let command = self.register().map(|register| &register.command);
+        let is_helped =
+            matches!(command, Some(RegisterCommand::Read { .. } | RegisterCommand::Accept { .. }));
+        is_helped && self.registers.are_enough()
+    }
+
     /// The request that removes the keys of the register, if this one has deleted it on all nodes.
     fn collection(&self) -> Option<Request> {
         let (request, register) = (self.request.as_ref()?, self.register()?);
