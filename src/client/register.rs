@@ -1,5 +1,6 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
+mod changing;
 mod listing;
 mod record;
 mod repair;
@@ -17,9 +18,10 @@ use crate::engine::Token;
 use crate::engine::register::{Draft, RegisterCommand, RegisterKeys, Stored, Version};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
-use running::Changing;
+use changing::Changing;
 use std::fmt;
 use std::sync::Arc;
+use waiting::Look;
 
 /// The longest value, in bytes. Every read returns it from all nodes, and every change sends it to
 /// all, so a register is for small values; and a node keeps its connection busy meanwhile.
@@ -263,13 +265,6 @@ impl Register {
             Ok(Ok(()))
         })
     }
-}
-
-/// What a look at a register has shown.
-struct Look {
-    value: Option<Value>,
-    /// Do all nodes tell the watcher when that changes?
-    is_watched: bool,
 }
 
 /// Puts a value into a draft, or deletes it there.

@@ -2,6 +2,7 @@
 //! change the register at the same time.
 
 use super::Register;
+use super::changing::Changing;
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
 use crate::core::{Asked, Leader, Made, Message, Redlock, Role, Seat, Slot, draw};
@@ -11,7 +12,6 @@ use crate::engine::register::{
 use crate::engine::{Backoff, Jitter};
 use crate::error::RegisterError;
 use crate::guard::LockGuard;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -42,33 +42,6 @@ type Body<'a> = &'a mut dyn FnMut(&mut Draft);
 
 /// How a change begins.
 type Begin = fn(Proposer) -> Change;
-
-thread_local! {
-    /// Does this thread call a function that makes a change?
-    static CHANGING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Ends the call of such a function, also if it panics.
-pub(super) struct Changing;
-
-impl Changing {
-    fn call<T>(body: impl FnOnce() -> T) -> T {
-        CHANGING.set(true);
-        let _ends = Self;
-        body()
-    }
-
-    /// Refuses to use a register there: the thread would wait for itself.
-    pub(super) fn check() -> Result<(), RegisterError> {
-        if CHANGING.get() { Err(RegisterError::WithinChange) } else { Ok(()) }
-    }
-}
-
-impl Drop for Changing {
-    fn drop(&mut self) {
-        CHANGING.set(false);
-    }
-}
 
 impl Register {
     /// Makes a change, and returns what `body` has returned for the draft that counts: there may be

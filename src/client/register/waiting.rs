@@ -22,8 +22,8 @@ impl Register {
     /// `wait`, and returns the value that there is then.
     ///
     /// The nodes tell this client of a change (`CLIENT TRACKING`, from Redis 6 on), and it looks
-    /// once a second. While one of them is down, cannot tell, or may not be asked to, it looks up to
-    /// four times a second.
+    /// once a second. While one of them is down, cannot tell, or may not be asked to, it looks up
+    /// to four times a second.
     ///
     /// # Errors
     ///
@@ -55,6 +55,13 @@ impl Register {
             unwatched = (unwatched * 2).min(LOOK_LAST);
         }
     }
+}
+
+/// What a look at a register has shown.
+pub(super) struct Look {
+    pub(super) value: Option<Value>,
+    /// Do all nodes tell the watcher when that changes?
+    pub(super) is_watched: bool,
 }
 
 /// A call that the nodes tell of changes. When it is dropped, it is forgotten.

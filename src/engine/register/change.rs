@@ -80,18 +80,15 @@ impl Change {
 
     /// Begins the change that creates a register, without a prepare: in one round.
     ///
-    /// The register must be one that nobody else gives a value to before this change is made, as
-    /// nobody knows its name. Others may read it, and change or delete what they find: then their
-    /// ballot is above this one, and a node that has promised that refuses this one. But a value
-    /// that another client has made of nothing would be overwritten unseen.
+    /// Nobody else may give the register a value before this change is made, as nobody knows its
+    /// name. Others may read it, and change or delete what they find: then their ballot is above
+    /// this one. But what another client has made of nothing would be overwritten unseen.
     #[must_use]
     pub fn create(mut proposer: Proposer) -> Self {
-        let ballot = proposer.draw(0);
-        let mut change = Self::new(proposer);
-        if let Some(ballot) = ballot {
-            change.state = State::Draft { draft: Draft::new(ballot, Err(0)), is_new: true };
-        }
-        change
+        let draft = proposer.draw(0).map(|ballot| Draft::new(ballot, Err(0)));
+        let state = draft.map(|draft| State::Draft { draft, is_new: true });
+        let change = Self::new(proposer);
+        Self { state: state.unwrap_or(State::Prepare), ..change }
     }
 
     /// What is remembered for the next change.

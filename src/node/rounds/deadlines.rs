@@ -107,10 +107,10 @@ fn is_same_token(one: &Request, other: &Request) -> bool {
 }
 
 impl<W> Entry<W> {
-    /// When the round ends, as things are. One that could end waits for other answers as long again
-    /// as the majority took: a node that is frozen does not delay it by much. Beyond its deadline it waits for nodes that have never
-    /// answered on their connection: until a majority has answered, and then for as long again as
-    /// that took.
+    /// When the round ends, as things are. One that could end waits for other answers for as long
+    /// again as the majority took: a node that is frozen does not delay it by much. Beyond its
+    /// deadline, a round waits for nodes that have never answered on their connection: until a
+    /// majority has answered, and then for as long again as that took.
     pub(super) fn end(&self, now: Time, sessions: &[Session]) -> Time {
         let Some(request) = &self.request else { return Time::MAX };
         if let Some(until) = self.reach.waits_until {
