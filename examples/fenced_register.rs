@@ -43,7 +43,6 @@ fn main() -> Result<(), Failure> {
     match &arguments[..] {
         [] => {
             let nodes = Nodes::start(5)?;
-            LockClient::new(nodes.urls())?.form_registers(true)?;
             tell(&nodes.urls())
         }
         [first, name, urls @ ..] if first == HOLDER => hold(urls, name, |_| {}),

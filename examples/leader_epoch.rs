@@ -31,7 +31,6 @@ fn main() -> Result<(), Failure> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
     if urls.is_empty() {
         let nodes = Nodes::start(5)?;
-        LockClient::new(nodes.urls())?.form_registers(true)?;
         story(&nodes.urls())
     } else {
         story(&urls)

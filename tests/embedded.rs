@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use redlatch::embedded::Nodes;
+use redlatch::{LockClient, RegisterError};
 use support::cli::{Client, Value, encode};
 use support::eventually;
 
@@ -167,4 +168,26 @@ fn a_node_stops_reading_from_a_client_that_does_not_read() {
     for _ in 0..COMMANDS {
         assert_eq!(client.reply().unwrap().len(), 60_000 + "$60000\r\n\r\n".len());
     }
+}
+
+#[test]
+fn nodes_keep_registers_and_one_that_is_restarted_has_no_vote_until_it_is_repaired() {
+    let nodes = Nodes::start(3).unwrap();
+    let client = LockClient::builder().nodes(nodes.urls()).node_timeout(LIMIT).build().unwrap();
+    let register = client.register("a").unwrap();
+    let set = |text: &str| register.change(|_| Some(text.as_bytes().to_vec())).unwrap();
+    set("one");
+    nodes.restart(0).unwrap();
+    set("two");
+    let votes = || {
+        let registers = client.nodes().into_iter().map(|node| node.registers);
+        registers.map(|it| it.is_some_and(|it| it.is_member())).collect::<Vec<_>>()
+    };
+    assert!(eventually(LIMIT, || votes() == [false, true, true]));
+    client.repair_registers().unwrap();
+    assert_eq!(votes(), [true; 3]);
+    assert_eq!(register.read().unwrap().unwrap().bytes(), b"two");
+    let others = Nodes::builder().formed(false).start(1).unwrap();
+    let other = LockClient::new(others.urls()).unwrap().register("a").unwrap();
+    assert!(matches!(other.read(), Err(RegisterError::NotFormed)));
 }

@@ -1,7 +1,6 @@
 //! Runs each example on embedded nodes, and some on an embedded ensemble too. Their own checks say
 //! whether the result is as described.
 
-use redlatch::LockClient;
 use redlatch::embedded::{Ensemble, Nodes};
 use std::time::{Duration, Instant};
 
@@ -43,15 +42,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[track_caller]
 fn run_example<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
     run_on(&Nodes::start(3).expect("nodes can be started"), story);
-}
-
-/// The same on nodes that keep registers.
-#[track_caller]
-fn run_with_registers<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
-    let nodes = Nodes::start(3).expect("nodes can be started");
-    let client = LockClient::new(nodes.urls()).expect("the nodes' URLs can be used");
-    client.form_registers(true).expect("all nodes answer");
-    run_on(&nodes, story);
 }
 
 #[track_caller]
@@ -131,15 +121,15 @@ fn no_money_is_lost() {
 
 #[test]
 fn a_register_refuses_a_holder_that_was_stopped() {
-    run_with_registers(fenced_register::story);
+    run_example(fenced_register::story);
 }
 
 #[test]
 fn a_card_is_charged_once() {
-    run_with_registers(once::story);
+    run_example(once::story);
 }
 
 #[test]
 fn a_deposed_leader_is_refused() {
-    run_with_registers(leader_epoch::story);
+    run_example(leader_epoch::story);
 }

@@ -130,7 +130,7 @@ fn only_the_clock_reads_a_clock() {
 #[test]
 fn only_the_core_draws_entropy() {
     // The embedded nodes draw random run ids.
-    let may = ["src/core.rs", "src/embedded/nodes.rs", "src/embedded/server.rs"];
+    let may = ["src/core.rs", "src/embedded/formation.rs", "src/embedded/server.rs"];
     let words = ["getrandom", "RandomState", "thread_rng"];
     let found = mentions(&words, |source| !may.contains(&&*source.path));
     assert_none("only src/core.rs may draw entropy", &found);
@@ -153,7 +153,7 @@ const LAYERS: [(&str, &str); 27] = [
     ("name", "node"),
     ("zookeeper", "clock engine name write_buffer"),
     ("node_url", "zookeeper"),
-    ("embedded", "clock glob node resp zookeeper"),
+    ("embedded", "clock engine glob node resp zookeeper"),
     ("error", "engine fencing name node node_url resp"),
     ("inspect", "clock engine name node zookeeper"),
     ("net", "clock engine node node_url zookeeper"),

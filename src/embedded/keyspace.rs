@@ -22,6 +22,7 @@ use std::time::Duration;
 use super::channels::Channels;
 use super::command;
 use super::database::Database;
+use super::formation;
 use super::options::Options;
 use super::reply::OwnedReply;
 use super::session::ConnectionState;
@@ -51,11 +52,14 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// An empty node.
+    /// A node without keys but for its mark, if it is a member of a group.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let started = options.started;
-        let databases = (0..DATABASES).map(|_| Database::default()).collect();
+        let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
+        if let Some(member) = &options.member {
+            formation::join(&mut databases[0], &options.run_id, member);
+        }
         Self {
             options,
             started,

@@ -58,6 +58,7 @@ mod database;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod expiry;
+mod formation;
 mod inbound;
 mod info;
 mod keyspace;

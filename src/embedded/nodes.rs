@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::formation;
 use super::options::Options;
 use super::port::start_again;
 use super::server::Server;
@@ -33,6 +34,7 @@ pub struct NodesBuilder {
     uptime: Duration,
     uptime_after_restart: Duration,
     redis_version: Option<String>,
+    are_formed: bool,
 }
 
 impl NodesBuilder {
@@ -67,15 +69,29 @@ impl NodesBuilder {
         self
     }
 
+    /// Are the nodes a group that keeps registers, as after [`LockClient::form_registers`] with
+    /// `in_memory`, for clients without a key prefix? Default: yes. A node that was stopped or
+    /// restarted has forgotten its registers, and has no vote until it is repaired.
+    ///
+    /// [`LockClient::form_registers`]: crate::LockClient::form_registers
+    #[must_use]
+    pub fn formed(mut self, are_formed: bool) -> Self {
+        self.are_formed = are_formed;
+        self
+    }
+
     /// Starts `count` nodes, each on a free port of 127.0.0.1.
     ///
     /// # Errors
     ///
     /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(self, count: usize) -> io::Result<Nodes> {
+        let mut members = formation::members(count)?.into_iter();
         let nodes: io::Result<Vec<_>> = (0..count)
             .map(|_| {
-                let server = Server::start(0, self.options(self.uptime))?;
+                let mut options = self.options(self.uptime);
+                options.member = members.next().filter(|_| self.are_formed);
+                let server = Server::start(0, options)?;
                 Ok(Node { port: server.port(), server: Mutex::new(Some(server)) })
             })
             .collect();
@@ -102,6 +118,7 @@ impl fmt::Debug for NodesBuilder {
             .field("uptime", &self.uptime)
             .field("uptime_after_restart", &self.uptime_after_restart)
             .field("redis_version", &self.redis_version)
+            .field("are_formed", &self.are_formed)
             .finish()
     }
 }
@@ -165,6 +182,7 @@ impl Nodes {
             uptime: UPTIME,
             uptime_after_restart: Duration::ZERO,
             redis_version: None,
+            are_formed: true,
         }
     }
 

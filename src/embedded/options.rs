@@ -4,12 +4,15 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Time;
+use crate::engine::register::Member;
 
 /// The settings of one [`Keyspace`](super::keyspace::Keyspace).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Options {
     pub(super) password: Option<String>,
     pub(super) run_id: String,
+    /// Which member of a group the node is, if it is one.
+    pub(super) member: Option<Member>,
     pub(super) redis_version: String,
     pub(super) port: u16,
     pub(super) uptime: Duration,
@@ -26,6 +29,7 @@ impl Options {
         Self {
             password: None,
             run_id: "0".repeat(40),
+            member: None,
             redis_version: "7.0.15".to_owned(),
             port: 6379,
             uptime: Duration::ZERO,

@@ -29,7 +29,7 @@ pub(crate) struct Rig {
 impl Rig {
     pub(crate) fn start(password: Option<&'static str>) -> Self {
         let mut args = Vec::new();
-        let mut nodes = Nodes::builder();
+        let mut nodes = Nodes::builder().formed(false);
         if let Some(password) = password {
             args.extend(["--requirepass", password]);
             nodes = nodes.password(password);

@@ -166,7 +166,6 @@ fn main() -> Result<(), Failure> {
     let nodes = Nodes::start(3)?;
     let urls = nodes.urls();
     let client = LockClient::new(&urls)?;
-    client.form_registers(true)?;
     let folder = tempfile::tempdir()?;
     let start = |name: &str, change: &str, stop_at: &str| -> Result<Child, Failure> {
         let file = folder.path().join(name).display().to_string();

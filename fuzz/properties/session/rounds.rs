@@ -164,7 +164,7 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
                 assert_eq!((snapshots.len(), reports.len()), (NODES, NODES));
                 continue;
             }
-            RoundResult::Register { replies, reports } => {
+            RoundResult::Register { replies, reports, .. } => {
                 assert_eq!((replies.0.len(), reports.len()), (NODES, NODES));
                 continue;
             }

@@ -1,0 +1,28 @@
+//! The group that nodes which are started together are: they keep registers without a formation.
+
+use std::io;
+
+use super::database::{Database, Entry, Value};
+use crate::engine::register::{Epoch, Group, Member, RegisterKeys};
+
+/// The members of a group in its first epoch, one for each node.
+pub(super) fn members(count: usize) -> io::Result<Vec<Member>> {
+    let ids: Vec<u64> = (0..count).map(|_| draw()).collect::<io::Result<_>>()?;
+    let group = Group { id: draw()?, epoch: 1, token: draw()? };
+    let epoch = Epoch { group, members: ids.as_slice().into() };
+    let member = |id| Member { epoch: epoch.clone(), run_id: String::new(), id, is_durable: false };
+    Ok(ids.into_iter().map(member).collect())
+}
+
+/// Makes a node a member, from its start to its end: it loses its memory with that.
+pub(super) fn join(database: &mut Database, run_id: &str, member: &Member) {
+    let mark = Member { run_id: run_id.to_owned(), ..member.clone() }.to_bytes();
+    let value = Value::String(mark.to_vec());
+    database.insert(0, RegisterKeys::MARK, Entry { value, expires_at_ms: None });
+}
+
+fn draw() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(u64::from_le_bytes(bytes))
+}
