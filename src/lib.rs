@@ -144,6 +144,17 @@ mod fencing;
 #[cfg(any(feature = "embedded", feature = "zookeeper"))]
 mod glob;
 mod guard;
+// Its examples need all features. The tests of documentation leave it out without them.
+#[cfg(any(
+    not(doctest),
+    all(
+        feature = "embedded",
+        feature = "tls",
+        feature = "zookeeper",
+        feature = "tracing",
+        feature = "metrics"
+    )
+))]
 pub mod guide;
 mod inspect;
 mod name;
