@@ -124,6 +124,17 @@ fn pages() -> BTreeMap<String, Page> {
     sources.iter().map(|source| (source.path.clone(), Page::read(source))).collect()
 }
 
+/// Whether code within a sentence names a file or folder of this repository that is not there.
+fn is_lost_file(code: &str) -> bool {
+    let is_path = |code: &str| code.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
+    let folders = ["src/", "tests/", "examples/", "docs/", "fuzz/", "benches/", "cli/"];
+    folders.iter().any(|folder| code.starts_with(folder))
+        && is_path(code)
+        && code != "fuzz/target"
+        && !root().join(code).exists()
+        && !root().join(format!("{code}.rs")).exists()
+}
+
 /// The pages that rustdoc shows as well.
 fn is_of_the_guide(page: &Page) -> bool {
     page.path.starts_with("src/guide/")
@@ -137,6 +148,11 @@ fn every_link_of_a_page_leads_to_a_file_and_a_heading() {
         wrong.extend(page.broken.iter().map(|link| format!("{}: [{link}]", page.path)));
         let lost = page.links.iter().filter(|(link, _)| !page.leads_somewhere(link, &pages));
         wrong.extend(lost.map(|(link, _)| format!("{}: {link}", page.path)));
+        // Old entries of the changelog name what there was.
+        if page.path != "CHANGELOG.md" {
+            let lost = page.code.iter().filter(|code| is_lost_file(code));
+            wrong.extend(lost.map(|code| format!("{}: `{code}`", page.path)));
+        }
     }
     assert_none("links that GitHub shows as text, or that lead nowhere", &wrong);
 }
