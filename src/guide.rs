@@ -123,7 +123,7 @@ pub mod command {}
 /// # Items of this page
 ///
 /// [`Builder::metrics`], [`Builder::on_event`], [`Builder::tracing`], [`Event`],
-/// [`LockRequest::fenced`], [`LockRequest::keep_alive`]
+/// [`LockClient::locks`], [`LockRequest::fenced`], [`LockRequest::keep_alive`]
 pub mod monitoring {}
 
 #[doc = include_str!("guide/links.txt")]

@@ -101,7 +101,6 @@
 //! | feature | what it adds | default |
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler | off |
-//! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
 //! | `zookeeper` | `zk://` URLs: locks on ZooKeeper; [its page](guide::zookeeper) | off |
 //! | `tls` | `rediss://`, `zks://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |

@@ -2,8 +2,8 @@
 //! cannot compile. `tidy` compares them with the pages.
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use redlatch::embedded::Nodes;
 use redlatch::LockClient;
+use redlatch::embedded::Nodes;
 use std::time::Duration;
 
 // src/guide/recipes.md

@@ -1,5 +1,5 @@
-//! The pages of documentation can be read on GitHub and, those of the guide, in rustdoc too: no link
-//! of rustdoc's is shown as it is written, no line is hidden, and every link leads somewhere.
+//! The pages of documentation can be read on GitHub and, those of the guide, in rustdoc too: no
+//! link of rustdoc's is shown as it is written, no line is hidden, every link leads somewhere.
 
 use super::{Source, assert_none, files, root};
 use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag};
