@@ -208,6 +208,13 @@ fn the_links_between_pages_of_the_guide_lead_to_the_same_place_in_rustdoc() {
         let unused = page.definitions.keys().filter(|name| !references.contains(name));
         wrong.extend(unused.map(|name| format!("{path}: [{name}] is defined and not used")));
     }
+    for page in files("src/guide", "md") {
+        // Rustdoc shows this beside the page's name, on the page of the module above.
+        let summary = page.text.split("\n\n").next().unwrap_or_default();
+        if summary.contains("](#") {
+            wrong.push(format!("{}: a link to the page itself, in its first sentences", page.path));
+        }
+    }
     let unused = rustdoc.keys().filter(|name| !used.contains(*name));
     wrong.extend(unused.map(|name| format!("{path}: [{name}] is defined and not used")));
     assert_none("links that are not the same on GitHub and in rustdoc", &wrong);
