@@ -4,8 +4,9 @@
 use crate::engine::FENCE_MAX;
 use std::fmt;
 
-/// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`]. (Readers have
-/// the number of a writer: see [below](#readers-and-permits).)
+/// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`].
+///
+/// Readers have the number of a writer: see [below](#readers-and-permits).
 ///
 /// A lock ends by the clock: a thread that is stopped at the wrong moment can write after another
 /// client has acquired the lock. A lock service cannot prevent that; the resource that is written

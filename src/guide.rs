@@ -19,41 +19,144 @@
 #[cfg(doc)]
 use crate::*;
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/recipes.md")]
+/// # Items of this page
+///
+/// [`Builder::metrics`], [`Builder::on_event`], [`Builder::tracing`], [`CancelToken`],
+/// [`Event::Queued`], [`Event::Woken`], [`FencingToken`], [`LockClient::cancel_token`],
+/// [`LockClient::force_release`], [`LockClient::inspect`], [`LockClient::request_all`],
+/// [`LockClient::with_lock`], [`LockError::Cancelled`], [`LockGuard::let_expire`],
+/// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::fenced`], [`LockRequest::hold_at_least`],
+/// [`LockRequest::max_hold`], [`LockRequest::one_of`], [`LockRequest::owner`],
+/// [`LockRequest::shared`], [`Register::write_fenced`], [`WithLockError`]
 pub mod recipes {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/guarantees.md")]
+/// # Items of this page
+///
+/// [`Builder::connect_timeout`], [`Builder::drift_factor`], [`Builder::fencing_expiry`],
+/// [`Builder::io_thread`], [`Builder::max_ttl`], [`Builder::node_timeout`], [`Builder::queue`],
+/// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`], [`LockGuard::let_expire`],
+/// [`LockGuard::remaining`], [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`],
+/// [`LockRequest::one_of`], [`LockRequest::shared`], [`NodeStatus::quarantine`],
+/// [`NodeStatus::queue`], [`NoQuorum`], [`Register::write_fenced`],
+/// [`RegisterError::may_have_happened`], [`RegisterError::Unknown`]
 pub mod guarantees {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/limits.md")]
+/// # Items of this page
+///
+/// [`Builder::io_thread`], [`Builder::queue`],
+/// [`Builder::session_timeout`](Builder#method.session_timeout),
+/// [`error::ResourceError::SharedSet`], [`FencingToken`], [`LockClient::request_all`],
+/// [`LockClient::with_lock`], [`LockError::HeldByThisThread`], [`LockError::TooManyHeld`],
+/// [`LockError::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::let_expire`],
+/// [`LockRequest::hold_at_least`], [`NodeStatus::warnings`]
 pub mod limits {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/settings.md")]
+/// # Items of this page
+///
+/// [`TlsSettings::from_config`],
+/// [`Builder::connect_timeout`], [`Builder::max_ttl`], [`Builder::nodes_from_env`],
+/// [`Builder::nodes`], [`Builder::restart_guard`], [`Builder::tls`](Builder#method.tls),
+/// [`Builder`], [`error::TlsSettingsError`], [`Event::NodeQueue`], [`LockClient::inspect`],
+/// [`LockClient::locks`], [`LockClient::new`], [`LockClient::nodes`], [`LockClient::registers`],
+/// [`LockClient::repair_registers`], [`LockClient::request_all`], [`LockClient::request`],
+/// [`LockClient::sweep_registers`], [`LockRequest::one_of`], [`LockRequest::shared`],
+/// [`LockRequest`], [`LockState::Undecided`], [`NodeStatus::queue`], [`NodeStatus::warnings`],
+/// [`NodeStatus`], [`NodeWarning::SameHost`], [`NodeWarning`], [`QueueSupport::Unsupported`],
+/// [`QueueSupport::WithoutPushes`]
 pub mod settings {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/registers.md")]
+/// # Items of this page
+///
+/// [`LockClient::delete_registers_older_than`], [`LockClient::form_registers`],
+/// [`LockClient::nodes`], [`LockClient::repair_registers`], [`LockClient::sweep_registers`],
+/// [`LockClient::trust_registers`], [`NodeStatus::registers`], [`Register::change`],
+/// [`Register::compare_and_set`], [`register::Version`], [`Register::write_fenced`],
+/// [`RegisterError::may_have_happened`], [`RegisterError::NodesDiffer`], [`RegisterError::Unknown`]
 pub mod registers {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/transactions.md")]
+/// # Items of this page
+///
+/// [`LockClient::begin`], [`transaction::Participant`], [`TransactionError::OtherGroup`]
 pub mod transactions {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/zookeeper.md")]
+/// # Items of this page
+///
+/// [`ConfigError::Setting`],
+/// [`Builder::client_name`], [`Builder::connect_timeout`], [`Builder::drift_factor`],
+/// [`Builder::fencing_expiry`], [`Builder::handoff_limit`], [`Builder::io_thread`],
+/// [`Builder::key_prefix`], [`Builder::max_hold`], [`Builder::max_ttl`], [`Builder::min_validity`],
+/// [`Builder::node_timeout`], [`Builder::queue`], [`Builder::restart_guard`], [`Builder::retry`],
+/// [`Builder::session_timeout`](Builder#method.session_timeout),
+/// [`Builder::tls`](Builder#method.tls), [`Builder::wait_for_all`], [`Builder::waiter_lease`],
+/// [`error::TtlError::BeyondSession`], [`error::TtlError::HoldTooLong`], [`Event::SessionLost`],
+/// [`FencingToken`], [`LockClient::force_release`], [`LockClient::inspect`], [`LockClient::locks`],
+/// [`LockClient::nodes`], [`LockGuard::ensure_held`], [`LockGuard::extend`],
+/// [`LockGuard::let_expire`], [`LockGuard::remaining`], [`LockRequest::fenced`],
+/// [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`], [`LockRequest::max_hold`],
+/// [`LockRequest::owner`], [`LossReason::Expired`], [`LossReason::Gone`], [`NodeError::Refused`],
+/// [`NoQuorum`]
 pub mod zookeeper {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/command.md")]
+/// # Items of this page
+///
+/// [`FencingToken`], [`LockRequest::owner`], [`NodeStatus::warnings`]
 pub mod command {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/monitoring.md")]
+/// # Items of this page
+///
+/// [`Builder::metrics`], [`Builder::on_event`], [`Builder::tracing`], [`Event`],
+/// [`LockClient::locks`], [`LockRequest::fenced`], [`LockRequest::keep_alive`]
 pub mod monitoring {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/one_server.md")]
+/// # Items of this page
+///
+/// [`Builder::key_prefix`], [`Builder::max_ttl`], [`FencingToken`],
+/// [`FencingToken`](FencingToken#what-is-guaranteed), [`LockClient::nodes`],
+/// [`LockGuard::ensure_held`], [`LockGuard::let_expire`], [`LockRequest::hold_at_least`],
+/// [`NodeStatus::warnings`], [`NodeWarning::SameHost`], [`status::Persistence::crash_loss`]
 pub mod one_server {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/errors.md")]
+/// # Items of this page
+///
+/// [`TlsSettings::ca_file`], [`TlsSettings::client_certificate`],
+/// [`CancelToken`], [`ConfigError`], [`error::TlsErrorKind`], [`Error`], [`error`],
+/// [`ExtendError`], [`ForceReleaseError`], [`InspectError`], [`LockClient::inspect`],
+/// [`LockClient::nodes`], [`LockError`], [`LockLost`], [`LockState::NotALock`],
+/// [`LockState::Reserved`], [`NodeError::is_permanent`], [`NodeError::Refused`],
+/// [`NodeError::Tls`], [`NoQuorum::quarantine`], [`NoQuorum::reports`], [`NoQuorum`],
+/// [`ReleaseError`], [`SpawnError`], [`WithLockError`]
 pub mod errors {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/performance.md")]
+/// # Items of this page
+///
+/// [`Builder::io_thread`], [`Builder::queue`], [`LockClient::request_all`],
+/// [`LockRequest::fenced`], [`LockRequest::keep_alive`], [`RegisterError::Unknown`]
 pub mod performance {}
 
+#[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/comparison.md")]
 pub mod comparison {}

@@ -101,7 +101,6 @@
 //! | feature | what it adds | default |
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler | off |
-//! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
 //! | `zookeeper` | `zk://` URLs: locks on ZooKeeper; [its page](guide::zookeeper) | off |
 //! | `tls` | `rediss://`, `zks://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
@@ -144,6 +143,17 @@ mod fencing;
 #[cfg(any(feature = "embedded", feature = "zookeeper"))]
 mod glob;
 mod guard;
+// Its examples need all features. The tests of documentation leave it out without them.
+#[cfg(any(
+    not(doctest),
+    all(
+        feature = "embedded",
+        feature = "tls",
+        feature = "zookeeper",
+        feature = "tracing",
+        feature = "metrics"
+    )
+))]
 pub mod guide;
 mod inspect;
 mod name;

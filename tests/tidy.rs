@@ -7,6 +7,8 @@
 mod command;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/pages.rs"]
+mod pages;
 #[path = "tidy/programs.rs"]
 mod programs;
 #[path = "tidy/readme.rs"]

@@ -1,0 +1,259 @@
+//! The pages of documentation can be read on GitHub and, those of the guide, in rustdoc too: no
+//! link of rustdoc's is shown as it is written, no line is hidden, every link leads somewhere.
+
+use super::{Source, assert_none, files, root};
+use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag};
+use pulldown_cmark::{Tag::Heading, TagEnd};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// A page as a reader of GitHub sees it.
+#[derive(Default)]
+struct Page {
+    path: String,
+    /// What stands in brackets and is no link.
+    broken: Vec<String>,
+    /// Where links and pictures lead, and the reference by which they are written, if it is one.
+    links: Vec<(String, Option<String>)>,
+    /// Definitions of references: where they lead.
+    definitions: BTreeMap<String, String>,
+    /// The names by which links lead to headings.
+    anchors: BTreeSet<String>,
+    /// Blocks of code: what is said about them, and their text.
+    blocks: Vec<(String, String)>,
+    /// Code within sentences.
+    code: BTreeSet<String>,
+}
+
+impl Page {
+    fn read(source: &Source) -> Page {
+        let broken = RefCell::new(Vec::new());
+        let note = |link: BrokenLink<'_>| -> Option<(CowStr<'_>, CowStr<'_>)> {
+            broken.borrow_mut().push(link.reference.to_string());
+            None
+        };
+        let parser =
+            Parser::new_with_broken_link_callback(&source.text, Options::ENABLE_TABLES, Some(note));
+        let mut page = Page { path: source.path.clone(), ..Page::default() };
+        for (name, definition) in parser.reference_definitions().iter() {
+            page.definitions.insert(name.to_owned(), definition.dest.to_string());
+        }
+        let mut heading = None;
+        let mut is_code = false;
+        for event in parser {
+            match event {
+                Event::Start(Heading { .. }) => heading = Some(String::new()),
+                Event::End(TagEnd::Heading(_)) => {
+                    page.anchors.extend(heading.take().map(|text| anchor(&text)));
+                }
+                Event::Start(
+                    Tag::Link { link_type, dest_url, id, .. }
+                    | Tag::Image { link_type, dest_url, id, .. },
+                ) => {
+                    let reference = match link_type {
+                        LinkType::Inline | LinkType::Autolink | LinkType::Email => None,
+                        _ => Some(id.to_string()),
+                    };
+                    page.links.push((dest_url.to_string(), reference));
+                }
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
+                    page.blocks.push((info.to_string(), String::new()));
+                    is_code = true;
+                }
+                Event::End(TagEnd::CodeBlock) => is_code = false,
+                Event::Html(html) => page.links.extend(pictures(&html)),
+                Event::Text(text) if is_code => {
+                    page.blocks.iter_mut().last().into_iter().for_each(|block| block.1 += &text);
+                }
+                Event::Code(text) if heading.is_none() => {
+                    page.code.insert(text.to_string());
+                }
+                Event::Text(text) | Event::Code(text) => {
+                    // Of a sentence, if there is no heading; nobody asks for that.
+                    heading.iter_mut().for_each(|heading| *heading += &text);
+                }
+                _ => {}
+            }
+        }
+        page.broken = broken.into_inner();
+        page
+    }
+
+    /// Whether a link of this page leads to a file that is there, and to a heading in it.
+    fn leads_somewhere(&self, link: &str, pages: &BTreeMap<String, Page>) -> bool {
+        if link.starts_with("https://") || link.starts_with("http://") {
+            return true;
+        }
+        let (file, anchor) = link.split_once('#').map_or((link, None), |(f, a)| (f, Some(a)));
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut path: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+        for part in file.split('/') {
+            match part {
+                ".." => path.truncate(path.len().saturating_sub(1)),
+                part => path.push(part),
+            }
+        }
+        let path = if file.is_empty() { self.path.clone() } else { path.join("/") };
+        let has = |anchor| pages.get(&path).is_some_and(|page| page.anchors.contains(anchor));
+        root().join(&path).exists() && anchor.is_none_or(has)
+    }
+}
+
+/// The name of a heading, which GitHub and rustdoc make alike.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+/// The pictures in a line of HTML.
+fn pictures(html: &str) -> Vec<(String, Option<String>)> {
+    let parts = html.split("src=\"").skip(1).chain(html.split("srcset=\"").skip(1));
+    parts.filter_map(|part| Some((part.split_once('"')?.0.to_owned(), None))).collect()
+}
+
+fn pages() -> BTreeMap<String, Page> {
+    let mut sources = files("docs", "md");
+    for folder in ["src", "cli", "fuzz"] {
+        sources.extend(files(folder, "md"));
+    }
+    for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        sources.push(Source { path: name.to_owned(), text });
+    }
+    sources.iter().map(|source| (source.path.clone(), Page::read(source))).collect()
+}
+
+/// Whether code within a sentence names a file or folder of this repository that is not there.
+fn is_lost_file(code: &str) -> bool {
+    let is_path = |code: &str| code.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
+    let folders = ["src/", "tests/", "examples/", "docs/", "fuzz/", "benches/", "cli/"];
+    folders.iter().any(|folder| code.starts_with(folder))
+        && is_path(code)
+        && code != "fuzz/target"
+        && !root().join(code).exists()
+        && !root().join(format!("{code}.rs")).exists()
+}
+
+/// The pages that rustdoc shows as well.
+fn is_of_the_guide(page: &Page) -> bool {
+    page.path.starts_with("src/guide/")
+}
+
+#[test]
+fn every_link_of_a_page_leads_to_a_file_and_a_heading() {
+    let pages = pages();
+    let mut wrong = Vec::new();
+    for page in pages.values() {
+        wrong.extend(page.broken.iter().map(|link| format!("{}: [{link}]", page.path)));
+        let lost = page.links.iter().filter(|(link, _)| !page.leads_somewhere(link, &pages));
+        wrong.extend(lost.map(|(link, _)| format!("{}: {link}", page.path)));
+        // Old entries of the changelog name what there was.
+        if page.path != "CHANGELOG.md" {
+            let lost = page.code.iter().filter(|code| is_lost_file(code));
+            wrong.extend(lost.map(|code| format!("{}: `{code}`", page.path)));
+        }
+    }
+    assert_none("links that GitHub shows as text, or that lead nowhere", &wrong);
+}
+
+#[test]
+fn the_code_of_a_page_is_shown_as_it_is_and_in_colour() {
+    let mut wrong = Vec::new();
+    for page in pages().values().filter(|page| page.path != "CHANGELOG.md") {
+        for (info, text) in &page.blocks {
+            let language = info.split(' ').next().unwrap_or_default();
+            if !language.chars().all(char::is_alphanumeric) || language == "ignore" {
+                wrong.push(format!("{}: ```{info}: write ```rust no_run", page.path));
+            }
+            if language.is_empty() && is_of_the_guide(page) {
+                wrong.push(format!("{}: ``` without a language", page.path));
+            }
+            let hidden = |line: &&str| line.trim() == "#" || line.trim_start().starts_with("# ");
+            if language == "rust" {
+                let hidden = text.lines().filter(hidden);
+                wrong.extend(hidden.map(|line| format!("{}: hidden: {line}", page.path)));
+            }
+        }
+    }
+    assert_none("blocks of code that GitHub shows otherwise than rustdoc", &wrong);
+}
+
+#[test]
+fn the_links_between_pages_of_the_guide_lead_to_the_same_place_in_rustdoc() {
+    let path = "src/guide/links.txt";
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    let rustdoc = Page::read(&Source { path: path.to_owned(), text }).definitions;
+    let mut used = BTreeSet::from(["//".to_owned()]);
+    let mut wrong = Vec::new();
+    for page in pages().values().filter(|page| is_of_the_guide(page)) {
+        let path = &page.path;
+        for (link, reference) in &page.links {
+            if link.starts_with("http") || link.starts_with('#') {
+                continue;
+            }
+            if reference.as_ref() != Some(link) {
+                wrong.push(format!("{path}: ({link}) is to be [{link}], with a definition"));
+            }
+            let target = match link.as_str() {
+                "../lib.rs" => "crate#platforms".to_owned(),
+                link => format!("crate::guide::{}", link.replacen(".md", "", 1)),
+            };
+            if rustdoc.get(link) != Some(&target) {
+                wrong.push(format!("{path}: src/guide/links.txt has no [{link}]: {target}"));
+            }
+            used.insert(link.clone());
+        }
+        let references: BTreeSet<_> = page.links.iter().filter_map(|l| l.1.as_ref()).collect();
+        let unused = page.definitions.keys().filter(|name| !references.contains(name));
+        wrong.extend(unused.map(|name| format!("{path}: [{name}] is defined and not used")));
+    }
+    for page in files("src/guide", "md") {
+        // Rustdoc shows this beside the page's name, on the page of the module above.
+        let summary = page.text.split("\n\n").next().unwrap_or_default();
+        if summary.contains("](#") {
+            wrong.push(format!("{}: a link to the page itself, in its first sentences", page.path));
+        }
+    }
+    let unused = rustdoc.keys().filter(|name| !used.contains(*name));
+    wrong.extend(unused.map(|name| format!("{path}: [{name}] is defined and not used")));
+    assert_none("links that are not the same on GitHub and in rustdoc", &wrong);
+}
+
+#[test]
+fn what_a_page_of_the_guide_names_is_linked_at_its_end_in_rustdoc() {
+    let guide = fs::read_to_string(root().join("src/guide.rs")).unwrap();
+    let mut wrong = Vec::new();
+    for page in pages().values().filter(|page| is_of_the_guide(page)) {
+        let include = format!("include_str!(\"{}\")", page.path.trim_start_matches("src/"));
+        let items = guide.split_once(&include).expect("src/guide.rs includes each page").1;
+        let items = items.split("pub mod").next().unwrap_or_default();
+        for code in &page.code {
+            let name = code.split('(').next().unwrap_or_default().trim_start_matches("redlatch::");
+            let is_member = name.split_once("::").is_some_and(|(of, member)| {
+                let is_word = |word: &str| word.chars().all(|c| c.is_alphanumeric() || c == '_');
+                of.starts_with(char::is_uppercase) && is_word(of) && is_word(member)
+            });
+            if is_member && !items.contains(&format!("{name}`]")) {
+                wrong.push(format!("{}: {code}: add [`{name}`] to src/guide.rs", page.path));
+            }
+        }
+    }
+    assert_none("names that rustdoc does not check, as they are no links", &wrong);
+}
+
+#[test]
+fn an_example_that_the_documentation_does_not_compile_is_in_a_test() {
+    let tests = fs::read_to_string(root().join("tests/guide_examples.rs")).unwrap();
+    let mut wrong = Vec::new();
+    for page in pages().values() {
+        for (_, text) in page.blocks.iter().filter(|(info, _)| info == "rust ignore") {
+            // What comes before the first empty line are imports.
+            let code = text.split_once("\n\n").map_or(text.as_str(), |(_, code)| code);
+            if !tests.contains(code) {
+                wrong.push(format!("{}: {}", page.path, code.lines().next().unwrap_or_default()));
+            }
+        }
+    }
+    assert_none("examples that tests/guide_examples.rs has not word by word", &wrong);
+}
