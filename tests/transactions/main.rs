@@ -2,6 +2,7 @@
 //!
 //! - `calls.rs`: each call, on real servers, with participants in memory.
 //! - `killed.rs`: the example `stock_transfer`, whose processes are killed at each of their steps.
+//! - `postgres.rs`: what the guide says of PostgreSQL, on a real server.
 //! - `search.rs`: all schedules of the library's own steps, in which participants die and come
 //!   back, and changes of the record are late, lost or unheard; and mistakes, which must be found.
 
@@ -11,6 +12,7 @@ mod calls;
 mod group;
 mod killed;
 mod mistake;
+mod postgres;
 mod search;
 mod shelf;
 #[path = "../examples/stock_transfer.rs"]
