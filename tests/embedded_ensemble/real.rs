@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use support::eventually;
 use support::port::Port;
-use support::server_program::say;
+use support::skip::skip;
 use tempfile::TempDir;
 
 const JAR: &str = "/usr/share/java/zookeeper.jar";
@@ -36,9 +36,8 @@ impl RealServer {
     pub(super) fn start(tick: Duration, container_interval: Duration) -> Option<Self> {
         let has_java = Command::new("java").arg("-version").stderr(Stdio::null()).status();
         if !Path::new(JAR).exists() || !has_java.is_ok_and(|status| status.success()) {
-            let must = std::env::var_os("REDLATCH_REQUIRE_ZOOKEEPER").is_some_and(|it| it == "1");
-            assert!(!must, "{JAR} and java are required");
-            say(&format!("skipped: a comparison with ZooKeeper: {JAR} or java is not installed"));
+            let missing = format!("{JAR} or java is not installed");
+            skip("REDLATCH_REQUIRE_ZOOKEEPER", &missing);
             return None;
         }
         let folder = support::program::in_memory();

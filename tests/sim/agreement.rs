@@ -1,7 +1,7 @@
 //! Histories in which threads use registers instead of locks.
 
 use crate::checker::Invariant;
-use crate::mistake::OF_REGISTERS;
+use crate::mistake::{OF_REGISTERS, OF_TRANSACTIONS};
 use crate::options::BrokenAssumption;
 use crate::tally::RegisterCalls;
 use crate::{SEEDS, broken, count, expect_none_broken, replayed};
@@ -45,6 +45,32 @@ fn every_mistake_about_registers_is_caught() {
             broken(*start..start + 5, focus, Some(mistake)).contains(&Invariant::Agreement)
         });
         eprintln!("{mistake:?} breaks agreement by seed {seen:?}");
+        assert!(seen.is_some(), "{mistake:?} is not caught");
+    }
+}
+
+#[test]
+fn all_sides_of_a_transaction_commit_or_none_does() {
+    if replayed().is_some() {
+        return;
+    }
+    let histories = count(SEEDS);
+    let tally = expect_none_broken(0..histories, BrokenAssumption::NoneWithTransactions);
+    let RegisterCalls { committed, aborted, .. } = tally.registers;
+    if histories >= SEEDS {
+        assert!(committed > histories, "histories with few commits prove little: {tally}");
+        assert!(aborted > histories, "nor those with few aborts: {tally}");
+    }
+}
+
+#[test]
+fn every_mistake_about_transactions_is_caught() {
+    for mistake in OF_TRANSACTIONS {
+        let seen = (0..3_000).step_by(5).find(|start| {
+            let focus = BrokenAssumption::NoneWithTransactions;
+            broken(*start..start + 5, focus, Some(mistake)).contains(&Invariant::Atomicity)
+        });
+        eprintln!("{mistake:?} breaks atomicity by seed {seen:?}");
         assert!(seen.is_some(), "{mistake:?} is not caught");
     }
 }

@@ -16,6 +16,7 @@
 //! | S | without faults, readers are neither refused nor queued while there are only readers |
 //! | D | an operation returns by its deadline |
 //! | A | the operations of each register have an order: see `register/order.rs` |
+//! | T | all sides of a transaction commit, once, or none does, and all come to their end |
 //! | L | when the faults are over, every waiting thread gets the lock |
 //! | L | and registers can be read, if a majority of the nodes has a vote |
 //! | L | no key outlives its ttl; reachable nodes keep no key of a released lock |
@@ -33,11 +34,13 @@ pub(crate) use command::{Command, Execution, Keeping, Kept, Kind, Name, hex, nam
 pub(crate) use order::{Place, Taking};
 pub(crate) use owner::Credit;
 
-use crate::register::History;
+use crate::register::{History, Ledger};
 use order::Order;
 use owner::Owner;
 use redlatch::internal::engine::{Share, quorum};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// The guarantees. The letters are those of the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +63,8 @@ pub(crate) enum Invariant {
     Sharing,
     /// A.
     Agreement,
+    /// T.
+    Atomicity,
     /// D.
     Deadline,
     /// L, of clients that wait, or read.
@@ -129,6 +134,8 @@ pub(crate) struct Checker {
     pub(crate) order: Order,
     /// The operations of registers.
     pub(crate) registers: History,
+    /// What the disks of the sides of transactions have.
+    pub(crate) transactions: Rc<RefCell<Ledger>>,
     /// For how many locks nodes have given different permits.
     pub(crate) split_permits: u64,
     /// How many exclusive locks were held for a while without faults, and how many of them were not
@@ -150,6 +157,7 @@ impl Checker {
             dead: BTreeSet::new(),
             order: Order::default(),
             registers: History::default(),
+            transactions: Rc::default(),
             split_permits: 0,
             held: (0, 0),
             violations: Vec::new(),

@@ -93,7 +93,12 @@ impl Client {
             name,
             clock,
             wall_offset: context.random.below(walls_apart + 1),
-            registers: Shared::new(Arc::clone(&rules), context.options.mistake, random),
+            registers: Shared::new(
+                Arc::clone(&rules),
+                context.options.mistake,
+                random,
+                (name.0, &context.checker.transactions),
+            ),
             rules,
             rounds: Rounds::new(sessions, context.options.wait_for_all),
             links: vec![Link::None; nodes],

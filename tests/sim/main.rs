@@ -7,16 +7,18 @@
 //! | replay a history, with a trace | with `REDLATCH_SEED=<seed>` and `a_seed_can -- --nocapture` |
 //! | the same for one that may break an assumption | with `REDLATCH_BROKEN=Jump`, say, as well |
 //! | the same for one with registers | with `REDLATCH_BROKEN=NoneWithRegisters` as well |
+//! | the same for one with transactions | with `REDLATCH_BROKEN=NoneWithTransactions` as well |
 //! | run more histories than usual | with `REDLATCH_SEEDS=<count>` and `--release` |
 //! | count all with violations | with `REDLATCH_FAILURES=<most>` as well |
 //! | see how a long campaign goes | with `histories_within -- --nocapture` as well |
 //!
-//! Real: `engine` (acquiring, extending, releasing; changes and refills of registers) and `node`
-//! (sessions, rounds, every byte that is written or read, and the order in which the event loop
-//! reads, writes and looks at deadlines). Simulated: time, the network, the nodes' processes around
-//! the model in `embedded`, and the client's main loop and its sockets, which follow `src/core.rs`
-//! and `src/net` (see `worker.rs` and `client.rs` for the differences). In a history threads use
-//! locks, or registers: see `register.rs`. `checker.rs` checks the guarantees.
+//! Real: `engine` (acquiring, extending, releasing; changes and refills of registers; the steps and
+//! records of transactions) and `node` (sessions, rounds, every byte that is written or read, and
+//! the order in which the event loop reads, writes and looks at deadlines). Simulated: time, the
+//! network, the nodes' processes around the model in `embedded`, and the client's main loop and its
+//! sockets, which follow `src/core.rs` and `src/net` (see `worker.rs` and `client.rs` for the
+//! differences). In a history threads use locks, or registers, and clients may be sides of
+//! transactions: see `register.rs`. `checker.rs` checks the guarantees.
 
 mod agreement;
 mod campaign;

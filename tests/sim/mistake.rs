@@ -84,7 +84,17 @@ pub(crate) enum Mistake {
     CollectedAtMajority,
     /// A read returns the newest value of a majority that disagrees.
     NewestRead,
+    /// A side that has voted and waits for too long rolls back, without a look at the record.
+    RolledBackAlone,
+    /// An abort does not look whether the record is committed.
+    CommittedAborted,
+    /// The first side that has finished removes the record.
+    RecordRemovedEarly,
 }
+
+/// Those about transactions.
+pub(crate) const OF_TRANSACTIONS: [Mistake; 3] =
+    [Mistake::RolledBackAlone, Mistake::CommittedAborted, Mistake::RecordRemovedEarly];
 
 /// Those about registers. Each breaks their order.
 pub(crate) const OF_REGISTERS: [Mistake; 9] = [

@@ -1,5 +1,6 @@
 //! Registers: values that a majority of the nodes agrees on, changed by the library's own `Change`,
-//! `Census` and `Refill`, over rounds and sessions of the library as for locks.
+//! `Census` and `Refill`, and transactions by its `Joining` and `Record`, over rounds and sessions
+//! of the library as for locks.
 //!
 //! What is simulated besides: the loops around them, which follow the library's line by line. There
 //! they block; here they are futures that the simulation resumes ([`task`]).
@@ -10,21 +11,27 @@
 //! | `shared.rs` | `src/core/registers.rs`: threads of one client change a register together |
 //! | `membership.rs` | `src/core/membership.rs` |
 //! | `repair.rs` | `src/core/repair.rs`, `src/client/register/repair.rs` |
+//! | `transaction.rs` | `src/client/transaction.rs` and its `side.rs` |
 //!
-//! `history.rs` has what callers saw, and `order.rs` checks it.
+//! `history.rs` has what callers saw, and `order.rs` checks it. `ledger.rs` has the disks of the
+//! sides of transactions, and checks those.
 
 mod history;
+mod ledger;
 mod membership;
 mod order;
 mod repair;
 mod running;
 mod shared;
 mod task;
+mod transaction;
 
 pub(crate) use history::{Call, History, Id, Outcome, Seen};
+pub(crate) use ledger::{Ledger, SIDES};
 pub(crate) use order::check;
 pub(crate) use shared::Shared;
 pub(crate) use task::Task;
+pub(crate) use transaction::Participation;
 
 use history::{from_bytes, to_bytes};
 use membership::Caller;
@@ -37,6 +44,9 @@ use task::Line;
 
 /// The beginning of the keys of all registers.
 pub(crate) const PREFIX: &[u8] = b"registers/";
+
+/// The first register that has a record: the others are users'.
+const RECORDS: u64 = 1 << 32;
 
 /// The keys of the register with this name; the empty one is the group's.
 fn keys(name: &[u8]) -> RegisterKeys {
@@ -65,6 +75,11 @@ pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
     marks.collect()
 }
 
+/// The number of the register that has the record of this transaction.
+fn from_transaction(number: usize) -> u64 {
+    RECORDS + number as u64
+}
+
 /// Begins a call of a thread.
 pub(crate) fn begin(shared: &Rc<Shared>, worker: usize, register: u64, call: Call, id: Id) -> Task {
     let line = Line::default();
@@ -76,6 +91,7 @@ async fn operate(caller: Caller, register: u64, call: Call, id: Id) -> Outcome {
     let name = format!("{register}").into_bytes();
     let result = match call {
         Call::Read => caller.read(&name).await.map(|value| Outcome::Is(value.as_ref().map(seen))),
+        Call::Participate(call) => caller.participate(call).await,
         Call::Repair => caller.repair().await.map(Outcome::Repaired),
         _ => {
             let slot = caller.shared.slot(register);

@@ -53,6 +53,9 @@ pub(crate) struct RegisterCalls {
     pub(crate) deletions: u64,
     /// The nodes that were given a vote.
     pub(crate) repaired: u64,
+    /// Sides of transactions.
+    pub(crate) committed: u64,
+    pub(crate) aborted: u64,
     pub(crate) unsure: u64,
     pub(crate) failed: u64,
 }
@@ -63,6 +66,9 @@ impl RegisterCalls {
             (_, Outcome::Unsure) => self.unsure += 1,
             (_, Outcome::Failed) => self.failed += 1,
             (_, Outcome::Repaired(nodes)) => self.repaired += *nodes as u64,
+            (_, Outcome::Committed) => self.committed += 1,
+            (_, Outcome::Aborted) => self.aborted += 1,
+            (_, Outcome::Done) => {}
             (Call::Read, _) => self.reads += 1,
             (_, Outcome::Is(_)) => self.refused += 1,
             (Call::Delete, _) => self.deletions += 1,
@@ -76,6 +82,8 @@ impl RegisterCalls {
         self.refused += other.refused;
         self.deletions += other.deletions;
         self.repaired += other.repaired;
+        self.committed += other.committed;
+        self.aborted += other.aborted;
         self.unsure += other.unsure;
         self.failed += other.failed;
     }

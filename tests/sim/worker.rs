@@ -71,6 +71,8 @@ pub(crate) struct Worker {
     stale: NodeSet,
     /// The versions of registers that it has seen last.
     versions: BTreeMap<u64, Option<u64>>,
+    /// Has it recovered the transactions of its side since it was started?
+    has_recovered: bool,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,7 @@ impl Worker {
             first_token: None,
             stale: NodeSet::EMPTY,
             versions: BTreeMap::new(),
+            has_recovered: false,
         }
     }
 

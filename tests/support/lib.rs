@@ -1,5 +1,5 @@
-//! What the test programs share: real redis-server and ZooKeeper processes, a client without the
-//! crate's own decoder, proxies that inject faults, and peers that are no Redis.
+//! What the test programs share: real redis-server, ZooKeeper and PostgreSQL processes, a client
+//! without the crate's own decoder, proxies that inject faults, and peers that are no Redis.
 
 #![allow(missing_docs, missing_debug_implementations, reason = "nothing outside the tests uses it")]
 #![allow(clippy::exhaustive_enums, clippy::exhaustive_structs, reason = "likewise")]
@@ -20,6 +20,7 @@ pub mod locks;
 pub mod loss;
 pub mod peer;
 pub mod port;
+pub mod postgres;
 mod process;
 pub mod program;
 pub mod proxy;
@@ -32,6 +33,7 @@ mod secure_port;
 pub mod server_program;
 pub mod servers;
 pub mod shim;
+pub mod skip;
 mod socket_queues;
 #[cfg(target_os = "linux")]
 pub mod terminator;

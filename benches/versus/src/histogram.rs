@@ -30,9 +30,14 @@ impl Histogram {
         }
     }
 
+    /// How many durations were recorded.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+
     /// The quantile: this share of all durations is at most so long.
     pub fn quantile(&self, share: f64) -> Duration {
-        let total: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
+        let total = self.count();
         let rank = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
         let mut seen = 0;
         for (index, &count) in self.counts.iter().enumerate() {

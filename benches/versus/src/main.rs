@@ -92,7 +92,7 @@ fn usage() -> String {
                     --redraw draws\nit from figures.tsv, the figures of the last run:\n"
             .to_owned();
     for scenario in ALL {
-        text += &format!("  {:<10} {}\n", scenario.name, scenario.about);
+        text += &format!("  {:<12} {}\n", scenario.name, scenario.about);
     }
     text
 }

@@ -44,11 +44,17 @@ impl Checker {
         found.into_iter().for_each(|text| self.report_violation(Invariant::Agreement, text));
     }
 
+    fn expect_atomicity(&mut self) {
+        let found = std::mem::take(&mut self.transactions.borrow_mut().wrong);
+        found.into_iter().for_each(|text| self.report_violation(Invariant::Atomicity, text));
+    }
+
     /// Looks for two clients that held one lock at the same time, or shares of it that exclude each
     /// other.
     pub(crate) fn conclude(&mut self, now: u64) {
         self.expect_prompt_grants(now);
         self.expect_agreement();
+        self.expect_atomicity();
         self.expect_order();
         self.holds.retain(|hold| hold.from < hold.until);
         self.holds.sort_by_key(|hold| (hold.resource, hold.from));

@@ -46,6 +46,7 @@ impl Options {
             BrokenAssumption::NoneWithRegisters | BrokenAssumption::RegistersRestored => {
                 self.focus_on_registers(random);
             }
+            BrokenAssumption::NoneWithTransactions => self.focus_on_transactions(random),
             BrokenAssumption::Strays => {
                 self.focus_on_strays(random);
                 self.nodes = random.pick(&[1, 2, 3]);

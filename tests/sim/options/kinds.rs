@@ -20,6 +20,8 @@ pub(crate) enum BrokenAssumption {
     NoneWithIdlers,
     /// None, and threads use registers. Nodes also lose keys, and servers are replaced.
     NoneWithRegisters,
+    /// The same, and clients are sides of transactions.
+    NoneWithTransactions,
     /// The same, and servers that are set up to keep all that they answer are restored from
     /// backups.
     RegistersRestored,
@@ -51,7 +53,7 @@ impl BrokenAssumption {
         is_quiet || matches!(self, Self::None | Self::NoneWithTwins)
     }
 
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::None,
         Self::NoneWithTwins,
         Self::NoneWithStalls,
@@ -60,6 +62,7 @@ impl BrokenAssumption {
         Self::NoneWithLinks,
         Self::NoneWithIdlers,
         Self::NoneWithRegisters,
+        Self::NoneWithTransactions,
         Self::RegistersRestored,
         Self::LostData,
         Self::LostSecond,

@@ -6,6 +6,7 @@ use crate::clock::{MICROS, MILLIS};
 use crate::mistake::Mistake;
 use crate::node::Ability;
 use crate::random::Random;
+use crate::register::SIDES;
 use std::time::Duration;
 
 /// The longest timeout of a node where a mistake is to be seen soon.
@@ -24,6 +25,8 @@ pub(crate) struct Registering {
     pub(crate) repair_permille: u64,
     /// How often a fault may take a vote away of which the others need each.
     pub(crate) careless_permille: u64,
+    /// Are clients sides of transactions?
+    pub(crate) has_transactions: bool,
 }
 
 impl Registering {
@@ -37,6 +40,7 @@ impl Registering {
             fenced_permille: random.pick(&[0, 200]),
             repair_permille: random.pick(&[50, 200, 500]),
             careless_permille: random.pick(&[0, 0, 0, 100]),
+            has_transactions: false,
         }
     }
 }
@@ -63,6 +67,19 @@ impl Options {
         }
         self.aim_at_registers(random, &mut registers);
         self.registers = Some(registers);
+    }
+
+    /// The first thread of each client is a side, the other one uses registers.
+    pub(super) fn focus_on_transactions(&mut self, random: &mut Random) {
+        self.focus_on_registers(random);
+        (self.clients, self.workers, self.rest) = (SIDES, 2, 5 * MILLIS);
+        self.events_max = random.pick(&[2_000, 6_000]);
+        self.registers.iter_mut().for_each(|it| it.has_transactions = true);
+        if self.mistake.is_some() {
+            self.faults = vec![Fault::Clog, Fault::Stall, Fault::Die, Fault::Pause];
+        } else if random.chance(700) {
+            self.faults.push(Fault::Die);
+        }
     }
 
     /// Makes histories frequent in which a mistake shows.

@@ -3,6 +3,7 @@
 //! Each write appends its id to the value, so a value says which writes made it since the register
 //! was created.
 
+use super::transaction::Participation;
 use std::collections::BTreeMap;
 
 /// Identifies a write.
@@ -30,6 +31,8 @@ pub(crate) enum Call {
     Delete,
     /// Gives nodes without a vote one. No operation of a register.
     Repair,
+    /// Begins, joins or recovers transactions. No operation of a register of users.
+    Participate(Participation),
 }
 
 /// How an operation ends.
@@ -38,13 +41,21 @@ pub(crate) enum Outcome {
     /// Of a read, and of a write that was refused: the value that there is.
     Is(Option<Seen>),
     /// Of a write or a deletion: the value before, and the version of the new one.
-    Made { before: Option<Seen>, version: Option<u64> },
+    Made {
+        before: Option<Seen>,
+        version: Option<u64>,
+    },
     /// It has, or will have, an effect, or none.
     Unsure,
     /// It has none.
     Failed,
     /// Of a repair: how many nodes have got a vote.
     Repaired(usize),
+    /// Of a transaction that was joined.
+    Committed,
+    Aborted,
+    /// Of a transaction that was begun, and of a recovery.
+    Done,
 }
 
 /// One operation. Times are true times.
@@ -57,6 +68,12 @@ pub(crate) struct Operation {
     /// When it returned: never, if that is not known.
     pub(crate) returned: u64,
     pub(crate) outcome: Outcome,
+}
+
+impl Operation {
+    fn is_of_users(&self) -> bool {
+        !matches!(self.call, Call::Repair | Call::Participate(_))
+    }
 }
 
 /// All operations.
@@ -90,7 +107,7 @@ impl History {
     /// The operations of each register.
     pub(crate) fn by_register(&self) -> BTreeMap<u64, Vec<&Operation>> {
         let mut all: BTreeMap<u64, Vec<&Operation>> = BTreeMap::new();
-        for operation in self.operations.iter().filter(|it| it.call != Call::Repair) {
+        for operation in self.operations.iter().filter(|it| it.is_of_users()) {
             all.entry(operation.register).or_default().push(operation);
         }
         all

@@ -1,6 +1,7 @@
 //! What the threads of one client share: time, random numbers, and what `src/core/registers.rs`
 //! remembers.
 
+use super::ledger::Ledger;
 use crate::mistake::Mistake;
 use crate::random::Random;
 use redlatch::internal::Time;
@@ -28,6 +29,9 @@ pub(super) enum Failure {
 pub(crate) struct Shared {
     pub(super) rules: Arc<Rules>,
     pub(super) mistake: Option<Mistake>,
+    /// Which side of transactions it is, and the disks of all.
+    pub(super) side: usize,
+    pub(super) ledger: Rc<RefCell<Ledger>>,
     pub(super) now: Cell<Time>,
     /// Microseconds since 1970, by its clock.
     pub(super) wall: Cell<u64>,
@@ -106,10 +110,17 @@ impl Slot {
 }
 
 impl Shared {
-    pub(crate) fn new(rules: Arc<Rules>, mistake: Option<Mistake>, random: Random) -> Rc<Self> {
+    pub(crate) fn new(
+        rules: Arc<Rules>,
+        mistake: Option<Mistake>,
+        random: Random,
+        (side, ledger): (usize, &Rc<RefCell<Ledger>>),
+    ) -> Rc<Self> {
         Rc::new(Self {
             rules,
             mistake,
+            side,
+            ledger: Rc::clone(ledger),
             now: Cell::new(Time::ZERO),
             wall: Cell::new(0),
             random: RefCell::new(random),

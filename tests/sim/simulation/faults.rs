@@ -238,7 +238,11 @@ impl Simulation {
             BrokenAssumption::LostData => &[Memory::All, Memory::Nothing, Memory::Nothing][..],
             BrokenAssumption::LostSecond => &[Memory::LastSecondLost],
             BrokenAssumption::Restored => &[Memory::Snapshot],
-            BrokenAssumption::NoneWithRegisters if self.keeps_keys(node) => &[Memory::All],
+            BrokenAssumption::NoneWithRegisters | BrokenAssumption::NoneWithTransactions
+                if self.keeps_keys(node) =>
+            {
+                &[Memory::All]
+            }
             BrokenAssumption::RegistersRestored => &[Memory::LastSecondLost],
             _ if self.context.options.restart_guard || self.context.options.registers.is_some() => {
                 &[Memory::All, Memory::LastSecondLost, Memory::Nothing]

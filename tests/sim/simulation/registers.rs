@@ -65,15 +65,23 @@ impl Simulation {
         let voters = self.voters().into_iter().filter(|voter| healed.contains(voter)).count();
         let calls = (0..self.context.options.resources).map(|register| (register, Call::Read));
         self.context.last_calls = [(0, Call::Repair)].into_iter().chain(calls).collect();
+        let has_transactions =
+            self.context.options.registers.as_ref().is_some_and(|it| it.has_transactions);
+        if has_transactions {
+            self.context.checker.transactions.borrow_mut().await_all();
+        }
         let can_read = voters >= quorum(self.nodes.len());
         let patience = if can_read { 20 * SECONDS } else { SECONDS };
         let end = self.context.queue.now() + patience;
         let is_done = self.run_until(end, |it| {
-            it.context.last_calls.is_empty() && it.workers(|worker| !worker.is_done()) == 0
+            let is_over = !has_transactions || it.context.checker.transactions.borrow().is_over();
+            is_over
+                && it.context.last_calls.is_empty()
+                && it.workers(|worker| !worker.is_done()) == 0
         });
         self.context.trace(|| format!("{voters} voters, all read: {is_done}"));
         if can_read && !is_done && self.workers(|_| true) > 0 {
-            let text = format!("{voters} nodes have votes, and registers cannot be read");
+            let text = format!("{voters} nodes have votes, and not all can be read or recovered");
             self.context.checker.report_violation(Invariant::Liveness, text);
         }
         self.context.last_calls.clear();

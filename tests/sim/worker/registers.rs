@@ -5,10 +5,14 @@ use super::{State, Worker};
 use crate::client::Client;
 use crate::context::Context;
 use crate::queue::Event;
-use crate::register::{Call, Id, Outcome, begin};
+use crate::register::{Call, Id, Outcome, Participation, begin};
+use std::time::Duration;
 
 /// The largest fencing token of a history.
 const TOKEN_MAX: u64 = 40;
+
+/// How many transactions a history has at most.
+const TRANSACTIONS_MAX: usize = 12;
 
 impl Worker {
     pub(super) fn uses_register(&self) -> bool {
@@ -17,7 +21,9 @@ impl Worker {
 
     /// Begins a call, if there is one to make.
     pub(super) fn use_register(&mut self, client: &mut Client, context: &mut Context) -> bool {
+        let part = self.choose_part(client, context);
         let chosen = match context.has_faults_ended {
+            _ if part.is_some() => part.map(|part| (0, Call::Participate(part))),
             true => context.last_calls.pop_front(),
             false => Some(self.choose_call(context)),
         };
@@ -30,6 +36,28 @@ impl Worker {
         self.start(client, context, Running::Register(task), None);
         self.advance(client, context);
         true
+    }
+
+    /// What the first thread of a side does next.
+    fn choose_part(&self, client: &Client, context: &mut Context) -> Option<Participation> {
+        let Context { options, random, checker, .. } = context;
+        let ledger = checker.transactions.borrow();
+        let is_side = self.index == 0 && options.registers.as_ref()?.has_transactions;
+        if !is_side || context.has_faults_ended && !ledger.awaits(client.name.0) {
+            return None;
+        }
+        if context.has_faults_ended || !self.has_recovered {
+            return Some(Participation::Recover);
+        }
+        let (begun, may_begin) = (ledger.begun(), ledger.len() < TRANSACTIONS_MAX);
+        let number = match ledger.next(client.name.0) {
+            // A late request.
+            _ if !begun.is_empty() && random.chance(50) => random.pick(&begun),
+            Some(number) => number,
+            None => return (may_begin && random.chance(300)).then_some(Participation::Begin),
+        };
+        let patience = Duration::from_millis(random.pick(&[0, 300, 1_000, 1_000]));
+        Some(Participation::Join { number, patience, refuses: random.chance(50) })
     }
 
     fn choose_call(&self, context: &mut Context) -> (u64, Call) {
@@ -83,6 +111,8 @@ impl Worker {
             _ => None,
         };
         self.versions.extend(seen.map(|version| (register, version)));
+        self.has_recovered |=
+            call == Call::Participate(Participation::Recover) && outcome == Outcome::Done;
         context.tally.registers.count(call, &outcome);
         let is_failed = matches!(outcome, Outcome::Failed | Outcome::Unsure);
         if context.has_faults_ended && is_failed && call == Call::Read {

@@ -9,11 +9,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::ensemble::{Ensemble, EnsembleBuilder};
 use crate::server_program::say;
+use crate::skip::skip;
 
 /// Where Debian's packages put the classes.
 const JARS: &str = "/usr/share/java";
@@ -38,17 +37,11 @@ pub struct Installed {
 #[track_caller]
 pub fn installed() -> Option<&'static Installed> {
     static FOUND: OnceLock<Result<Installed, String>> = OnceLock::new();
-    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     let missing = match FOUND.get_or_init(Installed::find) {
         Ok(installed) => return Some(installed),
         Err(missing) => missing,
     };
-    let is_required = env::var_os("REDLATCH_REQUIRE_ZOOKEEPER").is_some_and(|value| value == "1");
-    assert!(!is_required, "REDLATCH_REQUIRE_ZOOKEEPER is set, but {missing}");
-    let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-    let thread = thread::current();
-    let test = thread.name().unwrap_or("a test");
-    say(&format!("skipped ({count}): {test}: {missing}"));
+    skip("REDLATCH_REQUIRE_ZOOKEEPER", missing);
     None
 }
 

@@ -17,6 +17,7 @@ mod rtt;
 mod shared;
 mod solo;
 mod tls;
+mod transactions;
 mod waiting;
 
 use crate::report::Findings;
@@ -65,6 +66,11 @@ pub const ALL: &[Scenario] = &[
         name: "registers",
         about: "values that a majority agrees on, and locks",
         run: registers::run,
+    },
+    Scenario {
+        name: "transactions",
+        about: "two participants commit, beside two-phase commit",
+        run: transactions::run,
     },
     #[cfg(feature = "zookeeper")]
     Scenario { name: "held", about: "1 000 locks held on ZooKeeper", run: held::run },

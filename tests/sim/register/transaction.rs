@@ -1,0 +1,219 @@
+//! Participants of transactions, with the library's own steps and records, as
+//! `src/client/transaction.rs` and its `side.rs` have them. They die and come back; their disks,
+//! which are in the `Ledger`, stay.
+//!
+//! Each client is a side, with its first thread. Not simulated: how a side gets the id, and the
+//! list of all records, for which each is read.
+
+use super::ledger::SIDES;
+use super::membership::Caller;
+use super::shared::Failure;
+use super::{Outcome, from_transaction};
+use crate::mistake::Mistake;
+use redlatch::internal::Time;
+use redlatch::internal::engine::register::Draft;
+use redlatch::internal::engine::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
+use std::time::Duration;
+
+const NAMES: [&str; SIDES] = ["a", "b", "c"];
+
+/// How often an abort is asked for, and the pause before that.
+const ASKED_MAX: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a change of a disk takes.
+const WRITE: Duration = Duration::from_millis(1);
+
+/// What a side is called to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Participation {
+    Begin,
+    Join {
+        number: usize,
+        patience: Duration,
+        /// It cannot prepare.
+        refuses: bool,
+    },
+    Recover,
+}
+
+impl Caller {
+    pub(super) async fn participate(&self, call: Participation) -> Result<Outcome, Failure> {
+        match call {
+            Participation::Begin => {
+                let number = self.shared.ledger.borrow_mut().add();
+                let record = Record::begin(&NAMES, 0).expect("there can be these");
+                self.change(number, move |current| *current = Some(record.clone())).await?;
+                self.shared.ledger.borrow_mut().begins(number);
+            }
+            Participation::Join { number, patience, refuses } => {
+                let joining = Joining::join(self.disk(number));
+                let until = self.now().after(patience);
+                return self.join(joining, number, until, refuses).await;
+            }
+            Participation::Recover => self.recover().await?,
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Ends all that is on the disk, and what waits for this side.
+    async fn recover(&self) -> Result<(), Failure> {
+        let side = self.shared.side;
+        let count = self.shared.ledger.borrow().len();
+        for number in 0..count {
+            if self.disk(number) != Disk::Nothing {
+                let joining = Joining::recover(self.disk(number));
+                self.join(joining, number, self.now(), false).await?;
+            } else if self.record(number).await?.is_some_and(|record| {
+                let mut all = record.participants();
+                !record.is_committed() && all.any(|(name, voted)| name == NAMES[side] && !voted)
+            }) {
+                self.change(number, |record| Record::abort(record, None)).await?.expect("no name");
+            }
+        }
+        let over = self.shared.ledger.borrow_mut().recovered(side);
+        for number in over {
+            if let Some(record) = self.record(number).await? {
+                self.shared.ledger.borrow_mut().report(number, &format!("stays: {record:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the steps of this side.
+    async fn join(
+        &self,
+        mut joining: Joining,
+        number: usize,
+        until: Time,
+        refuses: bool,
+    ) -> Result<Outcome, Failure> {
+        let mut asked = 0;
+        loop {
+            let step = joining.step();
+            match step {
+                JoinStep::Look => joining.told(self.look(number).await?),
+                JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
+                    match self.ask_record(step, number, until).await {
+                        Ok(told) => joining.told(told),
+                        Err(failure) => {
+                            asked += u32::from(step == JoinStep::Abort);
+                            if asked == ASKED_MAX || failure == Failure::Other {
+                                return Err(failure);
+                            }
+                            self.pause(PAUSE).await;
+                        }
+                    }
+                    if self.now() >= until {
+                        let is_voted = joining.step() == JoinStep::Wait;
+                        if is_voted && self.shared.has(Mistake::RolledBackAlone) {
+                            self.write(number, JoinStep::RollBack).await;
+                            return Ok(Outcome::Aborted);
+                        }
+                        joining.lose_patience();
+                    }
+                }
+                JoinStep::Prepare if refuses => joining.refuse(),
+                JoinStep::Finish => {
+                    let (side, early) = (self.shared.side, Mistake::RecordRemovedEarly);
+                    let is_early = self.shared.has(early);
+                    let finish = move |record: &mut Option<Record>| {
+                        Record::finish(record, NAMES[side]).expect("it takes part");
+                        *record = record.take().filter(|_| !is_early);
+                    };
+                    self.change(number, finish).await?;
+                    joining.done();
+                }
+                JoinStep::Done(end) => {
+                    let mut ledger = self.shared.ledger.borrow_mut();
+                    ledger.ends(number, self.shared.side);
+                    if end == JoinEnd::NotPrepared {
+                        ledger.report(number, "has a vote that the disk does not know");
+                    }
+                    let is_committed = end == JoinEnd::Committed;
+                    return Ok(if is_committed { Outcome::Committed } else { Outcome::Aborted });
+                }
+                step => {
+                    self.write(number, step).await;
+                    joining.done();
+                }
+            }
+        }
+    }
+
+    /// Votes, waits or aborts.
+    async fn ask_record(
+        &self,
+        step: JoinStep,
+        number: usize,
+        until: Time,
+    ) -> Result<Told, Failure> {
+        let side = self.shared.side;
+        let told = match step {
+            JoinStep::Vote => {
+                self.change(number, move |record| Record::vote(record, NAMES[side])).await?
+            }
+            JoinStep::Abort if self.shared.has(Mistake::CommittedAborted) => {
+                self.change(number, |record| *record = None).await?;
+                return Ok(Told::Abort);
+            }
+            JoinStep::Abort => {
+                self.change(number, move |record| Record::abort(record, Some(NAMES[side]))).await?
+            }
+            _ => {
+                self.pause(PAUSE.min(until.since(self.now()))).await;
+                return self.look(number).await;
+            }
+        };
+        Ok(told.expect("it takes part"))
+    }
+
+    async fn look(&self, number: usize) -> Result<Told, Failure> {
+        let record = self.record(number).await?;
+        Ok(Record::look(record.as_ref(), NAMES[self.shared.side]).expect("it takes part"))
+    }
+
+    async fn record(&self, number: usize) -> Result<Option<Record>, Failure> {
+        let value = self.read(from_transaction(number).to_string().as_bytes()).await?;
+        Ok(value.map(|value| Record::read(value.bytes()).expect("it is a record")))
+    }
+
+    /// Changes a record. What is not changed is not written.
+    async fn change<T: 'static>(
+        &self,
+        number: usize,
+        mut change: impl FnMut(&mut Option<Record>) -> T + 'static,
+    ) -> Result<T, Failure> {
+        let register = from_transaction(number);
+        let slot = self.shared.slot(register);
+        let body = move |draft: &mut Draft| {
+            let read = |bytes| Record::read(bytes).expect("it is a record");
+            let before = draft.current().map(|value| read(value.bytes()));
+            let mut record = before.clone();
+            let result = change(&mut record);
+            match &record {
+                _ if record == before => {}
+                Some(record) => _ = draft.put(record.to_bytes().into(), None),
+                None => draft.delete(),
+            }
+            result
+        };
+        self.run(&slot, register.to_string().as_bytes(), body).await
+    }
+
+    fn disk(&self, number: usize) -> Disk {
+        self.shared.ledger.borrow().disk(number, self.shared.side)
+    }
+
+    /// Changes the disk. The process may die before or behind that.
+    async fn write(&self, number: usize, step: JoinStep) {
+        self.pause(WRITE).await;
+        self.shared.ledger.borrow_mut().step(number, self.shared.side, step);
+        self.pause(WRITE).await;
+    }
+
+    async fn pause(&self, pause: Duration) {
+        let until = self.now().after(pause);
+        self.line.sleep(until, || self.now()).await;
+    }
+}

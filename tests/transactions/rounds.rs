@@ -1,0 +1,122 @@
+//! How many rounds the steps of a transaction take, counted by the nodes.
+
+use redlatch::transaction::{Decision, JoinError, Participant, TransactionId};
+use support::eventually;
+use support::locks::{LIMIT, calls};
+use support::redis::Server;
+
+use crate::group::{client, formed};
+use crate::shelf::{Shelf, Step};
+
+/// The most rounds, as the guide says.
+const BEGIN: u64 = 2;
+const LOOK: u64 = 1;
+/// Of a client that has not changed the record before. With the last vote, the decision is known.
+const VOTE: u64 = 3;
+const FINISH: u64 = 3;
+/// If nobody else has changed the record since. The last one to finish removes it, and the nodes
+/// forget it in a round that nobody waits for.
+const OWN_VOTE: u64 = 1;
+const OWN_FINISH: u64 = 2;
+
+/// A participant that counts the rounds between its steps.
+struct Counting<'a> {
+    servers: &'a [Server],
+    shelf: Shelf,
+    /// How many scripts the nodes had run when it was last asked.
+    before: u64,
+    /// The rounds before prepare, commit, and forget.
+    rounds: Vec<u64>,
+}
+
+/// How many scripts each node has run. The last ones of a round come late.
+#[track_caller]
+fn scripts(servers: &[Server]) -> u64 {
+    let all = || servers.iter().map(|server| calls(server, "eval") + calls(server, "evalsha"));
+    let first = || all().next().unwrap();
+    let are_equal = || all().all(|count| count == first());
+    assert!(eventually(LIMIT, are_equal), "{:?}", all().collect::<Vec<_>>());
+    first()
+}
+
+impl<'a> Counting<'a> {
+    fn new(servers: &'a [Server], shelf: Shelf) -> Self {
+        Self { servers, shelf, before: scripts(servers), rounds: Vec::new() }
+    }
+
+    fn count(&mut self) {
+        let now = scripts(self.servers);
+        self.rounds.push(now - self.before);
+        self.before = now;
+    }
+}
+
+impl Participant for Counting<'_> {
+    type Error = &'static str;
+
+    fn prepare(&mut self, id: &TransactionId) -> Result<(), Self::Error> {
+        self.count();
+        self.shelf.prepare(id)
+    }
+
+    fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error> {
+        self.count();
+        self.shelf.commit(id)
+    }
+
+    fn roll_back(&mut self, id: &TransactionId) -> Result<(), Self::Error> {
+        self.shelf.roll_back(id)
+    }
+
+    fn prepared(&mut self) -> Result<Vec<TransactionId>, Self::Error> {
+        self.shelf.prepared()
+    }
+
+    fn committed(&mut self) -> Result<Vec<TransactionId>, Self::Error> {
+        self.shelf.committed()
+    }
+
+    fn forget(&mut self, id: &TransactionId) -> Result<(), Self::Error> {
+        self.count();
+        self.shelf.forget(id)
+    }
+}
+
+#[test]
+fn a_transaction_takes_no_more_rounds_than_the_guide_says() {
+    let (servers, first) = formed(3);
+    // So it knows the group.
+    assert_eq!(first.register("a").unwrap().read().unwrap(), None);
+    let before = scripts(&servers);
+    // Alone: who waits for others asks meanwhile.
+    let id = first.begin(&["paris"]).unwrap();
+    let begin = scripts(&servers) - before;
+    let join = |shelf: Shelf| {
+        let client = client(&servers);
+        assert_eq!(client.register("a").unwrap().read().unwrap(), None);
+        let mut paris = Counting::new(&servers, shelf);
+        let ended = client.join(&id, "paris", &mut paris, LIMIT);
+        (paris.shelf, paris.rounds, ended)
+    };
+    let (mut shelf, rounds, ended) = join(Shelf::failing(Step::Commit));
+    assert!(matches!(ended, Err(JoinError::Unfinished { is_committed: true, .. })), "{ended:?}");
+    let [look, vote] = rounds[..] else { panic!("{rounds:?}") };
+    // Another process comes back to it.
+    shelf.fails = None;
+    let (shelf, rounds, ended) = join(shelf);
+    assert_eq!((ended.unwrap(), shelf.applied), (Decision::Committed, 1));
+    let [again, finish] = rounds[..] else { panic!("{rounds:?}") };
+    let id = first.begin(&["paris"]).unwrap();
+    let mut paris = Counting::new(&servers, Shelf::default());
+    assert_eq!(first.join(&id, "paris", &mut paris, LIMIT).unwrap(), Decision::Committed);
+    println!("begin {begin}; look {look}, vote {vote}; vote {again}, finish {finish}");
+    println!("by who has begun it: {:?}", paris.rounds);
+    assert!((1..=BEGIN).contains(&begin), "begin: {begin}");
+    assert_eq!(look, LOOK);
+    assert!((1..=VOTE).contains(&vote), "vote: {vote}");
+    assert!((1..=VOTE).contains(&again), "vote: {again}");
+    assert!((1..=FINISH).contains(&finish), "finish: {finish}");
+    let [look, vote, finish] = paris.rounds[..] else { panic!("{:?}", paris.rounds) };
+    assert_eq!((look, vote), (LOOK, OWN_VOTE));
+    assert!((1..=OWN_FINISH).contains(&finish), "finish: {finish}");
+}
