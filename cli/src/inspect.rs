@@ -1,6 +1,6 @@
 //! `redlatch inspect` and `redlatch waiters`: who holds a lock, and who waits for it.
 
-use super::arguments::{LockArguments, NodeArguments};
+use super::arguments::{NodeArguments, ShownLock};
 use super::exit::{self, Failure};
 use super::table::{self, cell};
 use super::{duration, ensemble, output, settings};
@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub(crate) fn inspect(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
+pub(crate) fn inspect(nodes: &NodeArguments, arguments: &ShownLock) -> Result<u8, Failure> {
     let name = &arguments.name;
     let seen = settings::client(nodes)?.inspect(name.as_bytes())?;
     let text = if arguments.json {
@@ -22,7 +22,7 @@ pub(crate) fn inspect(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
     Ok(exit::SUCCESS)
 }
 
-pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
+pub(crate) fn waiters(nodes: &NodeArguments, arguments: &ShownLock) -> Result<u8, Failure> {
     let name = &arguments.name;
     let seen = settings::client(nodes)?.inspect(name.as_bytes())?;
     let text = if arguments.json {

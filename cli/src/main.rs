@@ -5,12 +5,14 @@
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: processes, signals and terminals");
 
+mod acquire;
 mod arguments;
 mod bench;
 mod duration;
 mod ensemble;
 mod exit;
 mod inspect;
+mod lock;
 mod manual;
 mod output;
 mod registers;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
 fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
     match command {
         Command::Run(arguments) => run::run(&nodes, &arguments),
+        Command::Lock(arguments) => lock::lock(&nodes, &arguments),
         Command::Status(arguments) => status::status(&nodes, &arguments),
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),

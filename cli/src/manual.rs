@@ -1,8 +1,8 @@
 //! `redlatch completions` and `redlatch man`, by the generators of clap.
 
-use super::arguments::{Arguments, EXAMPLES};
+use super::arguments::Arguments;
 use super::exit::{self, Failure};
-use super::{output, registers};
+use super::{lock, output, registers, run};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -35,7 +35,8 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     let usage = usage.trim_start_matches("Usage: ");
     let has_codes = command.get_after_long_help().is_some();
     let examples = match command.get_name() {
-        "run" => Some(EXAMPLES),
+        "run" => Some(run::arguments::EXAMPLES),
+        "lock" => Some(lock::EXAMPLES),
         "registers" => Some(registers::arguments::EXAMPLES),
         _ => None,
     };

@@ -6,6 +6,7 @@ mod bench;
 mod cold;
 mod conflict;
 mod left_running;
+mod lock;
 mod loss;
 mod manual;
 mod many;

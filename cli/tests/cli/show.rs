@@ -15,7 +15,7 @@ use support::redis::Server;
 use support::servers::Servers;
 use support::waiters::await_queued;
 
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 

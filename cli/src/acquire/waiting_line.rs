@@ -1,7 +1,7 @@
 //! The line that a terminal shows while this program waits for the lock.
 
-use super::child;
 use crate::inspect::{not_a_lock_text, quarantine_text};
+use crate::run::is_in_foreground;
 use crate::{duration, output};
 use redlatch::{Inspection, LockClient, LockState};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -40,7 +40,7 @@ impl WaitingLine {
             let start = Instant::now();
             let mut pause = FIRST;
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                if !child::is_in_foreground() {
+                if !is_in_foreground() {
                     continue;
                 }
                 let seen = client.inspect(&name).map_err(|error| error.to_string());

@@ -1,6 +1,6 @@
 //! Why the lock was not acquired: the text and the exit code.
 
-use crate::arguments::RunArguments;
+use super::AcquireArguments;
 use crate::exit::{self, Failure};
 use crate::inspect::{holders_text, not_a_lock_text, shown};
 use redlatch::error::{NodeAnswer, ServerErrorKind};
@@ -8,14 +8,14 @@ use redlatch::{Holder, Inspection, LockClient, LockError, LockState, NoQuorum, N
 use std::os::unix::ffi::OsStrExt;
 
 /// Others hold the lock or wait for it. A refusal does not say which, so the nodes are asked.
-pub(super) fn contended(client: &LockClient, arguments: &RunArguments) -> Result<u8, Failure> {
+pub(super) fn contended(client: &LockClient, arguments: &AcquireArguments) -> Failure {
     let seen = client.inspect(arguments.name.as_bytes()).ok();
     if let Some(failure) = seen.as_ref().and_then(|seen| not_a_lock(arguments, seen)) {
-        return Err(failure);
+        return failure;
     }
     // Then this is no failure: on all machines but one, a job of cron has nothing to report.
     if arguments.conflict_exit_code == Some(exit::SUCCESS) {
-        return Ok(exit::SUCCESS);
+        return Failure::silent(exit::SUCCESS);
     }
     let (code, text) = match &seen {
         Some(seen) if is_awaited(arguments, seen) => {
@@ -29,11 +29,11 @@ pub(super) fn contended(client: &LockClient, arguments: &RunArguments) -> Result
         }
         _ => (exit::HELD, "others hold the lock or wait for it".to_owned()),
     };
-    Err(named(arguments, arguments.conflict_exit_code.unwrap_or(code), &text))
+    named(arguments, arguments.conflict_exit_code.unwrap_or(code), &text)
 }
 
 /// Do only waiters keep this client from the lock, or from the share of it that it wants?
-fn is_awaited(arguments: &RunArguments, seen: &Inspection) -> bool {
+fn is_awaited(arguments: &AcquireArguments, seen: &Inspection) -> bool {
     let is_reader = |holder: &Holder| holder.slot.is_none();
     match &seen.state {
         LockState::Reserved => true,
@@ -47,7 +47,11 @@ fn is_awaited(arguments: &RunArguments, seen: &Inspection) -> bool {
 }
 
 /// The attempt failed.
-pub(super) fn failed(client: &LockClient, arguments: &RunArguments, error: LockError) -> Failure {
+pub(super) fn failed(
+    client: &LockClient,
+    arguments: &AcquireArguments,
+    error: LockError,
+) -> Failure {
     let is_quarantined =
         matches!(&error, LockError::NoQuorum(error) if error.quarantine().is_some());
     // A plain lock is refused where the key is of another type; others get this error.
@@ -68,7 +72,7 @@ fn is_wrong_type(error: &NoQuorum) -> bool {
     })
 }
 
-fn not_a_lock(arguments: &RunArguments, seen: &Inspection) -> Option<Failure> {
+fn not_a_lock(arguments: &AcquireArguments, seen: &Inspection) -> Option<Failure> {
     match seen.state {
         LockState::NotALock(kind) => Some(named(arguments, exit::FAILED, &not_a_lock_text(kind))),
         _ => None,
@@ -76,6 +80,6 @@ fn not_a_lock(arguments: &RunArguments, seen: &Inspection) -> Option<Failure> {
 }
 
 /// A failure whose text begins with the lock's name.
-pub(super) fn named(arguments: &RunArguments, code: u8, text: &str) -> Failure {
+pub(crate) fn named(arguments: &AcquireArguments, code: u8, text: &str) -> Failure {
     Failure::new(code, &format!("{}: {text}", shown(arguments.name.as_bytes())))
 }
