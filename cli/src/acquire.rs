@@ -4,11 +4,13 @@ pub(crate) mod refusal;
 mod waiting_line;
 
 use super::exit::{self, Failure};
+use super::inspect::shown;
 use super::run::signals::{CaughtSignal, Signals};
 use super::{duration, output};
 use clap::Args;
+use redlatch::{InspectError, Inspection, LockState};
 use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 use waiting_line::WaitingLine;
@@ -22,6 +24,9 @@ const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 pub(crate) struct AcquireArguments {
     /// The name of the lock.
     pub(crate) name: OsString,
+    /// Another lock that is held together with it, all or none; may be given again.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["shared", "permits"])]
+    pub(crate) also: Vec<OsString>,
     /// How long the lock stays taken if this program dies. On ZooKeeper, that is the session
     /// timeout.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
@@ -52,6 +57,19 @@ pub(crate) struct AcquireArguments {
     /// printed either.
     #[arg(short = 'E', long, value_name = "CODE")]
     pub(crate) conflict_exit_code: Option<u8>,
+}
+
+impl AcquireArguments {
+    /// The names of all locks that are held together.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &OsStr> {
+        std::iter::once(&self.name).chain(&self.also).map(OsString::as_os_str)
+    }
+
+    /// Their names on one line.
+    pub(crate) fn shown(&self) -> String {
+        let names: Vec<String> = self.names().map(|name| shown(name.as_bytes())).collect();
+        names.join(", ")
+    }
 }
 
 /// Waits for the lock as the arguments say. A signal that would end a program ends the waiting.
@@ -98,10 +116,13 @@ pub(crate) fn give_up(client: &LockClient, arguments: &AcquireArguments, guard: 
     // run. A permit and a share stay so long: they cannot be told from those of other holders.
     let is_alone = arguments.permits.is_none() && !arguments.shared;
     let lingers = arguments.hold_at_least.is_some() && is_alone;
-    let seen = lingers.then(|| client.inspect(arguments.name.as_bytes()));
+    let look = |name: &OsStr| client.inspect(name.as_bytes()).ok();
+    let seen: Vec<_> = arguments.names().filter(|_| lingers).filter_map(look).collect();
     // A lock that was held to the end is the one that was seen before the end.
-    if let (Ok(()), Some(Ok(seen))) = (guard.release(), seen) {
-        let _ = client.force_release(&seen);
+    if guard.release().is_ok() {
+        for seen in &seen {
+            let _ = client.force_release(seen);
+        }
     }
 }
 
@@ -120,7 +141,7 @@ fn wait(
         return request.try_lock();
     }
     let deadline = arguments.wait.map(|wait| Instant::now().checked_add(wait));
-    let _line = WaitingLine::show(client, arguments.name.as_bytes(), &owner);
+    let _line = WaitingLine::show(client, arguments, &owner);
     match deadline {
         Some(Some(deadline)) => request.try_lock_until(deadline),
         // No limit, or one that overflows the clock.
@@ -133,8 +154,10 @@ fn request<'a>(
     arguments: &AcquireArguments,
     owner: &[u8],
 ) -> LockRequest<'a> {
+    let names = arguments.names().map(OsStr::as_bytes);
+    // For a single lock it is the same as for a set of one.
     let mut request = client
-        .request(arguments.name.as_bytes())
+        .request_all(names)
         .ttl(arguments.ttl)
         .keep_alive()
         .max_hold(arguments.max_hold.unwrap_or(NO_LIMIT))
@@ -146,6 +169,25 @@ fn request<'a>(
         request = request.one_of(count);
     }
     request.hold_at_least(arguments.hold_at_least.unwrap_or(Duration::ZERO))
+}
+
+/// A look at the lock; of several, at the first one that another client has or waits for.
+fn look<N: AsRef<OsStr>>(
+    client: &LockClient,
+    names: &[N],
+) -> Result<Option<(usize, Inspection)>, InspectError> {
+    let mut found = None;
+    for (index, name) in names.iter().enumerate() {
+        let seen = client.inspect(name.as_ref().as_bytes())?;
+        let is_free = seen.state == LockState::Free && seen.waiter_count == 0;
+        if !is_free || found.is_none() {
+            found = Some((index, seen));
+        }
+        if !is_free {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// The host's name and the number of this process.

@@ -63,7 +63,7 @@ pub(crate) fn lock(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u
     }
     let is_lost = hold(&guard, &signals);
     if !acquire::release(guard) || is_lost {
-        return Err(refusal::named(&arguments.acquire, exit::LOST, "the lock was lost"));
+        return Err(refusal::lost(&arguments.acquire, "the lock was lost"));
     }
     Ok(exit::SUCCESS)
 }
@@ -72,8 +72,13 @@ pub(crate) fn lock(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u
 fn granted_text(arguments: &LockArguments, guard: &LockGuard) -> String {
     let token = guard.fencing_token().map(|token| token.as_u64());
     if arguments.json {
-        let name = exact(arguments.acquire.name.as_bytes());
-        let object = json!({ "name": name, "fencing_token": token, "permit": guard.slot() });
+        let names: Vec<_> = arguments.acquire.names().map(|name| exact(name.as_bytes())).collect();
+        let object = json!({
+            "name": names[0],
+            "also": names[1..],
+            "fencing_token": token,
+            "permit": guard.slot(),
+        });
         return format!("{object}\n");
     }
     let numbers = token.into_iter().chain(guard.slot().map(u64::from));

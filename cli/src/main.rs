@@ -38,7 +38,10 @@ fn main() -> ExitCode {
     }
     let code = parse().and_then(carry_out).unwrap_or_else(|failure| {
         if !failure.text.is_empty() {
-            output::note(&without(is_url, failure.text));
+            // A URL in the place of the command is not found.
+            let is_of_command = failure.code == exit::NOT_FOUND;
+            let is_secret = if is_of_command { is_url_or_its_rest } else { is_url };
+            output::note(&without(is_secret, failure.text));
         }
         failure.code
     });

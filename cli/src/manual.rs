@@ -45,7 +45,8 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    page.extend(format!(".SH SYNOPSIS\n{}\n", escaped(usage)).bytes());
+    let usage = escaped(usage).replace("\n       ", "\n.br\n");
+    page.extend(format!(".SH SYNOPSIS\n{usage}\n").bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if has_subcommands {

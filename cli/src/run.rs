@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 mod child;
 mod descriptor;
 mod exec;
+mod on_lost;
 mod processes;
 pub(crate) mod signals;
 mod supervisor;
@@ -13,26 +14,28 @@ pub(crate) use exec::exec_if_asked;
 
 use super::acquire::{self, refusal};
 use super::arguments::NodeArguments;
-use super::exit::{self, Failure};
+use super::exit::Failure;
 use super::{ensemble, settings};
 use arguments::RunArguments;
 use child::Child;
+use on_lost::OnLost;
 use redlatch::LockGuard;
 use signals::Signals;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::process::Command;
 use std::time::Duration;
 use supervisor::Supervisor;
 
 pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8, Failure> {
+    let words = arguments.words();
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
-    child::check(&arguments.command[0])?;
+    child::check(&words[0])?;
     let (client, is_ensemble) = settings::client_of(nodes)?;
     let signals = Signals::catch(client.cancel_token())?;
     let guard = acquire::acquire(&client, &signals, &arguments.acquire, arguments.fenced)?;
     let variables = variables(arguments, &guard);
-    let start = || Child::spawn(&arguments.command, &variables, !arguments.close);
-    let child = match signals.start(start) {
+    let mut on_lost = OnLost::new(arguments.on_lost.as_deref(), &variables);
+    let child = match signals.start(|| Child::spawn(&words, &variables, !arguments.close)) {
         Ok(child) => child,
         Err(failure) => {
             acquire::give_up(&client, &arguments.acquire, guard);
@@ -40,13 +43,15 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
         }
     };
     let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
-    let supervisor = Supervisor::new(&guard, child, arguments.grace, least);
-    let (code, is_lost) = supervisor.run(&signals)?;
-    if !acquire::release(guard) || is_lost {
-        let text = supervisor::lost_text(is_lost);
-        return Err(refusal::named(&arguments.acquire, exit::LOST, text));
+    let supervisor = Supervisor::new(&guard, child, &mut on_lost, arguments.grace, least);
+    let (code, was_stopped) = supervisor.run(&signals)?;
+    if acquire::release(guard) && !was_stopped {
+        return Ok(code);
     }
-    Ok(code)
+    // Not started yet if the loss was noticed only now.
+    on_lost.start();
+    on_lost.finish();
+    Err(refusal::lost(&arguments.acquire, supervisor::lost_text(was_stopped)))
 }
 
 /// With how much validity left the command is stopped, so that it can end before the lock does.
@@ -62,11 +67,20 @@ fn least_validity(arguments: &RunArguments, of_session: Option<Duration>) -> Dur
 
 /// The variables of the command. One without a value is removed: it may be of an outer
 /// `redlatch run`.
-fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Option<Vec<u8>>); 3] {
-    let number = |number: u64| number.to_string().into_bytes();
+fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Option<OsString>); 3] {
+    let number = |number: u64| OsString::from(number.to_string());
     [
-        ("REDLATCH_LOCK", Some(OsStr::as_bytes(&arguments.acquire.name).to_vec())),
+        ("REDLATCH_LOCK", Some(arguments.acquire.name.clone())),
         ("REDLATCH_FENCING_TOKEN", guard.fencing_token().map(|token| number(token.as_u64()))),
         ("REDLATCH_PERMIT", guard.slot().map(|permit| number(permit.into()))),
     ]
+}
+
+fn set_variables(command: &mut Command, variables: &[(&str, Option<OsString>)]) {
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
 }

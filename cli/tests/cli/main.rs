@@ -16,6 +16,7 @@ mod registers_errors;
 mod registers_members;
 mod run;
 mod screenshot;
+mod several;
 mod show;
 mod signals;
 mod terminal;
