@@ -22,7 +22,8 @@ use std::time::Duration;
 ///
 /// A file has lines such as `node = redis://10.0.0.1`, and may set what the options below set, but
 /// for --no-restart-guard, which is `restart-guard = off` there. REDLATCH_TLS_CA, REDLATCH_TLS_CERT
-/// and REDLATCH_TLS_KEY name the same files as the options --tls-ca, --tls-cert and --tls-key.
+/// and REDLATCH_TLS_KEY name the same files as the options --tls-ca, --tls-cert and --tls-key, and
+/// REDLATCH_KEY_PREFIX is the prefix of --key-prefix.
 #[derive(Debug, Parser)]
 #[command(name = "redlatch", version)]
 #[command(after_long_help = exit::help(), arg_required_else_help = true)]
@@ -57,7 +58,7 @@ pub(crate) struct NodeArguments {
     pub(crate) session_timeout: Option<Duration>,
     /// The prefix of the locks' keys on the nodes [default: none].
     #[arg(long, global = true, value_name = "TEXT")]
-    pub(crate) prefix: Option<String>,
+    pub(crate) key_prefix: Option<String>,
     /// Count grants of nodes that were just started: for tests, and for nodes that write every
     /// change to disk before they answer.
     #[arg(long, global = true)]
@@ -89,8 +90,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Lock(LockArguments),
     Status(StatusArguments),
-    /// Show who holds a lock, on each node.
-    Inspect(ShownLock),
+    Inspect(InspectArguments),
     /// Show who waits for a lock, from the first to the last.
     Waiters(ShownLock),
     Top(TopArguments),
@@ -124,6 +124,20 @@ pub(crate) struct StatusArguments {
     /// As JSON: a list of objects; with --watch, a line each second.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Show who holds a lock, on each node.
+///
+/// With --quiet, nothing is printed, and the exit code is that of a `redlatch run --no-wait` that
+/// would come now: 0 if the lock is free; 1 if it is held or shared; 3 if it is free and others
+/// wait for it; 71 if it is free and quarantined; 69 if no majority agrees; 70 if it is no lock.
+#[derive(Debug, Args)]
+pub(crate) struct InspectArguments {
+    #[command(flatten)]
+    pub(crate) lock: ShownLock,
+    /// Print nothing: the exit code tells.
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
