@@ -5,6 +5,7 @@ mod waiting_line;
 
 use super::exit::{self, Failure};
 use super::inspect::shown;
+use super::log::{Log, LogFormat};
 use super::run::signals::{CaughtSignal, Signals};
 use super::{duration, output};
 use clap::Args;
@@ -57,6 +58,12 @@ pub(crate) struct AcquireArguments {
     /// printed either.
     #[arg(short = 'E', long, value_name = "CODE")]
     pub(crate) conflict_exit_code: Option<u8>,
+    /// Log to stderr when the lock is waited for, held, extended, lost and released.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// The format of that log, which this asks for as well.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log: Option<LogFormat>,
 }
 
 impl AcquireArguments {
@@ -78,13 +85,16 @@ pub(crate) fn acquire(
     signals: &Signals,
     arguments: &AcquireArguments,
     is_fenced: bool,
+    log: &Log,
 ) -> Result<LockGuard, Failure> {
-    let guard = match wait(client, arguments, is_fenced) {
+    let start = Instant::now();
+    let guard = match wait(client, arguments, is_fenced, log) {
         Ok(Some(guard)) => guard,
         Ok(None) => return Err(refusal::contended(client, arguments)),
         Err(LockError::Cancelled) => return Err(ended_by(signals.first_that_ends())),
         Err(error) => return Err(refusal::failed(client, arguments, error)),
     };
+    log.held(&guard, start.elapsed());
     if let Some(signal) = signals.first_that_ends() {
         give_up(client, arguments, guard);
         return Err(ended_by(Some(signal)));
@@ -130,6 +140,7 @@ fn wait(
     client: &LockClient,
     arguments: &AcquireArguments,
     is_fenced: bool,
+    log: &Log,
 ) -> Result<Option<LockGuard>, LockError> {
     let owner = match &arguments.owner {
         Some(owner) => owner.as_bytes().to_vec(),
@@ -141,7 +152,7 @@ fn wait(
         return request.try_lock();
     }
     let deadline = arguments.wait.map(|wait| Instant::now().checked_add(wait));
-    let _line = WaitingLine::show(client, arguments, &owner);
+    let _line = WaitingLine::show(client, arguments, &owner, log);
     match deadline {
         Some(Some(deadline)) => request.try_lock_until(deadline),
         // No limit, or one that overflows the clock.

@@ -4,6 +4,7 @@ use super::acquire::{self, AcquireArguments, refusal};
 use super::arguments::NodeArguments;
 use super::exit::{self, Failure};
 use super::inspect::exact;
+use super::log::Log;
 use super::run::is_in_foreground;
 use super::run::signals::{Event, Signals};
 use super::{output, settings};
@@ -20,6 +21,8 @@ use std::time::Duration;
 /// The longest time between two looks at the validity, and at whether the terminal is ours: a timer
 /// does not count the time for which the machine is suspended, and the validity does.
 const LOOK: Duration = Duration::from_secs(1);
+
+const LOST: &str = "the lock was lost";
 
 /// Hold a lock until standard input ends or a signal comes.
 ///
@@ -51,9 +54,10 @@ pub(crate) const EXAMPLES: &str = "\
 ";
 
 pub(crate) fn lock(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
-    let client = settings::client(nodes)?;
+    let log = Log::start(&arguments.acquire);
+    let (client, _) = settings::logged_client(nodes, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
-    let guard = acquire::acquire(&client, &signals, &arguments.acquire, true)?;
+    let guard = acquire::acquire(&client, &signals, &arguments.acquire, true, &log)?;
     let sender = signals.sender();
     // Without a notifier the validity is still looked at.
     let _ = guard.on_lost(move |_| drop(sender.send(Event::Lost)));
@@ -63,7 +67,8 @@ pub(crate) fn lock(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u
     }
     let is_lost = hold(&guard, &signals);
     if !acquire::release(guard) || is_lost {
-        return Err(refusal::lost(&arguments.acquire, "the lock was lost"));
+        log.lost(LOST);
+        return Err(refusal::lost(&arguments.acquire, LOST));
     }
     Ok(exit::SUCCESS)
 }

@@ -13,6 +13,7 @@ mod ensemble;
 mod exit;
 mod inspect;
 mod lock;
+mod log;
 mod manual;
 mod output;
 mod registers;

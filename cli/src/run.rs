@@ -8,6 +8,7 @@ mod on_lost;
 mod processes;
 pub(crate) mod signals;
 mod supervisor;
+mod textfile;
 
 pub(crate) use child::is_in_foreground;
 pub(crate) use exec::exec_if_asked;
@@ -15,6 +16,7 @@ pub(crate) use exec::exec_if_asked;
 use super::acquire::{self, refusal};
 use super::arguments::NodeArguments;
 use super::exit::Failure;
+use super::log::Log;
 use super::{ensemble, settings};
 use arguments::RunArguments;
 use child::Child;
@@ -25,14 +27,28 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
 use supervisor::Supervisor;
+use textfile::Textfile;
 
 pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8, Failure> {
+    let mut metrics = Textfile::new(arguments.metrics_textfile.as_deref(), &arguments.acquire);
+    let ended = run_under_lock(nodes, arguments, &mut metrics);
+    metrics.ended(ended.as_ref().map_or_else(|failure| failure.code, |code| *code));
+    ended
+}
+
+fn run_under_lock(
+    nodes: &NodeArguments,
+    arguments: &RunArguments,
+    metrics: &mut Textfile,
+) -> Result<u8, Failure> {
     let words = arguments.words();
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
     child::check(&words[0])?;
-    let (client, is_ensemble) = settings::client_of(nodes)?;
+    let log = Log::start(&arguments.acquire);
+    let (client, is_ensemble) = settings::logged_client(nodes, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
-    let guard = acquire::acquire(&client, &signals, &arguments.acquire, arguments.fenced)?;
+    let guard = acquire::acquire(&client, &signals, &arguments.acquire, arguments.fenced, &log)?;
+    metrics.held();
     let variables = variables(arguments, &guard);
     let mut on_lost = OnLost::new(arguments.on_lost.as_deref(), &variables);
     let child = match signals.start(|| Child::spawn(&words, &variables, !arguments.close)) {
@@ -45,13 +61,20 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
     let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
     let supervisor = Supervisor::new(&guard, child, &mut on_lost, arguments.grace, least);
     let (code, was_stopped) = supervisor.run(&signals)?;
-    if acquire::release(guard) && !was_stopped {
+    let text = supervisor::lost_text(was_stopped);
+    if was_stopped {
+        log.lost(text);
+    }
+    let is_lost = !acquire::release(guard) || was_stopped;
+    metrics.released(is_lost);
+    if !is_lost {
         return Ok(code);
     }
+    log.lost(text);
     // Not started yet if the loss was noticed only now.
     on_lost.start();
     on_lost.finish();
-    Err(refusal::lost(&arguments.acquire, supervisor::lost_text(was_stopped)))
+    Err(refusal::lost(&arguments.acquire, text))
 }
 
 /// With how much validity left the command is stopped, so that it can end before the lock does.

@@ -4,6 +4,7 @@ mod file;
 
 use super::arguments::{NodeArguments, TlsArguments};
 use super::exit::Failure;
+use super::log::Log;
 use super::{ensemble, output};
 use file::File;
 use redlatch::{Builder, LockClient};
@@ -23,10 +24,14 @@ pub(crate) fn client(arguments: &NodeArguments) -> Result<LockClient, Failure> {
     Ok(builder(arguments)?.build()?)
 }
 
-/// The client, and whether its locks are on a ZooKeeper ensemble.
-pub(crate) fn client_of(arguments: &NodeArguments) -> Result<(LockClient, bool), Failure> {
+/// The client, whose events are logged, and whether its locks are on a ZooKeeper ensemble.
+pub(crate) fn logged_client(
+    arguments: &NodeArguments,
+    log: &Log,
+) -> Result<(LockClient, bool), Failure> {
     let (builder, nodes) = builder_of(arguments)?;
-    Ok((builder.build()?, nodes.iter().any(|node| ensemble::is_member(node))))
+    let is_ensemble = nodes.iter().any(|node| ensemble::is_member(node));
+    Ok((log.listen(builder).build()?, is_ensemble))
 }
 
 pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {

@@ -2,6 +2,7 @@
 
 use super::AcquireArguments;
 use crate::inspect::{not_a_lock_text, quarantine_text, shown};
+use crate::log::Log;
 use crate::run::is_in_foreground;
 use crate::{duration, output};
 use redlatch::{Inspection, LockClient, LockState};
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 /// A lock that is granted sooner is not worth a line.
 const FIRST: Duration = Duration::from_millis(400);
 const NEXT: Duration = Duration::from_secs(1);
+
+/// A log gets a line so often.
+const LOGGED: Duration = Duration::from_secs(30);
 
 /// How long it may take to clear the line.
 const CLEARED: Duration = Duration::from_millis(200);
@@ -30,9 +34,16 @@ pub(crate) struct WaitingLine {
 
 impl WaitingLine {
     /// Shows the line if stderr is a terminal, while this program is in its foreground: the line of
-    /// a job in the background would clear what its user types.
-    pub(crate) fn show(client: &LockClient, arguments: &AcquireArguments, owner: &[u8]) -> Self {
-        if !output::stderr_can_clear() {
+    /// a job in the background would clear what its user types. A log gets lines of its own
+    /// instead, also without a terminal.
+    pub(crate) fn show(
+        client: &LockClient,
+        arguments: &AcquireArguments,
+        owner: &[u8],
+        log: &Log,
+    ) -> Self {
+        let logged = log.waiting();
+        if logged.is_none() && !output::stderr_can_clear() {
             return Self { stop: None, end: None };
         }
         let (client, owner) = (client.clone(), owner.to_vec());
@@ -42,6 +53,12 @@ impl WaitingLine {
         thread::spawn(move || {
             let _ended: Sender<()> = ended;
             let start = Instant::now();
+            if let Some(log) = logged {
+                while stopped.recv_timeout(LOGGED) == Err(RecvTimeoutError::Timeout) {
+                    log(&look_text(&client, &names, &owner), start.elapsed());
+                }
+                return;
+            }
             let mut pause = FIRST;
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 if !is_in_foreground() {

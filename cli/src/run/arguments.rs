@@ -4,6 +4,7 @@ use crate::acquire::AcquireArguments;
 use crate::{duration, exit};
 use clap::Args;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Run a command while holding a lock.
@@ -31,6 +32,10 @@ pub(crate) struct RunArguments {
     /// is lost, just before the command is stopped. It may take 10 s, and is killed then.
     #[arg(long, value_name = "STRING")]
     pub(crate) on_lost: Option<OsString>,
+    /// Write metrics about the lock and the command to this file, such as report.prom, for the
+    /// textfile collector of Prometheus' node_exporter.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics_textfile: Option<PathBuf>,
     /// Release the lock when the command ends, even if it has left processes running.
     #[arg(short = 'o', long)]
     pub(crate) close: bool,

@@ -72,7 +72,7 @@ fn a_command_that_ignores_sigterm_is_killed_with_all_that_it_started() {
 }
 
 /// Runs a script of the shell whose stderr is a full pipe that nobody reads.
-fn with_full_stderr(servers: &Servers, arguments: &str) -> Running {
+pub(crate) fn with_full_stderr(servers: &Servers, arguments: &str) -> Running {
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     // As much as a pipe holds.
     let script = format!("head -c 65536 /dev/zero >&2; exec {redlatch} {arguments}");
