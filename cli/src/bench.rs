@@ -38,7 +38,7 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
     let handovers = hand_over(&clients, &name, (arguments.handovers, held), &stop)?;
     let all = [acquire, release, handovers];
     if arguments.json {
-        let of = |histogram: &Histogram| (histogram.name.to_owned(), histogram.to_json());
+        let of = |histogram: &Histogram| (histogram.name.replace(' ', "_"), histogram.to_json());
         let figures: serde_json::Map<_, _> = all.iter().map(of).collect();
         output::print(&format!("{}\n", json!(figures)))?;
     } else {

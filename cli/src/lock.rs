@@ -9,7 +9,7 @@ use super::run::is_in_foreground;
 use super::run::signals::{Event, Signals};
 use super::{output, settings};
 use clap::Args;
-use redlatch::LockGuard;
+use redlatch::{FencingToken, LockGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -48,8 +48,8 @@ pub(crate) struct LockArguments {
     pub(crate) json: bool,
 }
 
-pub(crate) const EXAMPLES: &str = "\
-  coproc redlatch lock deploy --wait 10m && read -u ${COPROC[0]} token
+pub(crate) const EXAMPLES: &str =
+    "  coproc redlatch lock deploy --wait 10m && read -u ${COPROC[0]} token
   redlatch lock maintenance --until-signal
 ";
 
@@ -75,7 +75,7 @@ pub(crate) fn lock(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u
 
 /// What is printed when the lock was got.
 fn granted_text(arguments: &LockArguments, guard: &LockGuard) -> String {
-    let token = guard.fencing_token().map(|token| token.as_u64());
+    let token = guard.fencing_token().map(FencingToken::as_u64);
     if arguments.json {
         let names: Vec<_> = arguments.acquire.names().map(|name| exact(name.as_bytes())).collect();
         let object = json!({

@@ -6,7 +6,7 @@ use super::inspect::exact;
 use super::{duration, output};
 use clap::ValueEnum;
 use redlatch::event::AttemptOutcome;
-use redlatch::{Builder, Event, LockGuard};
+use redlatch::{Builder, Event, FencingToken, LockGuard};
 use serde_json::{Value, json};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Log {
 
     pub(crate) fn held(&self, guard: &LockGuard, waited: Duration) {
         let Some(lines) = &self.0 else { return };
-        let token = guard.fencing_token().map(|token| token.as_u64());
+        let token = guard.fencing_token().map(FencingToken::as_u64);
         let mut text = "held".to_owned();
         if let Some(token) = token {
             text += &format!(", fencing token {token}");
@@ -140,38 +140,33 @@ impl Lines {
 
     fn of_other(&self, event: &Event<'_>) {
         let show = duration::show;
+        let seconds = |time: &Duration| duration::seconds(*time);
         let (text, fields) = match event {
             Event::Quarantined { left, .. } => {
                 let text = format!("waiting: quarantined for another {}", show(*left));
-                let fields = json!({ "quarantine_seconds": duration::seconds(*left) });
+                let fields = json!({ "quarantine_seconds": seconds(left) });
                 return self.write("waiting", &text, fields);
             }
             Event::Extended { validity, .. } => (
                 format!("extended, valid for {}", show(*validity)),
-                json!({ "validity_seconds": duration::seconds(*validity) }),
+                json!({ "validity_seconds": seconds(validity) }),
             ),
             Event::NotExtended { validity, error, .. } => (
                 format!("not extended, valid for {}: {error}", show(*validity)),
-                json!({ "validity_seconds": duration::seconds(*validity), "error": error.to_string() }),
+                json!({ "validity_seconds": seconds(validity), "error": error.to_string() }),
             ),
             Event::Lost { held, reason, .. } => {
                 self.is_lost.store(true, Ordering::Relaxed);
                 let text = format!("lost after {}: {reason}", show(*held));
-                (
-                    text,
-                    json!({ "held_seconds": duration::seconds(*held), "error": reason.to_string() }),
-                )
+                (text, json!({ "held_seconds": seconds(held), "error": reason.to_string() }))
             }
             Event::Released { held, remaining, .. } => {
                 let mut text = format!("released after {}", show(*held));
                 if !remaining.is_zero() {
                     text += &format!(", stays taken for {}", show(*remaining));
                 }
-                let remaining = duration::seconds(*remaining);
-                (
-                    text,
-                    json!({ "held_seconds": duration::seconds(*held), "remaining_seconds": remaining }),
-                )
+                let remaining = seconds(remaining);
+                (text, json!({ "held_seconds": seconds(held), "remaining_seconds": remaining }))
             }
             Event::Failed { error, .. } => {
                 (format!("failed: {error}"), json!({ "error": error.to_string() }))

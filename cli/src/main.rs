@@ -75,7 +75,7 @@ fn parse() -> Result<Arguments, Failure> {
     };
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let text = error.render();
-        let is_coloured = output::stdout_is_terminal();
+        let is_coloured = output::stdout_has_colours();
         let text = if is_coloured { text.ansi().to_string() } else { text.to_string() };
         output::print(&text)?;
         return Err(Failure::silent(exit::SUCCESS));

@@ -68,7 +68,7 @@ impl WaitingLine {
                 let waited = duration::show(start.elapsed());
                 let line = format!("redlatch: {text}; waiting for {waited}");
                 // One that is longer than the terminal is wide could not be cleared.
-                let line: String = line.chars().take(output::stderr_width()).collect();
+                let line = output::cut(&line, output::stderr_width());
                 output::write_to_stderr(&format!("{CLEAR}{line}"));
                 pause = NEXT;
             }

@@ -61,8 +61,8 @@ const USAGE: &str = "\
 redlatch run [OPTIONS] <NAME> [--] <COMMAND>...
        redlatch run [OPTIONS] <NAME> -c <STRING>";
 
-pub(crate) const EXAMPLES: &str = "\
-  redlatch run nightly-report --no-wait --hold-at-least 50s -- ./report.sh
+pub(crate) const EXAMPLES: &str =
+    "  redlatch run nightly-report --no-wait --hold-at-least 50s -- ./report.sh
   redlatch run deploy --wait 10m -- make deploy
   redlatch run gpu --permits 4 -- sh -c 'CUDA_VISIBLE_DEVICES=$REDLATCH_PERMIT ./train'
   redlatch run catalog --shared -- ./read-catalog

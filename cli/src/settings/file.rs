@@ -119,8 +119,10 @@ impl File {
             "tls-cert" => self.tls.tls_cert.replace(path()).is_some(),
             "tls-key" => self.tls.tls_key.replace(path()).is_some(),
             _ => {
-                return Err("not one of node, max-ttl, node-timeout, session-timeout, \
-                            key-prefix, restart-guard, tls-ca, tls-bundled-roots, tls-cert and tls-key");
+                return Err(
+                    "not one of node, max-ttl, node-timeout, session-timeout, key-prefix, \
+                            restart-guard, tls-ca, tls-bundled-roots, tls-cert and tls-key",
+                );
             }
         };
         Ok(is_repeated)
@@ -142,8 +144,9 @@ mod tests {
     #[test]
     fn a_file_has_a_setting_per_line() {
         let text = "# nodes\nnode = redis://a\n\n  node=redis://:p=w@b \nmax-ttl = 5m\n\
-                    node-timeout=20ms\nsession-timeout = 4s\nkey-prefix = jobs:\nrestart-guard = off\n\
-                    tls-ca = ca.crt\ntls-ca=/b.crt\ntls-cert = c.crt\ntls-key = c.key\n\
+                    node-timeout=20ms\nsession-timeout = 4s\nkey-prefix = jobs:\n\
+                    restart-guard = off\ntls-ca = ca.crt\ntls-ca=/b.crt\ntls-cert = c.crt\n\
+                    tls-key = c.key\n\
                     tls-bundled-roots = on\n";
         let expected = File {
             nodes: vec!["redis://a".to_owned(), "redis://:p=w@b".to_owned()],

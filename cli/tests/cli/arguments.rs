@@ -14,6 +14,9 @@ fn help_and_the_version_go_to_stdout() {
     for arguments in [&["--help"][..], &["run", "--help"], &["help", "run"]] {
         let help = end(bare().args(arguments));
         assert_eq!((help.code, &*help.stderr), (0, ""));
+        // The first of them is where the others are.
+        let is_run = arguments.contains(&"run");
+        assert_eq!(help.stdout.contains("\n  redlatch run nightly-report "), is_run);
         for text in ["Exit codes:", "  75     the lock was lost", "REDLATCH"] {
             assert!(help.stdout.contains(text), "{text}: {}", help.stdout);
         }
@@ -33,7 +36,7 @@ fn wrong_usage_is_code_2_and_a_line_on_stderr() {
         (&["run", "name", "-E", "256", "--", "true"], "256"),
         (&["walk"], "walk"),
         (&["run", "name", "--", "true"], "no nodes: name them with --node, in REDLATCH_NODES"),
-        (&["--node", "http://a", "run", "name", "--", "true"], "http"),
+        (&["--node", "http://a", "run", "name", "--", "true"], "http:// is no URL of a Redis"),
         (&["--config", "/nowhere/file", "run", "n", "--", "true"], "/nowhere/file: no such file"),
         (&["--node", "redis://a", "run", "", "--", "true"], "the resource's name is empty"),
         (&["--node", "redis://a", "run", "n", "--ttl", "2m", "--", "true"], "--max-ttl"),
