@@ -1,6 +1,8 @@
 //! The command line.
 
+use super::lock::LockArguments;
 use super::registers::arguments::RegistersArguments;
+use super::run::arguments::RunArguments;
 use super::{duration, exit};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -20,7 +22,8 @@ use std::time::Duration;
 ///
 /// A file has lines such as `node = redis://10.0.0.1`, and may set what the options below set, but
 /// for --no-restart-guard, which is `restart-guard = off` there. REDLATCH_TLS_CA, REDLATCH_TLS_CERT
-/// and REDLATCH_TLS_KEY name the same files as the options --tls-ca, --tls-cert and --tls-key.
+/// and REDLATCH_TLS_KEY name the same files as the options --tls-ca, --tls-cert and --tls-key, and
+/// REDLATCH_KEY_PREFIX is the prefix of --key-prefix.
 #[derive(Debug, Parser)]
 #[command(name = "redlatch", version)]
 #[command(after_long_help = exit::help(), arg_required_else_help = true)]
@@ -55,7 +58,7 @@ pub(crate) struct NodeArguments {
     pub(crate) session_timeout: Option<Duration>,
     /// The prefix of the locks' keys on the nodes [default: none].
     #[arg(long, global = true, value_name = "TEXT")]
-    pub(crate) prefix: Option<String>,
+    pub(crate) key_prefix: Option<String>,
     /// Count grants of nodes that were just started: for tests, and for nodes that write every
     /// change to disk before they answer.
     #[arg(long, global = true)]
@@ -85,11 +88,11 @@ pub(crate) struct TlsArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArguments),
+    Lock(LockArguments),
     Status(StatusArguments),
-    /// Show who holds a lock, on each node.
-    Inspect(LockArguments),
+    Inspect(InspectArguments),
     /// Show who waits for a lock, from the first to the last.
-    Waiters(LockArguments),
+    Waiters(ShownLock),
     Top(TopArguments),
     Release(ReleaseArguments),
     Registers(RegistersArguments),
@@ -123,8 +126,22 @@ pub(crate) struct StatusArguments {
     pub(crate) json: bool,
 }
 
+/// Show who holds a lock, on each node.
+///
+/// With --quiet, nothing is printed, and the exit code is that of a `redlatch run --no-wait` that
+/// would come now: 0 if the lock is free; 1 if it is held or shared; 3 if it is free and others
+/// wait for it; 71 if it is free and quarantined; 69 if no majority agrees; 70 if it is no lock.
 #[derive(Debug, Args)]
-pub(crate) struct LockArguments {
+pub(crate) struct InspectArguments {
+    #[command(flatten)]
+    pub(crate) lock: ShownLock,
+    /// Print nothing: the exit code tells.
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShownLock {
     /// The name of the lock.
     pub(crate) name: OsString,
     /// As JSON.
@@ -197,65 +214,6 @@ pub(crate) struct AbortArguments {
     pub(crate) json: bool,
 }
 
-/// Run a command while holding a lock.
-///
-/// Waits for its turn, keeps the lock alive as long as the command runs, passes signals on to it,
-/// and exits as it did. If the lock is lost, the command is stopped.
-///
-/// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds.
-///
-/// The command gets the lock's name in REDLATCH_LOCK, the fencing token in REDLATCH_FENCING_TOKEN
-/// (--fenced), and the number of its permit in REDLATCH_PERMIT (--permits).
-#[derive(Debug, Args)]
-#[command(after_long_help = format!("Examples:\n{EXAMPLES}\n{}", exit::help()))]
-pub(crate) struct RunArguments {
-    /// The name of the lock.
-    pub(crate) name: OsString,
-    /// How long the lock stays taken if this program dies. On ZooKeeper, that is the session
-    /// timeout.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
-    /// Wait for the lock for no longer than this [default: no limit, even while too few nodes are
-    /// up].
-    #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
-    pub(crate) wait: Option<Duration>,
-    /// Do not wait for the lock.
-    #[arg(short, long, conflicts_with = "wait")]
-    pub(crate) no_wait: bool,
-    /// Hold the lock together with other readers.
-    #[arg(short, long)]
-    pub(crate) shared: bool,
-    /// Hold one of N permits.
-    #[arg(long, value_name = "N", conflicts_with = "shared")]
-    pub(crate) permits: Option<u32>,
-    /// Ask for a fencing token: a number that grows with every grant.
-    #[arg(long)]
-    pub(crate) fenced: bool,
-    /// Keep the lock taken for so long, even if the command is done earlier.
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
-    pub(crate) hold_at_least: Option<Duration>,
-    /// Hold the lock for no longer than this; then it is lost, and the command is stopped
-    /// [default: no limit].
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
-    pub(crate) max_hold: Option<Duration>,
-    /// Who holds the lock, for `redlatch inspect` [default: host:pid].
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) owner: Option<OsString>,
-    /// The exit code if others hold the lock or wait for it [default: 1 or 3]; with 0, nothing is
-    /// printed either.
-    #[arg(short = 'E', long, value_name = "CODE")]
-    pub(crate) conflict_exit_code: Option<u8>,
-    /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
-    pub(crate) grace: Duration,
-    /// Release the lock when the command ends, even if it has left processes running.
-    #[arg(short = 'o', long)]
-    pub(crate) close: bool,
-    /// The command and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
-
 /// Measure how fast the nodes grant a lock and hand it over.
 ///
 /// One client acquires and releases a free lock again and again; then two clients take turns. The
@@ -275,10 +233,3 @@ pub(crate) struct BenchArguments {
     #[arg(long)]
     pub(crate) json: bool,
 }
-
-pub(crate) const EXAMPLES: &str = "\
-  redlatch run nightly-report --no-wait --hold-at-least 50s -- ./report.sh
-  redlatch run deploy --wait 10m -- make deploy
-  redlatch run gpu --permits 4 -- sh -c 'CUDA_VISIBLE_DEVICES=$REDLATCH_PERMIT ./train'
-  redlatch run catalog --shared -- ./read-catalog
-";

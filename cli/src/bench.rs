@@ -5,7 +5,7 @@ mod histogram;
 
 use super::arguments::{BenchArguments, NodeArguments};
 use super::exit::{self, Failure};
-use super::{output, run, settings};
+use super::{acquire, output, settings};
 use histogram::Histogram;
 use redlatch::{CancelToken, LockClient, LockError};
 use serde_json::json;
@@ -32,13 +32,13 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
     let clients = [builder.clone().build()?, builder.build()?];
     let stop = Stop::default();
     end_on_signals(&stop, clients.each_ref().map(LockClient::cancel_token))?;
-    let name = [b"redlatch-bench:", &*run::default_owner()].concat();
+    let name = [b"redlatch-bench:", &*acquire::default_owner()].concat();
     let (acquire, release) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
     let held = acquire.median() * ROUNDS_HELD;
     let handovers = hand_over(&clients, &name, (arguments.handovers, held), &stop)?;
     let all = [acquire, release, handovers];
     if arguments.json {
-        let of = |histogram: &Histogram| (histogram.name.to_owned(), histogram.to_json());
+        let of = |histogram: &Histogram| (histogram.name.replace(' ', "_"), histogram.to_json());
         let figures: serde_json::Map<_, _> = all.iter().map(of).collect();
         output::print(&format!("{}\n", json!(figures)))?;
     } else {

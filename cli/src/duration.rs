@@ -67,6 +67,11 @@ pub(crate) fn show(duration: Duration) -> String {
     }
 }
 
+/// As a number for JSON and for metrics: in milliseconds at the most exact.
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e3).round() / 1e3
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! `redlatch inspect` and `redlatch waiters`: who holds a lock, and who waits for it.
 
-use super::arguments::{LockArguments, NodeArguments};
+use super::arguments::{InspectArguments, NodeArguments, ShownLock};
 use super::exit::{self, Failure};
 use super::table::{self, cell};
 use super::{duration, ensemble, output, settings};
@@ -10,10 +10,18 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub(crate) fn inspect(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
-    let name = &arguments.name;
-    let seen = settings::client(nodes)?.inspect(name.as_bytes())?;
-    let text = if arguments.json {
+pub(crate) fn inspect(nodes: &NodeArguments, arguments: &InspectArguments) -> Result<u8, Failure> {
+    let name = &arguments.lock.name;
+    let seen = settings::client(nodes)?.inspect(name.as_bytes()).map_err(Failure::from);
+    if arguments.quiet {
+        return match seen {
+            Ok(seen) => Ok(code(&seen)),
+            Err(failure) if failure.code == exit::USAGE => Err(failure),
+            Err(failure) => Ok(failure.code),
+        };
+    }
+    let seen = seen?;
+    let text = if arguments.lock.json {
         format!("{}\n", to_json(name, &seen))
     } else {
         format!("{}\n\n{}", summary(name, &seen), node_table(&seen.nodes))
@@ -22,7 +30,21 @@ pub(crate) fn inspect(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
     Ok(exit::SUCCESS)
 }
 
-pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
+/// How a `redlatch run --no-wait` would end that comes now.
+fn code(seen: &Inspection) -> u8 {
+    match seen.state {
+        LockState::Held(_) | LockState::Shared(_) => exit::HELD,
+        LockState::NotALock(_) => exit::FAILED,
+        LockState::Free | LockState::Reserved if seen.quarantine.is_some() => exit::QUARANTINED,
+        LockState::Free if seen.waiter_count == 0 => exit::SUCCESS,
+        LockState::Free | LockState::Reserved => exit::AWAITED,
+        // Just changing hands.
+        _ if is_of_ensemble(seen) => exit::HELD,
+        _ => exit::NO_QUORUM,
+    }
+}
+
+pub(crate) fn waiters(nodes: &NodeArguments, arguments: &ShownLock) -> Result<u8, Failure> {
     let name = &arguments.name;
     let seen = settings::client(nodes)?.inspect(name.as_bytes())?;
     let text = if arguments.json {

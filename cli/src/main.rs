@@ -5,12 +5,15 @@
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: processes, signals and terminals");
 
+mod acquire;
 mod arguments;
 mod bench;
 mod duration;
 mod ensemble;
 mod exit;
 mod inspect;
+mod lock;
+mod log;
 mod manual;
 mod output;
 mod registers;
@@ -36,7 +39,10 @@ fn main() -> ExitCode {
     }
     let code = parse().and_then(carry_out).unwrap_or_else(|failure| {
         if !failure.text.is_empty() {
-            output::note(&without(is_url, failure.text));
+            // A URL in the place of the command is not found.
+            let is_of_command = failure.code == exit::NOT_FOUND;
+            let is_secret = if is_of_command { is_url_or_its_rest } else { is_url };
+            output::note(&without(is_secret, failure.text));
         }
         failure.code
     });
@@ -46,6 +52,7 @@ fn main() -> ExitCode {
 fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
     match command {
         Command::Run(arguments) => run::run(&nodes, &arguments),
+        Command::Lock(arguments) => lock::lock(&nodes, &arguments),
         Command::Status(arguments) => status::status(&nodes, &arguments),
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
@@ -68,7 +75,7 @@ fn parse() -> Result<Arguments, Failure> {
     };
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let text = error.render();
-        let is_coloured = output::stdout_is_terminal();
+        let is_coloured = output::stdout_has_colours();
         let text = if is_coloured { text.ansi().to_string() } else { text.to_string() };
         output::print(&text)?;
         return Err(Failure::silent(exit::SUCCESS));

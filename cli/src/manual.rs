@@ -1,8 +1,8 @@
 //! `redlatch completions` and `redlatch man`, by the generators of clap.
 
-use super::arguments::{Arguments, EXAMPLES};
+use super::arguments::Arguments;
 use super::exit::{self, Failure};
-use super::{output, registers};
+use super::{lock, output, registers, run};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -35,7 +35,8 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     let usage = usage.trim_start_matches("Usage: ");
     let has_codes = command.get_after_long_help().is_some();
     let examples = match command.get_name() {
-        "run" => Some(EXAMPLES),
+        "run" => Some(run::arguments::EXAMPLES),
+        "lock" => Some(lock::EXAMPLES),
         "registers" => Some(registers::arguments::EXAMPLES),
         _ => None,
     };
@@ -44,7 +45,8 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    page.extend(format!(".SH SYNOPSIS\n{}\n", escaped(usage)).bytes());
+    let usage = escaped(usage).replace("\n       ", "\n.br\n");
+    page.extend(format!(".SH SYNOPSIS\n{usage}\n").bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if has_subcommands {

@@ -2,10 +2,12 @@
 //! panic.
 
 use super::exit::Failure;
+use super::table;
 use std::env;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
+use unicode_width::UnicodeWidthChar;
 
 /// Writes to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -64,7 +66,7 @@ fn fitting(text: &str, rows: usize, columns: usize) -> String {
     let mut used = 0;
     let fits = |line: &&str| {
         let is_first = used == 0;
-        used += line.trim_end().chars().count().div_ceil(columns).max(1);
+        used += table::width(line.trim_end()).div_ceil(columns).max(1);
         is_first || used <= rows
     };
     text.split_inclusive('\n').take_while(fits).collect()
@@ -120,13 +122,31 @@ pub(crate) fn stderr_width() -> usize {
     columns.unwrap_or(80) - 1
 }
 
+/// The beginning of the text that takes no more than so many columns.
+pub(crate) fn cut(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    let is_beyond = |(_, character): &(usize, char)| {
+        used += character.width().unwrap_or(0);
+        used > columns
+    };
+    text.char_indices().find(is_beyond).map_or(text, |(end, _)| &text[..end])
+}
+
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// May text on stdout be bold or coloured? See <https://no-color.org>.
+pub(crate) fn stdout_has_colours() -> bool {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    stdout_is_terminal()
+        && !is_set("NO_COLOR")
+        && env::var_os("TERM").is_some_and(|it| it != "dumb")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{fitting, visible};
+    use super::{cut, fitting, visible};
 
     #[test]
     fn what_acts_on_a_terminal_is_escaped() {
@@ -140,6 +160,13 @@ mod tests {
         assert_eq!(fitting("a\nb\nc\n", 3, 80), "a\nb\nc\n");
         assert_eq!(fitting("a\nb\nc\n", 2, 80), "a\nb\n");
         assert_eq!(fitting("wrapped\nb\nc\n", 3, 4), "wrapped\nb\n");
+        assert_eq!(fitting("日本日\nb\nc\n", 3, 4), "日本日\nb\n");
         assert_eq!(fitting("wrapped\nb\n", 0, 4), "wrapped\n", "one line at least");
+    }
+
+    #[test]
+    fn a_line_is_cut_to_the_columns_of_the_terminal() {
+        assert_eq!((cut("abc", 3), cut("abc", 2), cut("", 0)), ("abc", "ab", ""));
+        assert_eq!((cut("日本", 3), cut("日本", 4), cut("日", 1)), ("日", "日本", ""));
     }
 }

@@ -1,67 +1,80 @@
 //! `redlatch run`: a command under a lock.
 
+pub(crate) mod arguments;
 mod child;
 mod descriptor;
 mod exec;
+mod on_lost;
 mod processes;
-mod refusal;
-mod signals;
+pub(crate) mod signals;
 mod supervisor;
-mod waiting_line;
+mod textfile;
 
+pub(crate) use child::is_in_foreground;
 pub(crate) use exec::exec_if_asked;
 
-use super::arguments::{NodeArguments, RunArguments};
-use super::exit::{self, Failure};
-use super::{ensemble, output, settings};
+use super::acquire::{self, refusal};
+use super::arguments::NodeArguments;
+use super::exit::Failure;
+use super::log::Log;
+use super::{ensemble, settings};
+use arguments::RunArguments;
 use child::Child;
-use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
-use signals::{CaughtSignal, Signals};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, Instant};
+use on_lost::OnLost;
+use redlatch::LockGuard;
+use signals::Signals;
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
 use supervisor::Supervisor;
-use waiting_line::WaitingLine;
-
-/// A command may run for as long as it takes. The library ends a lock that is kept alive after a
-/// day, because the thread that holds it may hang; here the end of the command ends the lock.
-const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+use textfile::Textfile;
 
 pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8, Failure> {
+    let mut metrics = Textfile::new(arguments.metrics_textfile.as_deref(), &arguments.acquire);
+    let ended = run_under_lock(nodes, arguments, &mut metrics);
+    metrics.ended(ended.as_ref().map_or_else(|failure| failure.code, |code| *code));
+    ended
+}
+
+fn run_under_lock(
+    nodes: &NodeArguments,
+    arguments: &RunArguments,
+    metrics: &mut Textfile,
+) -> Result<u8, Failure> {
+    let words = arguments.words();
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
-    child::check(&arguments.command[0])?;
-    let (client, is_ensemble) = settings::client_of(nodes)?;
+    child::check(&words[0])?;
+    let log = Log::start(&arguments.acquire);
+    let (client, is_ensemble) = settings::logged_client(nodes, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
-    let guard = match acquire(&client, arguments) {
-        Ok(Some(guard)) => guard,
-        Ok(None) => return refusal::contended(&client, arguments),
-        Err(LockError::Cancelled) => return Err(ended_by(signals.first_that_ends())),
-        Err(error) => return Err(refusal::failed(&client, arguments, error)),
-    };
-    if let Some(signal) = signals.first_that_ends() {
-        give_up(&client, arguments, guard);
-        return Err(ended_by(Some(signal)));
-    }
+    let guard = acquire::acquire(&client, &signals, &arguments.acquire, arguments.fenced, &log)?;
+    metrics.held();
     let variables = variables(arguments, &guard);
-    let start = || Child::spawn(&arguments.command, &variables, !arguments.close);
-    let child = match signals.start(start) {
+    let mut on_lost = OnLost::new(arguments.on_lost.as_deref(), &variables);
+    let child = match signals.start(|| Child::spawn(&words, &variables, !arguments.close)) {
         Ok(child) => child,
         Err(failure) => {
-            give_up(&client, arguments, guard);
+            acquire::give_up(&client, &arguments.acquire, guard);
             return Err(failure);
         }
     };
     let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
-    let supervisor = Supervisor::new(&guard, child, arguments.grace, least);
-    let (code, is_lost) = supervisor.run(&signals)?;
-    let released = guard.release();
-    if is_lost || matches!(released, Err(ReleaseError::Lost(_))) {
-        return Err(refusal::named(arguments, exit::LOST, supervisor::lost_text(is_lost)));
+    let supervisor = Supervisor::new(&guard, child, &mut on_lost, arguments.grace, least);
+    let (code, was_stopped) = supervisor.run(&signals)?;
+    let text = supervisor::lost_text(was_stopped);
+    if was_stopped {
+        log.lost(text);
     }
-    if let Err(error) = released {
-        output::note(&format!("the lock may stay until its ttl ends: {error}"));
+    let is_lost = !acquire::release(guard) || was_stopped;
+    metrics.released(is_lost);
+    if !is_lost {
+        return Ok(code);
     }
-    Ok(code)
+    log.lost(text);
+    // Not started yet if the loss was noticed only now.
+    on_lost.start();
+    on_lost.finish();
+    Err(refusal::lost(&arguments.acquire, text))
 }
 
 /// With how much validity left the command is stopped, so that it can end before the lock does.
@@ -70,80 +83,27 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
 fn least_validity(arguments: &RunArguments, of_session: Option<Duration>) -> Duration {
     let wanted = arguments.grace.max(4 * supervisor::KILL_AHEAD);
     match of_session {
-        None => wanted.min(arguments.ttl / 3),
+        None => wanted.min(arguments.acquire.ttl / 3),
         Some(granted) => wanted.min(ensemble::least_validity(granted) / 2),
     }
 }
 
-fn ended_by(signal: Option<CaughtSignal>) -> Failure {
-    let number = signal.map_or(0, |signal| signal.number);
-    Failure::silent(exit::SIGNAL + u8::try_from(number).unwrap_or(0))
-}
-
-/// Releases a lock under which nothing has run.
-fn give_up(client: &LockClient, arguments: &RunArguments, guard: LockGuard) {
-    // The release leaves the lock on the nodes for as long as the arguments ask, and no command has
-    // run. A permit and a share stay so long: they cannot be told from those of other holders.
-    let is_alone = arguments.permits.is_none() && !arguments.shared;
-    let lingers = arguments.hold_at_least.is_some() && is_alone;
-    let seen = lingers.then(|| client.inspect(arguments.name.as_bytes()));
-    // A lock that was held to the end is the one that was seen before the end.
-    if let (Ok(()), Some(Ok(seen))) = (guard.release(), seen) {
-        let _ = client.force_release(&seen);
-    }
-}
-
-fn acquire(client: &LockClient, arguments: &RunArguments) -> Result<Option<LockGuard>, LockError> {
-    let owner = match &arguments.owner {
-        Some(owner) => owner.as_bytes().to_vec(),
-        None => default_owner(),
-    };
-    let request = request(client, arguments, &owner);
-    if arguments.no_wait {
-        return request.try_lock();
-    }
-    let deadline = arguments.wait.map(|wait| Instant::now().checked_add(wait));
-    let _line = WaitingLine::show(client, arguments.name.as_bytes(), &owner);
-    match deadline {
-        Some(Some(deadline)) => request.try_lock_until(deadline),
-        // No limit, or one that overflows the clock.
-        None | Some(None) => request.lock().map(Some),
-    }
-}
-
-fn request<'a>(client: &'a LockClient, arguments: &RunArguments, owner: &[u8]) -> LockRequest<'a> {
-    let mut request = client
-        .request(arguments.name.as_bytes())
-        .ttl(arguments.ttl)
-        .keep_alive()
-        .max_hold(arguments.max_hold.unwrap_or(NO_LIMIT))
-        .owner(owner);
-    if arguments.shared {
-        request = request.shared();
-    }
-    if let Some(count) = arguments.permits {
-        request = request.one_of(count);
-    }
-    if arguments.fenced {
-        request = request.fenced();
-    }
-    request.hold_at_least(arguments.hold_at_least.unwrap_or(Duration::ZERO))
-}
-
-/// The host's name and the number of this process.
-pub(crate) fn default_owner() -> Vec<u8> {
-    let mut owner = rustix::system::uname().nodename().to_bytes().to_vec();
-    owner.extend_from_slice(format!(":{}", std::process::id()).as_bytes());
-    owner
-}
-
 /// The variables of the command. One without a value is removed: it may be of an outer
 /// `redlatch run`.
-fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Option<Vec<u8>>); 3] {
-    let number = |number: u64| number.to_string().into_bytes();
+fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Option<OsString>); 3] {
+    let number = |number: u64| OsString::from(number.to_string());
     [
-        ("REDLATCH_LOCK", Some(OsStr::as_bytes(&arguments.name).to_vec())),
+        ("REDLATCH_LOCK", Some(arguments.acquire.name.clone())),
         ("REDLATCH_FENCING_TOKEN", guard.fencing_token().map(|token| number(token.as_u64()))),
         ("REDLATCH_PERMIT", guard.slot().map(|permit| number(permit.into()))),
     ]
+}
+
+fn set_variables(command: &mut Command, variables: &[(&str, Option<OsString>)]) {
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
 }

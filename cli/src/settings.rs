@@ -4,15 +4,19 @@ mod file;
 
 use super::arguments::{NodeArguments, TlsArguments};
 use super::exit::Failure;
+use super::log::Log;
 use super::{ensemble, output};
 use file::File;
 use redlatch::{Builder, LockClient};
 use std::env;
+use std::ffi::OsString;
 use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const VARIABLE: &str = "REDLATCH_NODES";
+const PREFIX_VARIABLE: &str = "REDLATCH_KEY_PREFIX";
 const SYSTEM_FILE: &str = "/etc/redlatch.conf";
 
 /// The client that the arguments ask for. It has not connected yet.
@@ -20,10 +24,14 @@ pub(crate) fn client(arguments: &NodeArguments) -> Result<LockClient, Failure> {
     Ok(builder(arguments)?.build()?)
 }
 
-/// The client, and whether its locks are on a ZooKeeper ensemble.
-pub(crate) fn client_of(arguments: &NodeArguments) -> Result<(LockClient, bool), Failure> {
+/// The client, whose events are logged, and whether its locks are on a ZooKeeper ensemble.
+pub(crate) fn logged_client(
+    arguments: &NodeArguments,
+    log: &Log,
+) -> Result<(LockClient, bool), Failure> {
     let (builder, nodes) = builder_of(arguments)?;
-    Ok((builder.build()?, nodes.iter().any(|node| ensemble::is_member(node))))
+    let is_ensemble = nodes.iter().any(|node| ensemble::is_member(node));
+    Ok((log.listen(builder).build()?, is_ensemble))
 }
 
 pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
@@ -66,8 +74,14 @@ fn builder_of(arguments: &NodeArguments) -> Result<(Builder, Vec<String>), Failu
     if let Some(timeout) = arguments.session_timeout.or(file.session_timeout) {
         builder = ensemble::with_session_timeout(builder, timeout)?;
     }
-    if let Some(prefix) = arguments.prefix.as_ref().or(file.prefix.as_ref()) {
-        builder = builder.key_prefix(prefix);
+    let of_file = file.key_prefix.map(OsString::from);
+    let of_variable = env::var_os(PREFIX_VARIABLE).filter(|value| !value.is_empty());
+    let prefix = match arguments.config {
+        Some(_) => of_file.or(of_variable),
+        None => of_variable.or(of_file),
+    };
+    if let Some(prefix) = arguments.key_prefix.clone().map(OsString::from).or(prefix) {
+        builder = builder.key_prefix(prefix.as_bytes());
     }
     let guard = !arguments.no_restart_guard && file.restart_guard.unwrap_or(true);
     Ok((builder.restart_guard(guard).client_name("redlatch-command"), nodes))

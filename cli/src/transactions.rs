@@ -42,7 +42,7 @@ fn to_json(it: &Transaction) -> Value {
     json!({
         "id": it.id.to_string(),
         "state": state(it),
-        "age_seconds": it.age.as_secs_f64(),
+        "age_seconds": duration::seconds(it.age),
         "participants": it.participants,
         "awaited": it.awaited,
     })

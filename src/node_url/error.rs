@@ -105,6 +105,9 @@ impl fmt::Display for NodeUrlErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::MissingScheme => return write!(f, "no scheme, expected {SCHEMES}"),
+            Self::UnknownScheme(scheme) if is_of_web(scheme) => {
+                return write!(f, "{scheme}:// is no URL of a Redis server, expected {SCHEMES}");
+            }
             Self::UnknownScheme(scheme) => {
                 return write!(f, "unknown scheme '{scheme}', expected {SCHEMES}");
             }
@@ -151,6 +154,10 @@ impl fmt::Display for NodeUrlErrorKind {
 }
 
 impl Error for NodeUrlErrorKind {}
+
+fn is_of_web(scheme: &str) -> bool {
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
 
 /// The part of a text that may be shown, which should be a URL and need not be: nothing before its
 /// last `@`, nor where a password ends up if the `@` is missing or a character before it is not
@@ -269,6 +276,16 @@ mod tests {
         ] {
             assert_eq!(redact(url), shown, "{url}");
         }
+    }
+
+    #[test]
+    fn a_url_of_the_web_is_named_as_such() {
+        let text = |scheme: &str| NodeUrlErrorKind::UnknownScheme(scheme.to_owned()).to_string();
+        for scheme in ["http", "https", "HTTP"] {
+            let start = format!("{scheme}:// is no URL of a Redis server, expected redis://, ");
+            assert!(text(scheme).starts_with(&start), "{}", text(scheme));
+        }
+        assert!(text("httpx").starts_with("unknown scheme 'httpx', expected redis://, "));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Histogram {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let micros = |percent| self.percentile(percent).as_secs_f64() * 1e6;
+        let micros = |percent| (self.percentile(percent).as_secs_f64() * 1e8).round() / 1e2;
         json!({
             "count": self.len(),
             "p50_micros": micros(50),
@@ -114,6 +114,14 @@ mod tests {
         assert_eq!([0, 1, 50, 99, 100].map(percentile), [1, 1, 50, 99, 100]);
         assert_eq!(histogram(&[]).median(), Duration::ZERO);
         assert_eq!(histogram(&[7]).percentile(99).as_micros(), 7);
+    }
+
+    #[test]
+    fn figures_in_json_are_round() {
+        let times = [215_590, 215_590, 1_234_567].map(Duration::from_nanos).to_vec();
+        let figures = Histogram::new("test", times).to_json();
+        assert_eq!(figures["p50_micros"].to_string(), "215.59");
+        assert_eq!(figures["max_micros"].to_string(), "1234.57");
     }
 
     #[test]

@@ -205,8 +205,7 @@ fn parse_number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-pub(crate) const EXAMPLES: &str = "\
-  redlatch registers form
+pub(crate) const EXAMPLES: &str = "  redlatch registers form
   redlatch registers set leader host-17
   redlatch registers get leader
   redlatch registers cas import:2026-11 --version none done

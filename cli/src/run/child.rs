@@ -21,7 +21,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::mem;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -46,7 +45,7 @@ impl Child {
     /// that started it.
     pub(crate) fn spawn(
         words: &[OsString],
-        variables: &[(&str, Option<Vec<u8>>)],
+        variables: &[(&str, Option<OsString>)],
         has_descriptor: bool,
     ) -> Result<Self, Failure> {
         let descriptor = has_descriptor.then(Descriptor::open).transpose();
@@ -56,12 +55,7 @@ impl Child {
             None => (None, None, None),
         };
         let (mut command, held_stop) = exec::command(words);
-        for (name, value) in variables {
-            match value {
-                Some(value) => command.env(name, OsString::from_vec(value.clone())),
-                None => command.env_remove(name),
-            };
-        }
+        super::set_variables(&mut command, variables);
         let has_own_group = !is_in_foreground();
         if has_own_group {
             command.process_group(0);
@@ -181,7 +175,7 @@ impl Child {
     }
 }
 
-fn code_of(status: ExitStatus) -> u8 {
+pub(super) fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|n| i32::from(exit::SIGNAL) + n));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)
 }

@@ -31,7 +31,8 @@ pub(crate) enum Event {
     Stopped(i32),
     /// The command has ended, and can be waited for.
     Ended,
-    /// No process has the command's descriptor any more.
+    /// No process has the command's descriptor any more. Of `redlatch lock`: standard input has
+    /// ended.
     Closed,
     /// The lock was lost.
     Lost,
@@ -126,9 +127,16 @@ impl Signals {
     /// The first signal so far that ends a program. The others before it have nobody to go to.
     pub(crate) fn first_that_ends(&self) -> Option<CaughtSignal> {
         self.inbox.try_iter().find_map(|happening| match happening {
-            Event::Signal(signal) if ENDING.contains(&signal.number) => Some(signal),
+            Event::Signal(signal) if signal.is_ending() => Some(signal),
             _ => None,
         })
+    }
+}
+
+impl CaughtSignal {
+    /// Does it end a program that does not expect it?
+    pub(crate) fn is_ending(self) -> bool {
+        ENDING.contains(&self.number)
     }
 }
 

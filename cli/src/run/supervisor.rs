@@ -10,6 +10,7 @@
 
 use super::child::Child;
 use super::descriptor::ReadingEnd;
+use super::on_lost::OnLost;
 use super::processes::Process;
 use super::signals::{CaughtSignal, Event, Signals, named, stop_itself};
 use crate::exit::Failure;
@@ -42,6 +43,7 @@ const LOSING: &str = "the lock is being lost: stopping the command";
 pub(crate) struct Supervisor<'a> {
     guard: &'a LockGuard,
     child: Child,
+    on_lost: &'a mut OnLost,
     grace: Duration,
     /// The command is stopped when so much validity is left.
     least: Duration,
@@ -61,12 +63,14 @@ impl<'a> Supervisor<'a> {
     pub(crate) fn new(
         guard: &'a LockGuard,
         child: Child,
+        on_lost: &'a mut OnLost,
         grace: Duration,
         least: Duration,
     ) -> Self {
         Self {
             guard,
             child,
+            on_lost,
             grace,
             least,
             kill_at: None,
@@ -118,11 +122,13 @@ impl<'a> Supervisor<'a> {
                 let before_end = left.saturating_sub(KILL_AHEAD);
                 let grace = if left.is_zero() { self.grace } else { self.grace.min(before_end) };
                 self.kill_at = Some(now + grace);
+                self.on_lost.start();
                 if !grace.is_zero() {
                     // A stopped process handles no SIGTERM.
                     self.child.signal_all(&[Signal::TERM, Signal::CONT]);
-                    let name = shown(self.guard.resource().as_bytes());
-                    output::note_aside(move || format!("{name}: {LOSING}"));
+                    let names: Vec<_> =
+                        self.guard.resources().map(|name| shown(name.as_bytes())).collect();
+                    output::note_aside(move || format!("{}: {LOSING}", names.join(", ")));
                 }
             }
             Some(_) => {}

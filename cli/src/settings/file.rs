@@ -15,7 +15,7 @@ pub(super) struct File {
     pub(super) max_ttl: Option<Duration>,
     pub(super) node_timeout: Option<Duration>,
     pub(super) session_timeout: Option<Duration>,
-    pub(super) prefix: Option<String>,
+    pub(super) key_prefix: Option<String>,
     pub(super) restart_guard: Option<bool>,
     pub(super) tls: TlsArguments,
 }
@@ -99,7 +99,7 @@ impl File {
             "max-ttl" => self.max_ttl.replace(duration()?).is_some(),
             "node-timeout" => self.node_timeout.replace(duration()?).is_some(),
             "session-timeout" => self.session_timeout.replace(duration()?).is_some(),
-            "prefix" => self.prefix.replace(value.to_owned()).is_some(),
+            "key-prefix" => self.key_prefix.replace(value.to_owned()).is_some(),
             "restart-guard" => {
                 let guard = switch(value).ok_or("restart-guard is on or off")?;
                 self.restart_guard.replace(guard).is_some()
@@ -119,8 +119,10 @@ impl File {
             "tls-cert" => self.tls.tls_cert.replace(path()).is_some(),
             "tls-key" => self.tls.tls_key.replace(path()).is_some(),
             _ => {
-                return Err("not one of node, max-ttl, node-timeout, session-timeout, prefix, \
-                            restart-guard, tls-ca, tls-bundled-roots, tls-cert and tls-key");
+                return Err(
+                    "not one of node, max-ttl, node-timeout, session-timeout, key-prefix, \
+                            restart-guard, tls-ca, tls-bundled-roots, tls-cert and tls-key",
+                );
             }
         };
         Ok(is_repeated)
@@ -142,15 +144,16 @@ mod tests {
     #[test]
     fn a_file_has_a_setting_per_line() {
         let text = "# nodes\nnode = redis://a\n\n  node=redis://:p=w@b \nmax-ttl = 5m\n\
-                    node-timeout=20ms\nsession-timeout = 4s\nprefix = jobs:\nrestart-guard = off\n\
-                    tls-ca = ca.crt\ntls-ca=/b.crt\ntls-cert = c.crt\ntls-key = c.key\n\
+                    node-timeout=20ms\nsession-timeout = 4s\nkey-prefix = jobs:\n\
+                    restart-guard = off\ntls-ca = ca.crt\ntls-ca=/b.crt\ntls-cert = c.crt\n\
+                    tls-key = c.key\n\
                     tls-bundled-roots = on\n";
         let expected = File {
             nodes: vec!["redis://a".to_owned(), "redis://:p=w@b".to_owned()],
             max_ttl: Some(Duration::from_secs(300)),
             node_timeout: Some(Duration::from_millis(20)),
             session_timeout: Some(Duration::from_secs(4)),
-            prefix: Some("jobs:".to_owned()),
+            key_prefix: Some("jobs:".to_owned()),
             restart_guard: Some(false),
             tls: TlsArguments {
                 tls_ca: vec!["ca.crt".into(), "/b.crt".into()],
@@ -174,7 +177,7 @@ mod tests {
             ("max-ttl = 30", 0),
             ("max-ttl = soon", 1),
             ("restart-guard = no", 1),
-            ("\n\nprefix = a\nprefix = b", 4),
+            ("\n\nkey-prefix = a\nkey-prefix = b", 4),
             ("tls-key = a\ntls-ca = b\ntls-ca = c\ntls-key = d", 4),
             ("tls-ca =", 1),
             ("tls-bundled-roots = yes", 1),

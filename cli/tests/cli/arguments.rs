@@ -7,12 +7,16 @@ use super::program::{bare, end, redlatch};
 use support::program::in_memory;
 use support::redis::Server;
 use support::servers::Servers;
+use support::waiters::await_keys;
 
 #[test]
 fn help_and_the_version_go_to_stdout() {
     for arguments in [&["--help"][..], &["run", "--help"], &["help", "run"]] {
         let help = end(bare().args(arguments));
         assert_eq!((help.code, &*help.stderr), (0, ""));
+        // The first of them is where the others are.
+        let is_run = arguments.contains(&"run");
+        assert_eq!(help.stdout.contains("\n  redlatch run nightly-report "), is_run);
         for text in ["Exit codes:", "  75     the lock was lost", "REDLATCH"] {
             assert!(help.stdout.contains(text), "{text}: {}", help.stdout);
         }
@@ -32,7 +36,7 @@ fn wrong_usage_is_code_2_and_a_line_on_stderr() {
         (&["run", "name", "-E", "256", "--", "true"], "256"),
         (&["walk"], "walk"),
         (&["run", "name", "--", "true"], "no nodes: name them with --node, in REDLATCH_NODES"),
-        (&["--node", "http://a", "run", "name", "--", "true"], "http"),
+        (&["--node", "http://a", "run", "name", "--", "true"], "http:// is no URL of a Redis"),
         (&["--config", "/nowhere/file", "run", "n", "--", "true"], "/nowhere/file: no such file"),
         (&["--node", "redis://a", "run", "", "--", "true"], "the resource's name is empty"),
         (&["--node", "redis://a", "run", "n", "--ttl", "2m", "--", "true"], "--max-ttl"),
@@ -120,6 +124,37 @@ fn nodes_come_from_arguments_before_a_file_before_the_environment_before_the_use
     let mut command = redlatch(&servers, &[]);
     home(&mut command);
     assert_eq!(code(&mut command), 0);
+}
+
+#[test]
+fn the_prefix_of_keys_comes_from_where_the_other_settings_do() {
+    let servers = Servers::start(1);
+    let folder = in_memory();
+    let file = folder.path().join("redlatch.conf");
+    let nodes = format!("node = {}\nrestart-guard = off\n", servers.urls()[0]);
+    let with_file = format!("{nodes}key-prefix = file:\n");
+    let check = |text: &str, arguments: &[&str], variable: &str, expected: &str| {
+        fs::write(&file, text).expect("the folder is there");
+        let mut command = bare();
+        command.env("XDG_CONFIG_HOME", folder.path()).env("REDLATCH_KEY_PREFIX", variable);
+        let work = ["run", "name", "--hold-at-least", "50s", "true"];
+        let ended = end(command.args(arguments).args(work));
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        await_keys(&servers, &[expected]);
+        servers[0].command(&["FLUSHALL"]);
+    };
+    let config = ["--config", file.to_str().expect("text")];
+    let option = [&config[..], &["--key-prefix", "option:"]].concat();
+    for (text, arguments, variable, expected) in [
+        (&*nodes, &[][..], "", "name"),
+        (&with_file, &[], "", "file:name"),
+        (&with_file, &[], "variable:", "variable:name"),
+        (&with_file, &config, "variable:", "file:name"),
+        (&nodes, &config, "variable:", "variable:name"),
+        (&with_file, &option, "variable:", "option:name"),
+    ] {
+        check(text, arguments, variable, expected);
+    }
 }
 
 #[test]

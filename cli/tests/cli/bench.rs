@@ -50,7 +50,7 @@ fn it_measures_rounds_and_hand_overs_and_leaves_nothing() {
     let ended = end(redlatch(&servers, &counts).arg("--json"));
     let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(figures["acquire"]["count"], 50);
-    assert!(figures["hand over"]["p50_micros"].as_f64().is_some_and(|micros| micros > 0.0));
+    assert!(figures["hand_over"]["p50_micros"].as_f64().is_some_and(|micros| micros > 0.0));
     await_keys(&servers, &[]);
 }
 

@@ -1,7 +1,7 @@
 //! The lock is lost while the command runs.
 
 use std::io;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ fn a_command_that_ignores_sigterm_is_killed_with_all_that_it_started() {
 }
 
 /// Runs a script of the shell whose stderr is a full pipe that nobody reads.
-fn with_full_stderr(servers: &Servers, arguments: &str) -> Running {
+pub(crate) fn with_full_stderr(servers: &Servers, arguments: &str) -> Running {
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     // As much as a pipe holds.
     let script = format!("head -c 65536 /dev/zero >&2; exec {redlatch} {arguments}");
@@ -135,4 +135,52 @@ fn the_longest_hold_ends_the_command() {
     let ended = Running::start(&mut with_short_rounds(&servers, &arguments)).end();
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_command_for_the_loss_is_started_before_the_command_is_stopped() {
+    let servers = Servers::start(3);
+    let script = "trap 'echo TERM; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    // Longer than the grace, and as others see it: the lock is still held.
+    let told = "echo \"lost $REDLATCH_LOCK\"; read x || sleep 3; echo told; exit 3";
+    let arguments = ["run", "name", "--ttl", "7s", "--grace", "1s", "--on-lost", told];
+    let arguments = [&arguments[..], &["--", "sh", "-c", script]].concat();
+    let (ended, _) = run_until_lost(&servers, &arguments);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    let mut lines: Vec<_> = ended.stdout.lines().collect();
+    // Both run at the same time.
+    lines.sort_unstable();
+    assert_eq!(lines, ["TERM", "lost name", "told"]);
+    assert!(ended.stderr.contains("redlatch: --on-lost: exit code 3\n"), "{}", ended.stderr);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_command_for_the_loss_that_hangs_is_killed_and_without_a_loss_there_is_none() {
+    let servers = Servers::start(1);
+    let arguments = ["run", "name", "--on-lost", "echo lost", "true"];
+    let ended = Running::start(&mut redlatch(&servers, &arguments)).end();
+    assert_eq!((ended.code, &*ended.stdout), (0, ""));
+    let limits = ["--ttl", "2s", "--max-hold", "3s", "--grace", "300ms"];
+    // The pipe of stdout stays open as long as one of them runs.
+    let arguments =
+        [&["run", "name", "--on-lost", "sleep 300 & sleep 300"], &limits[..], &["sleep", "300"]];
+    let mut running = Running::start(&mut with_short_rounds(&servers, &arguments.concat()));
+    assert_eq!(running.status().code(), Some(75));
+    let ended = running.end();
+    assert!(ended.stderr.contains("redlatch: --on-lost: killed after 10 s\n"), "{ended:?}");
+}
+
+#[test]
+fn a_loss_that_is_noticed_after_the_end_of_the_command_is_told_too() {
+    let servers = Servers::start(1);
+    let mut command =
+        redlatch(&servers, &["run", "name", "--ttl", "60s", "--on-lost", "echo lost"]);
+    let mut running =
+        Running::start(command.args(["-c", "echo ready; read x"]).stdin(Stdio::piped()));
+    running.await_line("ready");
+    lose(&servers);
+    drop(running.0.stdin.take());
+    let ended = running.end();
+    assert_eq!((ended.code, &*ended.stdout), (75, "lost\n"), "{}", ended.stderr);
 }

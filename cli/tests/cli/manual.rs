@@ -27,7 +27,8 @@ fn shells_accept_their_completions() {
 fn the_manual_has_the_options_and_the_exit_codes() {
     for (arguments, texts) in [
         (&["man"][..], ["REDLATCH_NODES", "waiters"]),
-        (&["man", "run"], ["<NAME> \\-\\- <COMMAND>", "REDLATCH_FENCING_TOKEN"]),
+        (&["man", "lock"], ["coproc", "until\\-signal"]),
+        (&["man", "run"], ["<NAME> [\\-\\-] <COMMAND>...\n.br\n", "<NAME> \\-c <STRING>"]),
     ] {
         let ended = end(bare().args(arguments));
         assert_eq!((ended.code, &*ended.stderr), (0, ""));

@@ -34,7 +34,7 @@ pub(crate) fn bare() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redlatch"));
     for variable in ["REDLATCH_NODES", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"]
         .into_iter()
-        .chain(["REDLATCH_TLS_CA", "REDLATCH_TLS_CERT", "REDLATCH_TLS_KEY"])
+        .chain(["REDLATCH_TLS_CA", "REDLATCH_TLS_CERT", "REDLATCH_TLS_KEY", "REDLATCH_KEY_PREFIX"])
     {
         command.env_remove(variable);
     }

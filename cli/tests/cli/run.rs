@@ -37,6 +37,28 @@ fn the_command_runs_under_the_lock_and_its_exit_code_is_passed_on() {
 }
 
 #[test]
+fn the_command_needs_no_dashes_before_it_and_gets_all_that_follows_its_name() {
+    let servers = Servers::start(1);
+    for (arguments, printed) in [
+        (&["run", "name", "-n", "printf", "%s,", "-n", "--", "--wait", "x"][..], "-n,--,--wait,x,"),
+        (&["run", "name", "-n", "--", "printf", "%s,", "--", "-n"], "--,-n,"),
+        (&["run", "-n", "--", "name", "echo", "a"], "a\n"),
+        (&["run", "name", "-c", "echo a | tr a b; echo $0"], "b\n/bin/sh\n"),
+    ] {
+        let ended = end(&mut redlatch(&servers, arguments));
+        assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (0, printed, ""), "{arguments:?}");
+    }
+    assert_eq!(end(&mut redlatch(&servers, &["run", "name", "-c", "exit 7"])).code, 7);
+    for wrong in [&["-c", "true", "--", "true"][..], &["--no-such-option", "true"], &[]] {
+        let arguments = [&["run", "name"], wrong].concat();
+        let ended = end(&mut redlatch(&servers, &arguments));
+        assert_eq!(ended.code, 2, "{arguments:?}");
+        assert!(ended.stderr.contains("<NAME> [--] <COMMAND>..."), "{}", ended.stderr);
+    }
+    await_keys(&servers, &[]);
+}
+
+#[test]
 fn the_environment_has_the_lock_the_token_and_the_permit() {
     let servers = Servers::start(3);
     let show = "echo \"$REDLATCH_LOCK,$REDLATCH_FENCING_TOKEN,${REDLATCH_PERMIT-none}\"";

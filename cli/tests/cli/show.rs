@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use super::program::{Running, bare, end, redlatch};
+use super::program::{Running, bare, end, guarded, redlatch};
 use super::terminal::in_terminal;
 use serde_json::Value;
 use support::locks::{LONG, all_nodes_client, holders, take};
@@ -15,7 +15,7 @@ use support::redis::Server;
 use support::servers::Servers;
 use support::waiters::await_queued;
 
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
@@ -130,6 +130,42 @@ fn inspect_shows_the_holder_on_each_node() {
         "{text}"
     );
     assert_eq!(details("gpu")["holders"][0]["permit"], number);
+}
+
+#[test]
+fn a_quiet_look_tells_by_its_exit_code() {
+    let mut servers = Servers::start(3);
+    let code = |name: &str| {
+        let ended = end(&mut redlatch(&servers, &["inspect", "-q", name]));
+        assert_eq!((&*ended.stdout, &*ended.stderr), ("", ""));
+        ended.code
+    };
+    assert_eq!(code("name"), 0);
+    let client = all_nodes_client(servers.urls());
+    let held = take(&client, "name", LONG);
+    assert_eq!(code("name"), 1);
+    drop(held);
+    let reader = client.request("name").shared().ttl(LONG).lock().expect("it is free");
+    assert_eq!(code("name"), 1);
+    drop(reader);
+    // A waiter that nobody serves.
+    let quarantined = &mut guarded(&servers, &["run", "name", "--", "true"]);
+    let waiter = Running::start(quarantined);
+    await_queued(&servers, "name", 1);
+    assert_eq!(code("name"), 3);
+    drop(waiter);
+    servers[0].command(&["SET", "other", "no lock"]);
+    servers[1].command(&["SET", "other", "no lock"]);
+    assert_eq!(code("other"), 70);
+    let ended = end(&mut guarded(&servers, &["inspect", "--quiet", "third"]));
+    assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (71, "", ""));
+    let empty = end(&mut redlatch(&servers, &["inspect", "-q", ""]));
+    assert!(empty.code == 2 && !empty.stderr.is_empty(), "{empty:?}");
+    assert_eq!(end(&mut redlatch(&servers, &["inspect", "-q", "--json", "name"])).code, 2);
+    servers[0].kill();
+    servers[1].kill();
+    let ended = end(&mut redlatch(&servers, &["inspect", "-q", "name"]));
+    assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (69, "", ""));
 }
 
 #[test]

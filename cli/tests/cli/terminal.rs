@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use super::program::{Left, Running, child_of, expect_signals, has_terminal, state_of};
+use super::program::{
+    Left, Running, child_of, end, expect_signals, has_terminal, redlatch, state_of,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, take};
@@ -216,4 +218,21 @@ fn the_command_reads_the_terminal() {
     type_in(&mut running, "hello\n");
     running.await_line("got hello\r");
     assert_eq!(running.end().code, 0);
+}
+
+#[test]
+fn headings_are_bold_on_a_terminal_unless_no_color_is_set() {
+    let servers = Servers::start(1);
+    let shown = |variable: &str| {
+        let redlatch = env!("CARGO_BIN_EXE_redlatch");
+        let command = format!("exec env {variable} {redlatch} --node-timeout 2s inspect name");
+        start_in_terminal(&servers, &command).end().stdout
+    };
+    assert!(shown("A=1").contains("\r\n\x1b[1mNODE "), "{:?}", shown("A=1"));
+    for variable in ["NO_COLOR=1", "TERM=dumb"] {
+        let text = shown(variable);
+        assert!(text.contains("\r\nNODE ") && !text.contains('\x1b'), "{text:?}");
+    }
+    let piped = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
+    assert!(piped.contains("\nNODE ") && !piped.contains('\x1b'), "{piped:?}");
 }

@@ -59,8 +59,8 @@ fn urls_that_name_no_one_ensemble_are_refused() {
         (&["zk://h1", "zk://h1"], "h1 and h1 are the same server: name it once".to_owned()),
         (
             &["zk://h1", "http://h2"],
-            "bad node url 'http://h2': unknown scheme 'http', expected redis://, rediss://, \
-             valkey://, valkeys://, unix://, zk:// or zks://"
+            "bad node url 'http://h2': http:// is no URL of a Redis server, expected redis://, \
+             rediss://, valkey://, valkeys://, unix://, zk:// or zks://"
                 .to_owned(),
         ),
         (

@@ -1,23 +1,24 @@
 //! Why the lock was not acquired: the text and the exit code.
 
-use crate::arguments::RunArguments;
+use super::AcquireArguments;
 use crate::exit::{self, Failure};
 use crate::inspect::{holders_text, not_a_lock_text, shown};
 use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{Holder, Inspection, LockClient, LockError, LockState, NoQuorum, NodeError};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// Others hold the lock or wait for it. A refusal does not say which, so the nodes are asked.
-pub(super) fn contended(client: &LockClient, arguments: &RunArguments) -> Result<u8, Failure> {
-    let seen = client.inspect(arguments.name.as_bytes()).ok();
-    if let Some(failure) = seen.as_ref().and_then(|seen| not_a_lock(arguments, seen)) {
-        return Err(failure);
+pub(super) fn contended(client: &LockClient, arguments: &AcquireArguments) -> Failure {
+    let found = look(client, arguments);
+    if let Some(failure) = found.as_ref().and_then(not_a_lock) {
+        return failure;
     }
     // Then this is no failure: on all machines but one, a job of cron has nothing to report.
     if arguments.conflict_exit_code == Some(exit::SUCCESS) {
-        return Ok(exit::SUCCESS);
+        return Failure::silent(exit::SUCCESS);
     }
-    let (code, text) = match &seen {
+    let (code, text) = match found.as_ref().map(|(_, seen)| seen) {
         Some(seen) if is_awaited(arguments, seen) => {
             (exit::AWAITED, "others wait for the lock and are served first".to_owned())
         }
@@ -29,11 +30,22 @@ pub(super) fn contended(client: &LockClient, arguments: &RunArguments) -> Result
         }
         _ => (exit::HELD, "others hold the lock or wait for it".to_owned()),
     };
-    Err(named(arguments, arguments.conflict_exit_code.unwrap_or(code), &text))
+    let name = found.map_or(&*arguments.name, |(name, _)| name);
+    named(name, arguments.conflict_exit_code.unwrap_or(code), &text)
+}
+
+/// The lock's name, and what the nodes say about it.
+fn look<'a>(
+    client: &LockClient,
+    arguments: &'a AcquireArguments,
+) -> Option<(&'a OsStr, Inspection)> {
+    let names: Vec<&OsStr> = arguments.names().collect();
+    let (index, seen) = super::look(client, &names).ok()??;
+    Some((names[index], seen))
 }
 
 /// Do only waiters keep this client from the lock, or from the share of it that it wants?
-fn is_awaited(arguments: &RunArguments, seen: &Inspection) -> bool {
+fn is_awaited(arguments: &AcquireArguments, seen: &Inspection) -> bool {
     let is_reader = |holder: &Holder| holder.slot.is_none();
     match &seen.state {
         LockState::Reserved => true,
@@ -47,18 +59,22 @@ fn is_awaited(arguments: &RunArguments, seen: &Inspection) -> bool {
 }
 
 /// The attempt failed.
-pub(super) fn failed(client: &LockClient, arguments: &RunArguments, error: LockError) -> Failure {
+pub(super) fn failed(
+    client: &LockClient,
+    arguments: &AcquireArguments,
+    error: LockError,
+) -> Failure {
     let is_quarantined =
         matches!(&error, LockError::NoQuorum(error) if error.quarantine().is_some());
     // A plain lock is refused where the key is of another type; others get this error.
     let is_wrong_type = matches!(&error, LockError::NoQuorum(error) if is_wrong_type(error));
     let is_unclear = is_quarantined || is_wrong_type;
-    let seen = is_unclear.then(|| client.inspect(arguments.name.as_bytes()));
-    if let Some(failure) = seen.and_then(Result::ok).and_then(|seen| not_a_lock(arguments, &seen)) {
+    let found = if is_unclear { look(client, arguments) } else { None };
+    if let Some(failure) = found.as_ref().and_then(not_a_lock) {
         return failure;
     }
     let failed = Failure::from(error);
-    if is_quarantined { named(arguments, failed.code, &failed.text) } else { failed }
+    if is_quarantined { named(&arguments.name, failed.code, &failed.text) } else { failed }
 }
 
 fn is_wrong_type(error: &NoQuorum) -> bool {
@@ -68,14 +84,19 @@ fn is_wrong_type(error: &NoQuorum) -> bool {
     })
 }
 
-fn not_a_lock(arguments: &RunArguments, seen: &Inspection) -> Option<Failure> {
+fn not_a_lock((name, seen): &(&OsStr, Inspection)) -> Option<Failure> {
     match seen.state {
-        LockState::NotALock(kind) => Some(named(arguments, exit::FAILED, &not_a_lock_text(kind))),
+        LockState::NotALock(kind) => Some(named(name, exit::FAILED, &not_a_lock_text(kind))),
         _ => None,
     }
 }
 
 /// A failure whose text begins with the lock's name.
-pub(super) fn named(arguments: &RunArguments, code: u8, text: &str) -> Failure {
-    Failure::new(code, &format!("{}: {text}", shown(arguments.name.as_bytes())))
+fn named(name: &OsStr, code: u8, text: &str) -> Failure {
+    Failure::new(code, &format!("{}: {text}", shown(name.as_bytes())))
+}
+
+/// The lock was lost.
+pub(crate) fn lost(arguments: &AcquireArguments, text: &str) -> Failure {
+    Failure::new(exit::LOST, &format!("{}: {text}", arguments.shown()))
 }

@@ -1,9 +1,13 @@
 //! The line that a terminal shows while this program waits for the lock.
 
-use super::child;
-use crate::inspect::{not_a_lock_text, quarantine_text};
+use super::AcquireArguments;
+use crate::inspect::{not_a_lock_text, quarantine_text, shown};
+use crate::log::Log;
+use crate::run::is_in_foreground;
 use crate::{duration, output};
 use redlatch::{Inspection, LockClient, LockState};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +15,9 @@ use std::time::{Duration, Instant};
 /// A lock that is granted sooner is not worth a line.
 const FIRST: Duration = Duration::from_millis(400);
 const NEXT: Duration = Duration::from_secs(1);
+
+/// A log gets a line so often.
+const LOGGED: Duration = Duration::from_secs(30);
 
 /// How long it may take to clear the line.
 const CLEARED: Duration = Duration::from_millis(200);
@@ -27,31 +34,41 @@ pub(crate) struct WaitingLine {
 
 impl WaitingLine {
     /// Shows the line if stderr is a terminal, while this program is in its foreground: the line of
-    /// a job in the background would clear what its user types.
-    pub(crate) fn show(client: &LockClient, name: &[u8], owner: &[u8]) -> Self {
-        if !output::stderr_can_clear() {
+    /// a job in the background would clear what its user types. A log gets lines of its own
+    /// instead, also without a terminal.
+    pub(crate) fn show(
+        client: &LockClient,
+        arguments: &AcquireArguments,
+        owner: &[u8],
+        log: &Log,
+    ) -> Self {
+        let logged = log.waiting();
+        if logged.is_none() && !output::stderr_can_clear() {
             return Self { stop: None, end: None };
         }
-        let (client, name, owner) = (client.clone(), name.to_vec(), owner.to_vec());
+        let (client, owner) = (client.clone(), owner.to_vec());
+        let names: Vec<OsString> = arguments.names().map(OsStr::to_owned).collect();
         let (stop, stopped) = channel();
         let (ended, end) = channel();
         thread::spawn(move || {
             let _ended: Sender<()> = ended;
             let start = Instant::now();
+            if let Some(log) = logged {
+                while stopped.recv_timeout(LOGGED) == Err(RecvTimeoutError::Timeout) {
+                    log(&look_text(&client, &names, &owner), start.elapsed());
+                }
+                return;
+            }
             let mut pause = FIRST;
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                if !child::is_in_foreground() {
+                if !is_in_foreground() {
                     continue;
                 }
-                let seen = client.inspect(&name).map_err(|error| error.to_string());
-                let text = match seen {
-                    Ok(seen) => text(&seen, &owner),
-                    Err(error) => error,
-                };
+                let text = look_text(&client, &names, &owner);
                 let waited = duration::show(start.elapsed());
                 let line = format!("redlatch: {text}; waiting for {waited}");
                 // One that is longer than the terminal is wide could not be cleared.
-                let line: String = line.chars().take(output::stderr_width()).collect();
+                let line = output::cut(&line, output::stderr_width());
                 output::write_to_stderr(&format!("{CLEAR}{line}"));
                 pause = NEXT;
             }
@@ -70,6 +87,18 @@ impl Drop for WaitingLine {
             // A terminal that is stopped, by ^S, does not delay what the lock is held for.
             let _ = end.recv_timeout(CLEARED);
         }
+    }
+}
+
+/// Of several locks, that of the first that is not free, with its name.
+fn look_text(client: &LockClient, names: &[OsString], owner: &[u8]) -> String {
+    match super::look(client, names) {
+        Ok(Some((_, seen))) if names.len() == 1 => text(&seen, owner),
+        Ok(Some((index, seen))) => {
+            format!("{}: {}", shown(names[index].as_bytes()), text(&seen, owner))
+        }
+        Ok(None) => String::new(),
+        Err(error) => error.to_string(),
     }
 }
 

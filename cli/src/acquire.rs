@@ -1,0 +1,209 @@
+//! Acquires the lock that `redlatch run` and `redlatch lock` hold, and releases it.
+
+pub(crate) mod refusal;
+mod waiting_line;
+
+use super::exit::{self, Failure};
+use super::inspect::shown;
+use super::log::{Log, LogFormat};
+use super::run::signals::{CaughtSignal, Signals};
+use super::{duration, output};
+use clap::Args;
+use redlatch::{InspectError, Inspection, LockState};
+use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+use waiting_line::WaitingLine;
+
+/// A command may run for as long as it takes. The library ends a lock that is kept alive after a
+/// day, because the thread that holds it may hang; here the end of this program ends the lock.
+const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// Which lock, how it is waited for, and how it is held.
+#[derive(Debug, Args)]
+pub(crate) struct AcquireArguments {
+    /// The name of the lock.
+    pub(crate) name: OsString,
+    /// Another lock that is held together with it, all or none; may be given again.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["shared", "permits"])]
+    pub(crate) also: Vec<OsString>,
+    /// How long the lock stays taken if this program dies. On ZooKeeper, that is the session
+    /// timeout.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// Wait for the lock for no longer than this [default: no limit, even while too few nodes are
+    /// up].
+    #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+    /// Do not wait for the lock.
+    #[arg(short, long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+    /// Hold the lock together with other readers.
+    #[arg(short, long)]
+    pub(crate) shared: bool,
+    /// Hold one of N permits.
+    #[arg(long, value_name = "N", conflicts_with = "shared")]
+    pub(crate) permits: Option<u32>,
+    /// Keep the lock taken for so long, even if it is released earlier.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) hold_at_least: Option<Duration>,
+    /// Hold the lock for no longer than this; then it is lost [default: no limit].
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) max_hold: Option<Duration>,
+    /// Who holds the lock, for `redlatch inspect` [default: host:pid].
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) owner: Option<OsString>,
+    /// The exit code if others hold the lock or wait for it [default: 1 or 3]; with 0, nothing is
+    /// printed either.
+    #[arg(short = 'E', long, value_name = "CODE")]
+    pub(crate) conflict_exit_code: Option<u8>,
+    /// Log to stderr when the lock is waited for, held, extended, lost and released.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// The format of that log, which this asks for as well.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log: Option<LogFormat>,
+}
+
+impl AcquireArguments {
+    /// The names of all locks that are held together.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &OsStr> {
+        std::iter::once(&self.name).chain(&self.also).map(OsString::as_os_str)
+    }
+
+    /// Their names on one line.
+    pub(crate) fn shown(&self) -> String {
+        let names: Vec<String> = self.names().map(|name| shown(name.as_bytes())).collect();
+        names.join(", ")
+    }
+}
+
+/// Waits for the lock as the arguments say. A signal that would end a program ends the waiting.
+pub(crate) fn acquire(
+    client: &LockClient,
+    signals: &Signals,
+    arguments: &AcquireArguments,
+    is_fenced: bool,
+    log: &Log,
+) -> Result<LockGuard, Failure> {
+    let start = Instant::now();
+    let guard = match wait(client, arguments, is_fenced, log) {
+        Ok(Some(guard)) => guard,
+        Ok(None) => return Err(refusal::contended(client, arguments)),
+        Err(LockError::Cancelled) => return Err(ended_by(signals.first_that_ends())),
+        Err(error) => return Err(refusal::failed(client, arguments, error)),
+    };
+    log.held(&guard, start.elapsed());
+    if let Some(signal) = signals.first_that_ends() {
+        give_up(client, arguments, guard);
+        return Err(ended_by(Some(signal)));
+    }
+    Ok(guard)
+}
+
+/// Returns whether the lock was held to the end. If that cannot be known, the user is told.
+#[must_use]
+pub(crate) fn release(guard: LockGuard) -> bool {
+    match guard.release() {
+        Ok(()) => true,
+        Err(ReleaseError::Lost(_)) => false,
+        Err(error) => {
+            output::note(&format!("the lock may stay until its ttl ends: {error}"));
+            true
+        }
+    }
+}
+
+fn ended_by(signal: Option<CaughtSignal>) -> Failure {
+    let number = signal.map_or(0, |signal| signal.number);
+    Failure::silent(exit::SIGNAL + u8::try_from(number).unwrap_or(0))
+}
+
+/// Releases a lock under which nothing has run.
+pub(crate) fn give_up(client: &LockClient, arguments: &AcquireArguments, guard: LockGuard) {
+    // The release leaves the lock on the nodes for as long as the arguments ask, and no command has
+    // run. A permit and a share stay so long: they cannot be told from those of other holders.
+    let is_alone = arguments.permits.is_none() && !arguments.shared;
+    let lingers = arguments.hold_at_least.is_some() && is_alone;
+    let look = |name: &OsStr| client.inspect(name.as_bytes()).ok();
+    let seen: Vec<_> = arguments.names().filter(|_| lingers).filter_map(look).collect();
+    // A lock that was held to the end is the one that was seen before the end.
+    if guard.release().is_ok() {
+        for seen in &seen {
+            let _ = client.force_release(seen);
+        }
+    }
+}
+
+fn wait(
+    client: &LockClient,
+    arguments: &AcquireArguments,
+    is_fenced: bool,
+    log: &Log,
+) -> Result<Option<LockGuard>, LockError> {
+    let owner = match &arguments.owner {
+        Some(owner) => owner.as_bytes().to_vec(),
+        None => default_owner(),
+    };
+    let request = request(client, arguments, &owner);
+    let request = if is_fenced { request.fenced() } else { request };
+    if arguments.no_wait {
+        return request.try_lock();
+    }
+    let deadline = arguments.wait.map(|wait| Instant::now().checked_add(wait));
+    let _line = WaitingLine::show(client, arguments, &owner, log);
+    match deadline {
+        Some(Some(deadline)) => request.try_lock_until(deadline),
+        // No limit, or one that overflows the clock.
+        None | Some(None) => request.lock().map(Some),
+    }
+}
+
+fn request<'a>(
+    client: &'a LockClient,
+    arguments: &AcquireArguments,
+    owner: &[u8],
+) -> LockRequest<'a> {
+    let names = arguments.names().map(OsStr::as_bytes);
+    // For a single lock it is the same as for a set of one.
+    let mut request = client
+        .request_all(names)
+        .ttl(arguments.ttl)
+        .keep_alive()
+        .max_hold(arguments.max_hold.unwrap_or(NO_LIMIT))
+        .owner(owner);
+    if arguments.shared {
+        request = request.shared();
+    }
+    if let Some(count) = arguments.permits {
+        request = request.one_of(count);
+    }
+    request.hold_at_least(arguments.hold_at_least.unwrap_or(Duration::ZERO))
+}
+
+/// A look at the lock; of several, at the first one that another client has or waits for.
+fn look<N: AsRef<OsStr>>(
+    client: &LockClient,
+    names: &[N],
+) -> Result<Option<(usize, Inspection)>, InspectError> {
+    let mut found = None;
+    for (index, name) in names.iter().enumerate() {
+        let seen = client.inspect(name.as_ref().as_bytes())?;
+        let is_free = seen.state == LockState::Free && seen.waiter_count == 0;
+        if !is_free || found.is_none() {
+            found = Some((index, seen));
+        }
+        if !is_free {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The host's name and the number of this process.
+pub(crate) fn default_owner() -> Vec<u8> {
+    let mut owner = rustix::system::uname().nodename().to_bytes().to_vec();
+    owner.extend_from_slice(format!(":{}", std::process::id()).as_bytes());
+    owner
+}

@@ -1,0 +1,135 @@
+//! `redlatch lock`: a lock for a script, which holds it until it closes a pipe or sends a signal.
+
+use super::acquire::{self, AcquireArguments, refusal};
+use super::arguments::NodeArguments;
+use super::exit::{self, Failure};
+use super::inspect::exact;
+use super::log::Log;
+use super::run::is_in_foreground;
+use super::run::signals::{Event, Signals};
+use super::{output, settings};
+use clap::Args;
+use redlatch::{FencingToken, LockGuard};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
+use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+/// The longest time between two looks at the validity, and at whether the terminal is ours: a timer
+/// does not count the time for which the machine is suspended, and the validity does.
+const LOOK: Duration = Duration::from_secs(1);
+
+const LOST: &str = "the lock was lost";
+
+/// Hold a lock until standard input ends or a signal comes.
+///
+/// Waits for its turn, prints the fencing token, a number that grows with every grant, on a line of
+/// its own, and keeps the lock alive. When its standard input ends, or INT, TERM, HUP or QUIT
+/// comes, it releases the lock and exits with 0. If the lock is lost meanwhile, it says so and
+/// exits with 75 at once.
+///
+/// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds.
+///
+/// With --permits, the number of the permit stands behind the token, after a space.
+#[derive(Debug, Args)]
+#[command(after_long_help = format!("Examples:\n{EXAMPLES}\n{}", exit::help()))]
+pub(crate) struct LockArguments {
+    #[command(flatten)]
+    pub(crate) acquire: AcquireArguments,
+    /// Hold it until a signal comes, also when standard input has ended: for services, and for
+    /// scripts that start it in the background, where that is /dev/null.
+    #[arg(long)]
+    pub(crate) until_signal: bool,
+    /// Print the token as JSON: an object on a line of its own.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) const EXAMPLES: &str =
+    "  coproc redlatch lock deploy --wait 10m && read -u ${COPROC[0]} token
+  redlatch lock maintenance --until-signal
+";
+
+pub(crate) fn lock(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
+    let log = Log::start(&arguments.acquire);
+    let (client, _) = settings::logged_client(nodes, &log)?;
+    let signals = Signals::catch(client.cancel_token())?;
+    let guard = acquire::acquire(&client, &signals, &arguments.acquire, true, &log)?;
+    let sender = signals.sender();
+    // Without a notifier the validity is still looked at.
+    let _ = guard.on_lost(move |_| drop(sender.send(Event::Lost)));
+    output::print(&granted_text(arguments, &guard))?;
+    if !arguments.until_signal {
+        report_end_of_input(signals.sender())?;
+    }
+    let is_lost = hold(&guard, &signals);
+    if !acquire::release(guard) || is_lost {
+        log.lost(LOST);
+        return Err(refusal::lost(&arguments.acquire, LOST));
+    }
+    Ok(exit::SUCCESS)
+}
+
+/// What is printed when the lock was got.
+fn granted_text(arguments: &LockArguments, guard: &LockGuard) -> String {
+    let token = guard.fencing_token().map(FencingToken::as_u64);
+    if arguments.json {
+        let names: Vec<_> = arguments.acquire.names().map(|name| exact(name.as_bytes())).collect();
+        let object = json!({
+            "name": names[0],
+            "also": names[1..],
+            "fencing_token": token,
+            "permit": guard.slot(),
+        });
+        return format!("{object}\n");
+    }
+    let numbers = token.into_iter().chain(guard.slot().map(u64::from));
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    format!("{}\n", numbers.join(" "))
+}
+
+/// Returns when the lock is to be released, or is lost, and whether it is lost.
+fn hold(guard: &LockGuard, signals: &Signals) -> bool {
+    loop {
+        let left = guard.remaining();
+        if left.is_zero() {
+            return true;
+        }
+        match signals.inbox().recv_timeout(left.min(LOOK)) {
+            Ok(Event::Closed) => return false,
+            Ok(Event::Signal(signal)) if signal.is_ending() => return false,
+            _ => {}
+        }
+    }
+}
+
+/// Reports when standard input has ended. What is written there means nothing.
+fn report_end_of_input(sender: Sender<Event>) -> Result<(), Failure> {
+    let wait = move || {
+        let stdin = io::stdin();
+        let look = Timespec::try_from(LOOK).ok();
+        let mut bytes = [0; 4096];
+        loop {
+            let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], look.as_ref());
+            // To read from the terminal in its background would stop this program.
+            if stdin.is_terminal() && !is_in_foreground() {
+                thread::sleep(LOOK);
+            } else if ready != Ok(0) && is_at_end(rustix::io::read(&stdin, &mut bytes)) {
+                break;
+            }
+        }
+        let _ = sender.send(Event::Closed);
+    };
+    let thread = thread::Builder::new().spawn(wait);
+    thread.map(drop).map_err(|error| Failure::system("no thread to read standard input", &error))
+}
+
+fn is_at_end(read: Result<usize, rustix::io::Errno>) -> bool {
+    match read {
+        Ok(count) => count == 0,
+        Err(error) => error != rustix::io::Errno::INTR,
+    }
+}
