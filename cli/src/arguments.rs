@@ -1,5 +1,6 @@
 //! The command line.
 
+use super::doctor::arguments::DoctorArguments;
 use super::registers::arguments::RegistersArguments;
 use super::{duration, exit};
 use clap::{Args, Parser, Subcommand};
@@ -86,6 +87,7 @@ pub(crate) struct TlsArguments {
 pub(crate) enum Command {
     Run(RunArguments),
     Status(StatusArguments),
+    Doctor(DoctorArguments),
     /// Show who holds a lock, on each node.
     Inspect(LockArguments),
     /// Show who waits for a lock, from the first to the last.

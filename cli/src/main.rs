@@ -7,6 +7,7 @@ compile_error!("the command needs Unix: processes, signals and terminals");
 
 mod arguments;
 mod bench;
+mod doctor;
 mod duration;
 mod ensemble;
 mod exit;
@@ -47,6 +48,7 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
     match command {
         Command::Run(arguments) => run::run(&nodes, &arguments),
         Command::Status(arguments) => status::status(&nodes, &arguments),
+        Command::Doctor(arguments) => doctor::doctor(&nodes, &arguments),
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
         Command::Top(arguments) => top::top(&nodes, &arguments),

@@ -5,6 +5,7 @@ mod arguments;
 mod bench;
 mod cold;
 mod conflict;
+mod doctor;
 mod left_running;
 mod loss;
 mod manual;
