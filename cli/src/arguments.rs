@@ -1,6 +1,7 @@
 //! The command line.
 
 use super::doctor::arguments::DoctorArguments;
+use super::exporter::arguments::ExporterArguments;
 use super::registers::arguments::RegistersArguments;
 use super::{duration, exit};
 use clap::{Args, Parser, Subcommand};
@@ -93,6 +94,7 @@ pub(crate) enum Command {
     /// Show who waits for a lock, from the first to the last.
     Waiters(LockArguments),
     Top(TopArguments),
+    Exporter(ExporterArguments),
     Release(ReleaseArguments),
     Registers(RegistersArguments),
     Transactions(TransactionsArguments),

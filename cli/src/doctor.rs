@@ -22,7 +22,7 @@ pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Resu
         Some(name) => rights::to_lock(&client, &settings::client(nodes)?, name),
         None => rights::to_read(&client, rights::UNUSED),
     };
-    let is_group = statuses.iter().any(|node| node.registers.is_some_and(is_of_group));
+    let is_group = keep_registers(&statuses);
     for status in &statuses {
         findings.extend(node::of(status, is_group));
         let of_node = |finding: &&Finding| finding.node.as_deref() == Some(&*status.url);
@@ -36,20 +36,20 @@ pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Resu
     Ok(if code == exit::SUCCESS && !is_fine { exit::FINDINGS } else { code })
 }
 
-/// Is the node, or was it before a restart, a member of the group that keeps registers?
-fn is_of_group(vote: RegisterMembership) -> bool {
-    match vote {
-        RegisterMembership::Member { .. } => true,
-        RegisterMembership::NoVote(why) => why == NoVote::Restarted,
+/// Do the nodes keep registers? One is a member of the group, or was before a restart.
+pub(crate) fn keep_registers(statuses: &[NodeStatus]) -> bool {
+    statuses.iter().any(|node| match node.registers {
+        Some(RegisterMembership::Member { .. }) => true,
+        Some(RegisterMembership::NoVote(why)) => why == NoVote::Restarted,
         _ => false,
-    }
+    })
 }
 
 /// Whether enough nodes grant locks, and the exit code for that.
 fn quorum(statuses: &[NodeStatus], findings: &[Finding]) -> (Finding, u8) {
     let count = statuses.len();
     let is_ensemble = statuses.iter().any(|node| ensemble::is_member(&node.url));
-    let needed = if is_ensemble { 1 } else { count / 2 + 1 };
+    let needed = ensemble::needed(statuses);
     let is_sound = |node: &&NodeStatus| {
         let is_error = |it: &&Finding| it.level == Level::Error;
         !findings.iter().filter(is_error).any(|it| it.node.as_deref() == Some(&*node.url))

@@ -11,6 +11,7 @@ mod doctor;
 mod duration;
 mod ensemble;
 mod exit;
+mod exporter;
 mod inspect;
 mod manual;
 mod output;
@@ -52,6 +53,7 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
         Command::Top(arguments) => top::top(&nodes, &arguments),
+        Command::Exporter(arguments) => exporter::exporter(&nodes, &arguments),
         Command::Release(arguments) => release::release(&nodes, &arguments),
         Command::Registers(arguments) => registers::registers(&nodes, &arguments),
         Command::Transactions(arguments) => transactions::transactions(&nodes, &arguments),
