@@ -153,6 +153,18 @@ pub struct NodeView {
 }
 
 impl Inspection {
+    /// Is the lock held exclusively by the same grant as in this earlier inspection? An extension
+    /// leaves a grant the same; a lock that was released meanwhile and acquired again, by whomever,
+    /// has another.
+    ///
+    /// Redis nodes do not know since when a lock is held. Who looks again and again, as a monitor
+    /// does, finds by this for how long at least.
+    #[must_use]
+    pub fn is_same_grant(&self, earlier: &Self) -> bool {
+        let (seen, before) = (&self.seen, &earlier.seen);
+        seen.held.is_some() && (&seen.key, &seen.held) == (&before.key, &before.held)
+    }
+
     /// The reports of the nodes if too few of them answered.
     pub(crate) fn of(
         key: Arc<[u8]>,
@@ -204,7 +216,8 @@ impl Inspection {
             None => LockState::Undecided,
         };
         let value = most.map(|(value, _)| value.to_vec());
-        let seen = Seen::of(key, snapshots, &reports);
+        let held = value.clone().filter(|_| matches!(state, LockState::Held(_)));
+        let seen = Seen::of(key, snapshots, &reports, held);
         let views = reports.into_iter().zip(snapshots);
         let nodes = views.map(|(report, snapshot)| view(report, snapshot.as_ref(), &value));
         let waiters = waiters::of(snapshots);

@@ -1,5 +1,7 @@
 //! The command line.
 
+use super::doctor::arguments::DoctorArguments;
+use super::exporter::arguments::ExporterArguments;
 use super::lock::LockArguments;
 use super::registers::arguments::RegistersArguments;
 use super::run::arguments::RunArguments;
@@ -90,10 +92,12 @@ pub(crate) enum Command {
     Run(RunArguments),
     Lock(LockArguments),
     Status(StatusArguments),
+    Doctor(DoctorArguments),
     Inspect(InspectArguments),
     /// Show who waits for a lock, from the first to the last.
     Waiters(ShownLock),
     Top(TopArguments),
+    Exporter(ExporterArguments),
     Release(ReleaseArguments),
     Registers(RegistersArguments),
     Transactions(TransactionsArguments),

@@ -3,13 +3,20 @@
 use super::exit::Failure;
 #[cfg(not(feature = "zookeeper"))]
 use super::tls::needs;
-use redlatch::Builder;
+use redlatch::{Builder, NodeStatus};
 use std::time::Duration;
 
 /// Is this the URL of a server of an ensemble, or of several?
 pub(crate) fn is_member(url: &str) -> bool {
     let scheme = url.trim_start().split_once("://").map_or("", |(scheme, _)| scheme);
     ["zk", "zks"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// How many of these nodes a lock needs. A server of an ensemble serves clients only while it is in a
+/// majority, so one of them is enough.
+pub(crate) fn needed(statuses: &[NodeStatus]) -> usize {
+    let is_ensemble = statuses.iter().any(|node| is_member(&node.url));
+    if is_ensemble { 1 } else { statuses.len() / 2 + 1 }
 }
 
 /// How much validity is left at least while all is well, by what was left when the lock was

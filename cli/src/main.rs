@@ -8,9 +8,11 @@ compile_error!("the command needs Unix: processes, signals and terminals");
 mod acquire;
 mod arguments;
 mod bench;
+mod doctor;
 mod duration;
 mod ensemble;
 mod exit;
+mod exporter;
 mod inspect;
 mod lock;
 mod log;
@@ -54,9 +56,11 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Run(arguments) => run::run(&nodes, &arguments),
         Command::Lock(arguments) => lock::lock(&nodes, &arguments),
         Command::Status(arguments) => status::status(&nodes, &arguments),
+        Command::Doctor(arguments) => doctor::doctor(&nodes, &arguments),
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
         Command::Top(arguments) => top::top(&nodes, &arguments),
+        Command::Exporter(arguments) => exporter::exporter(&nodes, &arguments),
         Command::Release(arguments) => release::release(&nodes, &arguments),
         Command::Registers(arguments) => registers::registers(&nodes, &arguments),
         Command::Transactions(arguments) => transactions::transactions(&nodes, &arguments),

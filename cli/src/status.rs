@@ -22,8 +22,7 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
             to_table(&statuses)
         };
         let up = statuses.iter().filter(|node| node.is_connected).count();
-        // A server of an ensemble serves clients only while it is in a majority.
-        let needed = if is_ensemble(&statuses) { 1 } else { statuses.len() / 2 + 1 };
+        let needed = ensemble::needed(&statuses);
         Ok((text, if up >= needed { exit::SUCCESS } else { exit::NO_QUORUM }))
     })
 }

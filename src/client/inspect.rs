@@ -189,7 +189,7 @@ impl LockClient {
 
     /// Removes the values that were seen.
     fn remove(&self, redlock: &Redlock, seen: &Inspection) -> Result<bool, ForceReleaseError> {
-        let Seen { key, locks, others } = &seen.seen;
+        let Seen { key, locks, others, .. } = &seen.seen;
         if locks.is_empty() {
             let is_free = others.is_empty();
             let error = || ForceReleaseError::NotALock { urls: others.clone() };

@@ -8,8 +8,10 @@ use std::sync::Arc;
 impl Inspection {
     /// What the server with this URL has shown.
     pub(crate) fn of_ensemble(key: Arc<[u8]>, url: Arc<str>, view: &LockView) -> Self {
-        let locks = view.holders.iter().map(|holder| holder.path.as_bytes().to_vec()).collect();
-        let seen = Seen { key, locks, others: Vec::new() };
+        let path = |holder: &Member| holder.path.as_bytes().to_vec();
+        let locks = view.holders.iter().map(path).collect();
+        let held = view.holders.first().filter(|_| !view.is_shared).map(path);
+        let seen = Seen { key, locks, others: Vec::new(), held };
         let holders: Vec<Holder> = view.holders.iter().map(holder).collect();
         let state = match &*holders {
             [] if view.has_changed => LockState::Undecided,

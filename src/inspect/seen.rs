@@ -15,6 +15,8 @@ pub(crate) struct Seen {
     pub(crate) locks: Arc<[Vec<u8>]>,
     /// The nodes whose value is no lock.
     pub(crate) others: Vec<Arc<str>>,
+    /// The value of the exclusive lock that a majority has. On ZooKeeper, the path of its znode.
+    pub(super) held: Option<Vec<u8>>,
 }
 
 /// Without the values: a token in them is enough to release the lock.
@@ -33,6 +35,7 @@ impl Seen {
         key: Arc<[u8]>,
         snapshots: &[Option<KeySnapshot>],
         reports: &[NodeReport],
+        held: Option<Vec<u8>>,
     ) -> Self {
         let mut locks = BTreeSet::new();
         let mut others = Vec::new();
@@ -49,6 +52,6 @@ impl Seen {
                 None => {}
             }
         }
-        Self { key, locks: locks.into_iter().collect(), others }
+        Self { key, locks: locks.into_iter().collect(), others, held }
     }
 }

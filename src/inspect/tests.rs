@@ -181,3 +181,12 @@ fn a_quarantine_ends_when_a_majority_can_grant() {
         assert_eq!(seconds(numbers), expected, "{numbers:?}");
     }
 }
+
+#[test]
+fn a_grant_is_the_same_while_a_majority_has_its_value() {
+    let seen = |nodes| inspection(nodes).expect("a majority answers");
+    let first = seen("a10 a10 b30");
+    assert!(seen("a30 a20 .").is_same_grant(&first), "extended");
+    assert!(!seen("b10 b10 a30").is_same_grant(&first), "a minority is no grant");
+    assert!(!seen(". . .").is_same_grant(&first) && !seen(". . .").is_same_grant(&seen(". . .")));
+}

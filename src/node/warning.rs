@@ -70,6 +70,26 @@ pub enum NodeWarning {
     },
 }
 
+impl NodeWarning {
+    /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `clock_off`, `same_host`,
+    /// `standalone` or `forgets`: for logs and metrics.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Evicts { .. } => "evicts",
+            Self::MemoryShort { .. } => "memory_short",
+            Self::Replica => "replica",
+            Self::HasReplicas { .. } => "has_replicas",
+            Self::Cluster => "cluster",
+            Self::ClockOff { .. } => "clock_off",
+            Self::SameHost { .. } => "same_host",
+            Self::Standalone => "standalone",
+            Self::Forgets { .. } => "forgets",
+        }
+    }
+}
+
+/// What, why, and what to do.
 impl fmt::Display for NodeWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -40,6 +40,9 @@ fn all_subcommands(url: &str) {
     assert!(listed.stdout.lines().any(|line| line.contains("job")), "{}", listed.stdout);
     let status = json(&end(&mut on(url, &["status", "--json"])).stdout);
     assert_eq!(status[0]["up"], true, "{status}");
+    let examined = end(&mut on(url, &["doctor", "--lock", "other"]));
+    assert_eq!(examined.code, 0, "{}", examined.stdout);
+    assert!(examined.stdout.contains("other: acquired in "), "{}", examined.stdout);
 
     let waiting = Running::start(&mut on(url, &["run", "job", "--", "echo", "after"]));
     let waits = || client.inspect("job").is_ok_and(|seen| seen.waiter_count == 1);

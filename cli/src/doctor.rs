@@ -1,0 +1,90 @@
+//! `redlatch doctor`: what about the nodes is wrong, or would be in a fault, and what to do.
+
+pub(crate) mod arguments;
+mod finding;
+mod node;
+mod rights;
+
+use super::arguments::NodeArguments;
+use super::exit::{self, Failure};
+use super::{ensemble, output, settings, table};
+use arguments::DoctorArguments;
+use finding::{Finding, Level};
+use redlatch::NodeStatus;
+use redlatch::status::{NoVote, RegisterMembership};
+use serde_json::Value;
+
+pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Result<u8, Failure> {
+    let client = settings::client(nodes)?;
+    let statuses = client.nodes();
+    let mut findings = Vec::new();
+    let rights = match &arguments.lock {
+        Some(name) => rights::to_lock(&client, &settings::client(nodes)?, name),
+        None => rights::to_read(&client, rights::UNUSED),
+    };
+    let is_group = keep_registers(&statuses);
+    for status in &statuses {
+        findings.extend(node::of(status, is_group));
+        let of_node = |finding: &&Finding| finding.node.as_deref() == Some(&*status.url);
+        findings.extend(rights.iter().filter(of_node).cloned());
+    }
+    findings.extend(rights.into_iter().filter(|finding| finding.node.is_none()));
+    let (quorum, code) = quorum(&statuses, &findings);
+    findings.push(quorum);
+    output::print(&if arguments.json { to_json(&findings) } else { to_text(&findings) })?;
+    let is_fine = findings.iter().all(|finding| finding.level == Level::Ok);
+    Ok(if code == exit::SUCCESS && !is_fine { exit::FINDINGS } else { code })
+}
+
+/// Do the nodes keep registers? One is a member of the group, or was before a restart.
+pub(crate) fn keep_registers(statuses: &[NodeStatus]) -> bool {
+    statuses.iter().any(|node| match node.registers {
+        Some(RegisterMembership::Member { .. }) => true,
+        Some(RegisterMembership::NoVote(why)) => why == NoVote::Restarted,
+        _ => false,
+    })
+}
+
+/// Whether enough nodes grant locks, and the exit code for that.
+fn quorum(statuses: &[NodeStatus], findings: &[Finding]) -> (Finding, u8) {
+    let count = statuses.len();
+    let is_ensemble = statuses.iter().any(|node| ensemble::is_member(&node.url));
+    let needed = ensemble::needed(statuses);
+    let is_sound = |node: &&NodeStatus| {
+        let is_error = |it: &&Finding| it.level == Level::Error;
+        !findings.iter().filter(is_error).any(|it| it.node.as_deref() == Some(&*node.url))
+    };
+    let sound: Vec<_> = statuses.iter().filter(is_sound).collect();
+    let granting = sound.iter().filter(|node| node.quarantine.is_none()).count();
+    let about = format!("{granting} of {count} nodes grant locks, and a lock needs {needed}");
+    let (level, hint, code) = if sound.len() < needed {
+        (Level::Error, "; mend the nodes above", exit::NO_QUORUM)
+    } else if granting < needed {
+        (Level::Error, "; wait for the end of the quarantine", exit::QUARANTINED)
+    } else if is_ensemble {
+        (Level::Ok, "", exit::SUCCESS)
+    } else if granting == needed && count > 1 {
+        let hint = if count == 2 {
+            ": each node that fails ends that; use three"
+        } else {
+            ": the next node that fails ends that"
+        };
+        (Level::Warning, hint, exit::SUCCESS)
+    } else if count == 1 {
+        (Level::Ok, ": if it fails, there are no locks", exit::SUCCESS)
+    } else if count % 2 == 0 {
+        (Level::Ok, "; one node fewer would tolerate as many failures", exit::SUCCESS)
+    } else {
+        (Level::Ok, "", exit::SUCCESS)
+    };
+    (Finding::of_all(level, "quorum", &format!("{about}{hint}")), code)
+}
+
+fn to_json(findings: &[Finding]) -> String {
+    format!("{}\n", Value::Array(findings.iter().map(Finding::to_json).collect()))
+}
+
+fn to_text(findings: &[Finding]) -> String {
+    let rows: Vec<_> = findings.iter().map(Finding::to_row).collect();
+    table::render(&["LEVEL", "NODE", "CHECK", "FINDING"], &rows)
+}

@@ -1,0 +1,23 @@
+//! The command line of `redlatch doctor`.
+
+use clap::Args;
+use std::ffi::OsString;
+
+/// Examine the nodes: what is wrong, or would be in a fault, and what to do about it.
+///
+/// Each line is a finding: ok, warning or error, of which node, and in words. Without --lock, it
+/// changes nothing on the nodes.
+///
+/// The exit code is 0 if all is well; 9 if there are warnings, or errors of a minority of the
+/// nodes; 71 if so many nodes are quarantined that no lock can be granted; and 69 if too few nodes
+/// work for that.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Acquire this lock too, let a second client wait for it for a moment, and release it: so it
+    /// is known whether the user on the nodes may do all that locks take.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lock: Option<OsString>,
+    /// As JSON: a list of objects.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

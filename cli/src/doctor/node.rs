@@ -1,0 +1,140 @@
+//! What a node says about itself.
+
+use super::finding::{Finding, Level};
+use crate::duration;
+use crate::ensemble;
+use redlatch::status::{CrashLoss, RegisterMembership, Role};
+use redlatch::{NodeError, NodeStatus, NodeWarning};
+
+/// How long an answer takes at most where nothing is in its way: longer than on a local network,
+/// and a fifth of the default of `node-timeout`.
+const PROMPT: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// What there is to say about a node. `is_group`: do the nodes keep registers?
+pub(super) fn of(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
+    let report = |level, check, text: String| Finding::of(&node.url, level, check, &text);
+    if !node.is_connected {
+        let why = node.last_error.as_ref().map_or("no connection".to_owned(), ToString::to_string);
+        let text = format!("down: {why}; see whether the server runs, and may be reached");
+        return vec![report(Level::Error, "connection", text)];
+    }
+    let mut findings = vec![report(Level::Ok, "connection", server(node))];
+    if let Some(error) = &node.last_error {
+        let level = if error.is_permanent() { Level::Error } else { Level::Warning };
+        let text = format!("{error}{}", advice(error));
+        findings.push(report(level, "connection", text));
+    }
+    findings.extend(node.round_trip.map(|took| {
+        let shown = format!("an answer took {}", duration::show(took));
+        if took <= PROMPT {
+            return report(Level::Ok, "round_trip", shown);
+        }
+        let hint = "; look at the load of the server and at the network between, or raise \
+                    --node-timeout, by which a majority must have answered";
+        report(Level::Warning, "round_trip", shown + hint)
+    }));
+    findings.extend(
+        node.warnings()
+            .iter()
+            .map(|warning| report(Level::Warning, warning.as_str(), warning.to_string())),
+    );
+    if let Some(left) = node.quarantine {
+        let text = format!(
+            "its grants do not count for another {}, since it was started lately and may have \
+             forgotten locks; wait, and restart nodes one by one, max-ttl apart",
+            duration::show(left)
+        );
+        findings.push(report(Level::Warning, "quarantine", text));
+    }
+    if !ensemble::is_member(&node.url) {
+        findings.extend(of_redis(node, is_group));
+    }
+    findings
+}
+
+/// Such as "redis 7.0.15, a master, up for 3 d 2 h".
+fn server(node: &NodeStatus) -> String {
+    let known = [&node.server, &node.version].into_iter().flatten();
+    let mut text = known.map(String::as_str).collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        text = "up".to_owned();
+    }
+    let role = match node.role {
+        Some(Role::Master { .. }) => ", a master",
+        Some(Role::Replica) => ", a replica",
+        Some(Role::Standalone) => ", standalone",
+        Some(Role::Leader) => ", the leader",
+        Some(Role::Follower) => ", a follower",
+        Some(Role::Observer) => ", an observer",
+        _ => "",
+    };
+    text += role;
+    if let Some(uptime) = node.uptime {
+        text += &format!(", up for {}", duration::show(uptime));
+    }
+    text
+}
+
+fn advice(error: &NodeError) -> &'static str {
+    match error {
+        NodeError::SameServer { .. } => "; name each server once",
+        NodeError::TimedOut(_) => "; see what delays the server, or raise --node-timeout",
+        NodeError::Server(_) => "; see the server's settings and the rights of its user",
+        _ => "",
+    }
+}
+
+fn of_redis(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
+    let report = |level, check, text: String| Finding::of(&node.url, level, check, &text);
+    let mut findings = Vec::new();
+    // All of them are in the answer to INFO.
+    let is_silent = node.uptime.is_none() && node.role.is_none();
+    if is_silent {
+        let text = "INFO is not answered, so every new connection begins a quarantine, and there \
+                    are no warnings; give the user +info";
+        findings.push(report(Level::Warning, "rights", text.to_owned()));
+    }
+    if node.clock.is_none() {
+        let text = "TIME is not answered, so its clock is not known, and it grants no shares; \
+                    give the user +time";
+        findings.push(report(Level::Warning, "rights", text.to_owned()));
+    }
+    findings.extend((!is_silent).then(|| crash(node)));
+    findings.extend(node.memory.used.map(|used| {
+        let max = match node.memory.max {
+            Some(0) => "without a limit".to_owned(),
+            Some(max) => format!("of {max} that it may use"),
+            None => "of an unknown limit".to_owned(),
+        };
+        report(Level::Ok, "memory", format!("{used} bytes used, {max}"))
+    }));
+    findings.extend(node.clock.map(|clock| report(Level::Ok, "clock", clock.to_string())));
+    findings.extend(node.registers.filter(|_| is_group).map(|vote| match vote {
+        RegisterMembership::NoVote(_) => {
+            let text = format!("{vote}; run redlatch registers repair");
+            report(Level::Warning, "registers", text)
+        }
+        _ => report(Level::Ok, "registers", vote.to_string()),
+    }));
+    findings
+}
+
+/// What a crash costs. If that is a warning, it is among the node's warnings.
+fn crash(node: &NodeStatus) -> Finding {
+    let is_warned = node.warnings().iter().any(|it| matches!(it, NodeWarning::Forgets { .. }));
+    let (level, text) = match node.persistence.crash_loss() {
+        None => (
+            Level::Warning,
+            "it is not known what a crash costs, since CONFIG GET is not answered; give the user \
+             +config|get"
+                .to_owned(),
+        ),
+        Some(CrashLoss::Nothing) => (Level::Ok, "a crash costs nothing".to_owned()),
+        Some(loss) if is_warned => (Level::Ok, format!("a crash costs {loss}")),
+        Some(loss) => (
+            Level::Ok,
+            format!("a crash costs {loss}; the restart guard keeps locks safe all the same"),
+        ),
+    };
+    Finding::of(&node.url, level, "crash", &text)
+}
