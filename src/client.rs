@@ -9,6 +9,7 @@ mod inspect;
 mod keep_alive;
 mod locks;
 mod names;
+mod once_per;
 mod options;
 mod register;
 mod request;
@@ -16,6 +17,7 @@ mod transaction;
 mod verbs;
 
 pub use locks::{FoundLock, Locks};
+pub use once_per::{OncePer, OncePerRun};
 pub use register::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
 pub use request::LockRequest;
 pub use transaction::{Decision, Participant, Transaction};
