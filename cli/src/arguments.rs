@@ -234,6 +234,14 @@ pub(crate) struct RunArguments {
     /// Keep the lock taken for so long, even if the command is done earlier.
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) hold_at_least: Option<Duration>,
+    /// Run the command if it has not been run for so long, on any machine; the nodes must keep
+    /// registers (`redlatch registers form`). A failed run counts.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(conflicts_with_all = ["wait", "no_wait", "hold_at_least"])]
+    pub(crate) once_per: Option<Duration>,
+    /// Run it again if it has failed, or its machine has, also within that time.
+    #[arg(long, requires = "once_per")]
+    pub(crate) retry_failed: bool,
     /// Hold the lock for no longer than this; then it is lost, and the command is stopped
     /// [default: no limit].
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
@@ -241,8 +249,8 @@ pub(crate) struct RunArguments {
     /// Who holds the lock, for `redlatch inspect` [default: host:pid].
     #[arg(long, value_name = "TEXT")]
     pub(crate) owner: Option<OsString>,
-    /// The exit code if others hold the lock or wait for it [default: 1 or 3]; with 0, nothing is
-    /// printed either.
+    /// The exit code if others hold the lock or wait for it, or the command is not due [default: 1,
+    /// 3 or 9]; with 0, nothing is printed either.
     #[arg(short = 'E', long, value_name = "CODE")]
     pub(crate) conflict_exit_code: Option<u8>,
     /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
@@ -278,6 +286,7 @@ pub(crate) struct BenchArguments {
 
 pub(crate) const EXAMPLES: &str = "\
   redlatch run nightly-report --no-wait --hold-at-least 50s -- ./report.sh
+  redlatch run backup --once-per 1d -- ./backup.sh
   redlatch run deploy --wait 10m -- make deploy
   redlatch run gpu --permits 4 -- sh -c 'CUDA_VISIBLE_DEVICES=$REDLATCH_PERMIT ./train'
   redlatch run catalog --shared -- ./read-catalog

@@ -3,6 +3,7 @@
 mod child;
 mod descriptor;
 mod exec;
+mod once_per;
 mod processes;
 mod refusal;
 mod signals;
@@ -20,7 +21,7 @@ use signals::{CaughtSignal, Signals};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
-use supervisor::Supervisor;
+use supervisor::{Supervisor, lost_text};
 use waiting_line::WaitingLine;
 
 /// A command may run for as long as it takes. The library ends a lock that is kept alive after a
@@ -32,6 +33,9 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
     child::check(&arguments.command[0])?;
     let (client, is_ensemble) = settings::client_of(nodes)?;
     let signals = Signals::catch(client.cancel_token())?;
+    if let Some(period) = arguments.once_per {
+        return once_per::run(&client, is_ensemble, arguments, period, &signals);
+    }
     let guard = match acquire(&client, arguments) {
         Ok(Some(guard)) => guard,
         Ok(None) => return refusal::contended(&client, arguments),
@@ -42,26 +46,50 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
         give_up(&client, arguments, guard);
         return Err(ended_by(Some(signal)));
     }
-    let variables = variables(arguments, &guard);
-    let start = || Child::spawn(&arguments.command, &variables, !arguments.close);
-    let child = match signals.start(start) {
+    let child = match start(&guard, arguments, &signals) {
         Ok(child) => child,
         Err(failure) => {
             give_up(&client, arguments, guard);
             return Err(failure);
         }
     };
-    let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
-    let supervisor = Supervisor::new(&guard, child, arguments.grace, least);
-    let (code, is_lost) = supervisor.run(&signals)?;
+    let (code, is_lost) = supervise(&guard, child, arguments, &signals, is_ensemble)?;
     let released = guard.release();
     if is_lost || matches!(released, Err(ReleaseError::Lost(_))) {
-        return Err(refusal::named(arguments, exit::LOST, supervisor::lost_text(is_lost)));
+        return Err(refusal::named(arguments, exit::LOST, lost_text(is_lost)));
     }
     if let Err(error) = released {
         output::note(&format!("the lock may stay until its ttl ends: {error}"));
     }
     Ok(code)
+}
+
+/// Runs the command to its end. Returns its exit code, and whether it was stopped because the lock
+/// was lost.
+fn execute(
+    guard: &LockGuard,
+    arguments: &RunArguments,
+    signals: &Signals,
+    is_ensemble: bool,
+) -> Result<(u8, bool), Failure> {
+    let child = start(guard, arguments, signals)?;
+    supervise(guard, child, arguments, signals, is_ensemble)
+}
+
+fn start(guard: &LockGuard, arguments: &RunArguments, signals: &Signals) -> Result<Child, Failure> {
+    let variables = variables(arguments, guard);
+    signals.start(|| Child::spawn(&arguments.command, &variables, !arguments.close))
+}
+
+fn supervise(
+    guard: &LockGuard,
+    child: Child,
+    arguments: &RunArguments,
+    signals: &Signals,
+    is_ensemble: bool,
+) -> Result<(u8, bool), Failure> {
+    let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
+    Supervisor::new(guard, child, arguments.grace, least).run(signals)
 }
 
 /// With how much validity left the command is stopped, so that it can end before the lock does.

@@ -9,6 +9,7 @@ mod left_running;
 mod loss;
 mod manual;
 mod many;
+mod once_per;
 mod program;
 mod registers;
 mod registers_errors;
