@@ -4,6 +4,7 @@ mod acquire;
 mod building;
 #[cfg(feature = "zookeeper")]
 mod contend;
+mod election;
 mod event_recorder;
 mod inspect;
 mod keep_alive;
@@ -16,6 +17,7 @@ mod request;
 mod transaction;
 mod verbs;
 
+pub use election::{Election, Leadership};
 pub use locks::{FoundLock, Locks};
 pub use once_per::{OncePer, OncePerRun};
 pub use register::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};

@@ -39,6 +39,7 @@
 //! | at most `n` holders at a time, each with a number | [`LockRequest::one_of`] |
 //! | run a job once in each hour or day, on one of many machines | [`LockClient::once_per`] |
 //! | run a job on one machine only | [`LockGuard::let_expire`], [`LockRequest::hold_at_least`] |
+//! | have one of several processes lead | [`LockClient::election`] |
 //! | stop waiting, in one call or at shutdown | [`CancelToken`], [`LockClient::cancel_token`] |
 //! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
@@ -161,7 +162,9 @@ mod write_buffer;
 mod zookeeper;
 
 pub use cancel_token::CancelToken;
-pub use client::{FoundLock, LockClient, LockRequest, Locks, OncePer, OncePerRun};
+pub use client::{
+    Election, FoundLock, Leadership, LockClient, LockRequest, Locks, OncePer, OncePerRun,
+};
 pub use config::Builder;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
