@@ -7,33 +7,43 @@
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! The leader is the process that holds a lock and keeps extending it. The others wait in the
-//! nodes' queue. When a leader resigns, it releases the lock, and the next candidate leads a few
-//! milliseconds later. When a leader hangs or dies, the next one takes over as soon as the ttl has
-//! passed.
+//! The leader holds a lock, which is kept alive. The others wait in the nodes' queue. When a leader
+//! resigns, the next candidate leads a few milliseconds later. When its process dies, as soon as
+//! the ttl has passed. When an operator deposes it, at once: the old leader learns of it a little
+//! later, and what it does until then is told by its epoch, which is smaller than the new one.
 
 use redlatch::embedded::Nodes;
-use redlatch::{ExtendError, LockClient, LockGuard, LockLost, ReleaseError};
+use redlatch::{FencingToken, Leadership, LockClient, ReleaseError};
 use std::error::Error;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// When a leader dies, there is none for this time. Short, so that this program ends soon.
 const TTL: Duration = Duration::from_secs(1);
 
-/// How often the lock is extended: several times within its ttl, so that one may fail.
-const BEAT: Duration = Duration::from_millis(200);
+/// How long each step of the leader's work takes.
+const STEP: Duration = Duration::from_millis(200);
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// What the candidates note for the report of this program. They need none of it to elect a leader.
+/// What the leaders work on: it refuses an epoch that is smaller than one that it has seen.
 #[derive(Default)]
-struct Terms {
-    count: AtomicUsize,
-    /// When the last leader began to release the lock.
-    resigned: Mutex<Option<Instant>>,
+struct Journal {
+    entries: Vec<(FencingToken, String)>,
+    /// How many leaders there were, and when the last one began to resign.
+    terms: usize,
+    resigned: Option<Instant>,
+}
+
+impl Journal {
+    fn write(&mut self, epoch: FencingToken, name: &str) -> bool {
+        let is_current = self.entries.last().is_none_or(|(last, _)| *last <= epoch);
+        if is_current {
+            self.entries.push((epoch, name.to_owned()));
+        }
+        is_current
+    }
 }
 
 fn main() -> Result<(), Failure> {
@@ -46,79 +56,85 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// Three terms: the first leader resigns, the second one hangs, the third one resigns.
+/// Three terms: the first leader resigns, the second one is deposed, the third one resigns.
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
-    let resource = format!("leader:{}", std::process::id());
-    let terms = Terms::default();
+    let name = format!("leader:{}", std::process::id());
+    let journal = Mutex::new(Journal::default());
     thread::scope(|scope| {
         let candidates: Vec<_> = ["alice", "bob", "carol"]
             .into_iter()
-            .map(|name| {
-                let (resource, terms) = (&resource, &terms);
+            .map(|candidate| {
+                let (name, journal) = (&name, &journal);
                 // Each with a client of its own, as programs on three machines have them.
-                scope.spawn(move || campaign(&LockClient::new(urls)?, name, resource, terms))
+                scope.spawn(move || run(&LockClient::new(urls)?, name, candidate, journal))
             })
             .collect();
         candidates.into_iter().try_for_each(|thread| thread.join().expect("a candidate panicked"))
     })?;
-    say(&format!("{} terms are enough.", terms.count.into_inner()));
+    let journal = journal.into_inner().expect("nobody panics with it");
+    if !journal.entries.is_sorted_by_key(|(epoch, _)| epoch) || journal.entries.len() < 9 {
+        return Err(format!("two leaders at a time: {:?}", journal.entries).into());
+    }
+    say(&format!("{} terms are enough.", journal.terms));
     Ok(())
 }
 
-/// Leads once. The owner's label shows the leader's name to programs that inspect the lock.
-fn campaign(client: &LockClient, name: &str, resource: &str, terms: &Terms) -> Result<(), Failure> {
-    let request = client.request(resource).ttl(TTL).owner(name);
-    let lock = request.lock()?;
-    let term = 1 + terms.count.fetch_add(1, Ordering::SeqCst);
-    let resigned = terms.resigned.lock().expect("nobody panics with it").take();
+/// Leads once.
+fn run(
+    client: &LockClient,
+    name: &str,
+    candidate: &str,
+    journal: &Mutex<Journal>,
+) -> Result<(), Failure> {
+    let election = client.election(name).name(candidate).ttl(TTL);
+    let leadership = election.campaign()?;
+    let (term, resigned) = {
+        let mut journal = journal.lock().expect("nobody panics with it");
+        journal.terms += 1;
+        (journal.terms, journal.resigned.take())
+    };
     match resigned.map(|time| time.elapsed()) {
-        None => say(&format!("{name} leads: term {term}.")),
         Some(after) if after > TTL => return Err(format!("no leader for {after:?}").into()),
-        Some(after) => say(&format!("{name} leads: term {term}, {after:.1?} after the release.")),
-    }
-    if term == 2 { hang(name, &lock) } else { lead(name, lock, terms) }
-}
-
-/// Leads for a while and resigns, or stops when the lock is lost.
-fn lead(name: &str, mut lock: LockGuard, terms: &Terms) -> Result<(), Failure> {
-    for _ in 0..3 {
-        // The leader's work goes here. Check the lock right before each step.
-        if let Err(lost) = lock.ensure_held() {
-            return step_down(name, &lost);
+        Some(after) => {
+            say(&format!("{candidate} leads: term {term}, {after:.1?} after the release."));
         }
-        thread::sleep(BEAT);
-        match lock.extend(TTL) {
-            Ok(()) => say(&format!("   {name} still leads.")),
-            // Too few nodes answered. The lock stays valid until the end of its last extension.
-            Err(ExtendError::NoQuorum(error)) => say(&format!("   {name} tries again: {error}")),
-            Err(ExtendError::Lost(lost)) => return step_down(name, &lost),
-            Err(error) => return Err(error.into()),
+        None => say(&format!("{candidate} leads: term {term}.")),
+    }
+    let leader = election.leader()?.and_then(|it| it.owner().map(|name| name.to_string()));
+    say(&format!("   Everybody sees that {} leads.", leader.unwrap_or_default()));
+    let lost_by = candidate.to_owned();
+    leadership.on_lost(move |lost| say(&format!("{lost_by} leads no more: {lost}.")))?;
+    if term == 2 {
+        // An operator deposes it: `redlatch release --force` does the same.
+        say(&format!("   {candidate} is deposed."));
+        client.force_release(&client.inspect(name)?)?;
+    }
+    work(candidate, &leadership, journal);
+    if term != 2 {
+        journal.lock().expect("nobody panics with it").resigned = Some(Instant::now());
+    }
+    match leadership.resign() {
+        Ok(()) => say(&format!("{candidate} resigns.")),
+        Err(ReleaseError::Lost(_)) if term == 2 => {}
+        Err(error) => say(&format!("{candidate} resigns, and the ttl ends the lock: {error}.")),
+    }
+    Ok(())
+}
+
+/// The leader's work: five steps, or until it is deposed.
+fn work(candidate: &str, leadership: &Leadership, journal: &Mutex<Journal>) {
+    for _ in 0..5 {
+        if !leadership.is_leader() {
+            return;
         }
+        let is_written =
+            journal.lock().expect("nobody panics with it").write(leadership.epoch(), candidate);
+        if !is_written {
+            // It has not been told yet that another one leads.
+            say(&format!("   {candidate} of epoch {} is refused.", leadership.epoch()));
+        }
+        thread::sleep(STEP);
     }
-    *terms.resigned.lock().expect("nobody panics with it") = Some(Instant::now());
-    match lock.release() {
-        Ok(()) => say(&format!("{name} resigns.")),
-        Err(ReleaseError::Lost(lost)) => return step_down(name, &lost),
-        Err(error) => say(&format!("{name} resigns, and the ttl ends the lock: {error}.")),
-    }
-    Ok(())
-}
-
-/// Another process may lead by now.
-fn step_down(name: &str, lost: &LockLost) -> Result<(), Failure> {
-    say(&format!("{name} leads no more: {lost}."));
-    Ok(())
-}
-
-/// Does nothing for longer than the ttl, as a process does that was stopped.
-fn hang(name: &str, lock: &LockGuard) -> Result<(), Failure> {
-    say(&format!("   {name} hangs."));
-    thread::sleep(TTL + BEAT);
-    match lock.ensure_held() {
-        Err(lost) => say(&format!("   {name} continues, and its guard reports: {lost}.")),
-        Ok(()) => return Err("the guard does not report that the lock has expired".into()),
-    }
-    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]

@@ -4,18 +4,22 @@ mod acquire;
 mod building;
 #[cfg(feature = "zookeeper")]
 mod contend;
+mod election;
 mod event_recorder;
 mod inspect;
 mod keep_alive;
 mod locks;
 mod names;
+mod once_per;
 mod options;
 mod register;
 mod request;
 mod transaction;
 mod verbs;
 
+pub use election::{Election, Leadership};
 pub use locks::{FoundLock, Locks};
+pub use once_per::{OncePer, OncePerRun};
 pub use register::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
 pub use request::LockRequest;
 pub use transaction::{Decision, Participant, Transaction};

@@ -11,6 +11,7 @@
 //! | [`InspectError`] | inspecting a lock | its variants say |
 //! | [`ForceReleaseError`] | releasing a lock by force | its variants say |
 //! | [`RegisterError`] | reading or changing a register | its variants say |
+//! | [`OncePerError`] | running a job once in each period | its variants say |
 //! | [`TransactionError`] | beginning or aborting a transaction | its variants say |
 //! | [`JoinError`], [`RecoverError`] | taking part in a transaction | its variants say |
 //! | [`SpawnError`] | starting a thread | the operator of this machine |
@@ -32,6 +33,7 @@ mod config;
 mod inspect;
 mod lost;
 mod node_list;
+mod once_per;
 mod readable;
 mod register;
 mod transaction;
@@ -52,6 +54,7 @@ pub use config::{ConfigError, TlsSettingsError};
 pub use inspect::{ForceReleaseError, InspectError};
 pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
+pub use once_per::{ClocksError, OncePerError};
 pub use register::RegisterError;
 pub use transaction::{JoinError, RecoverError, TransactionError};
 pub use with_lock::WithLockError;

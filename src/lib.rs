@@ -37,7 +37,9 @@
 //! | lock several resources at once, without deadlocks | [`LockClient::request_all`] |
 //! | many readers at a time, or one writer | [`LockRequest::shared`] |
 //! | at most `n` holders at a time, each with a number | [`LockRequest::one_of`] |
+//! | run a job once in each hour or day, on one of many machines | [`LockClient::once_per`] |
 //! | run a job on one machine only | [`LockGuard::let_expire`], [`LockRequest::hold_at_least`] |
+//! | have one of several processes lead | [`LockClient::election`] |
 //! | stop waiting, in one call or at shutdown | [`CancelToken`], [`LockClient::cancel_token`] |
 //! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
@@ -170,7 +172,9 @@ mod write_buffer;
 mod zookeeper;
 
 pub use cancel_token::CancelToken;
-pub use client::{FoundLock, LockClient, LockRequest, Locks};
+pub use client::{
+    Election, FoundLock, Leadership, LockClient, LockRequest, Locks, OncePer, OncePerRun,
+};
 pub use config::Builder;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
@@ -178,8 +182,8 @@ pub use config::TlsSettings;
 #[doc(inline)]
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
-    LossReason, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError, TransactionError,
-    WithLockError,
+    LossReason, NoQuorum, NodeError, OncePerError, RegisterError, ReleaseError, SpawnError,
+    TransactionError, WithLockError,
 };
 #[doc(inline)]
 pub use event::Event;

@@ -31,6 +31,9 @@ mod licences;
 #[path = "../examples/once.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod once;
+#[path = "../examples/once_per.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod once_per;
 #[path = "../examples/transfer.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod transfer;
@@ -127,6 +130,11 @@ fn a_register_refuses_a_holder_that_was_stopped() {
 #[test]
 fn a_card_is_charged_once() {
     run_example(once::story);
+}
+
+#[test]
+fn a_daily_job_runs_on_one_machine() {
+    run_with_registers(once_per::story);
 }
 
 #[test]

@@ -54,8 +54,8 @@ pub(crate) struct AcquireArguments {
     /// Who holds the lock, for `redlatch inspect` [default: host:pid].
     #[arg(long, value_name = "TEXT")]
     pub(crate) owner: Option<OsString>,
-    /// The exit code if others hold the lock or wait for it [default: 1 or 3]; with 0, nothing is
-    /// printed either.
+    /// The exit code if others hold the lock or wait for it [default: 1 or 3], or the command is not
+    /// due [default: 10]; with 0, nothing is printed either.
     #[arg(short = 'E', long, value_name = "CODE")]
     pub(crate) conflict_exit_code: Option<u8>,
     /// Log to stderr when the lock is waited for, held, extended, lost and released.
@@ -115,7 +115,7 @@ pub(crate) fn release(guard: LockGuard) -> bool {
     }
 }
 
-fn ended_by(signal: Option<CaughtSignal>) -> Failure {
+pub(crate) fn ended_by(signal: Option<CaughtSignal>) -> Failure {
     let number = signal.map_or(0, |signal| signal.number);
     Failure::silent(exit::SIGNAL + u8::try_from(number).unwrap_or(0))
 }
@@ -142,10 +142,7 @@ fn wait(
     is_fenced: bool,
     log: &Log,
 ) -> Result<Option<LockGuard>, LockError> {
-    let owner = match &arguments.owner {
-        Some(owner) => owner.as_bytes().to_vec(),
-        None => default_owner(),
-    };
+    let owner = owner(arguments);
     let request = request(client, arguments, &owner);
     let request = if is_fenced { request.fenced() } else { request };
     if arguments.no_wait {
@@ -160,7 +157,7 @@ fn wait(
     }
 }
 
-fn request<'a>(
+pub(crate) fn request<'a>(
     client: &'a LockClient,
     arguments: &AcquireArguments,
     owner: &[u8],
@@ -199,6 +196,10 @@ fn look<N: AsRef<OsStr>>(
         }
     }
     Ok(found)
+}
+
+pub(crate) fn owner(arguments: &AcquireArguments) -> Vec<u8> {
+    arguments.owner.as_ref().map_or_else(default_owner, |owner| owner.as_bytes().to_vec())
 }
 
 /// The host's name and the number of this process.

@@ -16,6 +16,7 @@ pub(crate) const STALE: u8 = 6;
 pub(crate) const NOT_REPAIRED: u8 = 7;
 pub(crate) const COMMITTED: u8 = 8;
 pub(crate) const FINDINGS: u8 = 9;
+pub(crate) const NOT_DUE: u8 = 10;
 pub(crate) const NO_QUORUM: u8 = 69;
 pub(crate) const FAILED: u8 = 70;
 pub(crate) const QUARANTINED: u8 = 71;
@@ -31,7 +32,7 @@ pub(crate) const SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// Every code, and what it means.
-pub(crate) const TABLE: [(&str, &str); 19] = [
+pub(crate) const TABLE: [(&str, &str); 20] = [
     ("0", "success"),
     (
         "1",
@@ -45,6 +46,7 @@ pub(crate) const TABLE: [(&str, &str); 19] = [
     ("7", "a node has got no vote, and nothing is lost (registers repair, registers trust)"),
     ("8", "the transaction is committed, and cannot be aborted (abort)"),
     ("9", "locks can be granted, but there are warnings, or errors of some nodes (doctor)"),
+    ("10", "the command is not due yet (run --once-per: -E sets another code)"),
     ("69", "too few nodes gave an answer that counts"),
     ("70", "another failure: the operating system, or data of another program under the name"),
     ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
@@ -205,6 +207,7 @@ mod tests {
             NOT_REPAIRED,
             COMMITTED,
             FINDINGS,
+            NOT_DUE,
             NO_QUORUM,
             FAILED,
             QUARANTINED,

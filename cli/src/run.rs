@@ -5,6 +5,7 @@ mod child;
 mod descriptor;
 mod exec;
 mod on_lost;
+mod once_per;
 mod processes;
 pub(crate) mod signals;
 mod supervisor;
@@ -21,12 +22,12 @@ use super::{ensemble, settings};
 use arguments::RunArguments;
 use child::Child;
 use on_lost::OnLost;
-use redlatch::LockGuard;
+use redlatch::{LockClient, LockGuard};
 use signals::Signals;
 use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
-use supervisor::Supervisor;
+use supervisor::{Supervisor, lost_text};
 use textfile::Textfile;
 
 pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8, Failure> {
@@ -47,34 +48,69 @@ fn run_under_lock(
     let log = Log::start(&arguments.acquire);
     let (client, is_ensemble) = settings::logged_client(nodes, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
+    let job = Job { client: &client, is_ensemble, arguments, words: &words, signals: &signals };
+    if let Some(period) = arguments.once_per {
+        return once_per::run(&job, period, &log, metrics);
+    }
     let guard = acquire::acquire(&client, &signals, &arguments.acquire, arguments.fenced, &log)?;
     metrics.held();
-    let variables = variables(arguments, &guard);
-    let mut on_lost = OnLost::new(arguments.on_lost.as_deref(), &variables);
-    let child = match signals.start(|| Child::spawn(&words, &variables, !arguments.close)) {
+    let mut started = match job.start(&guard) {
         Ok(child) => child,
         Err(failure) => {
             acquire::give_up(&client, &arguments.acquire, guard);
             return Err(failure);
         }
     };
-    let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
-    let supervisor = Supervisor::new(&guard, child, &mut on_lost, arguments.grace, least);
-    let (code, was_stopped) = supervisor.run(&signals)?;
-    let text = supervisor::lost_text(was_stopped);
+    let (code, was_stopped) = job.supervise(&guard, &mut started)?;
     if was_stopped {
-        log.lost(text);
+        log.lost(lost_text(true));
     }
     let is_lost = !acquire::release(guard) || was_stopped;
     metrics.released(is_lost);
-    if !is_lost {
-        return Ok(code);
+    if is_lost { Err(job.lost(started.on_lost, was_stopped, &log)) } else { Ok(code) }
+}
+
+/// What is to run under the lock.
+struct Job<'a> {
+    client: &'a LockClient,
+    is_ensemble: bool,
+    arguments: &'a RunArguments,
+    words: &'a [OsString],
+    signals: &'a Signals,
+}
+
+/// A command that runs, and what is told of a loss.
+struct Started {
+    child: Option<Child>,
+    on_lost: OnLost,
+}
+
+impl Job<'_> {
+    fn start(&self, guard: &LockGuard) -> Result<Started, Failure> {
+        let variables = variables(self.arguments, guard);
+        let on_lost = OnLost::new(self.arguments.on_lost.as_deref(), &variables);
+        let spawn = || Child::spawn(self.words, &variables, !self.arguments.close);
+        Ok(Started { child: Some(self.signals.start(spawn)?), on_lost })
     }
-    log.lost(text);
-    // Not started yet if the loss was noticed only now.
-    on_lost.start();
-    on_lost.finish();
-    Err(refusal::lost(&arguments.acquire, text))
+
+    /// Runs the command to its end. Returns its exit code, and whether it was stopped because the
+    /// lock was lost.
+    fn supervise(&self, guard: &LockGuard, started: &mut Started) -> Result<(u8, bool), Failure> {
+        let Self { arguments, is_ensemble, signals, .. } = self;
+        let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
+        let child = started.child.take().expect("it runs once");
+        Supervisor::new(guard, child, &mut started.on_lost, arguments.grace, least).run(signals)
+    }
+
+    /// Tells of the loss.
+    fn lost(&self, mut on_lost: OnLost, was_stopped: bool, log: &Log) -> Failure {
+        let text = lost_text(was_stopped);
+        log.lost(text);
+        // Not started yet if the loss was noticed only now.
+        on_lost.start();
+        on_lost.finish();
+        refusal::lost(&self.arguments.acquire, text)
+    }
 }
 
 /// With how much validity left the command is stopped, so that it can end before the lock does.

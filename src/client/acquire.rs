@@ -164,6 +164,9 @@ impl LockClient {
             #[cfg(feature = "zookeeper")]
             Backend::ZooKeeper(ensemble) => {
                 let hold = self.hold(terms.settings, ttl);
+                // A time that has come would end the greeting of a new client as well.
+                let is_over = wait.deadline().is_some_and(|end| end <= clock::now());
+                let wait = if is_over { Wait::No } else { wait };
                 let contest = Contest { ensemble, rules, wanted, hold, wait, call };
                 contest.run(held, not_before, recorder)?
             }

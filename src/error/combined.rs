@@ -2,7 +2,8 @@
 
 use super::{
     ConfigError, ExtendError, FencingTokenError, ForceReleaseError, InspectError, LockError,
-    LockLost, NoQuorum, NodeError, RegisterError, ReleaseError, SpawnError, TransactionError,
+    LockLost, NoQuorum, NodeError, OncePerError, RegisterError, ReleaseError, SpawnError,
+    TransactionError,
 };
 use std::fmt;
 
@@ -43,6 +44,8 @@ pub enum Error {
     Lost(LockLost),
     /// A register could not be read or changed.
     Register(RegisterError),
+    /// A job that runs once in each period has not run: its period, or the nodes' clocks.
+    OncePer(OncePerError<()>),
     /// A transaction could not be begun, looked at or changed.
     Transaction(TransactionError),
     /// Too few nodes gave an answer that counts.
@@ -67,6 +70,7 @@ impl Error {
             Self::ForceRelease(error) => error,
             Self::Lost(error) => error,
             Self::Register(error) => error,
+            Self::OncePer(error) => error,
             Self::Transaction(error) => error,
             Self::NoQuorum(error) => error,
             Self::Node(error) => error,

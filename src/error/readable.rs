@@ -37,5 +37,5 @@ macro_rules! debug {
 debug! {
     Error, ConfigError, LockError, WithLockError<T>, LockLost, ExtendError, ReleaseError,
     InspectError, ForceReleaseError, RegisterError, SpawnError,
-    TransactionError,
+    TransactionError, OncePerError<T>,
 }

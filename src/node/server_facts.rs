@@ -1,5 +1,6 @@
 //! What a server says about itself: how it keeps its data, its memory, its role and its clock.
 
+use super::report::NodeStatus;
 use crate::clock::Time;
 use std::fmt;
 use std::time::Duration;
@@ -144,6 +145,15 @@ pub struct ClockReading {
     pub micros: u64,
     /// The server's clock was read between these two times.
     pub between: (Time, Time),
+}
+
+impl NodeStatus {
+    /// What the server's clock shows at `now`, in microseconds since 1970.
+    pub(crate) fn wall_micros(&self, now: Time) -> Option<u64> {
+        let ClockReading { micros, between: (sent, read) } = self.clock_reading?;
+        let since = now.since(sent.after(read.since(sent) / 2)).as_micros();
+        Some(micros.saturating_add(u64::try_from(since).unwrap_or(u64::MAX)))
+    }
 }
 
 impl ClockReading {

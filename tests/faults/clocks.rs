@@ -20,20 +20,20 @@ use support::servers::Servers;
 use support::shim::{Shim, set_clock};
 use support::waiters::{await_queued, holder, pushed};
 
-const CLOCK: &str = "REDLATCH_CLOCK";
+pub(crate) const CLOCK: &str = "REDLATCH_CLOCK";
 const SECOND: i64 = 1_000_000_000;
 
 /// The tolerance for two clocks that are read one after the other.
 const CLOCK_READING: Duration = Duration::from_millis(1);
 
 /// Three servers, each with a clock of its own that can be moved.
-struct Clocks {
-    servers: Vec<Server>,
+pub(crate) struct Clocks {
+    pub(crate) servers: Vec<Server>,
     shims: Vec<Shim>,
 }
 
 impl Clocks {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let shims = vec![Shim::clock(), Shim::clock(), Shim::clock()];
         let server = |shim: &Shim| Server::start_in(&shim.environment(CLOCK), &[]);
         let clocks = Self { servers: shims.iter().map(server).collect(), shims };
@@ -41,12 +41,12 @@ impl Clocks {
         clocks
     }
 
-    fn urls(&self) -> Vec<String> {
+    pub(crate) fn urls(&self) -> Vec<String> {
         self.servers.iter().map(Server::url).collect()
     }
 
     /// Sets the clock of one server `seconds` ahead of the true time.
-    fn set(&self, index: usize, seconds: i64) {
+    pub(crate) fn set(&self, index: usize, seconds: i64) {
         set_clock(&self.shims[index].orders(), seconds * SECOND);
         assert!(eventually(LIMIT, || (self.ahead(index) - seconds).abs() < 30));
     }

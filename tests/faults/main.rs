@@ -10,6 +10,7 @@ mod forks;
 mod holders;
 mod names;
 mod network;
+mod once_per;
 mod quorums;
 mod rights;
 mod rows;

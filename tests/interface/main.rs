@@ -6,6 +6,7 @@
 mod ending;
 mod errors;
 mod holding;
+mod leading;
 mod shares;
 mod taking;
 mod waiting;

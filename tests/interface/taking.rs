@@ -12,6 +12,7 @@ use crate::{LIMIT, LONG};
 on_each_backend!(
     all_methods_take_a_free_lock,
     all_methods_respect_a_held_lock,
+    a_wait_of_zero_is_no_wait_also_for_a_new_client,
     a_dropped_guard_frees_the_lock,
     names_of_all_bytes_are_locks_of_their_own,
     a_prefix_and_a_name_are_one_key,
@@ -56,6 +57,15 @@ fn all_methods_respect_a_held_lock(backend: &Backend) {
     assert!(!waiting.is_finished());
     assert_eq!(guard.release(), Ok(()));
     assert_eq!(waiting.join().unwrap(), Ok(()));
+}
+
+fn a_wait_of_zero_is_no_wait_also_for_a_new_client(backend: &Backend) {
+    let taken = backend.client().try_lock_for("zero", LONG, Duration::ZERO).unwrap().unwrap();
+    assert!(backend.client().try_lock_for("zero", LONG, Duration::ZERO).unwrap().is_none());
+    let client = backend.client();
+    let request = client.request("zero").ttl(LONG);
+    assert!(request.try_lock_until(Instant::now() - Duration::from_secs(1)).unwrap().is_none());
+    drop(taken);
 }
 
 fn a_dropped_guard_frees_the_lock(backend: &Backend) {

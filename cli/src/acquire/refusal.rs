@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// Others hold the lock or wait for it. A refusal does not say which, so the nodes are asked.
-pub(super) fn contended(client: &LockClient, arguments: &AcquireArguments) -> Failure {
+pub(crate) fn contended(client: &LockClient, arguments: &AcquireArguments) -> Failure {
     let found = look(client, arguments);
     if let Some(failure) = found.as_ref().and_then(not_a_lock) {
         return failure;
@@ -59,7 +59,7 @@ fn is_awaited(arguments: &AcquireArguments, seen: &Inspection) -> bool {
 }
 
 /// The attempt failed.
-pub(super) fn failed(
+pub(crate) fn failed(
     client: &LockClient,
     arguments: &AcquireArguments,
     error: LockError,
@@ -92,7 +92,7 @@ fn not_a_lock((name, seen): &(&OsStr, Inspection)) -> Option<Failure> {
 }
 
 /// A failure whose text begins with the lock's name.
-fn named(name: &OsStr, code: u8, text: &str) -> Failure {
+pub(crate) fn named(name: &OsStr, code: u8, text: &str) -> Failure {
     Failure::new(code, &format!("{}: {text}", shown(name.as_bytes())))
 }
 

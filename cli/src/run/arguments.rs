@@ -25,6 +25,14 @@ pub(crate) struct RunArguments {
     /// Ask for a fencing token: a number that grows with every grant.
     #[arg(long)]
     pub(crate) fenced: bool,
+    /// Run the command if it has not been run for so long, on any machine; the nodes must keep
+    /// registers (`redlatch registers form`). A failed run counts.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(conflicts_with_all = ["wait", "no_wait", "hold_at_least"])]
+    pub(crate) once_per: Option<Duration>,
+    /// Run it again if it has failed, or its machine has, also within that time.
+    #[arg(long, requires = "once_per")]
+    pub(crate) retry_failed: bool,
     /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
     pub(crate) grace: Duration,
@@ -63,6 +71,7 @@ redlatch run [OPTIONS] <NAME> [--] <COMMAND>...
 
 pub(crate) const EXAMPLES: &str =
     "  redlatch run nightly-report --no-wait --hold-at-least 50s -- ./report.sh
+  redlatch run backup --once-per 1d -- ./backup.sh
   redlatch run deploy --wait 10m -- make deploy
   redlatch run gpu --permits 4 -- sh -c 'CUDA_VISIBLE_DEVICES=$REDLATCH_PERMIT ./train'
   redlatch run catalog --shared -- ./read-catalog

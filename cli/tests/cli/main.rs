@@ -14,6 +14,7 @@ mod loss;
 mod manual;
 mod many;
 mod metrics_textfile;
+mod once_per;
 mod program;
 mod prometheus;
 mod registers;

@@ -1,0 +1,91 @@
+//! `redlatch run --once-per`: a command that runs once in each period, on one of many machines.
+
+use super::textfile::Textfile;
+use super::{Job, Started};
+use crate::acquire::refusal::{self, named};
+use crate::acquire::{ended_by, owner, request};
+use crate::exit::{self, Failure};
+use crate::log::Log;
+use crate::{duration, output};
+use redlatch::{LockError, OncePerError, OncePerRun};
+use std::time::{Duration, Instant};
+
+/// The command ran under the lock, and was no success; or it did not run.
+enum End {
+    Code(u8),
+    Stopped,
+    Failed(Failure),
+    NotRun(OncePerError<()>),
+}
+
+impl From<OncePerError<()>> for End {
+    fn from(error: OncePerError<()>) -> Self {
+        Self::NotRun(error)
+    }
+}
+
+pub(super) fn run(
+    job: &Job<'_>,
+    period: Duration,
+    log: &Log,
+    metrics: &mut Textfile,
+) -> Result<u8, Failure> {
+    let (arguments, start) = (&job.arguments.acquire, Instant::now());
+    let mut once = request(job.client, arguments, &owner(arguments)).once_per(period);
+    if job.arguments.retry_failed {
+        once = once.retry_failed();
+    }
+    let mut begun: Option<Started> = None;
+    let ran = once.run(|guard| {
+        log.held(guard, start.elapsed());
+        metrics.held();
+        if let Some(signal) = job.signals.first_that_ends() {
+            return Err(End::Failed(ended_by(Some(signal))));
+        }
+        let started = begun.insert(job.start(guard).map_err(End::Failed)?);
+        match job.supervise(guard, started).map_err(End::Failed)? {
+            (_, true) => Err(End::Stopped),
+            (exit::SUCCESS, _) => Ok(()),
+            (code, _) => Err(End::Code(code)),
+        }
+    });
+    let was_stopped = matches!(ran, Err(End::Stopped));
+    let is_lost = was_stopped || matches!(ran, Err(End::NotRun(OncePerError::LostDuring { .. })));
+    metrics.released(is_lost);
+    if let (true, Some(started)) = (is_lost, begun) {
+        return Err(job.lost(started.on_lost, was_stopped, log));
+    }
+    match ran {
+        Ok(OncePerRun::Ran(())) => Ok(exit::SUCCESS),
+        Ok(OncePerRun::NotDue { left, .. }) => match arguments.conflict_exit_code {
+            Some(exit::SUCCESS) => Ok(exit::SUCCESS),
+            code => {
+                let text = format!("not due for another {}", duration::show(left));
+                Err(named(&arguments.name, code.unwrap_or(exit::NOT_DUE), &text))
+            }
+        },
+        Ok(_) => Err(refusal::contended(job.client, arguments)),
+        Err(End::Code(code)) => Ok(code),
+        Err(End::Failed(failure)) => Err(failure),
+        Err(End::Stopped) => unreachable!("the command had begun"),
+        Err(End::NotRun(error)) => not_run(job, error),
+    }
+}
+
+fn not_run(job: &Job<'_>, error: OncePerError<()>) -> Result<u8, Failure> {
+    let arguments = &job.arguments.acquire;
+    Err(match error {
+        OncePerError::NotAcquired(LockError::Cancelled) => ended_by(job.signals.first_that_ends()),
+        OncePerError::NotAcquired(error) => refusal::failed(job.client, arguments, error),
+        OncePerError::NotRecorded { .. } => {
+            output::note(&error.to_string());
+            return Ok(exit::SUCCESS);
+        }
+        OncePerError::Register(ref inner) => {
+            Failure::new(Failure::from(inner.clone()).code, &error)
+        }
+        OncePerError::Clocks(_) => Failure::new(exit::NO_QUORUM, &error),
+        OncePerError::Period { .. } => Failure::usage(&error),
+        _ => Failure::new(exit::FAILED, &error),
+    })
+}
