@@ -24,12 +24,16 @@ use crate::*;
 /// # Items of this page
 ///
 /// [`Builder::metrics`], [`Builder::on_event`], [`Builder::tracing`], [`CancelToken`],
-/// [`Event::Queued`], [`Event::Woken`], [`FencingToken`], [`LockClient::cancel_token`],
-/// [`LockClient::force_release`], [`LockClient::inspect`], [`LockClient::request_all`],
+/// [`Election::campaign`], [`Election::leader`], [`Event::Queued`], [`Event::Woken`],
+/// [`FencingToken`], [`Leadership::epoch`], [`Leadership::on_lost`], [`LockClient::cancel_token`],
+/// [`LockClient::election`], [`LockClient::force_release`], [`LockClient::form_registers`],
+/// [`LockClient::inspect`], [`LockClient::once_per`], [`LockClient::request_all`],
 /// [`LockClient::with_lock`], [`LockError::Cancelled`], [`LockGuard::let_expire`],
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::fenced`], [`LockRequest::hold_at_least`],
 /// [`LockRequest::max_hold`], [`LockRequest::one_of`], [`LockRequest::owner`],
-/// [`LockRequest::shared`], [`Register::write_fenced`], [`WithLockError`]
+/// [`LockRequest::shared`], [`OncePer::retry_failed`], [`OncePer::tolerance`],
+/// [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`], [`Register::write_fenced`],
+/// [`WithLockError`]
 pub mod recipes {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -38,11 +42,11 @@ pub mod recipes {}
 ///
 /// [`Builder::connect_timeout`], [`Builder::drift_factor`], [`Builder::fencing_expiry`],
 /// [`Builder::io_thread`], [`Builder::max_ttl`], [`Builder::node_timeout`], [`Builder::queue`],
-/// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`], [`LockGuard::let_expire`],
-/// [`LockGuard::remaining`], [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`],
-/// [`LockRequest::one_of`], [`LockRequest::shared`], [`NodeStatus::quarantine`],
-/// [`NodeStatus::queue`], [`NoQuorum`], [`Register::write_fenced`],
-/// [`RegisterError::may_have_happened`], [`RegisterError::Unknown`]
+/// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`], [`LockClient::once_per`],
+/// [`LockGuard::let_expire`], [`LockGuard::remaining`], [`LockRequest::hold_at_least`],
+/// [`LockRequest::keep_alive`], [`LockRequest::one_of`], [`LockRequest::shared`],
+/// [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`], [`OncePer::retry_failed`],
+/// [`Register::write_fenced`], [`RegisterError::may_have_happened`], [`RegisterError::Unknown`]
 pub mod guarantees {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -61,16 +65,15 @@ pub mod limits {}
 #[doc = include_str!("guide/settings.md")]
 /// # Items of this page
 ///
-/// [`TlsSettings::from_config`],
-/// [`Builder::connect_timeout`], [`Builder::max_ttl`], [`Builder::nodes_from_env`],
-/// [`Builder::nodes`], [`Builder::restart_guard`], [`Builder::tls`](Builder#method.tls),
+/// [`Builder::connect_timeout`], [`Builder::max_ttl`], [`Builder::nodes`],
+/// [`Builder::nodes_from_env`], [`Builder::restart_guard`], [`Builder::tls`](Builder#method.tls),
 /// [`Builder`], [`error::TlsSettingsError`], [`Event::NodeQueue`], [`LockClient::inspect`],
-/// [`LockClient::locks`], [`LockClient::new`], [`LockClient::nodes`], [`LockClient::registers`],
-/// [`LockClient::repair_registers`], [`LockClient::request_all`], [`LockClient::request`],
-/// [`LockClient::sweep_registers`], [`LockRequest::one_of`], [`LockRequest::shared`],
-/// [`LockRequest`], [`LockState::Undecided`], [`NodeStatus::queue`], [`NodeStatus::warnings`],
-/// [`NodeStatus`], [`NodeWarning::SameHost`], [`NodeWarning`], [`QueueSupport::Unsupported`],
-/// [`QueueSupport::WithoutPushes`]
+/// [`LockClient::locks`], [`LockClient::new`], [`LockClient::nodes`], [`LockClient::once_per`],
+/// [`LockClient::registers`], [`LockClient::repair_registers`], [`LockClient::request`],
+/// [`LockClient::request_all`], [`LockClient::sweep_registers`], [`LockRequest::one_of`],
+/// [`LockRequest::shared`], [`LockRequest`], [`LockState::Undecided`], [`NodeStatus::queue`],
+/// [`NodeStatus::warnings`], [`NodeStatus`], [`NodeWarning::SameHost`], [`NodeWarning`],
+/// [`QueueSupport::Unsupported`], [`QueueSupport::WithoutPushes`], [`TlsSettings::from_config`]
 pub mod settings {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -78,10 +81,11 @@ pub mod settings {}
 /// # Items of this page
 ///
 /// [`LockClient::delete_registers_older_than`], [`LockClient::form_registers`],
-/// [`LockClient::nodes`], [`LockClient::repair_registers`], [`LockClient::sweep_registers`],
-/// [`LockClient::trust_registers`], [`NodeStatus::registers`], [`Register::change`],
-/// [`Register::compare_and_set`], [`register::Version`], [`Register::write_fenced`],
-/// [`RegisterError::may_have_happened`], [`RegisterError::NodesDiffer`], [`RegisterError::Unknown`]
+/// [`LockClient::nodes`], [`LockClient::once_per`], [`LockClient::repair_registers`],
+/// [`LockClient::sweep_registers`], [`LockClient::trust_registers`], [`NodeStatus::registers`],
+/// [`Register::change`], [`Register::compare_and_set`], [`register::Version`],
+/// [`Register::write_fenced`], [`RegisterError::may_have_happened`],
+/// [`RegisterError::NodesDiffer`], [`RegisterError::Unknown`]
 pub mod registers {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -115,7 +119,8 @@ pub mod zookeeper {}
 #[doc = include_str!("guide/command.md")]
 /// # Items of this page
 ///
-/// [`FencingToken`], [`LockRequest::owner`], [`NodeStatus::warnings`]
+/// [`FencingToken`], [`LockClient::request_all`], [`LockRequest::owner`], [`NodeStatus::warnings`],
+/// [`OncePer::tolerance`]
 pub mod command {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -123,7 +128,8 @@ pub mod command {}
 /// # Items of this page
 ///
 /// [`Builder::metrics`], [`Builder::on_event`], [`Builder::tracing`], [`Event`],
-/// [`LockClient::locks`], [`LockRequest::fenced`], [`LockRequest::keep_alive`]
+/// [`LockClient::locks`], [`LockRequest::fenced`], [`LockRequest::keep_alive`],
+/// [`NodeStatus::warnings`], [`NodeWarning::as_str`]
 pub mod monitoring {}
 
 #[doc = include_str!("guide/links.txt")]

@@ -99,7 +99,9 @@ impl LockClient {
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
     /// are committed, and aborts the others. Returns the decisions. Call it after each start,
-    /// before the first [`join`](Self::join), and again while it fails.
+    /// before the first [`join`](Self::join), and again while it fails. What an earlier process had
+    /// sent to its database must be over by then: it could prepare a transaction afterwards, which
+    /// would stay so until the next call.
     ///
     /// It also aborts those that wait for a vote of this name and are not on the disk: begun before
     /// this start, perhaps by somebody who has failed as well. To find them, it reads all keys of

@@ -144,7 +144,8 @@ pub(crate) fn warehouse(arguments: &[String]) -> Result<(), Failure> {
     let [name, file, change, stop_at, urls @ ..] = arguments else {
         return Err("too few arguments".into());
     };
-    let client = LockClient::new(urls)?;
+    // Patient with nodes: this process is one of many on a busy machine.
+    let client = LockClient::builder().nodes(urls).node_timeout(Duration::from_secs(1)).build()?;
     let mut shelf = Shelf::open(Path::new(file), change.parse()?, stop_at)?;
     for (id, decision) in client.recover(name, &mut shelf)? {
         say(&format!("{name} finds {id}: {decision:?}"));

@@ -92,12 +92,14 @@ impl Replies {
     }
 
     /// Have the clients that came first finished what they did? Then what the nodes have promised
-    /// is the ballot that follows the one that they have accepted.
+    /// is the ballot that follows the one that they have accepted; or the register was deleted, and
+    /// only their floor is above this ballot.
     pub(super) fn are_quiet(&self) -> bool {
         self.all().all(|reply| match reply {
-            RegisterReply::Outbid { least, accepted, .. } => {
-                accepted.as_ref().is_some_and(|it| it.ballot.number() + 1 == *least)
+            RegisterReply::Outbid { least, accepted: Some(accepted), .. } => {
+                accepted.ballot.number() + 1 == *least
             }
+            RegisterReply::Outbid { least, accepted: None, floor } => least == floor,
             _ => true,
         })
     }

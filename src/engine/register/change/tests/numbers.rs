@@ -22,6 +22,21 @@ fn a_promise_that_another_client_has_gone_beyond_is_no_contention() {
 }
 
 #[test]
+fn the_floor_that_a_deletion_has_left_is_no_contention() {
+    let deleted = || Some(RegisterReply::Outbid { least: 7, accepted: None, floor: 7 });
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    talk.prepares();
+    talk.hear([deleted(), deleted(), None]);
+    assert_eq!(talk.prepares(), 7 + 1);
+    // Somebody has prepared since.
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    talk.prepares();
+    let prepared = Some(RegisterReply::Outbid { least: 9, accepted: None, floor: 7 });
+    talk.hear([deleted(), prepared, None]);
+    assert_eq!(talk.is_outbid(), 1);
+}
+
+#[test]
 fn who_counts_from_the_time_is_above_all_that_came_before() {
     let mut proposer = Proposer::new(OWNER);
     proposer.enter(&group(3));
