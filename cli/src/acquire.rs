@@ -54,8 +54,8 @@ pub(crate) struct AcquireArguments {
     /// Who holds the lock, for `redlatch inspect` [default: host:pid].
     #[arg(long, value_name = "TEXT")]
     pub(crate) owner: Option<OsString>,
-    /// The exit code if others hold the lock or wait for it [default: 1 or 3], or the command is not
-    /// due [default: 10]; with 0, nothing is printed either.
+    /// The exit code if others hold the lock or wait for it [default: 1 or 3], or the command is
+    /// not due [default: 10]; with 0, nothing is printed either.
     #[arg(short = 'E', long, value_name = "CODE")]
     pub(crate) conflict_exit_code: Option<u8>,
     /// Log to stderr when the lock is waited for, held, extended, lost and released.

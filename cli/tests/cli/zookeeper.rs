@@ -44,6 +44,17 @@ fn all_subcommands(url: &str) {
     assert_eq!(examined.code, 0, "{}", examined.stdout);
     assert!(examined.stdout.contains("other: acquired in "), "{}", examined.stdout);
 
+    let both = ["lock", "other", "--also", "third", "--json", "--log", "json"];
+    let held = end(&mut on(url, &both));
+    assert_eq!(held.code, 0, "{}", held.stderr);
+    assert!(json(&held.stdout)["fencing_token"].as_u64() > Some(token.unwrap_or(0)), "{held:?}");
+    assert!(held.stderr.contains("\"event\":\"released\""), "{}", held.stderr);
+    let refused = end(&mut on(url, &["lock", "other", "--also", "job", "--no-wait"]));
+    assert_eq!((refused.code, &*refused.stdout), (1, ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("job: another client holds the lock: a test"), "{refused:?}");
+    let quiet = |name: &str| end(&mut on(url, &["inspect", "-q", name])).code;
+    assert_eq!((quiet("job"), quiet("other")), (1, 0));
+
     let waiting = Running::start(&mut on(url, &["run", "job", "--", "echo", "after"]));
     let waits = || client.inspect("job").is_ok_and(|seen| seen.waiter_count == 1);
     assert!(eventually(LIMIT, waits));
