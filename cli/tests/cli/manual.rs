@@ -1,6 +1,8 @@
 //! Completions and manual pages.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::program::{bare, end};
@@ -73,4 +75,24 @@ fn each_register_command_has_a_page() {
     for text in ["Examples:", "cas import:2026-11 --version none done", "Exit codes:"] {
         assert!(help.stdout.contains(text), "{text}: {}", help.stdout);
     }
+}
+
+/// What `dist` hands out starts the command with arguments that no compiler sees.
+#[test]
+fn the_command_knows_the_arguments_of_the_unit_and_of_the_compose_file() {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist");
+    let read = |name| fs::read_to_string(dist.join(name)).expect("it is in the repository");
+    let (unit, compose) = (read("systemd/nightly-report.service"), read("compose.yaml"));
+    let starts = unit.lines().filter_map(|line| line.strip_prefix("ExecStart=/usr/bin/redlatch "));
+    let lists = compose.split("command: [").skip(1).filter_map(|rest| rest.split(']').next());
+    let mut tried = 0;
+    for text in starts.chain(lists.filter(|list| !list.contains("redis-server"))) {
+        let words = text.split([' ', ',', '\n']).filter(|word| !word.is_empty());
+        // What is before --help is checked, and nothing is done.
+        let ended = end(bare().args(words.take_while(|word| *word != "--")).arg("--help"));
+        assert_eq!((ended.code, &*ended.stderr), (0, ""), "{text}");
+        assert!(ended.stdout.starts_with("Run a command"), "{text}: {}", ended.stdout);
+        tried += 1;
+    }
+    assert_eq!(tried, 3);
 }
