@@ -142,8 +142,7 @@ fn the_end_of_its_terminal_ends_it() {
 fn a_key_and_signals_that_stop_it_give_the_terminal_back_until_it_is_continued() {
     let servers = Servers::start(1);
     let mut screen = Screen::of(shell(&servers));
-    // The shell shows what is typed.
-    screen.press(&format!("{}; echo co''de $?\n", script_of("top")));
+    screen.press(&format!("{}\n", script_of("top")));
     screen.await_shown("0 locks, 0 waiting");
     let redlatch = child_of(child_of(Pid::from_child(&screen.running.0)));
     for (number, is_key) in [true, false].into_iter().enumerate() {
@@ -166,6 +165,9 @@ fn a_key_and_signals_that_stop_it_give_the_terminal_back_until_it_is_continued()
     screen.press("n");
     screen.await_shown("LOCK↓");
     screen.press("q");
+    screen.await_outside("> ");
+    // The shell shows what is typed.
+    screen.press("echo co''de $?\n");
     screen.await_outside("code 0");
     screen.press("exit\n");
     assert_eq!(screen.running.end().code, 0);
