@@ -5,6 +5,7 @@ use super::exporter::arguments::ExporterArguments;
 use super::lock::LockArguments;
 use super::registers::arguments::RegistersArguments;
 use super::run::arguments::RunArguments;
+use super::top::arguments::TopArguments;
 use super::{duration, exit};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -149,26 +150,6 @@ pub(crate) struct ShownLock {
     /// The name of the lock.
     pub(crate) name: OsString,
     /// As JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Show the locks, and who waits for them: those for which somebody waits longest come first.
-///
-/// Reads the names of the keys from one node after another with SCAN, 500 in a step, or of the
-/// znodes from a ZooKeeper server, and then looks at each lock.
-#[derive(Debug, Args)]
-pub(crate) struct TopArguments {
-    /// Only locks whose names match, such as 'orders:*'.
-    #[arg(default_value = "*")]
-    pub(crate) pattern: OsString,
-    /// Show no more than the first N locks.
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<usize>,
-    /// Show them again every two seconds.
-    #[arg(long)]
-    pub(crate) watch: bool,
-    /// As JSON: a list of objects; with --watch, a line each time.
     #[arg(long)]
     pub(crate) json: bool,
 }

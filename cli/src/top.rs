@@ -1,13 +1,18 @@
 //! `redlatch top`: the locks, and who waits for them.
 
+pub(crate) mod arguments;
+mod screen;
 pub(crate) mod search;
+mod terminal;
+mod view;
 
-use super::arguments::{NodeArguments, TopArguments};
+use super::arguments::NodeArguments;
 use super::exit::{self, Failure};
 use super::inspect::{exact, holder_json, millis, not_a_lock_json, seconds};
 use super::inspect::{shown, state_json, state_text};
 use super::table;
 use super::{duration, output, settings};
+use arguments::TopArguments;
 use search::Row;
 use serde_json::{Value, json};
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +23,9 @@ const WATCH: Duration = Duration::from_secs(2);
 pub(crate) fn top(nodes: &NodeArguments, arguments: &TopArguments) -> Result<u8, Failure> {
     let client = settings::client(nodes)?;
     let pattern = arguments.pattern.as_bytes();
+    if !arguments.json && !arguments.plain && terminal::is_possible() {
+        return terminal::show(client, pattern, arguments.limit);
+    }
     output::watch(arguments.watch.then_some(WATCH), !arguments.json, || {
         let rows = search::listed(&client, pattern)?;
         let shown = &rows[..arguments.limit.unwrap_or(rows.len()).min(rows.len())];

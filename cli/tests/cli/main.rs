@@ -27,6 +27,7 @@ mod show;
 mod signals;
 mod terminal;
 mod top;
+mod top_screen;
 mod transactions;
 mod zookeeper;
 // Linux: the certificates are made by a crate that the tests have there only.

@@ -204,17 +204,24 @@ impl Running {
     /// Waits until its stdout has had this text. Returns what it has had since the last such wait.
     #[track_caller]
     pub(crate) fn await_text(&mut self, text: &str) -> String {
-        let stdout = self.0.stdout.as_mut().expect("it is piped");
         let mut seen = Vec::new();
         while !seen.ends_with(text.as_bytes()) {
-            let mut byte = [0];
-            let is_ready = is_readable(stdout, SILENCE);
-            assert!(is_ready, "it says nothing after {:?}", String::from_utf8_lossy(&seen));
-            let count = stdout.read(&mut byte).expect("a pipe can be read");
-            assert_eq!(count, 1, "it ended after {:?}", String::from_utf8_lossy(&seen));
-            seen.push(byte[0]);
+            let byte = self.next_byte(&|| String::from_utf8_lossy(&seen).into_owned());
+            seen.push(byte);
         }
         String::from_utf8(seen).expect("text")
+    }
+
+    /// The next byte of its stdout, which must come after what is seen by now.
+    #[track_caller]
+    pub(crate) fn next_byte(&mut self, seen: &dyn Fn() -> String) -> u8 {
+        let stdout = self.0.stdout.as_mut().expect("it is piped");
+        let mut byte = [0];
+        let is_ready = is_readable(stdout, SILENCE);
+        assert!(is_ready, "it says nothing after {:?}", seen());
+        let count = stdout.read(&mut byte).expect("a pipe can be read");
+        assert_eq!(count, 1, "it ended after {:?}", seen());
+        byte[0]
     }
 
     /// Its end, which must come.

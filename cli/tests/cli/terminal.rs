@@ -33,7 +33,7 @@ pub(crate) fn in_guarded_terminal(servers: &Servers, arguments: &str) -> Running
     start_in_terminal(servers, &format!("exec {redlatch} --node-timeout 2s {arguments}"))
 }
 
-fn start_in_terminal(servers: &Servers, command: &str) -> Running {
+pub(crate) fn start_in_terminal(servers: &Servers, command: &str) -> Running {
     expect_signals();
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", command, "/dev/null"]);
@@ -44,7 +44,7 @@ fn start_in_terminal(servers: &Servers, command: &str) -> Running {
     Running::start(script.stdin(Stdio::piped()))
 }
 
-fn type_in(running: &mut Running, text: &str) {
+pub(crate) fn type_in(running: &mut Running, text: &str) {
     let keyboard = running.0.stdin.as_mut().expect("it is piped");
     keyboard.write_all(text.as_bytes()).and_then(|()| keyboard.flush()).expect("it is read");
 }
@@ -137,7 +137,7 @@ fn a_key_ends_the_waiting() {
 }
 
 /// A shell with job control, and where to type.
-fn shell(servers: &Servers) -> Running {
+pub(crate) fn shell(servers: &Servers) -> Running {
     let mut running = start_in_terminal(servers, "exec bash --norc --noprofile -i");
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     let options = "--no-restart-guard --node-timeout 2s";
