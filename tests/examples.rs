@@ -134,7 +134,7 @@ fn a_card_is_charged_once() {
 
 #[test]
 fn a_daily_job_runs_on_one_machine() {
-    run_with_registers(once_per::story);
+    run_example(once_per::story);
 }
 
 #[test]
