@@ -27,7 +27,8 @@ fn a_file_makes_a_client_with_its_settings() {
     let nodes = servers.urls().iter().map(|url| format!("{url:?}")).collect::<Vec<_>>().join(", ");
     let text = format!(
         "[locks]\nnodes = [{nodes}]\nkey_prefix = 'billing:'\nclient_name = 'from-a-file'\n\
-         restart_guard = false\nmax_ttl = '1m 1s'\nmax_hold = '20s'\nnode_timeout = '5s'\nwait_for_all = true\n"
+         restart_guard = false\nmax_ttl = '1m 1s'\nmax_hold = '20s'\nnode_timeout = '5s'\n\
+         wait_for_all = true\n"
     );
     let Configuration { locks } = toml::from_str(&text).unwrap();
     // If the tests run over TLS, it trusts their certificates.

@@ -33,12 +33,18 @@ use std::time::Duration;
 /// | field | is |
 /// |---|---|
 /// | `nodes` | the [URLs](Builder::nodes): a list, or a text if there is one |
-/// | `nodes_from_env` | the name of a [variable](Builder::nodes_from_env) with more of them: a place for passwords |
-/// | `node_timeout`, `connect_timeout`, `max_ttl`, `max_hold`, `min_validity`, `waiter_lease`, `fencing_expiry`; with the feature `zookeeper` also `session_timeout` | a duration |
+/// | `nodes_from_env` | a [variable](Builder::nodes_from_env) with more of them, also for passwords |
+/// | `node_timeout`, `connect_timeout`, `max_ttl`, `max_hold` | a duration |
+/// | `min_validity`, `waiter_lease`, `fencing_expiry` | a duration |
+/// | `session_timeout`, with the feature `zookeeper` | a duration |
 /// | `key_prefix`, `client_name` | a text |
 /// | `restart_guard`, `wait_for_all`, `io_thread`, `queue` | true or false |
 /// | `drift_factor` | a number |
-/// | `tls`, with the feature `tls` | [`TlsSettings`](crate::TlsSettings): `ca_files` (a list), `bundled_roots` (with the feature `tls-bundled-roots`), `client_certificate` (its `file` and `key`) |
+/// | `tls`, with the feature `tls` | as below |
+///
+/// `tls` has the methods of [`TlsSettings`](crate::TlsSettings): `ca_files`, a list;
+/// `client_certificate`, with its `file` and its `key`; and with the feature `tls-bundled-roots`
+/// also `bundled_roots`.
 ///
 /// Each is the method of this name of [`Builder`], which says what it means. What is not there has
 /// its default. What a file cannot have, such as [`on_event`](Builder::on_event), is set on the
