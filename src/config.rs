@@ -1,6 +1,8 @@
 //! Settings: checked once, when the client is built, and valid from then on.
 
 mod check;
+#[cfg(feature = "serde")]
+mod client_settings;
 mod connections;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
@@ -16,6 +18,8 @@ use crate::engine::{Rules, Ttl};
 use crate::event::Listener;
 use crate::net::ConnectOptions;
 use crate::wait_queue::HandoffLimit;
+#[cfg(feature = "serde")]
+pub use client_settings::ClientSettings;
 use connections::ConnectionSettings;
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::Ensemble;

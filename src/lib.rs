@@ -108,6 +108,7 @@
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //! | `tracing` | [`Builder::tracing`]: logs, see [`guide::monitoring`] | off |
 //! | `metrics` | [`Builder::metrics`]: metrics, see [`guide::monitoring`] | off |
+//! | `serde` | `redlatch::ClientSettings`: settings in the configuration file of a service | off |
 //!
 //! # Platforms
 //!
@@ -176,6 +177,9 @@ pub use client::{
     Election, FoundLock, Leadership, LockClient, LockRequest, Locks, OncePer, OncePerRun,
 };
 pub use config::Builder;
+#[cfg(feature = "serde")]
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
+pub use config::ClientSettings;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use config::TlsSettings;

@@ -9,6 +9,7 @@ mod bystanders;
 mod cancel;
 mod cancel_stress;
 mod cancel_token;
+mod client_settings;
 mod conformance;
 mod contention;
 mod embedded;

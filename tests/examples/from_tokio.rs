@@ -1,0 +1,119 @@
+//! Locks in a program that runs on tokio: held across `.await`, and no longer waited for when the
+//! task that wants them is dropped.
+//!
+//! ```sh
+//! cargo run -p redlatch-tests --example from_tokio
+//! cargo run -p redlatch-tests --example from_tokio -- redis://a redis://b redis://c
+//! ```
+//!
+//! Without arguments it starts three Redis-like nodes inside this process.
+//!
+//! redlatch blocks its thread, so each call runs in `spawn_blocking`. A blocking thread cannot be
+//! dropped as a task can: so a token ends the wait when the future is dropped, as `timeout` and
+//! `select!` do.
+
+use redlatch::embedded::Nodes;
+use redlatch::{CancelToken, LockClient, LockGuard};
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{sleep, timeout};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+const TTL: Duration = Duration::from_secs(10);
+
+/// Cancels its token when it is dropped: with the future that owns it.
+struct CancelOnDrop(CancelToken);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Acquires a lock that is kept alive. If this future is dropped, the wait ends, and nothing is
+/// left on the nodes. A guard that was granted meanwhile is dropped with the result.
+async fn lock(client: &LockClient, name: &str) -> Result<LockGuard, Failure> {
+    let on_drop = CancelOnDrop(CancelToken::new());
+    let (client, name, token) = (client.clone(), name.to_owned(), on_drop.0.clone());
+    let wait = move || {
+        let request = client.request(&name).ttl(TTL).keep_alive();
+        request.cancelled_by(&token).lock()
+    };
+    Ok(spawn_blocking(wait).await??)
+}
+
+fn main() -> Result<(), Failure> {
+    let urls: Vec<String> = std::env::args().skip(1).collect();
+    if urls.is_empty() {
+        let nodes = Nodes::start(3)?;
+        story(&nodes.urls())
+    } else {
+        story(&urls)
+    }
+}
+
+pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // As programs on two machines have them.
+    let (client, other) = (LockClient::new(urls)?, LockClient::new(urls)?);
+    runtime.block_on(tell(&client, &other))
+}
+
+async fn tell(client: &LockClient, other: &LockClient) -> Result<(), Failure> {
+    // With the process number, so that several of these programs may run at a time.
+    let name = format!("counter:{}", std::process::id());
+    let counter = Arc::new(AtomicU32::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..20 {
+        let (client, name, counter) = (client.clone(), name.clone(), Arc::clone(&counter));
+        tasks.spawn(async move { count(&client, &name, &counter).await });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    let count = counter.load(Ordering::SeqCst);
+    say(&format!("20 tasks have counted to {count}, one after another."));
+    if count != 20 {
+        return Err("two tasks have counted at a time".into());
+    }
+    let held = lock(client, &name).await?;
+    if timeout(Duration::from_millis(300), lock(other, &name)).await.is_ok() {
+        return Err("two have the lock at a time".into());
+    }
+    // The wait was dropped, and its place in the nodes' queue is given up.
+    while waiters(other, &name).await? > 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    say("A wait that was dropped has left the queue.");
+    held.ensure_held()?;
+    drop(held);
+    drop(lock(other, &name).await?);
+    Ok(())
+}
+
+/// Not atomic, but for the lock.
+async fn count(client: &LockClient, name: &str, counter: &AtomicU32) -> Result<(), Failure> {
+    let held = lock(client, name).await?;
+    let count = counter.load(Ordering::SeqCst);
+    sleep(Duration::from_millis(5)).await; // such as a query; the lock is extended meanwhile
+    held.ensure_held()?;
+    counter.store(count + 1, Ordering::SeqCst);
+    // Waits for nothing, and needs no thread: all that the runtime has for blocking calls, 512 by
+    // default, may be waiting for this lock.
+    drop(held);
+    Ok(())
+}
+
+async fn waiters(client: &LockClient, name: &str) -> Result<usize, Failure> {
+    let (client, name) = (client.clone(), name.to_owned());
+    Ok(spawn_blocking(move || client.inspect(name)).await??.waiter_count)
+}
+
+#[expect(clippy::print_stdout, reason = "this program reports on the terminal")]
+fn say(line: &str) {
+    println!("{line}");
+}
