@@ -4,7 +4,7 @@ use super::finding::{Finding, Level};
 use crate::duration;
 use crate::exit::{self, Failure};
 use crate::inspect::shown;
-use redlatch::{InspectError, LockClient, NodeError, NodeStatus, QueueSupport};
+use redlatch::{InspectError, LockClient, LockGuard, NodeError, NodeStatus, QueueSupport};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
