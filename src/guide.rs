@@ -29,11 +29,11 @@ use crate::*;
 /// [`LockClient::election`], [`LockClient::force_release`], [`LockClient::form_registers`],
 /// [`LockClient::inspect`], [`LockClient::once_per`], [`LockClient::request_all`],
 /// [`LockClient::with_lock`], [`LockError::Cancelled`], [`LockGuard::let_expire`],
-/// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::fenced`], [`LockRequest::hold_at_least`],
-/// [`LockRequest::max_hold`], [`LockRequest::one_of`], [`LockRequest::owner`],
-/// [`LockRequest::shared`], [`OncePer::retry_failed`], [`OncePer::tolerance`],
-/// [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`], [`Register::write_fenced`],
-/// [`WithLockError`]
+/// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
+/// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
+/// [`LockRequest::owner`], [`LockRequest::shared`], [`OncePer::retry_failed`],
+/// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
+/// [`Register::write_fenced`], [`WithLockError`]
 pub mod recipes {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -65,7 +65,7 @@ pub mod limits {}
 #[doc = include_str!("guide/settings.md")]
 /// # Items of this page
 ///
-/// [`Builder::connect_timeout`], [`Builder::max_ttl`], [`Builder::nodes`],
+/// [`Builder::connect_timeout`], [`Builder::from`], [`Builder::max_ttl`], [`Builder::nodes`],
 /// [`Builder::nodes_from_env`], [`Builder::restart_guard`], [`Builder::tls`](Builder#method.tls),
 /// [`Builder`], [`error::TlsSettingsError`], [`Event::NodeQueue`], [`LockClient::inspect`],
 /// [`LockClient::locks`], [`LockClient::new`], [`LockClient::nodes`], [`LockClient::once_per`],
