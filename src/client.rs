@@ -4,8 +4,10 @@ mod acquire;
 mod building;
 #[cfg(feature = "zookeeper")]
 mod contend;
+mod enqueue;
 mod event_recorder;
 mod inspect;
+mod joint;
 mod keep_alive;
 mod locks;
 mod names;
