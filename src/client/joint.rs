@@ -7,7 +7,7 @@ use super::event_recorder::EventRecorder;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
 use crate::core::{Granted, Member};
-use crate::engine::Share;
+use crate::engine::{Share, Ttl};
 use crate::error::LockError;
 use crate::guard::LockGuard;
 use crate::wait_queue::Joined;
@@ -83,7 +83,7 @@ pub(super) fn kind_of_share(wanted: &Wanted<'_>, settings: &RequestSettings) -> 
         return None;
     }
     let max_hold = settings.max_hold.map_or([u8::MAX; 16], |it| it.as_nanos().to_le_bytes());
-    let fence = attributes.fence.map_or(0, |ttl| ttl.as_millis()).to_le_bytes();
+    let fence = attributes.fence.map_or(0, Ttl::as_millis).to_le_bytes();
     let ttl = wanted.ttl.as_millis().to_le_bytes();
     let key_length = wanted.key.len().to_le_bytes();
     let is_kept = [u8::from(settings.keep_alive)];
