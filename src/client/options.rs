@@ -51,8 +51,8 @@ impl LockRequest<'_> {
     /// shows one. Threads with different settings (ttl, [`owner`](Self::owner),
     /// [`fenced`](Self::fenced), [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold)) or
     /// with [`hold_at_least`](Self::hold_at_least) take shares of their own: give readers different
-    /// owners to see each. A writer that waits in the queue is passed over by readers of those 10 ms
-    /// and by no later ones.
+    /// owners to see each. A writer that waits in the queue is passed over by readers of those 10
+    /// ms and by no later ones.
     ///
     /// **A reader should not wait for the same lock.** Waiting for the exclusive lock, it waits for
     /// itself, until its own ttl has passed, or up to 24 hours if it is kept alive. Waiting for a

@@ -221,23 +221,6 @@ impl GuardedLock {
         held
     }
 
-    /// One of several guards gives the lock up, and the others go on: its callbacks are dropped,
-    /// unless the lock was lost before. Returns what [`check`](Self::check) does.
-    pub(crate) fn leave(&self, now: Time, guard: usize) -> Result<Time, LossReason> {
-        let mut state = self.lock();
-        self.expire(&mut state, now);
-        let mut dropped = Vec::new();
-        if state.phase == Phase::Held {
-            let all = std::mem::take(&mut state.callbacks);
-            (dropped, state.callbacks) = all.into_iter().partition(|(owner, _)| *owner == guard);
-        }
-        let held_until = state.valid_until().map(|valid_until| self.end_of(valid_until));
-        drop(state);
-        // Not under the mutex: dropping what they own may call into this lock.
-        drop(dropped);
-        held_until
-    }
-
     /// Adds a callback of this guard for the loss of the lock. Says whether the caller must have
     /// the notifier [check](Self::take_status) this lock: with an earlier callback waiting, it does
     /// already.
