@@ -101,8 +101,11 @@ fn those_that_wait_together_time_out_one_by_one() {
                 let client = client.clone();
                 let wait = Duration::from_millis(7 * number);
                 thread::spawn(move || {
-                    let guard = reader(&client).try_lock_for(wait).unwrap();
-                    guard.is_some_and(|guard| guard.release().is_ok())
+                    match reader(&client).try_lock_for(wait) {
+                        Ok(guard) => guard.is_none_or(|guard| guard.release().is_ok()),
+                        // The last round of a short wait may end before the nodes answer.
+                        Err(error) => matches!(error, LockError::NoQuorum(_)),
+                    }
                 })
             })
             .collect();
@@ -112,7 +115,7 @@ fn those_that_wait_together_time_out_one_by_one() {
         });
         thread::sleep(Duration::from_millis(100));
         drop(held);
-        waiting.into_iter().for_each(|thread| _ = finish(thread));
+        assert!(waiting.into_iter().map(finish).all(|is_good| is_good));
         assert_eq!(finish(last), Ok(()));
         await_keys(&servers, &[]);
     }
