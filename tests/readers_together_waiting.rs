@@ -115,7 +115,7 @@ fn those_that_wait_together_time_out_one_by_one() {
         });
         thread::sleep(Duration::from_millis(100));
         drop(held);
-        assert!(waiting.into_iter().map(finish).all(|is_good| is_good));
+        assert!(waiting.into_iter().all(finish));
         assert_eq!(finish(last), Ok(()));
         await_keys(&servers, &[]);
     }
