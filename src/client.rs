@@ -5,8 +5,10 @@ mod building;
 #[cfg(feature = "zookeeper")]
 mod contend;
 mod election;
+mod enqueue;
 mod event_recorder;
 mod inspect;
+mod joint;
 mod keep_alive;
 mod locks;
 mod names;

@@ -11,6 +11,7 @@ mod cancellation;
 mod ensemble;
 mod events;
 mod formation;
+mod joint_shares;
 mod keep_alive;
 mod membership;
 mod node_keys;
@@ -35,6 +36,7 @@ pub(crate) use backend::Backend;
 pub(crate) use cancellation::{Call, Cancellation};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{Ensemble, FoundDirectory};
+pub(crate) use joint_shares::{Departure, Granted, JointShares, Member, PUBLISHER};
 pub(crate) use membership::Asked;
 pub(crate) use node_keys::{KeyStep, NodeKeys};
 pub(crate) use redlock::Redlock;
@@ -55,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) wait_queues: Arc<WaitQueues>,
     /// For locks of several resources at once.
     pub(crate) set_wait_queues: Arc<WaitQueues>,
+    /// For readers, which threads can be together.
+    pub(crate) joint_shares: Arc<JointShares>,
     pub(crate) fencing_expiry: Ttl,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
@@ -82,8 +86,9 @@ impl Core {
         let token = CancelToken::new();
         let (limit, process) = (settings.handoff_limit, &owner_process);
         let wait_queues = || Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(process)));
-        let (wait_queues, set_wait_queues) = (wait_queues(), wait_queues());
-        let queues = [Arc::clone(&wait_queues), Arc::clone(&set_wait_queues)];
+        let queues = [wait_queues(), wait_queues(), wait_queues()];
+        let [wait_queues, set_wait_queues, share_queues] = queues.clone();
+        let joint_shares = Arc::new(JointShares::new(share_queues));
         let process = Arc::clone(process);
         let cancellation = Cancellation::new(token.clone(), queues, backend.waits(), process);
         Ok(Self {
@@ -91,6 +96,7 @@ impl Core {
             notifier,
             wait_queues,
             set_wait_queues,
+            joint_shares,
             fencing_expiry: settings.fencing_expiry,
             rules: settings.rules,
             max_ttl: settings.max_ttl,

@@ -95,7 +95,8 @@ pub enum Event<'a> {
     Acquired {
         /// The resource.
         resource: Name<'a>,
-        /// How many attempts it took.
+        /// How many attempts it took: none if another thread of this client made them for a
+        /// [share](crate::LockRequest::shared) that both have.
         attempts: u64,
         /// From the call to now.
         waited: Duration,

@@ -2,13 +2,14 @@
 
 mod events;
 mod extend;
+mod joint;
 mod keep_alive;
 mod loss;
 mod release;
 mod reused_lock;
 
 use crate::clock::{self, Time};
-use crate::core::Core;
+use crate::core::{Core, Member};
 use crate::engine::HeldLock;
 use crate::error::{LockLost, LossReason};
 use crate::fencing::FencingToken;
@@ -44,6 +45,10 @@ use std::time::Duration;
 pub struct LockGuard {
     core: Arc<Core>,
     held: ReusedLock,
+    /// When the lock was asked for.
+    since: Time,
+    /// Its part in a share that other threads of this client may have too.
+    member: Option<Member>,
     /// The watchdog's capacity that is reserved for it, if it is extended automatically.
     capacity: Option<Arc<ReservedCapacity>>,
     /// For how long extensions may keep the lock.
@@ -65,10 +70,19 @@ impl LockGuard {
         head: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
-        let (held, capacity) = (ReusedLock::new(granted), None);
-        let hold_at_least = Duration::ZERO;
-        let (is_given_up, is_loss_emitted) = (false, false);
-        Self { core, held, capacity, max_hold, hold_at_least, is_given_up, is_loss_emitted, head }
+        let since = granted.since;
+        Self {
+            core,
+            held: ReusedLock::new(granted),
+            since,
+            member: None,
+            capacity: None,
+            max_hold,
+            hold_at_least: Duration::ZERO,
+            is_given_up: false,
+            is_loss_emitted: false,
+            head,
+        }
     }
 
     /// From now on its loss is noticed.
@@ -199,7 +213,7 @@ impl LockGuard {
 
     /// How long ago the lock was asked for.
     pub(crate) fn age(&self, now: Time) -> Duration {
-        now.since(self.held.granted().since)
+        now.since(self.since)
     }
 
     /// This thread gives the lock up after the work that it is about to do, and no other thread

@@ -56,6 +56,8 @@ mod queue_faults;
 mod queue_rights;
 mod queue_waiters;
 mod readers;
+mod readers_together;
+mod readers_together_waiting;
 mod readers_waiting;
 mod register_scripts;
 mod registers;

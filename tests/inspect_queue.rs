@@ -158,11 +158,11 @@ fn what_is_not_listed_is_counted() {
     let nodes = Nodes::start(3).expect("there are ports enough");
     let embedded = all_nodes_client(nodes.urls());
     for client in [&client, &embedded] {
-        let mut held: Vec<_> = (0..LISTED).map(|_| take_share(client)).collect();
+        let mut held: Vec<_> = (0..LISTED).map(|number| take_share(client, number)).collect();
         // A node lists its holders by the millisecond in which their shares end. Those of one
         // millisecond may stand in another order on another node: the listed ones end before.
         std::thread::sleep(Duration::from_millis(5));
-        held.extend((LISTED..COUNT).map(|_| take_share(client)));
+        held.extend((LISTED..COUNT).map(|number| take_share(client, number)));
         let seen = look(client, "job");
         let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
         assert_eq!((holders.len(), seen.holder_count), (LISTED, COUNT));
@@ -170,7 +170,7 @@ fn what_is_not_listed_is_counted() {
         assert!(eventually(LIMIT, || look(client, "job").state == LockState::Free));
 
         let guard = take(client, "job", LONG);
-        let waiting: Vec<_> = (0..COUNT).map(|_| wait_for_share(client)).collect();
+        let waiting: Vec<_> = (0..COUNT).map(|number| wait_for_share(client, number)).collect();
         let counts = || {
             let seen = look(client, "job");
             (seen.waiters.len(), seen.waiter_count)
@@ -182,13 +182,17 @@ fn what_is_not_listed_is_counted() {
     }
 }
 
+/// Owners of different names take no share together.
 #[track_caller]
-fn take_share(client: &LockClient) -> LockGuard {
-    let request = client.request("job").ttl(LONG).shared();
+fn take_share(client: &LockClient, owner: usize) -> LockGuard {
+    let request = client.request("job").owner(owner.to_string()).ttl(LONG).shared();
     request.try_lock().expect("the nodes answer").expect("readers share it")
 }
 
-fn wait_for_share(client: &LockClient) -> JoinHandle<LockGuard> {
+fn wait_for_share(client: &LockClient, owner: usize) -> JoinHandle<LockGuard> {
     let client = client.clone();
-    std::thread::spawn(move || client.request("job").ttl(LONG).shared().lock().expect("it waits"))
+    std::thread::spawn(move || {
+        let request = client.request("job").owner(owner.to_string()).ttl(LONG).shared();
+        request.lock().expect("it waits")
+    })
 }

@@ -25,7 +25,6 @@ fn readers_hold_the_lock_together_and_exclude_writers() {
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
         let (one, other) = (holder(servers.urls()), holder(servers.urls()));
-        // Threads that may wait do not wait for each other within their client.
         let wait = || one.request("name").ttl(LONG).shared().try_lock_for(LONG / 10).unwrap();
         let readers = [wait().unwrap(), wait().unwrap(), read(&other).unwrap()];
         assert!(other.try_lock("name", LONG).unwrap().is_none());
@@ -91,7 +90,8 @@ fn readers_behind_a_writer_are_served_after_it_and_together() {
         guard.release()
     });
     await_queued(&servers, "name", 1);
-    assert!(read(&client).is_none(), "a reader that does not wait overtakes nobody");
+    let other = holder(servers.urls());
+    assert!(read(&other).is_none(), "a reader that does not wait overtakes nobody");
     let all = std::sync::Arc::new(std::sync::Barrier::new(20));
     let reading: Vec<_> = (0..20)
         .map(|_| {
@@ -144,7 +144,8 @@ fn a_share_is_extended_and_kept_alive_by_itself() {
     let kept = client.request("name").ttl(ttl).shared().keep_alive().lock().unwrap();
     let mut extended = client.request("name").ttl(ttl).shared().lock().unwrap();
     extended.extend(LONG).unwrap();
-    let lost = client.request("name").ttl(ttl).shared().lock().unwrap();
+    // A name of its own, so it is not extended together with the other one.
+    let lost = client.request("name").owner("other").ttl(ttl).shared().lock().unwrap();
     assert!(lost.wait_lost(LIMIT).is_some());
     assert!(kept.wait_lost(Duration::from_secs(1)).is_none());
     extended.ensure_held().unwrap();

@@ -20,10 +20,12 @@ fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
     let client = holder(servers.urls());
     let writer = take(&client, "name", LONG);
     let threads: Vec<_> = (0..COUNT)
-        .map(|_| {
+        .map(|number| {
             let client = client.clone();
             std::thread::spawn(move || {
-                client.request("name").owner("a reader").ttl(LONG).shared().lock().unwrap()
+                // Of one name, they would take one share together.
+                let owner = format!("reader {number}");
+                client.request("name").owner(owner).ttl(LONG).shared().lock().unwrap()
             })
         })
         .collect();
@@ -36,7 +38,7 @@ fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
     let seen = client.inspect("name").unwrap();
     let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
     assert_eq!(holders.len(), COUNT);
-    assert!(holders.iter().all(|it| it.owner().unwrap().as_bytes() == b"a reader"));
+    assert!(holders.iter().all(|it| it.owner().unwrap().as_bytes().starts_with(b"reader ")));
     drop(readers);
     await_keys(&servers, &[]);
 }
@@ -60,10 +62,11 @@ fn lateness_of_a_writer_behind_dead_readers() -> Duration {
     let client = short_lease();
     let before = take(&holder(servers.urls()), "name", LONG);
     let readers: Vec<_> = (0..40)
-        .map(|_| {
+        .map(|number| {
             let client = client.clone();
             std::thread::spawn(move || {
-                let request = client.request("name").ttl(Duration::from_secs(3)).shared();
+                let request = client.request("name").owner(format!("reader {number}"));
+                let request = request.ttl(Duration::from_secs(3)).shared();
                 std::mem::forget(request.lock().unwrap());
             })
         })

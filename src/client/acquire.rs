@@ -3,28 +3,25 @@
 use super::LockClient;
 #[cfg(feature = "zookeeper")]
 use super::contend::Contest;
+use super::enqueue::{Place, name_of_set};
 use super::event_recorder::EventRecorder;
+use super::joint::kind_of_share;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
-use crate::core::{Backend, Call, Caller, LastRound, draw};
-use crate::engine::{Acquire, Acquired, HeldLock, Jitter, LockAttributes, Ttl, Wait};
+use crate::core::{Backend, Call, Caller, LastRound};
+use crate::engine::{Acquire, Acquired, HeldLock, LockAttributes, Ttl, Wait};
 use crate::error::{LockError, NoQuorum};
-use crate::event::Listener;
 use crate::guard::LockGuard;
 use crate::name::Name;
-use crate::wait_queue::{Joined, QueueHead, WaitQueues};
+use crate::wait_queue::QueueHead;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest pause of the head of a wait queue before it asks the nodes, when the handoff limit
-/// is reached: other processes ask now and then, and should find the lock free once.
-const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
-
 /// What a call asks for, how long it waits, and what cancels it.
-struct Terms<'a> {
-    settings: &'a RequestSettings,
-    wait: Wait,
-    call: &'a Call<'a>,
+pub(super) struct Terms<'a> {
+    pub(super) settings: &'a RequestSettings,
+    pub(super) wait: Wait,
+    pub(super) call: &'a Call<'a>,
 }
 
 /// The lock that a call asks for.
@@ -34,16 +31,6 @@ pub(super) struct Wanted<'a> {
     pub(super) ttl: Ttl,
     /// How much validity must be left when it is granted.
     pub(super) least: Duration,
-}
-
-/// The place of a call in the wait queue of this process, if it has one.
-#[derive(Default)]
-struct Place {
-    head: Option<QueueHead>,
-    /// The lock, if another thread has handed it over.
-    held: Option<HeldLock>,
-    /// Other processes may have it first.
-    not_before: Option<Time>,
 }
 
 impl LockClient {
@@ -82,7 +69,7 @@ impl LockClient {
         terms: &Terms<'_>,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<LockGuard>, LockError> {
-        let Terms { settings, call, .. } = *terms;
+        let settings = terms.settings;
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
@@ -91,6 +78,7 @@ impl LockClient {
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(settings, ttl, key_bytes)?;
         let is_shared = attributes.is_some_and(|attributes| attributes.share.is_some());
+        let wanted = &Wanted { key, attributes, ttl, least };
         let place = match attributes.filter(|it| !it.more_keys.is_empty()) {
             Some(attributes) => {
                 let name = name_of_set(key, &attributes.more_keys);
@@ -99,8 +87,34 @@ impl LockClient {
             None => self.enqueue(&self.core.wait_queues, key, terms, is_shared),
         };
         let Some(place) = place? else { return Ok(None) };
-        let wanted = Wanted { key, attributes, ttl, least };
-        let (head, (outcome, last)) = self.ask(&wanted, terms, place, recorder)?;
+        match kind_of_share(wanted, settings).filter(|_| !self.is_in_callback()) {
+            Some(kind) => self.take_jointly(wanted, terms, &kind, recorder),
+            None => self.take_alone(wanted, terms, place, recorder),
+        }
+    }
+
+    /// Takes the lock for this call only.
+    pub(super) fn take_alone(
+        &self,
+        wanted: &Wanted<'_>,
+        terms: &Terms<'_>,
+        place: Place,
+        recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<Option<LockGuard>, LockError> {
+        let (head, (outcome, last)) = self.ask(wanted, terms, place, recorder)?;
+        self.settle(wanted, terms, head, outcome, last)
+    }
+
+    /// The result of a call whose last attempt has ended so.
+    pub(super) fn settle(
+        &self,
+        &Wanted { key, attributes, ttl, .. }: &Wanted<'_>,
+        &Terms { settings, call, .. }: &Terms<'_>,
+        head: Option<QueueHead>,
+        outcome: Acquired,
+        last: LastRound,
+    ) -> Result<Option<LockGuard>, LockError> {
+        let rules = &self.core.rules;
         if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
         }
@@ -136,7 +150,7 @@ impl LockClient {
     }
 
     /// Asks the backend for the lock. Returns the caller's place too, which the guard gets.
-    fn ask(
+    pub(super) fn ask(
         &self,
         wanted: &Wanted<'_>,
         terms: &Terms<'_>,
@@ -185,59 +199,9 @@ impl LockClient {
         })
     }
 
-    /// Waits in the queue of this process until this thread is its head. `None` if the deadline
-    /// passes first and another thread holds the lock; an error if that thread is this one.
-    fn enqueue(
-        &self,
-        wait_queues: &Arc<WaitQueues>,
-        key: &Arc<[u8]>,
-        &Terms { wait, call, .. }: &Terms<'_>,
-        is_shared: bool,
-    ) -> Result<Option<Place>, LockError> {
-        if self.core.listener.is_some() && Listener::is_in_callback() {
-            // The call that this callback belongs to may be ahead of this one in the queue.
-            return Ok(Some(Place::default()));
-        }
-        let node_timeout = self.core.rules.node_timeout;
-        if is_shared {
-            if wait_queues.waits_for_itself(key, wait) {
-                return Err(LockError::HeldByThisThread);
-            }
-            // Threads of this client can have shares at the same time.
-            return Ok(Some(Place::default()));
-        }
-        let (head, held) = match wait_queues.join(key, wait, node_timeout, call.own()) {
-            Joined::Head(head, held) => (head, held),
-            Joined::NotQueued => return Ok(Some(Place::default())),
-            Joined::TimedOut => return Ok(None),
-            Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
-            Joined::Cancelled => return Err(LockError::Cancelled),
-        };
-        let deadline = wait.deadline();
-        let mut not_before = None;
-        if let Some(held) = &held {
-            if call.is_cancelled() {
-                self.give_back(held.clone(), Some(&head));
-                return Err(LockError::Cancelled);
-            }
-            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
-                self.give_back(held.clone(), Some(&head));
-                return Ok(None);
-            }
-        } else if head.is_after_limit() {
-            let now = clock::now();
-            let seed = draw().map_or(0, |draw| draw.seed);
-            let pause = Jitter::from_seed(seed).below(PAUSE_AFTER_LIMIT);
-            // An attempt must fit in before the caller's deadline.
-            let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
-            not_before = Some(now.after(pause.min(left / 2)));
-        }
-        Ok(Some(Place { head: Some(head), held, not_before }))
-    }
-
     /// Gives up a lock that the caller does not get: it goes to the next thread that waits for it,
     /// or is removed.
-    fn give_back(&self, held: HeldLock, head: Option<&QueueHead>) {
+    pub(super) fn give_back(&self, held: HeldLock, head: Option<&QueueHead>) {
         let rules = &self.core.rules;
         let refused = match head {
             Some(head) => {
@@ -273,10 +237,4 @@ impl Caller<Acquire> for WaitingCaller<'_> {
     fn pause_until(&self, time: Time) -> bool {
         !self.call.pause_until(time)
     }
-}
-
-/// The name of a set of keys in the wait queues: no two sets have the same name.
-fn name_of_set(first: &Arc<[u8]>, more: &[Arc<[u8]>]) -> Arc<[u8]> {
-    let keys = std::iter::once(first).chain(more);
-    keys.flat_map(|key| key.len().to_le_bytes().into_iter().chain(key.iter().copied())).collect()
 }

@@ -32,16 +32,27 @@ impl LockRequest<'_> {
     /// # }
     /// ```
     ///
-    /// A reader is a holder like any other. It needs a majority of the nodes, has a ttl of its own,
-    /// and is extended, kept alive and released for itself; if it dies, it delays a writer until
-    /// its ttl has passed (on ZooKeeper, until its session has ended). A program that sets the
-    /// resource's key by a plain `SET NX` counts as a writer.
+    /// A reader is a holder like any other. It needs a majority of the nodes and has a ttl of its
+    /// own; if its process dies, it delays a writer until its ttl has passed (on ZooKeeper, until
+    /// its session has ended). A program that sets the resource's key by a plain `SET NX` counts as
+    /// a writer.
     ///
     /// Readers and writers wait in one queue: a reader that comes after a waiting writer is served
     /// after it, and readers that stand next to each other are served together. So readers do not
     /// keep out a writer that waits, and [`try_lock`](Self::try_lock) gets no share while one does.
-    /// Threads of one client that want to read do not wait for each other within the process: each
-    /// has a place of its own in the nodes' queue.
+    ///
+    /// **Threads of one client that read at the same time have one share together**, so that a
+    /// hundred of them cost one round. A thread that asks within 10 ms after the share was asked
+    /// for takes part in it, or waits for it with the thread that asks. The last of them to give it
+    /// up releases it on the nodes. Each has a guard of its own, and the share's validity: one
+    /// extension is for all of them, and so is a loss. When one that is not the last
+    /// [releases](LockGuard::release) it, no node is asked, and the result goes by the clock alone,
+    /// as in a handoff. To the nodes they are one holder, and [`inspect`](LockClient::inspect)
+    /// shows one. Threads with different settings (ttl, [`owner`](Self::owner),
+    /// [`fenced`](Self::fenced), [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold)) or
+    /// with [`hold_at_least`](Self::hold_at_least) take shares of their own: give readers different
+    /// owners to see each. A writer that waits in the queue is passed over by readers of those 10
+    /// ms and by no later ones.
     ///
     /// **A reader should not wait for the same lock.** Waiting for the exclusive lock, it waits for
     /// itself, until its own ttl has passed, or up to 24 hours if it is kept alive. Waiting for a

@@ -36,7 +36,7 @@ pub(crate) struct Cancellation {
     waiters: Mutex<BTreeMap<Token, CancelToken>>,
     /// For threads that pause.
     wake_up: Condvar,
-    wait_queues: [Arc<WaitQueues>; 2],
+    wait_queues: [Arc<WaitQueues>; 3],
     /// Where threads wait in the nodes' queues. This keeps no connection open.
     waits: Weak<dyn EndWaits>,
     owner_process: Arc<OwnerProcess>,
@@ -47,7 +47,7 @@ pub(crate) struct Cancellation {
 impl Cancellation {
     pub(super) fn new(
         token: CancelToken,
-        wait_queues: [Arc<WaitQueues>; 2],
+        wait_queues: [Arc<WaitQueues>; 3],
         waits: Weak<dyn EndWaits>,
         owner_process: Arc<OwnerProcess>,
     ) -> Arc<Self> {
@@ -180,7 +180,7 @@ mod tests {
         let queues = || {
             Arc::new(WaitQueues::new(HandoffLimit::DEFAULT, client.clone(), Arc::clone(&process)))
         };
-        let queues = [queues(), queues()];
+        let queues = [queues(), queues(), queues()];
         let client = Cancellation::new(client, queues, Weak::<Net>::new(), Arc::clone(&process));
         let tokens = [(); 3].map(|()| CancelToken::new());
         let calls = tokens.each_ref().map(|own| client.call(Some(own)));

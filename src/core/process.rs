@@ -25,6 +25,7 @@ impl Drop for Core {
             // shares the poll with its parent: removing a socket here removes it there. And a
             // thread of the parent may have been half way through a change.
             let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());
+            let queues = (queues, self.joint_shares.clone());
             mem::forget(queues);
             self.backend.leak();
         }

@@ -75,7 +75,7 @@ impl LockGuard {
     /// Emits that the lock was lost, once for each guard.
     fn emit_lost(&mut self, reason: LossReason) {
         if !std::mem::replace(&mut self.is_loss_emitted, true) {
-            self.core.emit_lost(self.resource(), self.held.granted().since, reason);
+            self.core.emit_lost(self.resource(), self.since, reason);
         }
     }
 }

@@ -58,9 +58,9 @@ impl LockGuard {
 
     /// Has the notifier emit the loss of this lock when it happens, and not only when a call on the
     /// guard finds it.
-    fn emit_when_lost(&mut self) -> Result<(), LockError> {
+    pub(super) fn emit_when_lost(&mut self) -> Result<(), LockError> {
         let Some(listener) = self.core.listener.clone() else { return Ok(()) };
-        let since = self.held.granted().since;
+        let since = self.since;
         let emit = move |lost: LockLost| {
             let (held, reason) = (clock::now().since(since), lost.reason());
             listener.emit(&Event::Lost { resource: lost.resource(), held, reason });

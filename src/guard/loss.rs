@@ -59,7 +59,7 @@ impl LockGuard {
         self.core.start_notifier()?;
         let resource: Arc<[u8]> = self.resource().as_bytes().into();
         let callback = move |reason| callback(LockLost::new(resource, reason));
-        if self.held.on_lost(Box::new(callback)) {
+        if self.held.on_lost(self.number(), Box::new(callback)) {
             self.core.watch_for_loss(Arc::clone(&self.held));
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Giving a lock up: releasing it, leaving it to its ttl, or dropping the guard.
 
 use super::LockGuard;
+use super::joint::Left;
 use crate::callback;
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, NodeSet, Release, ReleaseOutcome, Ttl};
@@ -14,7 +15,8 @@ impl LockGuard {
     ///
     /// If another thread of this client waits for the lock and its validity has not passed, the
     /// lock is handed to that thread, which replaces the token on the nodes. Then this waits for
-    /// nothing, and the result goes by the clock alone.
+    /// nothing, and the result goes by the clock alone. So it does if other threads of this client
+    /// have the same [share](crate::LockRequest::shared).
     ///
     /// ```no_run
     /// # use redlatch::{LockGuard, ReleaseError};
@@ -60,8 +62,12 @@ impl LockGuard {
     }
 
     fn release_or_hand_off(&mut self) -> Result<Released, ReleaseError> {
+        let stays_until = match self.leave(Time::ZERO) {
+            Left::ToOthers(released) => return Ok(released),
+            Left::Alone(stays_until) => stays_until,
+        };
         let held = self.close();
-        let linger = self.linger(clock::now());
+        let linger = self.linger(clock::now(), stays_until);
         if linger.is_none() && self.hand_off(&held) {
             return Ok(Released::InTime);
         }
@@ -108,12 +114,28 @@ impl LockGuard {
         if self.core.is_forked() {
             return;
         }
+        if let Left::ToOthers(_) = self.leave(self.held.key_expires_at(&self.core.rules)) {
+            return self.emit_let_expire();
+        }
         let (held, now) = (self.close(), clock::now());
         let rules = &self.core.rules;
         if let Some(left) = Ttl::from_duration(held.expires_at(rules).since(now)) {
             self.core.post(held.undo_after(Some(left), now, rules));
         }
         self.emit_let_expire();
+    }
+
+    /// Gives the lock up without waiting for anything. Returns what is known about it.
+    fn drop_lock(&mut self, stays_until: Time) -> Option<Released> {
+        let held = self.close();
+        let linger = self.linger(clock::now(), stays_until);
+        if linger.is_none() && self.hand_off(&held) {
+            return Some(Released::InTime);
+        }
+        let now = clock::now();
+        self.core.post(held.undo_after(linger, now, &self.core.rules));
+        // The clock is all there is to go by: no answer is waited for.
+        (now >= held.valid_until).then_some(Released::TooLate)
     }
 
     /// Ends the use of the lock: from here on nothing is sent for it but its release.
@@ -145,9 +167,11 @@ impl LockGuard {
         self.hold_at_least = least;
     }
 
-    /// For how long the nodes keep the lock if it is given up now, because the request asks for it.
-    fn linger(&self, now: Time) -> Option<Ttl> {
-        self.held.granted().linger(self.hold_at_least, now)
+    /// For how long the nodes keep the lock if it is given up now: because the request asks for it,
+    /// or until this time, because a member of a joint share did.
+    fn linger(&self, now: Time, stays_until: Time) -> Option<Ttl> {
+        let asked = self.held.granted().linger(self.hold_at_least, now);
+        asked.max(Ttl::from_duration(stays_until.since(now)))
     }
 }
 
@@ -156,15 +180,9 @@ impl Drop for LockGuard {
         if self.is_given_up || self.core.is_forked() {
             return;
         }
-        let held = self.close();
-        let linger = self.linger(clock::now());
-        let outcome = if linger.is_none() && self.hand_off(&held) {
-            Some(Released::InTime)
-        } else {
-            let now = clock::now();
-            self.core.post(held.undo_after(linger, now, &self.core.rules));
-            // The clock is all there is to go by: no answer is waited for.
-            (now >= held.valid_until).then_some(Released::TooLate)
+        let outcome = match self.leave(Time::ZERO) {
+            Left::ToOthers(released) => Some(released),
+            Left::Alone(stays_until) => self.drop_lock(stays_until),
         };
         if self.core.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.

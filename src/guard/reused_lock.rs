@@ -27,6 +27,11 @@ impl ReusedLock {
         }
         Self(spare)
     }
+
+    /// A lock that other guards have as well.
+    pub(super) fn of_others(held: Arc<GuardedLock>) -> Self {
+        Self(Some(held))
+    }
 }
 
 impl Deref for ReusedLock {

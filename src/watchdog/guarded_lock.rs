@@ -58,7 +58,8 @@ struct State {
     nodes: NodeSet,
     /// How many extensions are under way.
     extensions: usize,
-    callbacks: Vec<Callback>,
+    /// Each with the number of its guard.
+    callbacks: Vec<(usize, Callback)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +112,10 @@ impl GuardedLock {
         self.expire(&mut state, now);
         match state.phase {
             Phase::Held => HoldStatus::Held(self.end(&state)),
-            Phase::Lost(lost) => HoldStatus::Lost(lost, std::mem::take(&mut state.callbacks)),
+            Phase::Lost(lost) => {
+                let callbacks = std::mem::take(&mut state.callbacks).into_iter();
+                HoldStatus::Lost(lost, callbacks.map(|(_, callback)| callback).collect())
+            }
             Phase::Released => HoldStatus::Released,
         }
     }
@@ -217,16 +221,17 @@ impl GuardedLock {
         held
     }
 
-    /// Adds a callback for the loss of the lock. Says whether the caller must have the notifier
-    /// [check](Self::take_status) this lock: with an earlier callback waiting, it does already.
+    /// Adds a callback of this guard for the loss of the lock. Says whether the caller must have
+    /// the notifier [check](Self::take_status) this lock: with an earlier callback waiting, it does
+    /// already.
     #[must_use]
-    pub(crate) fn on_lost(&self, callback: Callback) -> bool {
+    pub(crate) fn on_lost(&self, guard: usize, callback: Callback) -> bool {
         let mut state = self.lock();
         if state.phase == Phase::Released {
             drop(state); // First: the callback, which is dropped here, may own anything.
             return false;
         }
-        state.callbacks.push(callback);
+        state.callbacks.push((guard, callback));
         state.callbacks.len() == 1
     }
 

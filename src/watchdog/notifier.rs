@@ -242,19 +242,22 @@ mod tests {
         let held = soon(100);
         let last = sender.clone();
         let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), LossReason::Expired));
-        assert!(held.on_lost(Box::new(lost)));
+        assert!(held.on_lost(0, Box::new(lost)));
         notifier.notify(Notice::CheckLock(Arc::clone(&held)));
         // It is busy until the events are there, and the lock has expired.
         let (enter, entered) = sync_channel::<()>(0);
         let busy = soon(0);
-        assert!(busy.on_lost(Box::new(move |_| entered.recv().unwrap())));
+        assert!(busy.on_lost(0, Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::CheckLock(busy));
         (0..2).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
         assert_eq!(held.wait_lost(clock::now, LIMIT), Some(LossReason::Expired));
         enter.send(()).unwrap();
         let next = || calls.recv_timeout(LIMIT).unwrap();
         assert_eq!([next(), next(), next()], ["event", "event", "lost"]);
-        assert!(held.on_lost(Box::new(move |_| sender.send("again").unwrap())), "all were called");
+        assert!(
+            held.on_lost(0, Box::new(move |_| sender.send("again").unwrap())),
+            "all were called"
+        );
         notifier.notify(Notice::CheckLock(held));
         assert_eq!(next(), "again");
     }
@@ -266,14 +269,14 @@ mod tests {
         notifier.start().unwrap();
         let (enter, entered) = sync_channel::<()>(0);
         let first = soon(0);
-        assert!(first.on_lost(Box::new(move |_| entered.recv().unwrap())));
+        assert!(first.on_lost(0, Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::CheckLock(first));
         (0..2 * EVENTS_MAX).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
         let waiting = || notifier.lock().as_ref().map_or(0, |thread| thread.inbox.len());
         assert!(waiting() <= EVENTS_MAX, "{}", waiting());
         let (sender, calls) = channel();
         let held = soon(0);
-        assert!(held.on_lost(Box::new(move |lost| sender.send(lost).unwrap())));
+        assert!(held.on_lost(0, Box::new(move |lost| sender.send(lost).unwrap())));
         notifier.notify(Notice::CheckLock(held));
         enter.send(()).unwrap();
         assert_eq!(calls.recv_timeout(LIMIT), Ok(LossReason::Expired));

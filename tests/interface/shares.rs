@@ -13,6 +13,7 @@ use crate::{LIMIT, LONG};
 on_each_backend!(
     readers_hold_the_lock_together_and_a_writer_alone,
     a_reader_behind_a_waiting_writer_waits,
+    readers_of_one_client_that_come_together_leave_one_by_one,
     permits_have_slots_of_their_own,
     permits_exclude_writers_and_readers,
     many_readers_and_writers_exclude_each_other,
@@ -54,6 +55,24 @@ fn a_reader_behind_a_waiting_writer_waits(backend: &Backend) {
         writer.release().unwrap();
         assert_eq!(reader.join().unwrap().ensure_held(), Ok(()));
     });
+}
+
+fn readers_of_one_client_that_come_together_leave_one_by_one(backend: &Backend) {
+    let (client, other) = (backend.client(), backend.client());
+    let write = || other.try_lock("crowd", LONG).unwrap();
+    for _ in 0..5 {
+        let request = client.request("crowd").ttl(LONG).shared();
+        let mut readers = [(); 4].map(|()| request.clone().lock().unwrap());
+        assert!(readers.iter().all(|reader| reader.remaining() > Duration::ZERO));
+        readers[2].extend(LONG).unwrap();
+        let [first, second, third, last] = readers;
+        assert_eq!(first.release(), Ok(()));
+        drop(second);
+        thread::scope(|scope| _ = scope.spawn(|| drop(third)));
+        assert!(write().is_none() && last.ensure_held().is_ok());
+        assert_eq!(last.release(), Ok(()));
+        assert!(eventually(LIMIT, || write().is_some()));
+    }
 }
 
 fn permits_have_slots_of_their_own(backend: &Backend) {

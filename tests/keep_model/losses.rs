@@ -17,7 +17,7 @@ fn a_callback_that_is_added_during_the_loss_is_called_once() {
         });
         let calls = Arc::clone(&world.calls);
         let callback = move |_| _ = calls.fetch_add(1, Ordering::SeqCst);
-        if world.held.on_lost(Box::new(callback)) {
+        if world.held.on_lost(0, Box::new(callback)) {
             world.check();
         }
         watchdog.join().unwrap();
@@ -37,5 +37,38 @@ fn a_thread_that_waits_for_the_loss_is_woken_by_it() {
         assert_eq!(lost, Err(LossReason::Gone));
         assert_eq!(holder.join().unwrap(), Some(LossReason::Gone));
         assert_eq!(world.held.check(at(EXTENSION)), Err(LossReason::Gone));
+    });
+}
+
+/// A guard of a share that two guards have gives it up. Says whether it was in time.
+fn leave(world: &World, guards: &AtomicUsize, guard: usize) -> bool {
+    let now = world.now();
+    if guards.fetch_sub(1, Ordering::SeqCst) > 1 {
+        return world.held.leave(now, guard).is_ok_and(|valid_until| now < valid_until);
+    }
+    world.give_up();
+    world.held.check(now).is_ok()
+}
+
+#[test]
+fn of_guards_that_have_one_share_the_last_releases_it_and_each_is_told_of_its_own_loss() {
+    explore(|| {
+        let world = World::new();
+        let (others_calls, guards) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(2)));
+        let calls = Arc::clone(&others_calls);
+        let callback = move |_| _ = calls.fetch_add(1, Ordering::SeqCst);
+        assert!(!world.held.on_lost(1, Box::new(callback)), "it is checked for the first one");
+        let notifier = spawn(&world, |world| {
+            world.millis.store(END, Ordering::SeqCst);
+            world.check();
+        });
+        let guards_of_other = Arc::clone(&guards);
+        let other = spawn(&world, move |world| leave(world, &guards_of_other, 1));
+        let was_in_time = [leave(&world, &guards, 0), other.join().unwrap()];
+        notifier.join().unwrap();
+        world.check();
+        let calls = [world.calls(), others_calls.load(Ordering::SeqCst)];
+        assert_eq!(calls, was_in_time.map(|in_time| usize::from(!in_time)));
+        assert_eq!(*world.nodes.lock().unwrap(), [Sent::Release]);
     });
 }

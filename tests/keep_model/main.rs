@@ -90,7 +90,7 @@ impl World {
         let (held, counter) = (GuardedLock::new(held_lock()), Arc::clone(&calls));
         let count_call = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
         assert!(
-            held.on_lost(Box::new(count_call)),
+            held.on_lost(0, Box::new(count_call)),
             "the notifier must check it for the first callback"
         );
         let millis = AtomicU64::new(EXTENSION);

@@ -15,6 +15,23 @@ impl GuardedLock {
         }
     }
 
+    /// One of several guards gives the lock up, and the others go on: its callbacks are dropped,
+    /// unless the lock was lost before. Returns what [`check`](Self::check) does.
+    pub(crate) fn leave(&self, now: Time, guard: usize) -> Result<Time, LossReason> {
+        let mut state = self.lock();
+        self.expire(&mut state, now);
+        let mut dropped = Vec::new();
+        if state.phase == Phase::Held {
+            let all = std::mem::take(&mut state.callbacks);
+            (dropped, state.callbacks) = all.into_iter().partition(|(owner, _)| *owner == guard);
+        }
+        let held_until = state.valid_until().map(|valid_until| self.end_of(valid_until));
+        drop(state);
+        // Not under the mutex: dropping what they own may call into this lock.
+        drop(dropped);
+        held_until
+    }
+
     /// The end of its validity: its own, or that of the session that holds it.
     pub(super) fn end(&self, state: &State) -> Time {
         self.end_of(state.valid_until)

@@ -116,12 +116,15 @@ fn as_a_parent_whose_threads_are_busy() {
     let client = connected(all_nodes_client(urls.iter().copied()));
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        for number in 0..4 {
+        for number in 0..6 {
             let (client, is_over) = (&client, &is_over);
             scope.spawn(move || {
                 while !is_over.load(Ordering::SeqCst) {
-                    // Two threads for each lock, so that they wait for each other.
-                    let guard = client.lock(format!("busy-{}", number / 2), LONG).unwrap();
+                    // Two threads for each lock, so that they wait for each other, and two that
+                    // read together.
+                    let request = client.request(format!("busy-{}", number / 2)).ttl(LONG);
+                    let request = if number < 4 { request } else { request.shared() };
+                    let guard = request.lock().unwrap();
                     guard.on_lost(|_| unreachable!("it is held")).unwrap();
                     drop(guard);
                 }
@@ -130,7 +133,12 @@ fn as_a_parent_whose_threads_are_busy() {
         for round in 0..20 {
             let mut guard = take(&client, "own", LONG);
             guard.on_lost(|_| unreachable!("it is held")).unwrap();
+            let read = || client.request("read").ttl(LONG).shared().lock();
+            let readers = [(); 2].map(|()| read().unwrap());
             if fork() {
+                assert_eq!(read().err(), Some(LockError::OtherProcess));
+                assert_eq!(loss(&readers[1]), Some(LossReason::OtherProcess));
+                drop(readers);
                 assert_eq!(client.lock("busy-0", LONG).err(), Some(LockError::OtherProcess));
                 assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
                 assert_eq!(loss(&guard), Some(LossReason::OtherProcess));
@@ -141,6 +149,7 @@ fn as_a_parent_whose_threads_are_busy() {
             }
             expect_child_to_succeed();
             assert_eq!(guard.release(), Ok(()), "in round {round}");
+            assert_eq!(readers.map(LockGuard::release), [Ok(()), Ok(())]);
         }
         is_over.store(true, Ordering::SeqCst);
     });

@@ -1,0 +1,83 @@
+//! Guards of a share that several threads of this client have together.
+
+use super::LockGuard;
+use super::reused_lock::ReusedLock;
+use crate::clock::{self, Time};
+use crate::core::{Core, Departure, Granted, Member, PUBLISHER};
+use crate::error::LockError;
+use crate::released::Released;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What has become of a lock that a guard gives up.
+pub(super) enum Left {
+    /// Other guards have it. This was known about it when this guard left.
+    ToOthers(Released),
+    /// This guard is alone with it, and gives it up, but not before this time.
+    Alone(Time),
+}
+
+impl LockGuard {
+    /// A guard of a share that another thread has taken from the nodes, for a call that `began`
+    /// then.
+    pub(crate) fn of_member(
+        core: &Arc<Core>,
+        member: Member,
+        granted: Granted,
+        began: Time,
+        max_hold: Option<Duration>,
+    ) -> Self {
+        let Granted { held, capacity } = granted;
+        let since = began.max(held.granted().since);
+        Self {
+            core: Arc::clone(core),
+            held: ReusedLock::of_others(held),
+            since,
+            member: Some(member),
+            capacity,
+            max_hold,
+            hold_at_least: Duration::ZERO,
+            is_given_up: false,
+            is_loss_emitted: false,
+            head: None,
+        }
+    }
+
+    /// The share is extended automatically, as the thread that took it had it.
+    ///
+    /// # Errors
+    ///
+    /// The notifier cannot be started. The guard is dropped.
+    pub(crate) fn kept_with_others(mut self) -> Result<Self, LockError> {
+        if self.core.has_listener() {
+            self.emit_when_lost()?;
+        }
+        Ok(self)
+    }
+
+    /// From now on the threads that wait for this share have it too.
+    pub(crate) fn share_with(&mut self, mut member: Member) {
+        member.publish(Granted { held: Arc::clone(&self.held), capacity: self.capacity.clone() });
+        self.member = Some(member);
+    }
+
+    /// Which of the guards of its lock it is.
+    pub(super) fn number(&self) -> usize {
+        self.member.as_ref().map_or(PUBLISHER, Member::number)
+    }
+
+    /// Leaves the lock to the other guards that have it, if there are any. The nodes are to keep it
+    /// until `stays_until`.
+    pub(super) fn leave(&mut self, stays_until: Time) -> Left {
+        let number = self.number();
+        // Before the others can give it up: what they know afterwards does not count.
+        let now = clock::now();
+        let Some(mut member) = self.member.take() else { return Left::Alone(Time::ZERO) };
+        if let Departure::WasLast(stays_until) = member.leave(stays_until) {
+            return Left::Alone(stays_until);
+        }
+        self.is_given_up = true;
+        let is_held = self.held.leave(now, number).is_ok_and(|valid_until| now < valid_until);
+        Left::ToOthers(if is_held { Released::InTime } else { Released::TooLate })
+    }
+}
