@@ -33,7 +33,7 @@ use std::time::Duration;
 /// | field | is |
 /// |---|---|
 /// | `nodes` | the [URLs](Builder::nodes): a list, or a text if there is one |
-/// | `nodes_from_env` | a [variable](Builder::nodes_from_env) with more of them, also for passwords |
+/// | `nodes_from_env` | a [variable](Builder::nodes_from_env) with more, also for passwords |
 /// | `node_timeout`, `connect_timeout`, `max_ttl`, `max_hold` | a duration |
 /// | `min_validity`, `waiter_lease`, `fencing_expiry` | a duration |
 /// | `session_timeout`, with the feature `zookeeper` | a duration |
