@@ -77,7 +77,7 @@ pub(super) fn to_lock(client: &LockClient, second: &LockClient, name: &OsStr) ->
     let waited = second.request(name).ttl(TTL).owner("redlatch doctor").try_lock_for(WAIT);
     let statuses = second.nodes();
     let mut findings: Vec<Finding> = statuses.iter().filter_map(queue).collect();
-    let (level, text) = match held.map(|guard| guard.release()) {
+    let (level, text) = match held.map(redlatch::LockGuard::release) {
         None => (Level::Ok, "others have it or wait for it, and it was waited for".to_owned()),
         Some(Ok(())) => (Level::Ok, format!("acquired in {took}, and released")),
         Some(Err(error)) => (Level::Error, format!("acquired in {took}, but: {error}")),
