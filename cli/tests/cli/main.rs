@@ -11,6 +11,7 @@ mod left_running;
 mod loss;
 mod manual;
 mod many;
+mod metrics_page;
 mod program;
 mod prometheus;
 mod registers;
