@@ -12,8 +12,8 @@ pub(crate) fn is_member(url: &str) -> bool {
     ["zk", "zks"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// How many of these nodes a lock needs. A server of an ensemble serves clients only while it is in a
-/// majority, so one of them is enough.
+/// How many of these nodes a lock needs. A server of an ensemble serves clients only while it is in
+/// a majority, so one of them is enough.
 pub(crate) fn needed(statuses: &[NodeStatus]) -> usize {
     let is_ensemble = statuses.iter().any(|node| is_member(&node.url));
     if is_ensemble { 1 } else { statuses.len() / 2 + 1 }

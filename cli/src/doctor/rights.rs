@@ -96,11 +96,13 @@ fn queue(node: &NodeStatus) -> Option<Finding> {
         QueueSupport::WithoutPushes => (
             Level::Warning,
             "waiters have a place in its queue, but it does not tell them that it is their turn, \
-             so they ask it now and then; give the user the rights to SUBSCRIBE and CLIENT TRACKING",
+             so they ask it now and then; give the user the rights to SUBSCRIBE and CLIENT \
+             TRACKING",
         ),
         _ => (
             Level::Warning,
-            "it has no queue for waiters; give the user the rights to sorted sets (ZADD and others)",
+            "it has no queue for waiters; give the user the rights to sorted sets (ZADD and \
+             others)",
         ),
     };
     Some(Finding::of(&node.url, level, "queue", &text))

@@ -1,5 +1,5 @@
-//! The page of metrics. All of them are gauges, so the text is in Prometheus' own format and in that
-//! of OpenMetrics at the same time.
+//! The page of metrics. All of them are gauges, so the text is in Prometheus' own format and in
+//! that of OpenMetrics at the same time.
 
 use super::collector::{LockSnapshot, Snapshot};
 use crate::inspect::shown;

@@ -13,6 +13,7 @@ mod log;
 mod loss;
 mod manual;
 mod many;
+mod metrics_page;
 mod metrics_textfile;
 mod once_per;
 mod program;

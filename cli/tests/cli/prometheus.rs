@@ -1,6 +1,6 @@
-//! A real Prometheus scrapes `redlatch exporter`: the alerts fire, and the dashboard has data. Where
-//! there is no Prometheus, the test is skipped, and says so; with `REDLATCH_REQUIRE_PROMETHEUS=1`,
-//! which `./check` sets, it fails instead.
+//! A real Prometheus scrapes `redlatch exporter`: the alerts fire, and the dashboard has data.
+//! Where there is no Prometheus, the test is skipped, and says so; with
+//! `REDLATCH_REQUIRE_PROMETHEUS=1`, which `./check` sets, it fails instead.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -46,7 +46,7 @@ impl Screen {
     /// Waits until the command's screen shows this.
     #[track_caller]
     fn await_shown(&mut self, text: &str) {
-        self.read_until(text, |screen| screen.alternate_screen());
+        self.read_until(text, vt100::Screen::alternate_screen);
     }
 
     /// Waits until the command has given the terminal back, and it shows this.
