@@ -31,7 +31,7 @@ use crate::*;
 /// [`LockClient::with_lock`], [`LockError::Cancelled`], [`LockGuard::let_expire`],
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
-/// [`LockRequest::owner`], [`LockRequest::shared`], [`OncePer::retry_failed`],
+/// [`LockRequest::owner`], [`LockRequest::shared`], [`Nodes::start`], [`OncePer::retry_failed`],
 /// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
 /// [`Register::write_fenced`], [`WithLockError`]
 pub mod recipes {}
@@ -58,7 +58,7 @@ pub mod guarantees {}
 /// [`error::ResourceError::SharedSet`], [`FencingToken`], [`LockClient::request_all`],
 /// [`LockClient::with_lock`], [`LockError::HeldByThisThread`], [`LockError::TooManyHeld`],
 /// [`LockError::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::let_expire`],
-/// [`LockRequest::hold_at_least`], [`NodeStatus::warnings`]
+/// [`LockRequest::hold_at_least`], [`LockRequest::shared`], [`NodeStatus::warnings`]
 pub mod limits {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -160,7 +160,8 @@ pub mod errors {}
 /// # Items of this page
 ///
 /// [`Builder::io_thread`], [`Builder::queue`], [`LockClient::request_all`],
-/// [`LockRequest::fenced`], [`LockRequest::keep_alive`], [`RegisterError::Unknown`]
+/// [`LockRequest::fenced`], [`LockRequest::keep_alive`], [`LockRequest::shared`],
+/// [`RegisterError::Unknown`]
 pub mod performance {}
 
 #[doc = include_str!("guide/links.txt")]
