@@ -31,7 +31,8 @@ use crate::*;
 /// [`LockClient::with_lock`], [`LockError::Cancelled`], [`LockGuard::let_expire`],
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
-/// [`LockRequest::owner`], [`LockRequest::shared`], [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::retry_failed`],
+/// [`LockRequest::owner`], [`LockRequest::shared`],
+/// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::retry_failed`],
 /// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
 /// [`Register::write_fenced`], [`WithLockError`]
 pub mod recipes {}
