@@ -46,7 +46,7 @@ impl LockClient {
             return self.guard_of_member(member, granted, terms, began);
         }
         if member.is_granted() {
-            // It was lost, or little of it is left.
+            // It was lost, or less of it is left than this thread needs.
             drop((member, head));
             return self.take_alone(wanted, terms, Place::default(), recorder);
         }
@@ -87,7 +87,9 @@ pub(super) fn kind_of_share(wanted: &Wanted<'_>, settings: &RequestSettings) -> 
     let ttl = wanted.ttl.as_millis().to_le_bytes();
     let key_length = wanted.key.len().to_le_bytes();
     let is_kept = [u8::from(settings.keep_alive)];
-    let parts: [&[u8]; 7] =
-        [&max_hold, &fence, &ttl, &is_kept, &key_length, wanted.key, &attributes.owner];
+    // One that asks for much validity may ask the nodes for longer than others have to wait.
+    let least = wanted.least.as_nanos().to_le_bytes();
+    let parts: [&[u8]; 8] =
+        [&max_hold, &fence, &ttl, &least, &is_kept, &key_length, wanted.key, &attributes.owner];
     Some(parts.concat().into())
 }

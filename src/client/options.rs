@@ -49,7 +49,8 @@ impl LockRequest<'_> {
     /// [releases](LockGuard::release) it, no node is asked, and the result goes by the clock alone,
     /// as in a handoff. To the nodes they are one holder, and [`inspect`](LockClient::inspect)
     /// shows one. Threads with different settings (ttl, [`owner`](Self::owner),
-    /// [`fenced`](Self::fenced), [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold)) or
+    /// [`fenced`](Self::fenced), [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold),
+    /// [`min_validity`](Self::min_validity)) or
     /// with [`hold_at_least`](Self::hold_at_least) take shares of their own: give readers different
     /// owners to see each. A writer that waits in the queue is passed over by readers of those 10
     /// ms and by no later ones.

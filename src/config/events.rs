@@ -39,7 +39,8 @@ impl Builder {
     /// for the same lock waits until that place expires ([`waiter_lease`](Self::waiter_lease)), and
     /// one that takes longer than that costs the call its place. A callback that owns a clone of
     /// its own client keeps the client from ever being dropped; give it a
-    /// [`Weak`](std::sync::Weak) reference.
+    /// [`Weak`](std::sync::Weak) reference. Threads that wait for the lock in this process wait for
+    /// the callback as well, so it must not wait for one of them.
     ///
     /// If it panics, so does the call, and a lock that the call had just acquired is released;
     /// except that dropping a guard never panics, and that threads of the client go on.

@@ -33,8 +33,8 @@ use std::time::Duration;
 /// [handoffs](crate::wait_queue::HandoffLimit), which let others wait for as long.
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// How much of its first validity may have passed when a thread gets it, as a divisor: what a
-/// thread gets is nearly what a round of its own would have given.
+/// How much of its first validity may have passed when a newcomer enters, as a divisor: what it
+/// gets is nearly what a round of its own would have given.
 const PASSED_MAX: u32 = 10;
 
 /// The number of the member that took the share from the nodes: its guard is older than its part.
@@ -138,7 +138,7 @@ impl JointShare {
         let mut state = self.lock();
         let since = match &state.granted {
             None => Some(self.began),
-            Some(granted) => granted.usable_since(now, least),
+            Some(granted) => granted.open_since(now, least),
         };
         if state.members == 0 || since.is_none_or(|since| now >= since.after(WINDOW)) {
             return None;
@@ -169,12 +169,18 @@ impl JointShare {
 }
 
 impl Granted {
-    /// When it was asked for, if it is held, and `least` and most of its validity are left.
-    fn usable_since(&self, now: Time, least: Duration) -> Option<Time> {
+    /// When it was asked for, if most of its validity is left: then a thread that comes later gets
+    /// nearly what a round of its own would give.
+    fn open_since(&self, now: Time, least: Duration) -> Option<Time> {
         let HeldLock { since, valid_until, .. } = *self.held.granted();
         let is_fresh = now.since(since) <= valid_until.since(since) / PASSED_MAX;
-        let left = self.held.check(now).ok()?.since(now);
-        (is_fresh && left >= least && !left.is_zero()).then_some(since)
+        (is_fresh && self.has_left(now, least)).then_some(since)
+    }
+
+    /// Is it held, and is `least` of its validity left?
+    fn has_left(&self, now: Time, least: Duration) -> bool {
+        let left = self.held.check(now).map_or(Duration::ZERO, |until| until.since(now));
+        left >= least && !left.is_zero()
     }
 }
 
@@ -200,9 +206,10 @@ impl Member {
         self.share.granted().is_some()
     }
 
-    /// The share, if it is held and `least` of its validity is left.
+    /// The share, if it is held and `least` of its validity is left. A thread that has waited for
+    /// it needs no more: it would have waited as long for a round of its own.
     pub(crate) fn usable(&self, now: Time, least: Duration) -> Option<Granted> {
-        self.share.granted().filter(|granted| granted.usable_since(now, least).is_some())
+        self.share.granted().filter(|granted| granted.has_left(now, least))
     }
 
     /// All members have the share from now on. Only the member that asked the nodes calls this.

@@ -17,7 +17,8 @@
 //! * The watchdog sends an extension under that mutex ([`GuardedLock::begin_extension`]), and a
 //!   release is sent only after [`GuardedLock::close`]. So on every node the release comes after
 //!   all extensions, and none begins later. A guard's own extension borrows the guard for its whole
-//!   time, so no release can begin meanwhile.
+//!   time, so no release can begin meanwhile: of several guards that have one share, the last one
+//!   to leave releases it, and the one that extends has not left.
 //! * While there are callbacks, the lock is in the notifier's schedule, under the end of its
 //!   validity: the first callback puts it there ([`GuardedLock::on_lost`]), and it stays until all
 //!   callbacks are taken. Code that ends the lock earlier, because of what the nodes say, has the

@@ -94,11 +94,12 @@ fn newcomers_enter_a_granted_share_for_a_moment_after_it_was_asked_for() {
 #[test]
 fn a_member_uses_a_share_of_which_enough_is_left() {
     let granted = granted(5_000, 1_000);
-    let usable =
-        |millis, least| granted.usable_since(at(millis), Duration::from_millis(least)).is_some();
+    let usable = |millis, least| granted.has_left(at(millis), Duration::from_millis(least));
+    let is_open = |millis| granted.open_since(at(millis), Duration::ZERO).is_some();
     assert!(usable(5_100, 0) && usable(5_100, 900));
     assert!(!usable(5_100, 901), "less than it asks for");
-    assert!(!usable(5_101, 0), "a round of its own gives more");
+    assert!(is_open(5_100) && !is_open(5_101), "a newcomer's own round gives more");
+    assert!(usable(5_101, 0), "who was in the share before does not begin anew");
     granted.held.end_now(at(5_050), LossReason::Gone);
-    assert!(!usable(5_060, 0), "it is lost");
+    assert!(!usable(5_060, 0) && !is_open(5_060), "it is lost");
 }
