@@ -137,7 +137,7 @@ impl OncePer<'_> {
     /// Runs `job` if it is due and nobody else is running it. Otherwise says why not.
     ///
     /// If it is not due, that takes two rounds, and no lock. If it is, the lock is waited for
-    /// for a second at most, and the job runs after about six rounds. The guard is that of
+    /// for a second at most, and the job runs after about eight rounds. The guard is that of
     /// [`with_lock`](LockRequest::with_lock).
     ///
     /// # Errors
@@ -160,13 +160,18 @@ impl OncePer<'_> {
             Ok((memory.claimable(schedule)?, memory))
         };
         let (claimable, memory) = ask()?;
-        let claimable = match claimable {
-            Ok(claimable) => claimable,
-            Err(not_due) => return Ok(not_due.into_run()),
-        };
+        if let Err(not_due) = claimable {
+            return Ok(not_due.into_run());
+        }
         let ttl = request.settings.ttl;
         let wait = request.client.core.rules.node_timeout.saturating_add(WAIT);
         let ran = request.try_with_lock_for(wait, |lock| {
+            // Again: for how long the lock was waited for, or this process stopped, must not make
+            // the period shorter.
+            let claimable = match memory.claimable(schedule).map_err(Failure::Own)? {
+                Ok(claimable) => claimable,
+                Err(not_due) => return Ok(not_due.into_run()),
+            };
             let run = claimable.next.clone().begun(retries_failed);
             let Some(version) = memory.claim(&claimable, &run)? else {
                 return memory.other_run(schedule).map_err(Failure::Own);

@@ -48,8 +48,10 @@ impl LockClient {
     /// # }
     /// ```
     ///
-    /// Takes one round. If it fails, nobody can vote, as nobody knows the id; a record of a
-    /// transaction without votes may be left, which [`transactions`](Self::transactions) shows.
+    /// Takes one round; three where another client has repaired a node meanwhile, or the clock of
+    /// this one is far behind while a node is down. If it fails, nobody can vote, as nobody knows
+    /// the id; a record of a transaction without votes may be left, which
+    /// [`transactions`](Self::transactions) shows.
     ///
     /// # Errors
     ///
@@ -58,12 +60,21 @@ impl LockClient {
         let record = Record::begin(names, clock::wall_micros())?;
         let redlock = self.core.register_nodes()?;
         let group = self.core.group(redlock)?.id;
-        let entropy = draw().ok_or(RegisterError::NoEntropy)?;
-        let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
-        let id = TransactionId::new(group, u128::from_be_bytes(*random));
+        let id = draw_id(group)?;
         // Nobody knows the name yet, and nobody makes a record of none.
-        self.record(&id)?.0.create(&record.to_bytes())?;
-        Ok(id)
+        match self.record(&id)?.0.create(&record.to_bytes()) {
+            // The nodes' floor was above its ballot, or they are in a later epoch. So it is not
+            // known whether there is such a record, and nobody knows its id.
+            Err(RegisterError::Unknown) => {
+                let id = draw_id(group)?;
+                self.record(&id)?.change(|current| {
+                    *current = Some(record.clone());
+                    Ok(())
+                })?;
+                Ok(id)
+            }
+            created => created.map(|()| id).map_err(TransactionError::from),
+        }
     }
 
     /// Takes part in a transaction: prepares, votes, waits for the others, and commits or rolls
@@ -177,6 +188,13 @@ impl LockClient {
         }
         Ok(RecordRegister(self.reserved_register(format!("{NAME}{id}").as_bytes())))
     }
+}
+
+/// An id that was never used.
+fn draw_id(group: u64) -> Result<TransactionId, RegisterError> {
+    let entropy = draw().ok_or(RegisterError::NoEntropy)?;
+    let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
+    Ok(TransactionId::new(group, u128::from_be_bytes(*random)))
 }
 
 /// The register of a record.

@@ -20,7 +20,7 @@ use support::shim::{Shim, set_clock};
 use crate::clocks::{CLOCK, Clocks};
 
 const DAY: Duration = Duration::from_secs(DAY_SECONDS as u64);
-const DAY_SECONDS: i64 = 24 * 60 * 60;
+const DAY_SECONDS: i64 = 86_400;
 const YEAR_SECONDS: i64 = 365 * DAY_SECONDS;
 
 const URLS: &str = "REDLATCH_TEST_ONCE_URLS";
@@ -64,6 +64,19 @@ fn call_and_sign(client: &LockClient, first: &Server) -> bool {
         Ok::<_, OncePerError<()>>(())
     });
     run.expect("all nodes are up").ran().is_some()
+}
+
+#[test]
+fn the_time_for_which_the_lock_was_waited_for_does_not_shorten_the_period() {
+    let (clocks, first) = formed();
+    let _held = take(&client(clocks.urls()), "report", LONG);
+    let run = thread::scope(|scope| {
+        let late = scope.spawn(|| call(&first));
+        assert!(eventually(LIMIT, || !first.inspect("report").unwrap().waiters.is_empty()));
+        (0..3).for_each(|index| clocks.set(index, 60 * 60)); // The lock has ended by that.
+        late.join().unwrap()
+    });
+    assert!(ran(&run) && is_due_in(&call(&first), DAY_SECONDS * 9 / 10));
 }
 
 #[test]

@@ -47,6 +47,23 @@ fn two_sides_commit_and_leave_nothing() {
 }
 
 #[test]
+fn a_transaction_is_begun_where_the_floor_is_above_the_clock_and_a_node_is_down() {
+    let (mut servers, first) = formed(3);
+    assert_eq!(first.register("a").unwrap().read().unwrap(), None, "it knows the group");
+    // Other clients, whose clocks are years ahead, have deleted registers.
+    let floor = ((1_u64 << 40) + 900_000_000_000).to_string();
+    for server in servers.iter() {
+        server.command(&["SET", ":redlatch:register-floor", &floor]);
+    }
+    servers[2].kill();
+    for _ in 0..3 {
+        let id = begin(&first);
+        assert!(first.transactions().unwrap().iter().any(|it| it.id == id));
+        assert_eq!(first.abort(&id).unwrap(), Decision::Aborted);
+    }
+}
+
+#[test]
 fn who_waits_in_vain_aborts_and_the_other_learns_of_it() {
     let (servers, first) = formed(3);
     let id = begin(&first);

@@ -30,7 +30,9 @@ impl NodesTime {
         // So many may be wrong: beyond them, in either direction, is a right one.
         let wrong = nodes - needed;
         let (earliest, latest) = (readings[answered - 1 - wrong], readings[wrong]);
-        let by = Duration::from_micros(latest.saturating_sub(earliest));
+        // Of an even number of nodes that all answer, the two bounds are in the other order.
+        let (earliest, latest) = (earliest.min(latest), earliest.max(latest));
+        let by = Duration::from_micros(latest - earliest);
         if by > doubt_max { Err(ClocksError::Differ { by }) } else { Ok(Self { earliest, latest }) }
     }
 }
@@ -81,5 +83,8 @@ mod tests {
         assert_eq!(two(1_000_000).map(|time| time.latest), Ok(11_000_000));
         let by = Duration::from_micros(1_000_001);
         assert_eq!(two(1_000_001), Err(ClocksError::Differ { by }));
+        // Also if all answer, and none may be wrong.
+        let all = NodesTime::new(vec![10_000_000, 11_000_001], 2, second);
+        assert_eq!(all, Err(ClocksError::Differ { by }));
     }
 }

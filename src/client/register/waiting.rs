@@ -14,6 +14,9 @@ use std::time::Duration;
 const LOOK_FIRST: Duration = Duration::from_millis(2);
 const LOOK_LAST: Duration = Duration::from_millis(250);
 
+/// How many waits in a row may end at once for nothing before looks have pauses again.
+const EARLY_MAX: u32 = 3;
+
 /// The pause between two looks while all do.
 const LOOK_WATCHED: Duration = Duration::from_secs(1);
 
@@ -36,9 +39,13 @@ impl Register {
         let redlock = self.client.core.register_nodes()?;
         let waiter = draw().ok_or(RegisterError::NoEntropy)?.token;
         let watching = Watching { core: &self.client.core, redlock, waiter };
-        let (until, mut unwatched) = (clock::now().after(wait), LOOK_FIRST);
+        let (until, mut unwatched, mut early) = (clock::now().after(wait), LOOK_FIRST, 0);
         loop {
             let look = self.report_read(|| self.look(Some(waiter)))?;
+            if self.client.core.is_known_forked() {
+                // By a callback that was told of the look: the connections are the parent's.
+                return Err(RegisterError::OtherProcess);
+            }
             let now = clock::now();
             if look.value.as_ref().map(Value::version) != seen || now >= until {
                 return Ok(look.value);
@@ -51,6 +58,13 @@ impl Register {
                 thread::sleep(pause);
             } else {
                 watching.wait(&self.keys.value, pause);
+                let is_early = clock::now().since(now) < LOOK_FIRST;
+                early = if is_early { early + 1 } else { 0 };
+                if early > EARLY_MAX {
+                    // A connection that is lost again and again, or a server that forgets at once
+                    // whom to tell.
+                    thread::sleep(unwatched.min(until.since(now)));
+                }
             }
             unwatched = (unwatched * 2).min(LOOK_LAST);
         }

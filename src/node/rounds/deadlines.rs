@@ -80,7 +80,7 @@ impl<W> Rounds<W> {
                 continue;
             }
             let deadline = request.deadline;
-            let mut end = entry.end(now, &self.sessions);
+            let mut end = entry.end(now, &self.sessions, self.wait_for_all);
             if now >= end {
                 // A lock that only waits for other nodes is not late, and may wait on.
                 let is_granted =
@@ -90,7 +90,7 @@ impl<W> Rounds<W> {
                 if entry.waiter.is_none() {
                     continue;
                 }
-                end = entry.end(now, &self.sessions);
+                end = entry.end(now, &self.sessions, self.wait_for_all);
             }
             let entry = &mut self.entries[slot];
             entry.is_prolonged |= now >= deadline;
@@ -108,15 +108,15 @@ fn is_same_token(one: &Request, other: &Request) -> bool {
 
 impl<W> Entry<W> {
     /// When the round ends, as things are. One that could end waits for other answers for as long
-    /// again as the majority took: a node that is frozen does not delay it by much. Beyond its
-    /// deadline, a round waits for nodes that have never answered on their connection: until a
-    /// majority has answered, and then for as long again as that took.
-    pub(super) fn end(&self, now: Time, sessions: &[Session]) -> Time {
+    /// again as the majority took, unless all are waited for: a node that is frozen does not delay
+    /// it by much. Beyond its deadline, a round waits for nodes that have never answered on their
+    /// connection: until a majority has answered, and then for as long again as that took.
+    pub(super) fn end(&self, now: Time, sessions: &[Session], waits_for_all: bool) -> Time {
         let Some(request) = &self.request else { return Time::MAX };
         if let Some(until) = self.reach.waits_until {
             return until;
         }
-        if let Some(at) = self.majority_at.filter(|_| self.could_end()) {
+        if let Some(at) = self.majority_at.filter(|_| self.could_end() && !waits_for_all) {
             let spare = at.since(request.started).max(SPARE_MIN);
             return request.deadline.min(at.after(spare));
         }

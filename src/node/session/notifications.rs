@@ -14,6 +14,7 @@
 
 use super::{Session, State};
 use crate::clock::Time;
+use crate::engine::register::RegisterReply;
 use crate::engine::{
     Action, Listen, NodeSet, QueueEntry, QueueView, QueueWait, Request, Token, Verb, Vote,
 };
@@ -175,7 +176,8 @@ impl Session {
         let Some(watcher) = register.command.watcher() else { return false };
         let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
         heard.insert(watcher);
-        if *tracking == Pushes::Off || watched.contains_key(&watcher) {
+        let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
+        if !is_resp3 || *tracking == Pushes::Off || watched.contains_key(&watcher) {
             return false;
         }
         let key = Arc::clone(&register.keys.value);
@@ -186,6 +188,14 @@ impl Session {
         }
         self.write_listen(now, &key, Listen::OptIn);
         true
+    }
+
+    /// A register was not read for this waiter, so the server remembers nothing of it.
+    pub(super) fn forget_watch(&mut self, request: &Request, meaning: &Meaning) {
+        let is_read = matches!(meaning, Meaning::Register(RegisterReply::State(_)));
+        if request.verb() == Verb::Register && !is_read {
+            request.waiter().map(|waiter| self.notifications.watched.remove(&waiter));
+        }
     }
 
     /// Does the server tell this waiter when a key changes, as far as is known?

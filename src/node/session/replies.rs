@@ -116,6 +116,7 @@ impl Session {
             Action::Ask(question) => return self.told(question, meaning, (command.sent_at, now)),
             _ => self.learn_script(&command.request, &meaning),
         }
+        self.forget_watch(&command.request, &meaning);
         self.count(now, command, meaning, reply)
     }
 
