@@ -18,6 +18,7 @@
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod connection;
+mod hidden_mark;
 mod notifications;
 mod options;
 mod outbox;
@@ -119,6 +120,9 @@ impl Session {
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
+        if self.hides_mark(now, ticket, request) {
+            return;
+        }
         let (ticket, request) = self.adapted(now, ticket, request);
         match &self.state {
             State::Ready if self.flight.has_room(&request) => {

@@ -117,6 +117,7 @@ impl Session {
             _ => self.learn_script(&command.request, &meaning),
         }
         self.forget_watch(&command.request, &meaning);
+        self.note_hidden_mark(now, &command.request, &meaning);
         self.count(now, command, meaning, reply)
     }
 

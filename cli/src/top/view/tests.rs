@@ -24,8 +24,10 @@ fn rows() -> Vec<Row> {
     let held: Vec<_> = NAMES.iter().map(|name| take(&client, name, LONG)).collect();
     let share = client.request("readers").owner("host-7").ttl(LONG).shared().lock();
     thread::scope(|scope| {
-        for _ in 0..WAITERS {
-            scope.spawn(|| client.request("job").ttl(LONG).shared().lock());
+        for number in 0..WAITERS {
+            // With an owner each, since readers of one client who have the same wait as one.
+            let request = client.request("job").owner(number.to_string()).ttl(LONG).shared();
+            scope.spawn(move || request.lock());
         }
         let count = || client.inspect("job").map_or(0, |seen| seen.waiter_count);
         assert!(eventually(LIMIT, || count() == WAITERS), "{}", count());

@@ -1,6 +1,7 @@
 //! Removals that a node refuses, and scripts that it has forgotten.
 
-use crate::engine::{Verb, Vote};
+use crate::engine::register::{MarkStep, RegisterCommand};
+use crate::engine::{Action, Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
 use crate::node::{NodeError, OtherProtocol, SessionOptions};
 use crate::resp::ProtocolError;
@@ -8,6 +9,25 @@ use std::time::Duration;
 
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
+
+#[test]
+fn a_mark_that_the_user_may_not_see_is_not_looked_at_again_and_again() {
+    let mut talk = ScriptedSession::ready();
+    let look = |talk: &mut ScriptedSession, serial| {
+        let mut look = request(Verb::Register, 1, talk.now);
+        let Action::Register(register) = &mut look.action else { panic!("{look:?}") };
+        register.command = RegisterCommand::Mark(MarkStep::Look);
+        talk.session.send(talk.now, Some(ticket(serial)), &look);
+        !talk.commands().is_empty()
+    };
+    assert!(look(&mut talk, 1));
+    talk.hear("-NOPERM this user has no permissions to access one of the keys\r\n");
+    assert_eq!(talk.votes(), [(1, Vote::Failed)]);
+    assert!(!look(&mut talk, 2), "its error would cast doubt on the next reply to a plain SET");
+    assert_eq!(talk.votes(), [(2, Vote::Failed)]);
+    talk.pass(10_000);
+    assert!(look(&mut talk, 3), "the rights may be others by now");
+}
 
 #[test]
 fn a_refused_removal_stays_pending_for_its_ttl_and_no_longer() {
