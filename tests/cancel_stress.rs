@@ -14,6 +14,11 @@ use support::waiters::{LONG_LEASE, await_keys, with_lease};
 const THREADS: u32 = 8;
 const CALLS: u32 = 40;
 
+/// So many calls must be granted, and so many cancelled. Where the thread that cancels gets little
+/// of the processor, that takes more of them.
+const ENOUGH: u32 = 20;
+const CALLS_MAX: u32 = 50 * CALLS;
+
 /// A sequence of numbers that differs from thread to thread.
 struct Numbers(u64);
 
@@ -98,15 +103,24 @@ fn random_cancellations_leave_nothing_and_disturb_nobody() {
         thread::scope(|scope| {
             let start = |(index, client)| {
                 let mut numbers = Numbers(u64::from(index) * 0x9E37_79B9);
-                scope.spawn(move || (0..CALLS).for_each(|_| call(client, &mut numbers, tally)))
+                let are_enough = || tally.cancelled.load(Ordering::SeqCst) > ENOUGH;
+                scope.spawn(move || {
+                    for number in 0..CALLS_MAX {
+                        if number >= CALLS && are_enough() {
+                            break;
+                        }
+                        call(client, &mut numbers, tally);
+                    }
+                })
             };
             let threads: Vec<_> = (1..=THREADS).zip(clients.iter().cycle()).map(start).collect();
             cancel_some(&threads, tally);
         });
         let [granted, cancelled] =
             [&tally.granted, &tally.cancelled].map(|it| it.load(Ordering::SeqCst));
-        assert_eq!(granted + cancelled, THREADS * CALLS);
-        assert!(granted > 20 && cancelled > 20, "{granted} granted, {cancelled} cancelled");
+        assert!(granted + cancelled >= THREADS * CALLS);
+        let are_enough = granted > ENOUGH && cancelled > ENOUGH;
+        assert!(are_enough, "{granted} granted, {cancelled} cancelled");
         await_keys(&servers, &[]);
     }
 }

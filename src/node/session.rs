@@ -118,11 +118,11 @@ impl Session {
     /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
     /// an answer, immediately if it cannot be sent.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
-        // Pending releases and requests that wait for room are written first.
-        self.fill(now);
         if self.hides_mark(now, ticket, request) {
             return;
         }
+        // Pending releases and requests that wait for room are written first.
+        self.fill(now);
         let (ticket, request) = self.adapted(now, ticket, request);
         match &self.state {
             State::Ready if self.flight.has_room(&request) => {

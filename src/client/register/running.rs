@@ -152,8 +152,9 @@ impl Register {
         };
         let mut followers = None;
         let end = running.run(|draft| {
-            let followers = followers.get_or_insert_with(|| leader.followers());
             body(draft);
+            // Not before: if that panics, the threads that wait go on without this one.
+            let followers = followers.get_or_insert_with(|| leader.followers());
             for follower in followers {
                 follower.change(draft);
             }
