@@ -3,6 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use support::cli::Value;
+use support::eventually;
+use support::locks::LIMIT;
 
 use crate::registers::{formed, read, set};
 
@@ -23,17 +25,19 @@ fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it
     let old = first.register("done:old").unwrap();
     set(&old, "x");
     set(&first.register("done:new").unwrap(), "x");
+    // Before any node says something else; and each has it, not only a majority.
+    let written = old.read().unwrap().unwrap().written_at();
+    let key = &b":redlatch:register:done:old"[..];
     for server in &*servers {
-        let key = &b":redlatch:register:done:old"[..];
-        let Value::Bulk(bytes) = server.command(&[&b"GET"[..], key]) else { continue };
-        let written = old.read().unwrap().unwrap().written_at();
+        let value = || server.command(&[&b"GET"[..], key]);
+        assert!(eventually(LIMIT, || matches!(value(), Value::Bulk(_))));
+        let Value::Bulk(bytes) = value() else { panic!("it was there") };
         let micros = |time: SystemTime| {
             let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
             u64::try_from(since).unwrap().to_be_bytes()
         };
         let (now, then) = (micros(written), micros(written - Duration::from_secs(3600)));
-        let at = bytes.windows(8).position(|part| part == now);
-        let Some(at) = at else { continue };
+        let at = bytes.windows(8).position(|part| part == now).expect("the value has its time");
         let aged = [&bytes[..at], &then[..], &bytes[at + 8..]].concat();
         server.command(&[&b"SET"[..], key, &aged]);
     }
