@@ -99,8 +99,8 @@ impl Options {
                 registers.durable.fill(false);
             }
             Mistake::EpochKept | Mistake::CopiedFromOne => {
-                // A node is refilled while a round waits for the others: for all of them, since other
-                // rounds go on without a node that answers late.
+                // A node is refilled while a round waits for the others: for all of them, since
+                // other rounds go on without a node that answers late.
                 self.faults = vec![Fault::Flush, Fault::Clog, Fault::Clog];
                 (self.fault_pause, registers.repair_permille) = (10 * MILLIS, 400);
                 (self.node_timeout, self.delay) = (TIMEOUT_MAX * 4, (20 * MICROS, 100 * MICROS));
