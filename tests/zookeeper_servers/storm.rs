@@ -77,10 +77,9 @@ impl<'a> Storm<'a> {
         let (id, identity) = (self.clients[number].session.id(), self.clients[number].identity);
         if id.is_some() && id == identity.map(|(id, _)| id) && self.one_in(6_000) {
             self.counts[3] += usize::from(expire(self.shared[0].port(), &self.clients[number]));
-            // Nobody else may end a session, so nothing is promised about it.
-            if self.clients[number].held().is_some() {
-                self.clients[number].give_up();
-            }
+            // Nobody else may end a session, so nothing is promised about it: neither if it has the
+            // lock, nor if the answer that gives it the lock is on its way.
+            self.clients[number].give_up();
         }
         let path = self.clients[number].held().map(|held| held.path().clone());
         if let Some(path) = path.filter(|_| self.one_in(1_000)) {
