@@ -133,7 +133,7 @@ fn a_majority_in_quarantine_serves_in_order_after_it() {
     // Time enough for each waiter to connect again and to renew its entry, and for what the nodes
     // reserved for whoever was the first to do so to lapse, which takes a lease; on a busy machine
     // more than once.
-    let max_ttl = Duration::from_secs(14);
+    let max_ttl = Duration::from_secs(17);
     let mut clients = guarded(&servers, LEASE, max_ttl);
     let held = clients.pop().unwrap().request("name").ttl(TTL).keep_alive().lock().unwrap();
     let mut line = Line::before("name");
