@@ -11,6 +11,7 @@ mod holders;
 mod names;
 mod network;
 mod once_per;
+mod once_per_claim;
 mod quorums;
 mod rights;
 mod rows;
