@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::{Builder, LockClient, LockError};
 use support::eventually;
-use support::locks::{LIMIT, LONG, pause, resume, take};
+use support::locks::{LIMIT, LONG, pause, pttl, resume, take};
 use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
@@ -130,10 +130,9 @@ fn a_minority_in_quarantine_changes_no_order() {
 #[test]
 fn a_majority_in_quarantine_serves_in_order_after_it() {
     let mut servers = Servers::start(5);
-    // Time enough for each waiter to connect again and to renew its entry, and for what the nodes
-    // reserved for whoever was the first to do so to lapse, which takes a lease; on a busy machine
-    // more than once.
-    let max_ttl = Duration::from_secs(17);
+    // Time enough for each waiter to connect again and to renew its entry, on a busy machine more
+    // than once.
+    let max_ttl = Duration::from_secs(14);
     let mut clients = guarded(&servers, LEASE, max_ttl);
     let held = clients.pop().unwrap().request("name").ttl(TTL).keep_alive().lock().unwrap();
     let mut line = Line::before("name");
@@ -146,6 +145,27 @@ fn a_majority_in_quarantine_serves_in_order_after_it() {
     // Servers tell their uptime in whole seconds.
     assert!(served + Duration::from_secs(1) >= max_ttl, "{served:?}");
     assert!(served < max_ttl + LIMIT / 2, "{served:?}");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_reservation_lasts_until_the_end_of_a_quarantine() {
+    let servers = Servers::start(3);
+    let builder = quick(servers.urls()).restart_guard(true).max_ttl(LIMIT * 2);
+    let waiters = [1, 2].map(|count| {
+        let client = builder.clone().build().unwrap();
+        let waiting = client.clone();
+        let thread = spawn_waiter(move || waiting.lock("name", TTL).map(drop));
+        await_queued(&servers, "name", count);
+        (client, thread)
+    });
+    // A claim has 1.5 s, and nobody can claim before the quarantine ends.
+    let lasts = || servers.iter().all(|server| pttl(server, "name") > 15_000);
+    assert!(eventually(LIMIT, lasts));
+    for (client, thread) in waiters {
+        client.cancel_token().cancel();
+        assert_eq!(finish(thread), Err(LockError::Cancelled));
+    }
     await_keys(&servers, &[]);
 }
 

@@ -104,11 +104,24 @@ impl Rules {
     /// How long a node reserves a free lock for a waiter of this client: a notified one needs a
     /// round for its claim, and twice as long again on a busy machine. One that has to ask does so
     /// at least every `retry_cap`.
+    ///
+    /// If no majority grants anything for so long because of a `quarantine`, that time does not
+    /// count: the first waiter would miss one reservation after the other, and whoever had the last
+    /// one would be served before it.
     #[must_use]
-    pub fn claim_time(&self) -> ClaimTime {
-        let notified = self.node_timeout.saturating_mul(3).min(CLAIM_TIME_MAX);
-        let asking = notified.saturating_add(self.retry_cap.saturating_mul(2)).min(CLAIM_TIME_MAX);
-        let ttl = |time| Ttl::SHORTEST.at_least(time);
+    pub fn claim_time(&self, quarantine: Duration) -> ClaimTime {
+        let notified = self.node_timeout.saturating_mul(3);
+        let asking = notified.saturating_add(self.retry_cap.saturating_mul(2));
+        let ttl = |time: Duration| {
+            let whole = time.saturating_add(quarantine);
+            // None begins so long before the end that it ends just before it.
+            let fits = whole <= CLAIM_TIME_MAX || quarantine.is_zero();
+            Ttl::SHORTEST.at_least(if fits {
+                whole.min(CLAIM_TIME_MAX)
+            } else {
+                CLAIM_TIME_MAX / 2
+            })
+        };
         ClaimTime { notified: ttl(notified), asking: ttl(asking) }
     }
 }

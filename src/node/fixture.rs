@@ -75,7 +75,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
                 since: 7,
                 lease,
                 lease_in_front: lease,
-                claim: rules.claim_time(),
+                claim: rules.claim_time(Duration::ZERO),
                 channel: None,
             })
         }

@@ -101,7 +101,7 @@ impl Acquire {
             since: self.wall,
             lease,
             lease_in_front: lease,
-            claim: self.rules.claim_time(),
+            claim: self.rules.claim_time(Duration::ZERO),
             channel: None,
         }
     }

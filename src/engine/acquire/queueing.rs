@@ -91,7 +91,8 @@ impl Acquire {
                 let Some(lease) = self.lease_of_waiter(lock).filter(|_| is_refused) else {
                     return false;
                 };
-                let entry = self.entry(lock, lease);
+                let mut entry = self.entry(lock, lease);
+                entry.claim = self.rules.claim_time(ballot.quarantine);
                 self.place = Some(Place::new(entry, now, now.after(ballot.quarantine)));
             }
         }
@@ -131,6 +132,7 @@ impl Acquire {
             return self.give_up_after(now);
         }
         let Some(place) = &mut self.place else { return };
+        place.entry.claim = self.rules.claim_time(ballot.quarantine);
         if !is_answered {
             let round = now.since(request.started);
             // Nodes can lose their queue while somebody waits in it, with the rights to it. And if
@@ -152,7 +154,8 @@ impl Acquire {
         place.unanswered = 0;
         let is_out = ballot.queue.out.len() >= quorum;
         // Taken out, it stays out for the answer that says so, and is put back by the next.
-        let is_miss = is_out && !place.was_missed;
+        // A reservation that could not be claimed is not missed.
+        let is_miss = is_out && !place.was_missed && ballot.quarantine.is_zero();
         place.misses += u32::from(is_miss);
         place.was_missed = is_miss;
         if place.misses >= MISSES_MAX {

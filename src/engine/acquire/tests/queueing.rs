@@ -1,6 +1,7 @@
 //! Waiting in the nodes' queue: who joins, and what a waiter is told.
 
 mod leaving;
+mod quarantine;
 mod renewals;
 mod shares;
 mod turns;

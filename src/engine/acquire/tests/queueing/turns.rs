@@ -3,7 +3,7 @@
 use super::*;
 
 /// A waiter with these nodes' reservations, which may take its turn at 1,500.
-fn called(acquire: Acquire, reserved: &str) -> Script<Acquire> {
+pub(super) fn called(acquire: Acquire, reserved: &str) -> Script<Acquire> {
     let (mut script, _) = joined(acquire, 0);
     script.answer(1_500, ballot(reserved));
     assert!(script.operation().is_called());
@@ -182,21 +182,6 @@ fn misses_are_forgotten_by_a_waiter_that_then_waits_for_long() {
             }
         }
     }
-}
-
-#[test]
-fn quarantine_delays_the_turn_and_keeps_the_place() {
-    let mut script = called(waiting(Wait::Forever), "yyy--");
-    script.attempt(1_500, draw(2));
-    let quarantined = Ballot { quarantine: Duration::from_millis(700), ..ballot("yyfff") };
-    let request = script.answer(1_505, quarantined).request();
-    assert_eq!(entry(&request).number, 7);
-    let mut answers = placed(0);
-    answers.queue.reserved = nodes("yyyyy");
-    let until = script.answer(1_510, answers).wait();
-    assert!(until > at(2_205) && until <= at(2_305), "{until:?}");
-    let turn = script.attempt_at(until, draw(3));
-    assert_eq!((turn.verb(), turn.waiter()), (Verb::Turn, Some(draw(1).token)));
 }
 
 #[test]

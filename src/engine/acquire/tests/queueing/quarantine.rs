@@ -1,0 +1,69 @@
+//! A place in the queue while nodes are in quarantine.
+
+use super::turns::called;
+use super::*;
+
+#[test]
+fn quarantine_delays_the_turn_and_keeps_the_place() {
+    let mut script = called(waiting(Wait::Forever), "yyy--");
+    script.attempt(1_500, draw(2));
+    let quarantined = Ballot { quarantine: Duration::from_millis(700), ..ballot("yyfff") };
+    let request = script.answer(1_505, quarantined).request();
+    assert_eq!(entry(&request).number, 7);
+    let mut answers = placed(0);
+    answers.queue.reserved = nodes("yyyyy");
+    let until = script.answer(1_510, answers).wait();
+    assert!(until > at(2_205) && until <= at(2_305), "{until:?}");
+    let turn = script.attempt_at(until, draw(3));
+    assert_eq!((turn.verb(), turn.waiter()), (Verb::Turn, Some(draw(1).token)));
+}
+
+/// How long a node reserves the lock for the waiter of this request, in milliseconds.
+fn claim(request: &Request) -> (u128, u128) {
+    let ClaimTime { notified, asking } = entry(request).claim;
+    (notified.as_duration().as_millis(), asking.as_duration().as_millis())
+}
+
+#[test]
+fn a_reservation_outlasts_the_quarantine_in_which_it_cannot_be_claimed() {
+    let second = Duration::from_secs(1);
+    let quarantined = |seconds| Ballot { quarantine: second * seconds, ..placed(0) };
+    let mut script = Script::new(waiting(Wait::Forever));
+    script.attempt(1_000, draw(1).at(5_000_000));
+    let joins = Ballot { quarantine: second * 20, ..ballot("fff--") };
+    assert_eq!(claim(&script.answer(1_005, joins).request()), (20_150, 20_350));
+    let mut now = at(1_010);
+    for (left, expected) in [
+        (9, (9_150, 9_350)),
+        (59, (59_150, 59_350)),
+        // Longer than a node reserves a lock: not one that ends just before the quarantine does.
+        (60, (30_000, 30_000)),
+        (600, (30_000, 30_000)),
+        (0, (150, 350)),
+    ] {
+        now = script.answer_at(now, quarantined(left)).queue_wait().until;
+        let renewal = script.answer_at(now, ballot("-----")).request();
+        assert_eq!(claim(&renewal), expected, "{left}");
+    }
+}
+
+#[test]
+fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
+    for quarantine in [Duration::ZERO, Duration::from_secs(30)] {
+        let (mut script, wait) = joined(waiting(Wait::Forever), 0);
+        let mut now = wait.until;
+        for miss in 1..=8 {
+            let out = QueueState { out: nodes("yyy--"), ..placed(0).queue };
+            script.answer_at(now, ballot("-----")).request();
+            script.answer_at(now, Ballot { quarantine, queue: out, ..placed(0) });
+            if quarantine.is_zero() && miss == 4 {
+                script.undo();
+                break;
+            }
+            // The next answer says that it is in the queue again.
+            now = script.queue_wait().until;
+            script.answer_at(now, ballot("-----")).request();
+            now = script.answer_at(now, Ballot { quarantine, ..placed(0) }).queue_wait().until;
+        }
+    }
+}
