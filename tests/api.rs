@@ -77,6 +77,7 @@ mod restarts;
 mod script_rules;
 mod several;
 mod several_nodes;
+mod several_queue;
 mod split_permits;
 mod split_votes;
 mod strangers;

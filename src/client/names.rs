@@ -49,25 +49,28 @@ impl LockClient {
     /// Requests for the same resources in another order, or for some of them, cannot deadlock:
     /// no client holds some while it waits for others.
     ///
+    /// A set that waits stands in the [nodes' queue](crate::guide::guarantees#sets-in-the-queue) of
+    /// each of its resources, with one number in all of them. While the others are held, those that
+    /// are free are reserved for it, in a row for one ttl of this request at most: then it lets all
+    /// pass who wait, and stands at the end.
+    ///
     /// This is a two-phase commit with the keys' expiry as its time-out. The script prepares: all
     /// keys of a node, or none. The majority commits. After a failed attempt, a removal rolls back;
     /// where it does not arrive, the ttl does, so that no node is in doubt for longer than that.
     ///
     /// On a [ZooKeeper ensemble](crate::guide::zookeeper), one transaction puts a set into all its
-    /// queues. So it stands in the same order as others in each of them, is served in that order,
-    /// and the remarks on order and clusters below do not apply.
+    /// queues. It keeps its place for as long as it waits, and what is said here of a ttl and of
+    /// clusters does not apply.
     ///
     /// What it does not provide:
     ///
     /// * Atomic work. It locks resources and does not change them: if a holder dies half way
     ///   through its work, half of the work is done, and the locks expire. Write a journal, or use
     ///   a transaction where there is one.
-    /// * Order between sets. Threads of this client that request the same set are served in the
-    ///   order they came. Between clients, a set has no place in the
-    ///   [nodes' queue](crate::guide::limits#what-the-queue-does-not-order): it asks again after
-    ///   random [pauses](crate::Builder::retry), and chance decides between sets with a resource in
-    ///   common. It overtakes no call that waits for one of its resources, so it may wait long
-    ///   while there are such calls.
+    /// * A place for as long as it takes. If its resources do not come free within one ttl of each
+    ///   other, it waits until they do. A longer ttl waits longer, and keeps others waiting longer.
+    /// * Nested waiting. A thread that holds one resource and waits for another, which is reserved
+    ///   for a set that waits for the first, waits for a ttl of the set at most.
     /// * Nodes of a Redis cluster, unless all keys are in one slot: the nodes must be independent.
     pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
         LockRequest::new(self, self.keys(resources))

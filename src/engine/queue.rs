@@ -77,8 +77,10 @@ pub struct QueueWait {
 pub struct QueueView {
     /// How many waiters are before it.
     pub place: u64,
-    /// Does the node reserve the lock for it?
+    /// Does the node reserve the lock for it? Of a set of resources: all of them.
     pub is_reserved: bool,
+    /// Does it reserve some of the resources of a set, and not all?
+    pub reserves_part: bool,
     /// Was it out of the queue, although it had a number? It had missed its reservation, or the
     /// node has lost the queue.
     pub was_out: bool,
@@ -97,6 +99,8 @@ pub struct QueueState {
     pub place: u64,
     /// The nodes that reserve the lock for it.
     pub reserved: NodeSet,
+    /// The nodes that reserve a part of a set of resources for it.
+    pub part: NodeSet,
     /// The nodes that will notify this client when they do.
     pub listening: NodeSet,
     /// The nodes where it was out of the queue.
@@ -118,6 +122,9 @@ impl QueueState {
             self.place = self.place.max(view.place);
             if view.is_reserved {
                 self.reserved.insert(node);
+            }
+            if view.reserves_part {
+                self.part.insert(node);
             }
             if view.was_out {
                 self.out.insert(node);
@@ -144,7 +151,9 @@ mod tests {
         let view = |(index, (is_reserved, left)): (usize, &(bool, u64))| {
             let (is_reserved, left) = (*is_reserved, Some(Duration::from_millis(*left)));
             let (place, was_out, is_heard) = (0, false, true);
-            (Node::new(index), QueueView { place, is_reserved, was_out, left, is_heard })
+            let reserves_part = false;
+            let view = QueueView { place, is_reserved, reserves_part, was_out, left, is_heard };
+            (Node::new(index), view)
         };
         let mut state = QueueState::default();
         state.note(views.iter().enumerate().map(view), 3);

@@ -7,7 +7,10 @@
 
 use super::{Acquire, Acquired};
 use crate::clock::Time;
-use crate::engine::{Action, LockId, QueueEntry, QueueState, Removal, Request, Token, Ttl, quorum};
+use crate::engine::{
+    Action, Ballot, CLAIM_TIME_MAX, ClaimTime, LockId, QueueEntry, QueueState, Removal, Request,
+    Token, Ttl, quorum,
+};
 use std::time::Duration;
 
 /// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
@@ -50,6 +53,8 @@ pub(super) struct Place {
     pub(super) asked_at: Time,
     /// How often the entry was renewed at the same place.
     pub(super) renewals: u32,
+    /// Since when nodes have reserved a part of a set of resources for it.
+    pub(super) partly_since: Option<Time>,
 }
 
 impl Place {
@@ -66,6 +71,7 @@ impl Place {
             unanswered: 0,
             asked_at: now,
             renewals: 0,
+            partly_since: None,
         }
     }
 }
@@ -86,13 +92,41 @@ impl Acquire {
     }
 
     /// How long the entry of a waiter in front is kept, if this caller queues.
-    pub(super) fn lease_of_waiter(&self, lock: &LockId) -> Option<Ttl> {
-        let may_queue = self.may_queue && !self.is_single() && !lock.has_more_keys();
+    pub(super) fn lease_of_waiter(&self) -> Option<Ttl> {
+        let may_queue = self.may_queue && !self.is_single();
         self.rules.waiter_lease.filter(|_| may_queue)
     }
 
+    /// Has the waiter's entry allow for this quarantine, which may end before it is renewed again.
+    pub(super) fn allow_for(&mut self, quarantine: Duration) {
+        let Some(place) = &self.place else { return };
+        let claim = self.claim_time(&place.entry.lock, quarantine);
+        self.place.iter_mut().for_each(|place| place.entry.claim = claim);
+    }
+
+    /// Notes whether nodes reserve a part of a set for this waiter, and keep it from others while
+    /// the rest is held. Returns whether they have done so for as long as the lock's ttl.
+    pub(super) fn has_kept_others(&mut self, now: Time, ballot: &Ballot) -> bool {
+        let (ttl, quorum) = (self.ttl.as_duration(), quorum(self.rules.nodes));
+        let Some(place) = &mut self.place else { return false };
+        let QueueState { part, reserved, .. } = ballot.queue;
+        // In a quarantine nobody else could have it, and with a majority it takes its turn.
+        let is_kept = !part.is_empty() && reserved.len() < quorum && ballot.quarantine.is_zero();
+        place.partly_since = is_kept.then(|| place.partly_since.unwrap_or(now));
+        place.partly_since.is_some_and(|since| now.since(since) >= ttl)
+    }
+
+    /// How long a node reserves this lock for its waiter. A set of resources waits for the rest of
+    /// them while some are reserved for it, and renews these reservations as its entry.
+    fn claim_time(&self, lock: &LockId, quarantine: Duration) -> ClaimTime {
+        let ClaimTime { notified, asking } = self.rules.claim_time(quarantine);
+        let lease = self.rules.waiter_lease.filter(|_| lock.has_more_keys());
+        let least = lease.map_or(Duration::ZERO, Ttl::as_duration).min(CLAIM_TIME_MAX);
+        ClaimTime { notified: notified.at_least(least), asking: asking.at_least(least) }
+    }
+
     /// The entry of this caller, named after its first attempt, before it has a number.
-    pub(super) fn entry(&self, lock: &LockId, lease: Ttl) -> QueueEntry {
+    pub(super) fn entry(&self, lock: &LockId, lease: Ttl, quarantine: Duration) -> QueueEntry {
         QueueEntry {
             lock: lock.clone(),
             ttl: self.ttl,
@@ -101,7 +135,7 @@ impl Acquire {
             since: self.wall,
             lease,
             lease_in_front: lease,
-            claim: self.rules.claim_time(Duration::ZERO),
+            claim: self.claim_time(lock, quarantine),
             channel: None,
         }
     }
@@ -136,6 +170,9 @@ impl Acquire {
         let mut pause = kept.min(interval(entry.lease.as_duration())).min(INTERVAL_MAX * step);
         if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
             pause = pause.min(left.saturating_add(EXPIRY));
+        }
+        if place.partly_since.is_some() {
+            pause = pause.min(interval(front.as_duration()));
         }
         if listening.len() < quorum {
             let doubled = 2_u32.saturating_pow(place.renewals);

@@ -88,11 +88,10 @@ impl Acquire {
                 let is_quarantined =
                     matches!(failure, Acquired::Unanswered) && !ballot.quarantine.is_zero();
                 let is_refused = matches!(failure, Acquired::Contended) || is_quarantined;
-                let Some(lease) = self.lease_of_waiter(lock).filter(|_| is_refused) else {
+                let Some(lease) = self.lease_of_waiter().filter(|_| is_refused) else {
                     return false;
                 };
-                let mut entry = self.entry(lock, lease);
-                entry.claim = self.rules.claim_time(ballot.quarantine);
+                let entry = self.entry(lock, lease, ballot.quarantine);
                 self.place = Some(Place::new(entry, now, now.after(ballot.quarantine)));
             }
         }
@@ -131,26 +130,12 @@ impl Acquire {
         if is_useless || now >= self.end() {
             return self.give_up_after(now);
         }
-        let Some(place) = &mut self.place else { return };
-        place.entry.claim = self.rules.claim_time(ballot.quarantine);
+        self.allow_for(ballot.quarantine);
         if !is_answered {
-            let round = now.since(request.started);
-            // Nodes can lose their queue while somebody waits in it, with the rights to it. And if
-            // other nodes are down, the nodes without a queue may be needed for a majority.
-            let without = ballot.queue.without.len();
-            let has_queue = self.rules.nodes - without >= quorum
-                && ballot.tally.granted.len() + without < quorum;
-            if place.entry.number == 0 || !has_queue {
-                self.may_queue = has_queue;
-                return self.leave_and_back_off(now, request.started, ballot);
-            }
-            let delay = self.backoff.as_mut().map_or(round, |backoff| backoff.next_delay(round));
-            let longer = delay.saturating_mul(2_u32.saturating_pow(place.unanswered));
-            place.unanswered += 1;
-            place.renew_at = now.after(longer.min(UNANSWERED_PAUSE_MAX.max(delay)));
-            self.state = State::Resting(place.renew_at.min(self.end()));
-            return;
+            return self.renew_later(now, request.started, ballot);
         }
+        let has_kept_others = self.has_kept_others(now, ballot);
+        let Some(place) = &mut self.place else { return };
         place.unanswered = 0;
         let is_out = ballot.queue.out.len() >= quorum;
         // Taken out, it stays out for the answer that says so, and is put back by the next.
@@ -158,7 +143,7 @@ impl Acquire {
         let is_miss = is_out && !place.was_missed && ballot.quarantine.is_zero();
         place.misses += u32::from(is_miss);
         place.was_missed = is_miss;
-        if place.misses >= MISSES_MAX {
+        if place.misses >= MISSES_MAX || has_kept_others {
             return self.leave_and_back_off(now, request.started, ballot);
         }
         if place.entry.number == 0 {
@@ -182,6 +167,26 @@ impl Acquire {
         self.proceed(now);
     }
 
+    /// Handles answers of too few nodes.
+    fn renew_later(&mut self, now: Time, started: Time, ballot: &Ballot) {
+        let (quorum, round) = (quorum(self.rules.nodes), now.since(started));
+        let Some(place) = &mut self.place else { return };
+        // Nodes can lose their queue while somebody waits in it, with the rights to it. And if
+        // other nodes are down, the nodes without a queue may be needed for a majority.
+        let without = ballot.queue.without.len();
+        let has_queue =
+            self.rules.nodes - without >= quorum && ballot.tally.granted.len() + without < quorum;
+        if place.entry.number == 0 || !has_queue {
+            self.may_queue = has_queue;
+            return self.leave_and_back_off(now, started, ballot);
+        }
+        let delay = self.backoff.as_mut().map_or(round, |backoff| backoff.next_delay(round));
+        let longer = delay.saturating_mul(2_u32.saturating_pow(place.unanswered));
+        place.unanswered += 1;
+        place.renew_at = now.after(longer.min(UNANSWERED_PAUSE_MAX.max(delay)));
+        self.state = State::Resting(place.renew_at.min(self.end()));
+    }
+
     /// Takes the lock if it is this waiter's turn, or goes on waiting.
     fn proceed(&mut self, now: Time) {
         let (is_called, end) = (self.is_called(), self.end());
@@ -203,7 +208,10 @@ impl Acquire {
     /// Handles the end of a wait: these nodes reserve the lock, or it is time to ask.
     pub(super) fn reserved(&mut self, now: Time, nodes: NodeSet) {
         let Some(place) = &mut self.place else { return };
-        place.state.reserved = place.state.reserved.union(nodes);
+        // Of a set, nodes tell of each resource, and only their answers say that it has all.
+        if !place.entry.lock.has_more_keys() {
+            place.state.reserved = place.state.reserved.union(nodes);
+        }
         // Whatever the nodes tell, this waiter does not ask without end.
         let next_ask = place.asked_at.after(self.rules.retry_base);
         if self.is_called() {

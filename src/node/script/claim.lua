@@ -1,9 +1,9 @@
 local locks, held, fence = tonumber(ARGV[1]), 0, 0
-local from, waiter, queue = ARGV[2], ARGV[7], KEYS[1] .. ':redlatch:queue'
+local from, waiter, others = ARGV[2], ARGV[7], 0
 local is_turn = string.sub(from, 1, 18) == 'redlatch:reserved:'
-local head = is_turn and redis.call('ZRANGE', queue, 0, 0)[1]
 for i = 1, locks do
-  local value = redis.call('GET', KEYS[i])
+  local value, queue = redis.call('GET', KEYS[i]), KEYS[i] .. ':redlatch:queue'
+  local head = is_turn and redis.call('ZRANGE', queue, 0, 0)[1]
   if value and (from == '' or (is_turn and string.sub(value, 1, 38) or value) ~= from)
     or not value and head and head ~= waiter then
     return -ARGV[8]
@@ -23,17 +23,21 @@ end
 for i = locks + 1, #KEYS do
   write_counter(KEYS[i], string.format('%.0f', fence), ARGV[6])
 end
-local lease = KEYS[1] .. ':redlatch:lease:' .. waiter
-if is_turn then
-  local left = math.min(redis.call('PTTL', lease), tonumber(ARGV[4]))
-  if left > 0 then
-    redis.call('SET', lease, '', 'PX', left)
+for i = 1, locks do
+  local queue, lease = KEYS[i] .. ':redlatch:queue', KEYS[i] .. ':redlatch:lease:' .. waiter
+  local is_first = is_turn and redis.call('ZRANGE', queue, 0, 0)[1] == waiter
+  if is_turn then
+    local left = math.min(redis.call('PTTL', lease), tonumber(ARGV[4]))
+    if left > 0 then
+      redis.call('SET', lease, '', 'PX', left)
+    end
+  elseif waiter ~= '' then
+    redis.pcall('ZREM', queue, waiter)
+    redis.call('DEL', lease)
   end
-elseif waiter ~= '' then
-  redis.pcall('ZREM', queue, waiter)
-  redis.call('DEL', lease)
+  local waiting = redis.pcall('ZCARD', queue)
+  waiting = type(waiting) == 'number' and waiting - (is_first and 1 or 0) or 0
+  others = math.max(others, waiting)
 end
-local waiting = redis.pcall('ZCARD', queue)
-local others = type(waiting) == 'number' and waiting - (head == waiter and 1 or 0) or 0
 local is_new = (is_turn or held < locks) and 1 or 0
 return {ARGV[8] + 0, is_new, fence, others > 0 and 1 or 0}

@@ -34,17 +34,30 @@ local function pass_over_called(now, caller)
   return is_late
 end
 
-local function enter(waiter, number)
-  if ARGV[2] ~= '0' then
-    number = ARGV[2]
+local waiter, number_asked, claim = ARGV[1], ARGV[2], string.match(ARGV[4], '^%w+ (%d+)')
+local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
+local function go_to(name)
+  key, queue, lease = name, name .. ':redlatch:queue', name .. ':redlatch:lease:'
+  holders, calls = name .. ':redlatch:holders', name .. ':redlatch:called'
+  permits_in_use = name .. ':redlatch:permits'
+end
+
+local function next_number()
+  call('ZREM', queue, '')
+  local last = call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
+  local number = math.max(last, floor()) + 1
+  if number > 4503599627370496 then
+    call('DEL', queue, key .. ':redlatch:floor')
+    number = 1
+  end
+  return number
+end
+
+local function enter(number)
+  if number_asked ~= '0' then
+    number = number_asked
   elseif not number then
-    call('ZREM', queue, '')
-    local last = call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
-    number = math.max(last, floor()) + 1
-    if number > 4503599627370496 then
-      call('DEL', queue, key .. ':redlatch:floor')
-      number = 1
-    end
+    number = next_number()
   end
   call('SET', lease .. waiter, ARGV[4], 'PX', ARGV[5])
   call('ZADD', queue, number, waiter)
@@ -68,46 +81,71 @@ local function keep_longer(held, left, grace)
   end
 end
 
-local held, waiter = try('GET', key), ARGV[1]
-local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
-local now = held == shared and time()
-if held == ARGV[3] then
-  held = false
-elseif held == shared then
-  call('ZREMRANGEBYSCORE', holders, '-inf', now)
-  local withdrawn = permits and find_slot(ARGV[3], permits)
-  if withdrawn then
-    drop(withdrawn, ARGV[3])
+local function visit()
+  local held, now = try('GET', key), nil
+  if held == ARGV[3] then
+    held = false
+  elseif held == shared then
+    now = time()
+    call('ZREMRANGEBYSCORE', holders, '-inf', now)
+    local withdrawn = permits and find_slot(ARGV[3], permits)
+    if withdrawn then
+      drop(withdrawn, ARGV[3])
+    end
+    held = call('ZCARD', holders) > 0 and held
   end
-  held = call('ZCARD', holders) > 0 and held
+  local first, left, grace = kept(held)
+  local number, is_late = call('ZSCORE', queue, waiter), false
+  if grace and left <= 0 then
+    held, is_late = false, pass_over(first, waiter)
+  elseif held == shared then
+    is_late = pass_over_called(now, waiter)
+  end
+  local was_out = ARGV[2] ~= '0' and (is_late or not number)
+  if not is_late then
+    number = enter(number)
+  end
+  local is_mine
+  if not held or held == shared or first and call('ZRANGE', queue, 0, 0)[1] ~= first then
+    is_mine = settle(held, now)[waiter]
+  else
+    is_mine = first == waiter
+    keep_longer(held, left, grace)
+  end
+  held = try('GET', key)
+  first, left = kept(held)
+  if permits and permits > 0 and held == shared then
+    left = call('ZRANGE', holders, 0, 0, 'WITHSCORES')[2] - (now or time())
+    left = math.floor(math.min(left, 2^42))
+  end
+  local place = not is_late and call('ZRANK', queue, waiter)
+  local waiting = call('ZCARD', queue) + (place and 0 or 1)
+  return number or math.max(ARGV[2], 1), place or waiting - 1, is_mine, was_out, left, waiting
 end
-local first, left, grace = kept(held)
-local number, is_late = call('ZSCORE', queue, waiter), false
-if grace and left <= 0 then
-  held, is_late = false, pass_over(first, waiter)
-elseif held == shared then
-  is_late = pass_over_called(now, waiter)
+
+if #KEYS > 1 and number_asked == '0' then
+  for _, name in ipairs(KEYS) do
+    go_to(name)
+    number_asked = math.max(number_asked, call('ZSCORE', queue, waiter) or next_number())
+  end
 end
-local was_out = ARGV[2] ~= '0' and (is_late or not number)
-if not is_late then
-  number = enter(waiter, number)
+local largest, last, most, is_out, ends, mine_ends, mine = 0, 0, 0, false, nil, nil, {}
+for _, name in ipairs(KEYS) do
+  go_to(name)
+  local number, place, is_mine, was_out, left, waiting = visit()
+  largest, last = math.max(largest, number), math.max(last, place)
+  most, is_out = math.max(most, waiting), is_out or was_out
+  if is_mine then
+    mine[#mine + 1], mine_ends = name, math.min(mine_ends or left, left)
+  elseif left < 0 or not ends or ends >= 0 then
+    ends = left < 0 and left or math.max(ends or left, left)
+  end
 end
-local is_mine
-if not held or held == shared or first and call('ZRANGE', queue, 0, 0)[1] ~= first then
-  is_mine = settle(held, now)[waiter]
-else
-  is_mine = first == waiter
-  keep_longer(held, left, grace)
+if ends then
+  for _, name in ipairs(mine) do
+    local grace = tonumber(string.sub(call('GET', name), 39)) or 0
+    call('PEXPIRE', name, claim + grace)
+  end
 end
-held = try('GET', key)
-first, left = kept(held)
-if permits and permits > 0 and held == shared then
-  left = call('ZRANGE', holders, 0, 0, 'WITHSCORES')[2] - (now or time())
-  left = math.floor(math.min(left, 2^42))
-end
-local place = not is_late and call('ZRANK', queue, waiter)
-local waiting = call('ZCARD', queue) + (place and 0 or 1)
-return {
-  ARGV[6] + 0, (number or math.max(ARGV[2], 1)) + 0, place or waiting - 1,
-  (is_mine and 1 or 0) + (was_out and 2 or 0), left, waiting
-}
+local flags = (ends and 0 or 1) + (is_out and 2 or 0) + (ends and mine[1] and 4 or 0)
+return {ARGV[6] + 0, largest, last, flags, ends or mine_ends, most}

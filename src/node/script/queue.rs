@@ -6,7 +6,7 @@ use crate::node::command::{Meaning, decimal, name_of_channel, requested_mode, va
 use crate::resp::Reply;
 use std::time::Duration;
 
-/// Enters a waiter into the queue of a lock, or renews its entry: `KEYS[1]` the lock's key,
+/// Enters a waiter into the queue of a lock, or renews its entry: `KEYS` the lock's keys,
 /// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
 /// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` its entry, `ARGV[5]`
 /// for how many milliseconds the entry is kept, `ARGV[6]` the number. A waiter that has a place
@@ -19,10 +19,15 @@ use std::time::Duration;
 /// is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
 /// for the first waiter (`waiting.lua`).
 ///
+/// A lock of several keys has an entry in the queue of each, with one number: the largest that any
+/// of the queues gives. If some of the keys are reserved for the waiter and others are not, these
+/// reservations are renewed.
+///
 /// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
-/// the lock is reserved for it and 2 if it had a number but was not in the queue, or has missed its
-/// reservation; for how many milliseconds the lock or the reservation of another waiter lasts, and
-/// how many waiters there are.
+/// the lock is reserved for it, 2 if it had a number but was not in the queue, or has missed its
+/// reservation, and 4 if some of its keys are reserved for it, but not all; for how many
+/// milliseconds the lock or the reservation of another waiter lasts, and how many waiters there
+/// are. Of several keys, the place and the time are those of the key for which it waits longest.
 pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
 pub(super) const ROOM: Room = Room {
@@ -54,14 +59,16 @@ fn value_of_entry(entry: &QueueEntry) -> Vec<u8> {
     [head.as_bytes(), owner].concat()
 }
 
-fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     let Reply::Array(list) = reply else { return None };
     let elements: Vec<_> = list.iter().collect();
     let (first, rest) = elements.split_first()?;
     if *first != Reply::Integer(number) {
         return None;
     }
-    view(rest).map(|(number, view)| Meaning::Queued(number, view))
+    let (number, view) = view(rest)?;
+    let is_possible = request.has_more_keys() || !view.reserves_part;
+    is_possible.then_some(Meaning::Queued(number, view))
 }
 
 /// A waiter's number and what the node says about it, in the elements behind the script's number.
@@ -74,13 +81,15 @@ fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
     let number = u64::try_from(integer(number)?).ok()?;
     let place = u64::try_from(integer(place)?).ok()?;
     let waiting = u64::try_from(integer(waiting)?).ok()?;
-    let (is_reserved, was_out) = match integer(reserved)? {
-        flags @ 0..=3 => (flags & 1 == 1, flags & 2 == 2),
-        _ => return None,
-    };
+    let flags = u8::try_from(integer(reserved)?).ok()?;
+    let [is_reserved, was_out, reserves_part] = [1, 2, 4].map(|flag| flags & flag == flag);
+    if flags > 7 || is_reserved && reserves_part {
+        return None;
+    }
     let is_valid = (1..=WAITER_NUMBER_MAX).contains(&number) && place < waiting;
     // Negative: there is no key, or it has no ttl.
     let left = u64::try_from(integer(left)?).ok().map(Duration::from_millis);
-    let view = QueueView { place, is_reserved, was_out, left, is_heard: false };
+    let view =
+        QueueView { place, is_reserved, reserves_part, was_out, left, is_heard: false };
     is_valid.then_some((number, view))
 }

@@ -178,7 +178,8 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     ];
     for (numbers, (place, is_reserved, left)) in table {
         let was_out = numbers[2] & 2 == 2;
-        let view = QueueView { place, is_reserved, was_out, left, is_heard: false };
+        let (reserves_part, is_heard) = (false, false);
+        let view = QueueView { place, is_reserved, reserves_part, was_out, left, is_heard };
         let expected = Meaning::Queued(numbers[0] as u64, view);
         assert_eq!(read(&queue, &answer(NUMBER as i64, numbers)), expected, "{numbers:?}");
     }

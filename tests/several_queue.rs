@@ -1,0 +1,152 @@
+//! Sets of several resources in the nodes' queue: their place, what is reserved for them while they
+//! wait for the rest, and for how long at most.
+
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{LockClient, LockError, LockGuard};
+use support::eventually;
+use support::locks::{LIMIT, LONG, gone, holders, take};
+use support::queue::{finish, spawn_waiter};
+use support::servers::Servers;
+use support::waiters::{
+    BY_PUSH, Line, await_keys, await_queued, holder, pushed, queued, with_lease,
+};
+
+/// A set that waits for as long as it takes.
+fn wait_for_all(client: &LockClient, names: &[&str], ttl: Duration) -> LockGuard {
+    client.request_all(names).ttl(ttl).lock().expect("it is served in the end")
+}
+
+#[test]
+fn a_set_is_served_between_those_that_came_before_and_after_it() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "b", LONG);
+    let mut line = Line::before("b");
+    for place in 0..5 {
+        let client = pushed(servers.urls());
+        if place % 2 == 0 {
+            line.join(&servers, client);
+        } else {
+            line.join_with(&servers, move |work| work(&wait_for_all(&client, &["a", "b"], LONG)));
+        }
+    }
+    assert_eq!(servers.iter().map(|server| queued(server, "a")).max(), Some(2));
+    let start = Instant::now();
+    drop(held);
+    assert!(line.end() - start < BY_PUSH, "each is told that it is its turn");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_set_is_served_although_there_is_always_somebody_who_waits_for_one_of_its_resources() {
+    let servers = Servers::start(3);
+    let is_over = AtomicBool::new(false);
+    let crowd: Vec<LockClient> = (0..6).map(|_| pushed(servers.urls())).collect();
+    thread::scope(|scope| {
+        for (index, client) in crowd.iter().enumerate() {
+            let name = ["a", "b"][index % 2];
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _held = client.lock(name, LONG).unwrap();
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+        }
+        assert!(eventually(LIMIT, || queued(&servers[0], "a").min(queued(&servers[0], "b")) > 0));
+        let client = pushed(servers.urls());
+        let served: Vec<_> = (0..10)
+            .map(|_| client.request_all(["b", "a"]).ttl(LONG).try_lock_for(LIMIT).unwrap())
+            .map(|guard| guard.is_some())
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(served, [true; 10]);
+    });
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_part_of_a_set_is_reserved_for_its_ttl_at_most() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "b", LONG);
+    let (set, single) = (pushed(servers.urls()), pushed(servers.urls()));
+    let waiting = set.clone();
+    let ttl = Duration::from_secs(3);
+    let thread = spawn_waiter(move || waiting.request_all(["a", "b"]).ttl(ttl).lock().map(drop));
+    await_queued(&servers, "b", 1);
+    let start = Instant::now();
+    assert_eq!(single.try_lock("a", LONG).unwrap().map(drop), None, "it is reserved");
+    let first = single.lock("a", LONG).unwrap();
+    assert!(start.elapsed() > ttl / 2, "longer than a claim: {:?}", start.elapsed());
+    assert!(start.elapsed() < ttl + BY_PUSH, "{:?}", start.elapsed());
+    // It has joined again, at the end.
+    await_queued(&servers, "b", 1);
+    drop((first, held));
+    assert_eq!(finish(thread), Ok(()));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn sets_that_overlap_in_a_ring_are_all_served() {
+    let servers = Servers::start(3);
+    let pairs = [["a", "b"], ["c", "b"], ["c", "a"]];
+    let clients: Vec<LockClient> = (0..6).map(|_| pushed(servers.urls())).collect();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for (index, client) in clients.iter().enumerate() {
+            scope.spawn(move || {
+                for turn in 0..20 {
+                    let names = pairs[(index + turn) % 3];
+                    let guard = client.request_all(names).ttl(LONG).try_lock_for(LIMIT).unwrap();
+                    assert!(guard.is_some(), "{names:?}");
+                }
+            });
+        }
+    });
+    // A ttl would have to pass if two of them had waited for each other.
+    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_set_whose_client_is_gone_delays_others_for_a_lease_at_most() {
+    let servers = Servers::start(3);
+    let lease = Duration::from_secs(2);
+    let client = || with_lease(servers.urls(), lease).build().unwrap();
+    let held = take(&holder(servers.urls()), "b", LONG);
+    let (set, single) = (client(), client());
+    let waiting = set.clone();
+    let thread = spawn_waiter(move || waiting.request_all(["a", "b"]).ttl(LONG).lock().map(drop));
+    await_queued(&servers, "b", 1);
+    // It leaves: what was reserved for it is for the next.
+    let next = spawn_waiter(move || single.lock("a", LONG).map(drop));
+    await_queued(&servers, "a", 2);
+    set.cancel_token().cancel();
+    assert_eq!(finish(thread), Err(LockError::Cancelled));
+    assert_eq!(finish(next), Ok(()));
+    drop(held);
+    assert!(gone(&servers, "a") && eventually(LIMIT, || holders(&servers, "b") == 0));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_fenced_set_takes_its_turn_with_a_token_above_all_before_it() {
+    let servers = Servers::start(5);
+    let fenced = |client: &LockClient, names: &[&str]| {
+        let request = client.request_all(names).ttl(LONG).fenced();
+        request.lock().expect("it is served in the end")
+    };
+    let client = pushed(servers.urls());
+    let held = fenced(&client, &["b"]);
+    let before = held.fencing_token().unwrap();
+    let other = pushed(servers.urls());
+    let thread = spawn_waiter(move || fenced(&other, &["c", "b", "a"]).fencing_token().unwrap());
+    await_queued(&servers, "c", 1);
+    assert_eq!(held.release(), Ok(()));
+    assert!(finish(thread) > before);
+    await_keys(&servers, &[]);
+}
