@@ -44,10 +44,11 @@ pub mod recipes {}
 /// [`Builder::connect_timeout`], [`Builder::drift_factor`], [`Builder::fencing_expiry`],
 /// [`Builder::io_thread`], [`Builder::max_ttl`], [`Builder::node_timeout`], [`Builder::queue`],
 /// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`], [`LockClient::once_per`],
-/// [`LockGuard::let_expire`], [`LockGuard::remaining`], [`LockRequest::hold_at_least`],
-/// [`LockRequest::keep_alive`], [`LockRequest::one_of`], [`LockRequest::shared`],
-/// [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`], [`OncePer::retry_failed`],
-/// [`Register::write_fenced`], [`RegisterError::may_have_happened`], [`RegisterError::Unknown`]
+/// [`LockClient::request_all`], [`LockGuard::let_expire`], [`LockGuard::remaining`],
+/// [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`], [`LockRequest::one_of`],
+/// [`LockRequest::shared`], [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`],
+/// [`OncePer::retry_failed`], [`Register::write_fenced`], [`RegisterError::may_have_happened`],
+/// [`RegisterError::Unknown`]
 pub mod guarantees {}
 
 #[doc = include_str!("guide/links.txt")]

@@ -15,9 +15,10 @@ use crate::resp::Reply;
 /// * the predecessor's value, in a handoff. The waiter is the one by which the predecessor was
 ///   taken, and leaves the queue;
 /// * a reservation, in the turn of the waiter that it names. The waiter must be the first in the
-///   queue of each key, or have the reservation. It stays in the queue until the lock is released, or its entry
-///   expires: as long as it is not known whether a majority has granted the lock, who joins must
-///   get a larger number. Its entry ends with the lock's ttl at the latest, and is empty then.
+///   queue of each key, or have the reservation. It stays in the queue until the lock is released,
+///   or its entry expires: as long as it is not known whether a majority has granted the lock, who
+///   joins must get a larger number. Its entry ends with the lock's ttl at the latest, and is
+///   empty then.
 ///
 /// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
 /// all held the predecessor's value; if there are counters, their new value, one more than the
