@@ -90,8 +90,8 @@ pub(crate) fn exact(name: &[u8]) -> Value {
 pub(crate) fn summary(name: &OsStr, seen: &Inspection) -> String {
     let waiters = match seen.waiter_count {
         0 => "nobody waits".to_owned(),
-        1 => "1 waits".to_owned(),
-        count => format!("{count} wait"),
+        1 => "1 waiter".to_owned(),
+        count => format!("{count} waiters"),
     };
     format!("{}: {}; {waiters}", shown(name.as_bytes()), state_text(seen))
 }

@@ -150,7 +150,7 @@ fn commands_that_look_at_a_lock_say_that_it_is_quarantined() {
     let waiter = waiter(&servers);
     let seen = end(&mut guarded(&servers, &["inspect", "name"])).stdout;
     let text = "name: reserved for the first waiter, quarantined for another ";
-    assert!(seen.starts_with(text) && seen.contains(" s; 1 waits\n"), "{seen}");
+    assert!(seen.starts_with(text) && seen.contains(" s; 1 waiter\n"), "{seen}");
     let json = end(&mut guarded(&servers, &["inspect", "name", "--json"])).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert!(json["quarantine_seconds"].as_f64().is_some_and(|left| left > 1.0), "{json}");

@@ -214,7 +214,7 @@ fn more_waiters_than_are_listed_are_counted() {
     let list = json(&show(&["waiters", "name", "--json"]));
     let shown = list["waiters"].as_array().map(Vec::len);
     assert_eq!((shown, &list["waiter_count"]), (Some(100), &200.into()));
-    assert!(show(&["inspect", "name"]).contains("; 200 wait\n"));
+    assert!(show(&["inspect", "name"]).contains("; 200 waiters\n"));
     assert_eq!(json(&show(&["inspect", "name", "--json"]))["waiters"], 200);
     let top = show(&["top"]);
     assert!(top.starts_with("1 lock, 200 waiting\n") && top.contains("name  200 "), "{top}");

@@ -108,7 +108,7 @@ fn every_size_shows_whole_columns_and_true_counts() {
                 continue;
             }
             assert_eq!(shown[0], "job");
-            assert_eq!(shown[2], cut("130 wait, of whom the first 100 are shown", width));
+            assert_eq!(shown[2], cut("130 waiters, of whom the first 100 are shown", width));
             assert!(shown[3].starts_with("PLACE OWNER"), "{shown:?}");
             assert!(shown[4].starts_with("1     "), "{shown:?}");
         }
@@ -182,7 +182,7 @@ fn keys_sort_and_select_and_the_selection_stays_on_its_lock() {
     press(&mut screen, KeyCode::Enter);
     screen.take(Ok(Vec::new()));
     let gone = lines(&drawn(&mut screen, 80, 10, true));
-    assert_eq!((&*gone[1], &*gone[2]), ("free", "0 wait"));
+    assert_eq!((&*gone[1], &*gone[2]), ("free", "0 waiters"));
     for code in [KeyCode::Down, KeyCode::End, KeyCode::PageUp, KeyCode::Esc, KeyCode::Enter] {
         press(&mut screen, code);
         assert!(lines(&drawn(&mut screen, 80, 10, true)).len() == 10);
