@@ -116,9 +116,11 @@ impl Mistake {
                 change(NOTIFYING, "tell_at(1, 'w' .. claim)", "call('ZCARD', queue) > 1")
             }
             Self::UnheardStays => change(NOTIFYING, "waiter .. word) ~= 0)", "waiter .. word))"),
-            Self::LateGetsNewNumber => {
-                change(&[QUEUE], "if ARGV[2] ~= '0' then", "if ARGV[2] ~= '0' and number then")
-            }
+            Self::LateGetsNewNumber => change(
+                &[QUEUE],
+                "if number_asked ~= '0' then",
+                "if number_asked ~= '0' and number then",
+            ),
             Self::PassesInTime => change(
                 &[QUEUE],
                 "if grace and left <= 0 then",

@@ -185,7 +185,9 @@ fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, head: Rect, body: Re
         None => ("free".to_owned(), 0, &[][..]),
     };
     let shown_of = match waiters.len() {
-        listed if listed < count => format!("{count} waiters, of whom the first {listed} are shown"),
+        listed if listed < count => {
+            format!("{count} waiters, of whom the first {listed} are shown")
+        }
         _ if count == 1 => "1 waiter".to_owned(),
         _ => format!("{count} waiters"),
     };
