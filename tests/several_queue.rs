@@ -1,8 +1,6 @@
 //! Sets of several resources in the nodes' queue: their place, what is reserved for them while they
 //! wait for the rest, and for how long at most.
 
-#![expect(clippy::unwrap_used, reason = "an error fails the test")]
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
