@@ -7,13 +7,9 @@ use crate::work::Blocking;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 /// Longer than any wait, since this client sends nothing while it waits.
 const SESSION_MILLIS: i32 = 600_000;
-
-/// The server grants forty seconds at most, by its default settings.
-const SILENT: Duration = Duration::from_secs(10);
 
 const CREATE: i32 = 1;
 const DELETE: i32 = 2;
@@ -46,7 +42,6 @@ pub struct Zookeeper {
 
 struct Session {
     stream: TcpStream,
-    used_at: Instant,
     requests: i32,
     /// The folder that is known to be there.
     folder: String,
@@ -59,14 +54,13 @@ pub struct TwoWrites {
 
 /// One node that is changed if it has the version that was seen last.
 pub struct Znode {
-    url: String,
     /// The session, and that version; `None` before the node is known to be there.
     state: Mutex<(Session, Option<i32>)>,
 }
 
 impl Znode {
     pub fn new(url: &str) -> Self {
-        Self { url: url.to_owned(), state: Mutex::new((Session::new(url), None)) }
+        Self { state: Mutex::new((Session::new(url), None)) }
     }
 }
 
@@ -88,8 +82,7 @@ impl Session {
         let first = address(url).split(',').next().expect("a URL has a host");
         let stream = TcpStream::connect(first).expect("the server accepts");
         stream.set_nodelay(true).expect("the option is there");
-        let mut session =
-            Session { stream, used_at: Instant::now(), requests: 0, folder: String::new() };
+        let mut session = Session { stream, requests: 0, folder: String::new() };
         let mut hello = vec![0; 12];
         hello.extend(SESSION_MILLIS.to_be_bytes());
         hello.extend([0; 8]);
@@ -104,7 +97,6 @@ impl Session {
         let length = i32::try_from(message.len()).expect("messages are short");
         let bytes = [&length.to_be_bytes(), message].concat();
         self.stream.write_all(&bytes).expect("the server takes it");
-        self.used_at = Instant::now();
     }
 
     fn read(&mut self) -> Vec<u8> {
@@ -250,10 +242,6 @@ impl Blocking for Znode {
 
     fn acquire(&self, resource: &str, _: bool) {
         let (session, seen) = &mut *self.state.lock().expect("nothing panics with it held");
-        // The server ends a session that is silent while others have their turn.
-        if session.used_at.elapsed() > SILENT {
-            *session = Session::new(&self.url);
-        }
         let path = format!("/value:{}", resource.replace('/', ":"));
         if seen.is_none() {
             session.create(&path, 0);
