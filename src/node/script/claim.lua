@@ -1,5 +1,5 @@
 local locks, held, fence = tonumber(ARGV[1]), 0, 0
-local from, waiter, others = ARGV[2], ARGV[7], 0
+local from, waiter, others, heads = ARGV[2], ARGV[7], 0, {}
 local is_turn = string.sub(from, 1, 18) == 'redlatch:reserved:'
 for i = 1, locks do
   local value, queue = redis.call('GET', KEYS[i]), KEYS[i] .. ':redlatch:queue'
@@ -8,7 +8,7 @@ for i = 1, locks do
     or not value and head and head ~= waiter then
     return -ARGV[8]
   end
-  held = value and held + 1 or held
+  held, heads[i] = value and held + 1 or held, head
 end
 for i = locks + 1, #KEYS do
   local counter, problem = read_counter(KEYS[i], 2^52 + 2^40)
@@ -25,7 +25,6 @@ for i = locks + 1, #KEYS do
 end
 for i = 1, locks do
   local queue, lease = KEYS[i] .. ':redlatch:queue', KEYS[i] .. ':redlatch:lease:' .. waiter
-  local is_first = is_turn and redis.call('ZRANGE', queue, 0, 0)[1] == waiter
   if is_turn then
     local left = math.min(redis.call('PTTL', lease), tonumber(ARGV[4]))
     if left > 0 then
@@ -36,7 +35,7 @@ for i = 1, locks do
     redis.call('DEL', lease)
   end
   local waiting = redis.pcall('ZCARD', queue)
-  waiting = type(waiting) == 'number' and waiting - (is_first and 1 or 0) or 0
+  waiting = type(waiting) == 'number' and waiting - (heads[i] == waiter and 1 or 0) or 0
   others = math.max(others, waiting)
 end
 local is_new = (is_turn or held < locks) and 1 or 0
