@@ -9,7 +9,7 @@ use super::{Acquire, Acquired};
 use crate::clock::Time;
 use crate::engine::{
     Action, Ballot, CLAIM_TIME_MAX, ClaimTime, LockId, QueueEntry, QueueState, Removal, Request,
-    Token, Ttl, quorum,
+    Rules, Token, Ttl, quorum,
 };
 use std::time::Duration;
 
@@ -99,9 +99,9 @@ impl Acquire {
 
     /// Has the waiter's entry allow for this quarantine, which may end before it is renewed again.
     pub(super) fn allow_for(&mut self, quarantine: Duration) {
-        let Some(place) = &self.place else { return };
-        let claim = self.claim_time(&place.entry.lock, quarantine);
-        self.place.iter_mut().for_each(|place| place.entry.claim = claim);
+        if let Some(Place { entry, .. }) = &mut self.place {
+            entry.claim = claim_time(&self.rules, &entry.lock, quarantine);
+        }
     }
 
     /// Notes whether nodes reserve a part of a set for this waiter, and keep it from others while
@@ -116,15 +116,6 @@ impl Acquire {
         place.partly_since.is_some_and(|since| now.since(since) >= ttl)
     }
 
-    /// How long a node reserves this lock for its waiter. A set of resources waits for the rest of
-    /// them while some are reserved for it, and renews these reservations as its entry.
-    fn claim_time(&self, lock: &LockId, quarantine: Duration) -> ClaimTime {
-        let ClaimTime { notified, asking } = self.rules.claim_time(quarantine);
-        let lease = self.rules.waiter_lease.filter(|_| lock.has_more_keys());
-        let least = lease.map_or(Duration::ZERO, Ttl::as_duration).min(CLAIM_TIME_MAX);
-        ClaimTime { notified: notified.at_least(least), asking: asking.at_least(least) }
-    }
-
     /// The entry of this caller, named after its first attempt, before it has a number.
     pub(super) fn entry(&self, lock: &LockId, lease: Ttl, quarantine: Duration) -> QueueEntry {
         QueueEntry {
@@ -135,7 +126,7 @@ impl Acquire {
             since: self.wall,
             lease,
             lease_in_front: lease,
-            claim: self.claim_time(lock, quarantine),
+            claim: claim_time(&self.rules, lock, quarantine),
             channel: None,
         }
     }
@@ -204,6 +195,15 @@ impl Acquire {
             place.renew_at = place.renew_at.min(now.after(end));
         }
     }
+}
+
+/// How long a node reserves this lock for its waiter. A set of resources waits for the rest of them
+/// while some are reserved for it, and renews these reservations as its entry.
+fn claim_time(rules: &Rules, lock: &LockId, quarantine: Duration) -> ClaimTime {
+    let ClaimTime { notified, asking } = rules.claim_time(quarantine);
+    let lease = rules.waiter_lease.filter(|_| lock.has_more_keys());
+    let least = lease.map_or(Duration::ZERO, Ttl::as_duration).min(CLAIM_TIME_MAX);
+    ClaimTime { notified: notified.at_least(least), asking: asking.at_least(least) }
 }
 
 /// How long after an entry was renewed it is renewed again.
