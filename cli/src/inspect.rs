@@ -90,10 +90,14 @@ pub(crate) fn exact(name: &[u8]) -> Value {
 pub(crate) fn summary(name: &OsStr, seen: &Inspection) -> String {
     let waiters = match seen.waiter_count {
         0 => "nobody waits".to_owned(),
-        1 => "1 waiter".to_owned(),
-        count => format!("{count} waiters"),
+        count => waiters_text(count),
     };
     format!("{}: {}; {waiters}", shown(name.as_bytes()), state_text(seen))
+}
+
+/// Such as "3 waiters".
+pub(crate) fn waiters_text(count: usize) -> String {
+    if count == 1 { "1 waiter".to_owned() } else { format!("{count} waiters") }
 }
 
 /// Such as "held by host-7 for another 12 s".

@@ -3,7 +3,7 @@
 use super::screen::{Order, Screen};
 use super::search::Row;
 use crate::duration;
-use crate::inspect::{age, is_of_ensemble, shown, state_text};
+use crate::inspect::{age, is_of_ensemble, shown, state_text, waiters_text};
 use crate::table::cell;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -186,10 +186,9 @@ fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, head: Rect, body: Re
     };
     let shown_of = match waiters.len() {
         listed if listed < count => {
-            format!("{count} waiters, of whom the first {listed} are shown")
+            format!("{}, of whom the first {listed} are shown", waiters_text(count))
         }
-        _ if count == 1 => "1 waiter".to_owned(),
-        _ => format!("{count} waiters"),
+        _ => waiters_text(count),
     };
     let lines = [name, state, shown_of].map(|text| Line::from(cut(&text, head.width)));
     let [name, state, count] = lines;
