@@ -41,8 +41,15 @@ fn refused(answer: &Answer) -> ServerError {
 /// The names of a znode's children, sorted.
 #[track_caller]
 pub(crate) fn names(client: &mut Client, path: &str) -> Vec<String> {
+    names_if_there(client, path).unwrap_or_else(|| panic!("there is no {path}"))
+}
+
+/// The same. `None` if there is no such znode.
+#[track_caller]
+pub(crate) fn names_if_there(client: &mut Client, path: &str) -> Option<Vec<String>> {
     let answer = client.ask(Request::GetChildren { path: path.into(), watch: false });
     let mut names: Vec<String> = match answer.reply() {
+        Err(Failure::Server(ServerError::NoNode)) => return None,
         Ok(Reply::Children { names, stat }) => {
             assert_eq!(usize::try_from(stat.children), Ok(names.len()));
             names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
@@ -50,7 +57,7 @@ pub(crate) fn names(client: &mut Client, path: &str) -> Vec<String> {
         other => panic!("{other:?}"),
     };
     names.sort();
-    names
+    Some(names)
 }
 
 #[test]

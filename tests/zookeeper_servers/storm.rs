@@ -8,10 +8,10 @@ use crate::client::{Client, now};
 use crate::contention::plan;
 use crate::drive::drive;
 use crate::expiry::expire;
+use crate::messages::names_if_there;
 use redlatch::internal::Time;
 use redlatch::internal::engine::Jitter;
-use redlatch::internal::zookeeper::message::{Reply, Request, ServerError};
-use redlatch::internal::zookeeper::session::Failure;
+use redlatch::internal::zookeeper::message::Request;
 use std::env;
 use std::time::Duration;
 use support::needs_zookeeper;
@@ -139,16 +139,10 @@ impl<'a> Storm<'a> {
         });
         let directory = format!("{}/a", self.shared.root());
         let operator = &mut self.operator;
-        let mut left_behind = || {
-            let look = Request::GetChildren { path: directory.as_str().into(), watch: false };
-            match operator.ask(look).reply() {
-                Ok(Reply::Children { names, .. }) => names.len(),
-                // The server removes an empty directory of locks once a minute.
-                Err(Failure::Server(ServerError::NoNode)) => 0,
-                other => panic!("{other:?}"),
-            }
-        };
-        assert!(support::eventually(Duration::from_secs(30), || left_behind() == 0));
+        // The server removes an empty directory of locks once a minute.
+        let left = |operator: &mut Client| names_if_there(operator, &directory).unwrap_or_default();
+        let is_empty = support::eventually(Duration::from_secs(30), || left(operator).is_empty());
+        assert!(is_empty, "left behind: {:?}", left(&mut self.operator));
     }
 }
 
