@@ -111,7 +111,7 @@ fn sets_that_overlap_in_a_ring_are_all_served() {
 }
 
 #[test]
-fn a_set_whose_client_is_gone_delays_others_for_a_lease_at_most() {
+fn what_was_reserved_for_a_set_that_leaves_is_for_the_next() {
     let servers = Servers::start(3);
     let lease = Duration::from_secs(2);
     let client = || with_lease(servers.urls(), lease).build().unwrap();
@@ -120,7 +120,6 @@ fn a_set_whose_client_is_gone_delays_others_for_a_lease_at_most() {
     let waiting = set.clone();
     let thread = spawn_waiter(move || waiting.request_all(["a", "b"]).ttl(LONG).lock().map(drop));
     await_queued(&servers, "b", 1);
-    // It leaves: what was reserved for it is for the next.
     let next = spawn_waiter(move || single.lock("a", LONG).map(drop));
     await_queued(&servers, "a", 2);
     set.cancel_token().cancel();
