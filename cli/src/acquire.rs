@@ -179,23 +179,28 @@ pub(crate) fn request<'a>(
     request.hold_at_least(arguments.hold_at_least.unwrap_or(Duration::ZERO))
 }
 
-/// A look at the lock; of several, at the first one that another client has or waits for.
+/// A look at the lock; of several, at the first one that another client has, or else that is waited
+/// for: those that are free are reserved for the one that waits for all.
 fn look<N: AsRef<OsStr>>(
     client: &LockClient,
     names: &[N],
 ) -> Result<Option<(usize, Inspection)>, InspectError> {
-    let mut found = None;
+    let mut found: Option<(u8, (usize, Inspection))> = None;
     for (index, name) in names.iter().enumerate() {
         let seen = client.inspect(name.as_ref().as_bytes())?;
-        let is_free = seen.state == LockState::Free && seen.waiter_count == 0;
-        if !is_free || found.is_none() {
-            found = Some((index, seen));
+        let obstacle = match seen.state {
+            LockState::Free if seen.waiter_count == 0 => 0,
+            LockState::Free | LockState::Reserved => 1,
+            _ => 2,
+        };
+        if found.as_ref().is_none_or(|(largest, _)| obstacle > *largest) {
+            found = Some((obstacle, (index, seen)));
         }
-        if !is_free {
+        if obstacle == 2 {
             break;
         }
     }
-    Ok(found)
+    Ok(found.map(|(_, seen)| seen))
 }
 
 pub(crate) fn owner(arguments: &AcquireArguments) -> Vec<u8> {

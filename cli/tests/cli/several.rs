@@ -37,7 +37,8 @@ fn without_one_of_them_none_is_held_and_the_text_names_it() {
     assert!(refused.stderr.starts_with("redlatch: c: another client holds the lock: "));
     assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0));
     let mut waiting = in_terminal(&servers, "run a --also c -- echo done");
-    waiting.await_text("\r\x1b[Kredlatch: c: held by an unknown owner; waiting for ");
+    waiting
+        .await_text("\r\x1b[Kredlatch: c: first in line, held by an unknown owner; waiting for ");
     drop(held);
     let ended = waiting.end();
     assert!(ended.code == 0 && ended.stdout.contains("done"), "{ended:?}");
