@@ -231,6 +231,47 @@ fn a_free_lock_is_taken_in_turn_by_the_first_only() {
 }
 
 #[test]
+fn a_set_has_one_number_in_all_queues_and_is_the_first_in_each_when_it_takes_its_turn() {
+    let servers = Servers::start(1);
+    let server = &servers[0];
+    set(server, "l", "token");
+    let ask = |keys: &[&str], waiter, number, claim| {
+        let entry = format!("12 {claim} 1500  owner");
+        let answer = list(server, QUEUE, keys, &[waiter, number, "failed", &entry, LONG]);
+        (answer[0], answer[1], answer[2])
+    };
+    let number = |key: &str| {
+        let queue = format!("{key}:redlatch:queue");
+        server.command(&["ZCOUNT", &queue, "2", "2"]) == Value::Integer(1)
+    };
+    let length = |key: &str| server.command(&["ZCARD", &format!("{key}:redlatch:queue")]);
+    assert_eq!(ask(&["l"], BOB, "0", "40000"), (1, 0, 0));
+    assert_eq!(ask(&["k", "l"], ANN, "0", "40000"), (2, 1, 4), "a part is reserved");
+    assert!(number("k") && number("l"));
+    assert_eq!(get(server, "k"), reserved(ANN, 0));
+    assert_eq!(ask(&["k", "l"], ANN, "2", "80000"), (2, 1, 4));
+    assert!(ttl(server, "k") > 70_000, "renewed");
+    assert_eq!(ask(&["k"], CID, "0", "40000"), (3, 1, 0));
+    let take = || {
+        let [_, words @ ..] = turn(ANN, "a");
+        let words = words.each_ref().map(String::as_str);
+        run(server, CLAIM, &["k", "l"], &[&["2"], &words[..]].concat())
+    };
+    assert_eq!(take(), Value::Integer(-7), "it is held");
+    yes(server, RELEASE, &["l"], &["token"]);
+    assert_eq!(get(server, "l"), reserved(BOB, 1_000));
+    assert_eq!(take(), Value::Integer(-7), "it is reserved for another");
+    server.command(&["DEL", "l"]);
+    assert_eq!(take(), Value::Integer(-7), "another is the first");
+    no(server, GIVE, &["l"], &["failed", BOB, ""]);
+    assert_eq!(ask(&["k", "l"], ANN, "2", "40000"), (2, 0, 1));
+    assert!(matches!(take(), Value::Array(_)));
+    yes(server, GIVE, &["k", "l"], &["a", ANN, ""]);
+    assert_eq!((get(server, "k"), get(server, "l")), (reserved(CID, 0), String::new()));
+    assert_eq!((length("k"), length("l")), (Value::Integer(1), Value::Integer(0)));
+}
+
+#[test]
 fn a_failed_try_is_withdrawn_and_a_waiter_whose_entry_has_expired_is_not_the_first() {
     let servers = held();
     let server = &servers[0];
