@@ -236,7 +236,7 @@ fn a_set_has_one_number_in_all_queues_and_is_the_first_in_each_when_it_takes_its
     let server = &servers[0];
     set(server, "l", "token");
     let ask = |keys: &[&str], waiter, number, claim| {
-        let entry = format!("12 {claim} 1500  owner");
+        let entry = format!("12 {claim} 70000  owner");
         let answer = list(server, QUEUE, keys, &[waiter, number, "failed", &entry, LONG]);
         (answer[0], answer[1], answer[2])
     };
@@ -249,8 +249,13 @@ fn a_set_has_one_number_in_all_queues_and_is_the_first_in_each_when_it_takes_its
     assert_eq!(ask(&["k", "l"], ANN, "0", "40000"), (2, 1, 4), "a part is reserved");
     assert!(number("k") && number("l"));
     assert_eq!(get(server, "k"), reserved(ANN, 0));
-    assert_eq!(ask(&["k", "l"], ANN, "2", "80000"), (2, 1, 4));
-    assert!(ttl(server, "k") > 70_000, "renewed");
+    assert!(ttl(server, "k") > 60_000, "for as long as an entry in front");
+    server.command(&["PEXPIRE", "k", "50000"]);
+    assert_eq!(ask(&["k", "l"], ANN, "2", "40000"), (2, 1, 4));
+    assert!(ttl(server, "k") > 60_000, "renewed");
+    assert_eq!(ask(&["k", "l"], CID, "0", "40000"), (3, 2, 0));
+    no(server, GIVE, &["k", "l"], &["failed", CID, ""]);
+    assert_eq!((length("k"), length("l")), (Value::Integer(1), Value::Integer(2)), "it has left");
     assert_eq!(ask(&["k"], CID, "0", "40000"), (3, 1, 0));
     let take = || {
         let [_, words @ ..] = turn(ANN, "a");
@@ -265,6 +270,10 @@ fn a_set_has_one_number_in_all_queues_and_is_the_first_in_each_when_it_takes_its
     assert_eq!(take(), Value::Integer(-7), "another is the first");
     no(server, GIVE, &["l"], &["failed", BOB, ""]);
     assert_eq!(ask(&["k", "l"], ANN, "2", "40000"), (2, 0, 1));
+    assert!(ttl(server, "k") <= 41_000, "for as long as a claim");
+    server.command(&["PEXPIRE", "k", "30000"]);
+    assert_eq!(ask(&["k", "l"], ANN, "2", "40000"), (2, 0, 1));
+    assert!(ttl(server, "k") <= 30_000, "not renewed");
     assert!(matches!(take(), Value::Array(_)));
     yes(server, GIVE, &["k", "l"], &["a", ANN, ""]);
     assert_eq!((get(server, "k"), get(server, "l")), (reserved(CID, 0), String::new()));

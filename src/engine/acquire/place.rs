@@ -8,8 +8,7 @@
 use super::{Acquire, Acquired};
 use crate::clock::Time;
 use crate::engine::{
-    Action, Ballot, CLAIM_TIME_MAX, ClaimTime, LockId, QueueEntry, QueueState, Removal, Request,
-    Rules, Token, Ttl, quorum,
+    Action, Ballot, LockId, QueueEntry, QueueState, Removal, Request, Token, Ttl, quorum,
 };
 use std::time::Duration;
 
@@ -99,8 +98,8 @@ impl Acquire {
 
     /// Has the waiter's entry allow for this quarantine, which may end before it is renewed again.
     pub(super) fn allow_for(&mut self, quarantine: Duration) {
-        if let Some(Place { entry, .. }) = &mut self.place {
-            entry.claim = claim_time(&self.rules, &entry.lock, quarantine);
+        if let Some(place) = &mut self.place {
+            place.entry.claim = self.rules.claim_time(quarantine);
         }
     }
 
@@ -126,7 +125,7 @@ impl Acquire {
             since: self.wall,
             lease,
             lease_in_front: lease,
-            claim: claim_time(&self.rules, lock, quarantine),
+            claim: self.rules.claim_time(quarantine),
             channel: None,
         }
     }
@@ -195,15 +194,6 @@ impl Acquire {
             place.renew_at = place.renew_at.min(now.after(end));
         }
     }
-}
-
-/// How long a node reserves this lock for its waiter. A set of resources waits for the rest of them
-/// while some are reserved for it, and renews these reservations as its entry.
-fn claim_time(rules: &Rules, lock: &LockId, quarantine: Duration) -> ClaimTime {
-    let ClaimTime { notified, asking } = rules.claim_time(quarantine);
-    let lease = rules.waiter_lease.filter(|_| lock.has_more_keys());
-    let least = lease.map_or(Duration::ZERO, Ttl::as_duration).min(CLAIM_TIME_MAX);
-    ClaimTime { notified: notified.at_least(least), asking: asking.at_least(least) }
 }
 
 /// How long after an entry was renewed it is renewed again.

@@ -34,7 +34,8 @@ local function pass_over_called(now, caller)
   return is_late
 end
 
-local waiter, number_asked, claim = ARGV[1], ARGV[2], string.match(ARGV[4], '^%w+ (%d+)')
+local waiter, number_asked = ARGV[1], ARGV[2]
+local claim, lease_in_front = string.match(ARGV[4], '^%w+ (%d+) (%d+)')
 local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
 local function go_to(name)
   key, queue, lease = name, name .. ':redlatch:queue', name .. ':redlatch:lease:'
@@ -141,9 +142,11 @@ for _, name in ipairs(KEYS) do
     ends = left < 0 and left or math.max(ends or left, left)
   end
 end
-if ends then
-  for _, name in ipairs(mine) do
-    local grace = tonumber(string.sub(call('GET', name), 39)) or 0
+for _, name in ipairs(#KEYS > 1 and mine or {}) do
+  local grace = tonumber(string.sub(call('GET', name), 39)) or 0
+  if ends then
+    call('PEXPIRE', name, math.max(claim, lease_in_front) + grace)
+  elseif call('PTTL', name) > claim + grace then
     call('PEXPIRE', name, claim + grace)
   end
 end

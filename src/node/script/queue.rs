@@ -21,7 +21,8 @@ use std::time::Duration;
 ///
 /// A lock of several keys has an entry in the queue of each, with one number: the largest that any
 /// of the queues gives. If some of the keys are reserved for the waiter and others are not, these
-/// reservations are renewed.
+/// reservations are renewed, for as long as an entry in front is kept. If all are, they last as
+/// long as a claim may take, and are not renewed.
 ///
 /// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
 /// the lock is reserved for it, 2 if it had a number but was not in the queue, or has missed its
