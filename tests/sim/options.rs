@@ -17,6 +17,7 @@ use crate::node::Ability;
 use crate::random::Random;
 use kinds::FAULTS;
 use queueing::Queueing;
+use redlatch::internal::engine::Ttl;
 use registers::Registering;
 use sharing::Sharing;
 use std::time::Duration;
@@ -214,8 +215,13 @@ impl Options {
     /// those who come after it.
     pub(crate) fn longest_reservation_millis(&self) -> u64 {
         let claim = self.node_timeout * 3 + Duration::from_millis(2 * 100);
+        // It outlasts a quarantine, which is as long as the longest ttl and a second.
+        let quarantine = if self.restart_guard { self.ttl.1 + 1_000 } else { 0 };
         let left = if self.sharing.linger_permille > 0 { self.ttl.1 } else { 0 };
-        left.max(claim.as_millis() as u64) + 1_000
+        // What is reserved for a set lasts as long as its entry in front.
+        let lease = self.queueing.waiter_lease.filter(|_| self.several_permille > 0);
+        let claim = quarantine + claim.as_millis() as u64;
+        left.max(claim).max(lease.map_or(0, Ttl::as_millis)) + 1_000
     }
 
     /// The longest ttl, in true time by the slowest clock.

@@ -36,7 +36,8 @@ impl Node {
             }
         }
         if command.kind == Kind::Queue {
-            self.check_lives(context, words[3], words[4]);
+            let waiter = words[3 + command.keys.len()];
+            command.keys.iter().for_each(|key| self.check_lives(context, key, waiter));
         }
         if command.kind == Kind::Look {
             let seen = keys.iter().flat_map(|(before, _)| before);
