@@ -136,6 +136,8 @@ impl Client {
             Reply::Push { id, word, counts } => {
                 if id == self.id && self.phase.is_queued() {
                     match word {
+                        // Each push is about one key, and only answers say that it has all.
+                        Word::Reserved if self.want.is_set() => link.asks = Some(Word::AskNow),
                         Word::Reserved => link.is_hinted |= counts || is_trusting,
                         word => link.asks = link.asks.max(Some(word)),
                     }

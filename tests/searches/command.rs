@@ -1,7 +1,7 @@
 //! The commands of a search as the library encodes them, and what it reads in the answers.
 
-use crate::embedded::{KEY, LONG};
-use crate::keys::SINCE;
+use crate::embedded::{KEY, LONG, NAMES};
+use crate::keys::{SINCE, lease};
 use crate::node::{CLAIM, Outcome, Place, Request, Slot};
 use crate::token::Token;
 use crate::want::Want;
@@ -28,8 +28,8 @@ pub(crate) fn action(request: Request, is_mute: bool) -> engine::Request {
             waiter: id.wide(),
             number: number.into(),
             since: SINCE,
-            lease: ttl,
-            lease_in_front: ttl,
+            lease: millis(lease(want)),
+            lease_in_front: millis(lease(want)),
             claim: ClaimTime { notified: millis(CLAIM), asking: millis(2 * CLAIM) },
             channel: (!is_mute).then_some(id.client.into()),
         }),
@@ -70,18 +70,18 @@ pub(crate) fn millis(millis: u64) -> Ttl {
 
 fn lock(token: Token, want: Want, slot: Slot) -> LockId {
     let share = match want {
-        Want::Exclusive => None,
+        Want::Exclusive | Want::Second | Want::Both => None,
         Want::Reader => Some(engine::Share::Reader),
         Want::Permit(of) => {
             Some(engine::Share::Permit { of: of.into(), number: slot.map(u32::from) })
         }
     };
-    let attributes = share.map(|share| {
-        let mut attributes = LockAttributes::default();
-        attributes.share = Some(share);
-        attributes.into()
-    });
-    LockId { key: KEY.into(), token: token.wide(), attributes }
+    let mut keys = want.locks().iter().map(|index| NAMES[*index].into());
+    let key = keys.next().expect("at least one");
+    let mut attributes = LockAttributes::default();
+    (attributes.share, attributes.more_keys) = (share, keys.collect());
+    let attributes = (attributes != LockAttributes::default()).then(|| attributes.into());
+    LockId { key, token: token.wide(), attributes }
 }
 
 /// The answer that this means.

@@ -11,7 +11,10 @@ use redlatch::internal::resp::decode;
 use std::collections::{BTreeMap, HashMap};
 
 /// The lock's key.
-pub(crate) const KEY: &[u8] = b"k";
+pub(crate) const KEY: &[u8] = NAMES[0];
+
+/// The keys of both locks.
+pub(crate) const NAMES: [&[u8]; 2] = [b"k", b"l"];
 
 /// How many milliseconds that lasts which only a step of the search ends.
 pub(crate) const LONG: u64 = 1_000_000_000;

@@ -117,7 +117,7 @@ fn waits_for_shares(world: &World) -> bool {
     let Some(first) = first_waiter(world) else { return false };
     let holders = || world.clients.iter().filter(|client| client.holds());
     match first.want {
-        Want::Exclusive => holders().count() == 0,
+        Want::Exclusive | Want::Second | Want::Both => holders().count() == 0,
         Want::Reader => holders().all(|holder| holder.want == Want::Reader),
         Want::Permit(permits) => {
             holders().all(|holder| holder.want == first.want)
@@ -131,7 +131,7 @@ fn is_slot_free(world: &World, scheme: &Scheme) -> bool {
     let Some(first) = first_waiter(world) else { return false };
     let Want::Permit(permits) = first.want else { return false };
     let is_free = |site: &&Site, slot: u8| {
-        let node = &site.node;
+        let node = &site.node.locks[0];
         let is_attempt = |share: &Share| {
             // A share that was given to a waiter in its turn, which it may still withdraw.
             let owner = &world.clients[usize::from(share.token.client)];

@@ -151,7 +151,7 @@ impl World {
                 self.sites[node].links[client].replies.push(push);
             }
             Fault::EndLease(node, place) => {
-                let waiter = &mut self.sites[node].node.queue[place];
+                let waiter = self.sites[node].node.waiter_mut(place);
                 waiter.entry = Entry::Gone;
                 let id = waiter.id;
                 if self.is_waiting(id) {

@@ -37,8 +37,12 @@ impl World {
 
     fn check_holders(&self) -> Result<(), Violation> {
         let holders: Vec<&Client> = self.clients.iter().filter(|client| client.holds()).collect();
-        if holders.len() > 1 && holders.iter().any(|holder| !holder.want.is_share()) {
-            return Err(Violation::TwoHolders);
+        for (index, holder) in holders.iter().enumerate() {
+            let mut others = holders[..index].iter().map(|other| other.want);
+            let is_beside = |want: Want| !want.is_share() || !holder.want.is_share();
+            if others.any(|want| want.overlaps(holder.want) && is_beside(want)) {
+                return Err(Violation::TwoHolders);
+            }
         }
         for holder in &holders {
             let Want::Permit(permits) = holder.want else { continue };

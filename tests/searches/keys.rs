@@ -1,7 +1,7 @@
-//! The state of a node as the keys of one lock, and the other way round.
+//! The state of a node as the keys of its locks, and the other way round.
 
-use crate::embedded::{KEY, Keys, LONG, NOW, Value};
-use crate::node::{CLAIM, End, Entry, GRACE, Key, Node, Share, Time, Waiter};
+use crate::embedded::{Keys, LONG, NAMES, NOW, Value};
+use crate::node::{CLAIM, End, Entry, GRACE, Key, Lock, Node, PART, Share, Time, Waiter};
 use crate::token::Token;
 use crate::want::Want;
 use redlatch::internal::node::command::{RESERVED, SHARED, read_left, read_member};
@@ -10,23 +10,51 @@ use std::str::from_utf8;
 /// Since when every waiter waits.
 pub(crate) const SINCE: u64 = 12;
 
-/// The names of the other keys of the lock.
-const QUEUE: &str = "k:redlatch:queue";
-const LEASE: &str = "k:redlatch:lease:";
-const HOLDERS: &str = "k:redlatch:holders";
-const PERMITS: &str = "k:redlatch:permits";
-const CALLED: &str = "k:redlatch:called";
-const FLOOR: &str = "k:redlatch:floor";
+/// The names of the other keys of a lock, behind its own.
+const QUEUE: &str = ":redlatch:queue";
+const LEASE: &str = ":redlatch:lease:";
+const HOLDERS: &str = ":redlatch:holders";
+const PERMITS: &str = ":redlatch:permits";
+const CALLED: &str = ":redlatch:called";
+const FLOOR: &str = ":redlatch:floor";
 
 /// How long a script keeps the number of the last waiter that took its share. Nothing but a command
 /// ends it here.
 const FLOOR_LASTS: u64 = 2000;
 
 /// The state of the node that has these keys. Panics if there is anything that no state expresses.
-pub(crate) fn read(mut keys: Keys, is_mute: bool) -> Node {
+pub(crate) fn read(keys: &Keys, is_mute: bool) -> Node {
+    let of = |lock: &[u8]| {
+        let own = keys.iter().filter_map(|(key, value)| Some((key.strip_prefix(lock)?, value)));
+        own.map(|(key, value)| (key.to_vec(), value.clone())).collect()
+    };
+    let locks = [0, 1].map(|index| read_lock(of(NAMES[index]), index, is_mute));
+    assert!(keys.keys().all(|key| NAMES.iter().any(|name| key.starts_with(name))), "{keys:?}");
+    Node { locks }
+}
+
+/// The keys that describe a state.
+pub(crate) fn write(node: &Node, is_mute: bool) -> Keys {
+    let locks = NAMES.iter().zip(&node.locks);
+    let all = locks.flat_map(|(name, lock)| {
+        let keys = write_lock(lock, is_mute).into_iter();
+        keys.map(|(key, value)| ([name, &key[..]].concat(), value))
+    });
+    all.collect()
+}
+
+/// The state of the lock with this index. The names of its keys are without its own.
+fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
     if let Some((_, left)) = keys.get_mut(FLOOR.as_bytes()) {
         assert!(matches!(*left, FLOOR_LASTS | LONG), "{left}");
         *left = LONG;
+    }
+    // Queues outlast all entries in them, and the entry of a set that is served keeps its number.
+    for (name, (value, left)) in &mut keys {
+        let is_served = name.starts_with(LEASE.as_bytes()) && *value == Value::Text(Vec::new());
+        if *left == PART && (is_served || name == QUEUE.as_bytes()) {
+            *left = LONG;
+        }
     }
     let set = |name: &str| match keys.get(name.as_bytes()) {
         Some((Value::Set(members), _)) => members.clone(),
@@ -44,7 +72,7 @@ pub(crate) fn read(mut keys: Keys, is_mute: bool) -> Node {
     });
     let mut holders: Vec<Share> = holders.collect();
     holders.sort_unstable();
-    let index = set(PERMITS).into_iter().map(|(name, slot)| (slot as u8, Token::read(&name)));
+    let permits = set(PERMITS).into_iter().map(|(name, slot)| (slot as u8, Token::read(&name)));
     let is_stale = |(slot, token): &(u8, Token)| {
         !holders.iter().any(|share| share.slot == Some(*slot) && share.token == *token)
     };
@@ -52,7 +80,7 @@ pub(crate) fn read(mut keys: Keys, is_mute: bool) -> Node {
         let entry = match keys.get(&[LEASE.as_bytes(), &name].concat()) {
             None => Entry::Gone,
             Some((Value::Text(text), _)) if text.is_empty() => Entry::Served,
-            Some((value, _)) => Entry::For(want(value)),
+            Some((value, _)) => Entry::For(want(value, index)),
         };
         Waiter { number: number as u8, id: Token::read(&name), entry }
     });
@@ -63,15 +91,15 @@ pub(crate) fn read(mut keys: Keys, is_mute: bool) -> Node {
         Some((Value::Text(digits), _)) => number(digits),
         _ => 0,
     };
-    let (key, stale) = (key(&keys), index.filter(is_stale).collect());
+    let (key, stale) = (key(&keys), permits.filter(is_stale).collect());
     let queue = queue.collect();
-    let node = Node { key, holders, stale, queue, called, floor };
-    assert_eq!(write(&node, is_mute), keys, "{node:?}");
-    node
+    let lock = Lock { key, holders, stale, queue, called, floor };
+    assert_eq!(write_lock(&lock, is_mute), keys, "{lock:?}");
+    lock
 }
 
 fn key(keys: &Keys) -> Key {
-    let Some((Value::Text(value), left)) = keys.get(KEY) else { return Key::Free };
+    let Some((Value::Text(value), left)) = keys.get(&[][..]) else { return Key::Free };
     let time = |grace: u64| Time { has_grace: grace > 0, left: *left };
     if let Some(rest) = value.strip_prefix(RESERVED) {
         let (name, grace) = rest.split_at(20);
@@ -90,22 +118,24 @@ fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(digits: &[u8]) -> T {
 }
 
 /// What a waiter waits for, in the words of its entry.
-fn want(entry: &Value) -> Want {
+fn want(entry: &Value, index: usize) -> Want {
     let Value::Text(text) = entry else { panic!("{entry:?}") };
-    let first = from_utf8(text).expect("our entry").split(' ').next().expect("a word");
+    let mut words = from_utf8(text).expect("our entry").split(' ');
+    let first = words.next().expect("a word");
     match first.split_once('s') {
-        None => Want::Exclusive,
+        None if words.nth(1) == Some(&PART.to_string()) => Want::Both,
+        None => [Want::Exclusive, Want::Second][index],
         Some((_, "0")) => Want::Reader,
         Some((_, permits)) => Want::Permit(number(permits.as_bytes())),
     }
 }
 
-/// The keys that describe a state.
-pub(crate) fn write(node: &Node, is_mute: bool) -> Keys {
+/// The keys that describe the state of a lock, without its own name.
+fn write_lock(lock: &Lock, is_mute: bool) -> Keys {
     let mut keys = Keys::new();
-    let lasts = node.holders.iter().any(|share| share.end == End::Later);
-    let shares_left = if lasts { LONG } else { CLAIM };
-    let value = match node.key {
+    let has_holders = lock.holders.iter().any(|share| share.end == End::Later);
+    let shares_left = if has_holders { LONG } else { CLAIM };
+    let value = match lock.key {
         Key::Free => None,
         Key::Held(token) => Some((token.name(), LONG)),
         Key::Reserved(id, time) => {
@@ -118,7 +148,7 @@ pub(crate) fn write(node: &Node, is_mute: bool) -> Keys {
         }
         Key::Shared => Some((SHARED.to_vec(), shares_left)),
     };
-    keys.extend(value.map(|(value, left)| (KEY.to_vec(), (Value::Text(value), left))));
+    keys.extend(value.map(|(value, left)| (Vec::new(), (Value::Text(value), left))));
     let mut set = |name: &str, members: Vec<(Vec<u8>, u64)>, left: u64| {
         put_set(&mut keys, name, members, left);
     };
@@ -131,23 +161,23 @@ pub(crate) fn write(node: &Node, is_mute: bool) -> Keys {
         };
         ([digits.as_bytes(), b":", &share.token.name()].concat(), ends)
     };
-    set(HOLDERS, node.holders.iter().map(member).collect(), shares_left);
-    let given = node.holders.iter().filter_map(|share| Some((share.slot?, share.token)));
-    let index = given.chain(node.stale.iter().copied());
+    set(HOLDERS, lock.holders.iter().map(member).collect(), shares_left);
+    let given = lock.holders.iter().filter_map(|share| Some((share.slot?, share.token)));
+    let index = given.chain(lock.stale.iter().copied());
     set(PERMITS, index.map(|(slot, token)| (token.name(), slot.into())).collect(), shares_left);
     let ends = |is_over| if is_over { NOW - 1 } else { NOW + CLAIM };
     set(
         CALLED,
-        node.called.iter().map(|(id, is_over)| (id.name(), ends(*is_over))).collect(),
+        lock.called.iter().map(|(id, is_over)| (id.name(), ends(*is_over))).collect(),
         CLAIM + GRACE,
     );
-    set(QUEUE, node.queue.iter().map(|it| (it.id.name(), it.number.into())).collect(), LONG);
-    for waiter in node.queue.iter().filter(|waiter| waiter.has_lease()) {
+    set(QUEUE, lock.queue.iter().map(|it| (it.id.name(), it.number.into())).collect(), LONG);
+    for waiter in lock.queue.iter().filter(|waiter| waiter.has_lease()) {
         let name = [LEASE.as_bytes(), &waiter.id.name()].concat();
-        keys.insert(name, (Value::Text(entry(waiter, is_mute)), LONG));
+        keys.insert(name, (Value::Text(entry(waiter, is_mute)), lasts(waiter)));
     }
-    if node.floor > 0 {
-        let digits = node.floor.to_string().into_bytes();
+    if lock.floor > 0 {
+        let digits = lock.floor.to_string().into_bytes();
         keys.insert(FLOOR.into(), (Value::Text(digits), LONG));
     }
     keys
@@ -164,7 +194,7 @@ fn put_set(keys: &mut Keys, name: &str, mut members: Vec<(Vec<u8>, u64)>, left: 
 fn entry(waiter: &Waiter, is_mute: bool) -> Vec<u8> {
     let mode = match waiter.entry {
         Entry::Gone | Entry::Served => return Vec::new(),
-        Entry::For(Want::Exclusive) => String::new(),
+        Entry::For(Want::Exclusive | Want::Second | Want::Both) => String::new(),
         Entry::For(Want::Reader) => "s0".to_owned(),
         Entry::For(Want::Permit(permits)) => format!("s{permits}"),
     };
@@ -172,5 +202,17 @@ fn entry(waiter: &Waiter, is_mute: bool) -> Vec<u8> {
     let channel = if is_mute { String::new() } else { format!("redlatch:{client:016x}") };
     // A waiter that has to ask needs longer for its claim.
     let claim = if is_mute { 2 * CLAIM } else { CLAIM };
-    format!("{SINCE}{mode} {claim} {LONG} {channel} ").into_bytes()
+    format!("{SINCE}{mode} {claim} {} {channel} ", lasts(waiter)).into_bytes()
+}
+
+/// How long the entry is kept of who wants this. Only a step of the search ends it.
+pub(crate) fn lease(want: Want) -> u64 {
+    if want.is_set() { PART } else { LONG }
+}
+
+fn lasts(waiter: &Waiter) -> u64 {
+    match waiter.entry {
+        Entry::For(want) => lease(want),
+        Entry::Gone | Entry::Served => LONG,
+    }
 }

@@ -59,6 +59,7 @@ mod schedule;
 mod scheme;
 mod search;
 mod server;
+mod sets;
 mod shares;
 mod shorter;
 mod shrink;

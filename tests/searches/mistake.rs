@@ -73,6 +73,16 @@ pub(crate) enum Mistake {
     MissesInRowCountOnce,
     /// Reservations of a node whose grants do not count lead to a claim.
     QuarantineReserves,
+    /// A set is claimed if its first key is free for it.
+    ClaimsFirstOfSet,
+    /// A set renews its reservations also where it has all.
+    WholeSetIsRenewed,
+    /// A set leaves the queue of its first key only.
+    SetLeavesFirst,
+    /// A set counts as called where a part of it is reserved.
+    PartIsSet,
+    /// A set has a number of its own in each queue.
+    SetHasManyNumbers,
 }
 
 /// The scripts that reserve a lock for the first waiter, and those that call waiters for shares.
@@ -127,6 +137,23 @@ impl Mistake {
                 "if grace and (left <= 0 or first ~= waiter) then",
             ),
             Self::CallerIsLate => change(&[QUEUE], "return late == caller", "return true"),
+            Self::WholeSetIsRenewed => {
+                change(&[QUEUE], "if ends then\ncall('PEXPIRE'", "if true then\ncall('PEXPIRE'")
+            }
+            Self::ClaimsFirstOfSet => {
+                change(&[CLAIM], "if value and (from == ''", "if i == 1 and value and (from == ''")
+            }
+            Self::SetLeavesFirst => {
+                change(&[GIVE], "if waiter ~= '' then", "if waiter ~= '' and name == KEYS[1] then")
+            }
+            Self::PartIsSet => change(
+                &[QUEUE],
+                "(ends and 0 or 1) + (is_out and 2 or 0) + (ends and mine[1] and 4 or 0)",
+                "(mine[1] and 1 or 0) + (is_out and 2 or 0)",
+            ),
+            Self::SetHasManyNumbers => {
+                change(&[QUEUE], "if #KEYS > 1 and number_asked == '0' then", "if false then")
+            }
             _ => self.changes_about_shares(),
         }
     }

@@ -1,6 +1,6 @@
 //! The state of a node, and what happens to it without a command: time passes, and data is lost.
 //!
-//! It is what the keys of one lock say (`keys.rs`), without a clock, so that states can be copied
+//! It is what the keys of its locks say (`keys.rs`), without a clock, so that states can be copied
 //! and compared. Nothing here knows what a command does: `server.rs` has the scripts do that.
 
 pub(crate) use crate::request::{Outcome, Place, Request};
@@ -9,6 +9,9 @@ use crate::want::Want;
 
 /// How long a reservation lasts, in milliseconds. A step lets one more than that pass.
 pub(crate) const CLAIM: u64 = 100;
+
+/// How long a part of a set lasts that waits for the rest: as long as the set's entry.
+pub(crate) const PART: u64 = 10 * CLAIM;
 
 /// How long keys are kept after the time of a reservation.
 pub(crate) const GRACE: u64 = 1000;
@@ -94,9 +97,9 @@ impl Waiter {
     }
 }
 
-/// The state of a node. All lists are sorted.
+/// The state of a lock on a node. All lists are sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Node {
+pub(crate) struct Lock {
     pub(crate) key: Key,
     pub(crate) holders: Vec<Share>,
     /// Shares that are still in the index of permits, and no more among the holders.
@@ -108,9 +111,9 @@ pub(crate) struct Node {
     pub(crate) floor: u8,
 }
 
-impl Node {
+impl Lock {
     /// The tokens of locks and shares that it keeps.
-    pub(crate) fn tokens(&self) -> Vec<Token> {
+    fn tokens(&self) -> Vec<Token> {
         let held = match self.key {
             Key::Held(token) => Some(token),
             _ => None,
@@ -120,7 +123,7 @@ impl Node {
     }
 
     /// Those who can claim something now, and lose that with time.
-    pub(crate) fn claimants(&self) -> Vec<Token> {
+    fn claimants(&self) -> Vec<Token> {
         let reserved = match self.key {
             Key::Reserved(id, _) => Some(id),
             _ => None,
@@ -130,12 +133,12 @@ impl Node {
     }
 
     /// Does something last that is passed on after a while?
-    pub(crate) fn has_time(&self) -> bool {
+    fn has_time(&self) -> bool {
         self.is_passing() || !self.called.is_empty() || self.has_shares_left()
     }
 
     /// Was all that lasts a while not claimed in its time?
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         match self.key {
             Key::Reserved(_, time) | Key::Left(_, time) => time.is_over(),
             _ if self.has_shares_left() => false,
@@ -152,7 +155,7 @@ impl Node {
         matches!(self.key, Key::Reserved(..) | Key::Left(..))
     }
 
-    pub(crate) fn is_left(&self) -> bool {
+    fn is_left(&self) -> bool {
         matches!(self.key, Key::Left(..)) || self.has_shares_left()
     }
 
@@ -161,7 +164,7 @@ impl Node {
     }
 
     /// The token ends, or the share; with the last one, all about shares does.
-    pub(crate) fn end_token(&mut self, token: Token) {
+    fn end_token(&mut self, token: Token) {
         if self.key == Key::Held(token) {
             self.key = Key::Free;
         }
@@ -178,7 +181,7 @@ impl Node {
     }
 
     /// The time of a reservation is over, or of calls; or what ends that was kept after that.
-    pub(crate) fn end_reservation(&mut self) {
+    fn end_reservation(&mut self) {
         if self.is_over() && self.called.iter().all(|(_, is_over)| *is_over) {
             self.called.clear();
         }
@@ -193,12 +196,93 @@ impl Node {
         };
     }
 
-    pub(crate) fn lose_queue(&mut self) {
+    fn lose_queue(&mut self) {
         self.queue.clear();
         self.called.clear();
         self.floor = 0;
         if let Key::Reserved(..) = self.key {
             self.key = Key::Free;
         }
+    }
+}
+
+/// The state of a node: of both locks, of which most searches have the first only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Node {
+    pub(crate) locks: [Lock; 2],
+}
+
+impl Node {
+    /// All tokens. That of a set is named for each of its locks, and ends with all of them.
+    pub(crate) fn tokens(&self) -> Vec<Token> {
+        let mut tokens: Vec<Token> = self.locks.iter().flat_map(Lock::tokens).collect();
+        tokens.dedup();
+        tokens
+    }
+
+    pub(crate) fn claimants(&self) -> Vec<Token> {
+        self.locks.iter().flat_map(Lock::claimants).collect()
+    }
+
+    pub(crate) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+        self.locks.iter().flat_map(|lock| &lock.queue)
+    }
+
+    pub(crate) fn waiter_mut(&mut self, place: usize) -> &mut Waiter {
+        let mut waiters = self.locks.iter_mut().flat_map(|lock| &mut lock.queue);
+        waiters.nth(place).expect("it is in a queue")
+    }
+
+    /// Does the waiter stand in the queue of each lock that it wants?
+    pub(crate) fn has_waiter(&self, id: Token, want: Want) -> bool {
+        let has = |lock: &Lock| lock.queue.iter().any(|waiter| waiter.id == id);
+        want.locks().iter().all(|index| has(&self.locks[*index]))
+    }
+
+    pub(crate) fn has_time(&self) -> bool {
+        self.locks.iter().any(Lock::has_time)
+    }
+
+    /// Was all that lasts a while not claimed in its time?
+    pub(crate) fn is_over(&self) -> bool {
+        let mut lasting = self.locks.iter().filter(|lock| lock.has_time()).peekable();
+        lasting.peek().is_some() && lasting.all(Lock::is_over)
+    }
+
+    /// Is it free for who wants this?
+    pub(crate) fn is_free_for(&self, want: Want) -> bool {
+        want.locks().iter().all(|index| self.locks[*index].is_free())
+    }
+
+    pub(crate) fn is_free(&self) -> bool {
+        self.locks.iter().all(Lock::is_free)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_free() && self.waiters().next().is_none()
+    }
+
+    /// Does a key last that does not end with time?
+    pub(crate) fn is_kept(&self) -> bool {
+        self.locks.iter().any(|lock| !lock.is_free() && !lock.is_passing())
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        self.locks.iter().any(Lock::is_left)
+    }
+
+    pub(crate) fn end_token(&mut self, token: Token) {
+        self.locks.iter_mut().for_each(|lock| lock.end_token(token));
+    }
+
+    /// Time passes. What is kept after its time is kept for longer than the rest lasts.
+    pub(crate) fn end_reservation(&mut self) {
+        let are_all_over = self.is_over();
+        let passing = self.locks.iter_mut().filter(|lock| are_all_over || !lock.is_over());
+        passing.for_each(Lock::end_reservation);
+    }
+
+    pub(crate) fn lose_queue(&mut self) {
+        self.locks.iter_mut().for_each(Lock::lose_queue);
     }
 }

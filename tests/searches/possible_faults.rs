@@ -94,7 +94,7 @@ impl World {
         {
             steps.push(Step::Fault(Fault::GoDown(node)));
         }
-        for (place, waiter) in state.queue.iter().enumerate() {
+        for (place, waiter) in state.waiters().enumerate() {
             if waiter.has_lease() {
                 steps.push(Step::Fault(Fault::EndLease(node, place)));
             }
@@ -110,10 +110,10 @@ impl World {
         if !site.forgotten.is_empty() && site.forgotten.iter().all(|token| self.has_ended(*token)) {
             steps.push(Step::Fault(Fault::EndQuarantine(node)));
         }
-        if !state.queue.is_empty() {
+        if state.waiters().next().is_some() {
             steps.push(Step::Fault(Fault::LoseQueue(node)));
         }
-        if !state.is_free() || !state.queue.is_empty() {
+        if !state.is_empty() {
             steps.push(Step::Fault(Fault::Restart(node)));
         }
     }

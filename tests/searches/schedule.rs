@@ -12,7 +12,7 @@
 use crate::client::{Client, IN_FRONT, Phase};
 use crate::fault::Fault;
 use crate::kind::Kind;
-use crate::node::Waiter;
+use crate::node::{CLAIM, PART, Waiter};
 use crate::pace::Pace;
 use crate::random::Random;
 use crate::request::Word;
@@ -163,9 +163,11 @@ fn free_max(world: &World, scheme: &Scheme) -> u32 {
     if scheme.is_mute && !is_alone {
         return u32::MAX;
     }
-    // A reservation lasts longer for waiters that have to ask.
+    // A reservation lasts longer for waiters that have to ask, and a part of a set
+    // that waits in vain.
     let length = if scheme.is_mute { 2 } else { 1 };
-    length * (FREE_MAX + world.clients.iter().map(cost).sum::<u32>()) + renewals
+    let parts = if scheme.has_sets() { (PART / CLAIM) as u32 } else { 0 };
+    length * (FREE_MAX + world.clients.iter().map(cost).sum::<u32>()) + renewals + parts
 }
 
 /// Does this waiter look before its entry is to be renewed? It was told when to ask, or knows when
@@ -173,7 +175,8 @@ fn free_max(world: &World, scheme: &Scheme) -> u32 {
 fn is_called_on(world: &World, client: usize, ends_token: bool) -> bool {
     let place = world.clients[client].place;
     let was_told = world.sites.iter().any(|site| site.links[client].asks.is_some());
-    let free = world.sites.iter().filter(|site| site.node.is_free() && !site.is_down);
+    let want = world.clients[client].want;
+    let free = world.sites.iter().filter(|site| site.node.is_free_for(want) && !site.is_down);
     let sees = place == 0 && free.count() * 2 > world.sites.len();
     was_told || sees || ends_token && place <= IN_FRONT
 }
@@ -232,7 +235,7 @@ pub(crate) fn expiries(world: &World, random: &mut Random, period: u32) -> Vec<S
         if site.node.has_time() && !is_kept {
             faults.push(Fault::EndReservation(node));
         }
-        for (place, waiter) in site.node.queue.iter().enumerate() {
+        for (place, waiter) in site.node.waiters().enumerate() {
             let is_over = period >= LEASE || random.once_in(LEASE as usize);
             let renews = world.is_waiting(waiter.id)
                 && !site.links[usize::from(waiter.id.client)].is_cut_off;
@@ -249,9 +252,6 @@ pub(crate) fn expiries(world: &World, random: &mut Random, period: u32) -> Vec<S
 
 /// A queue ends with its last lease.
 fn has_waiters(world: &World) -> bool {
-    let keeps = |site: &Site| {
-        let lasts = !site.node.is_free() && !site.node.is_passing();
-        lasts || site.node.queue.iter().any(Waiter::has_lease)
-    };
+    let keeps = |site: &Site| site.node.is_kept() || site.node.waiters().any(Waiter::has_lease);
     world.sites.iter().any(keeps)
 }

@@ -3,7 +3,7 @@
 use crate::kind::{KINDS, Kind};
 use crate::mistake::Mistake;
 use crate::random::Random;
-use crate::want::Want::{self, Exclusive, Permit, Reader};
+use crate::want::Want::{self, Both, Exclusive, Permit, Reader, Second};
 
 /// The size of a history, and what may happen in it.
 #[derive(Clone, Debug)]
@@ -78,6 +78,14 @@ impl Scheme {
         Self { extends: true, lingers, ..scheme }
     }
 
+    /// One of many sizes, in which clients want one of two locks or both.
+    pub(crate) fn any_sets(random: &mut Random) -> Self {
+        let wants = |clients, random: &mut Random| {
+            (0..clients).map(|_| random.choose(&[Exclusive, Second, Both, Both])).collect()
+        };
+        Self::any(wants, random)
+    }
+
     fn any(wants: fn(usize, &mut Random) -> Vec<Want>, random: &mut Random) -> Self {
         let mut kinds = KINDS.to_vec();
         // Some kinds only, mostly: a property that one kind suspends is checked with the others.
@@ -120,6 +128,10 @@ impl Scheme {
 
     pub(crate) fn has_shares(&self) -> bool {
         self.wants.iter().any(|want| want.is_share())
+    }
+
+    pub(crate) fn has_sets(&self) -> bool {
+        self.wants.iter().any(|want| want.is_set())
     }
 
     /// Does time pass in it although there are no faults?

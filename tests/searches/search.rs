@@ -55,13 +55,13 @@ pub(crate) fn search(scheme: &Scheme, most: usize) -> Found {
             };
             steps.clear();
             world.steps(&mut steps);
+            world.looks(scheme, &mut steps);
             if steps.is_empty() {
                 ends += 1;
             }
             if let Err(what) = check_end(&world, scheme, steps.is_empty(), index) {
                 return violation(what, None);
             }
-            world.looks(scheme, &mut steps);
             world.faults(scheme, &mut steps);
             let mut found = Vec::new();
             for step in &steps {

@@ -43,8 +43,9 @@ thread_local! {
 /// to be there.
 pub(crate) fn run(node: &Node, request: Request, hearing: u8, scheme: &Scheme) -> Done {
     if let Request::Delete(token) = request {
-        let is_held = node.key == Key::Held(token);
-        let node = Node { key: if is_held { Key::Free } else { node.key }, ..node.clone() };
+        let mut node = node.clone();
+        let key = &mut node.locks[0].key;
+        *key = if *key == Key::Held(token) { Key::Free } else { *key };
         return Done { node, outcome: Outcome::Removed, told: Vec::new() };
     }
     let kind = (scheme.mistake, scheme.is_mute);
@@ -73,7 +74,7 @@ impl Server {
     }
 
     fn run(&mut self, node: &Node, request: Request, hearing: u8) -> Done {
-        let concerned = node.queue.iter().map(|waiter| waiter.id);
+        let concerned = node.waiters().map(|waiter| waiter.id);
         let concerned = concerned.chain(request.waiter()).map(|id| 1 << id.client);
         let hearing = hearing & concerned.fold(0, |bits, bit: u8| bits | bit);
         let call = (node.clone(), request, hearing);
@@ -102,7 +103,7 @@ impl Server {
     }
 
     fn read(&self) -> Node {
-        keys::read(self.node.read(), self.is_mute)
+        keys::read(&self.node.read(), self.is_mute)
     }
 
     /// These clients hear the node, and no others.

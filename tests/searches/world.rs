@@ -217,7 +217,7 @@ impl World {
         let was_firm = self.is_firm(client, scheme);
         let site = &mut self.sites[node];
         site.links[client].is_firm =
-            self.clients[client].id == id && site.node.queue.iter().any(|waiter| waiter.id == id);
+            self.clients[client].id == id && site.node.has_waiter(id, self.clients[client].want);
         if !was_firm && self.is_firm(client, scheme) {
             for other in &mut self.clients {
                 if matches!(other.phase, Phase::Trying | Phase::Claiming) {
@@ -285,7 +285,6 @@ impl World {
     }
 
     pub(crate) fn is_clean(&self) -> bool {
-        let is_clean = |node: &Node| node.is_free() && node.queue.is_empty();
-        self.sites.iter().all(|site| site.is_down || is_clean(&site.node))
+        self.sites.iter().all(|site| site.is_down || site.node.is_empty())
     }
 }

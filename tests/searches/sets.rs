@@ -1,0 +1,69 @@
+//! Clients of which some want one of two locks, and others a set of both.
+//!
+//! A set does not give a part up that it has kept from others for its ttl: nobody here needs that,
+//! as holders release, and what the dead had expires.
+
+use crate::expect::{self, broken};
+use crate::kind::Kind;
+use crate::mistake::Mistake;
+use crate::scheme::Scheme;
+use crate::search::search;
+use crate::violation::Violation;
+use crate::want::Want::{self, Both, Exclusive, Second};
+
+/// How many walks plain `cargo test` takes.
+const WALKS: u64 = 2000;
+
+/// How many states plain `cargo test` searches for each kind of fault and each pair of wants.
+const STATES: u64 = 1500;
+
+/// What two clients may want.
+const PAIRS: [[Want; 2]; 2] = [[Both, Second], [Both, Both]];
+
+/// What can happen to a waiter that the other one must get over.
+const KINDS: [Kind; 5] = [Kind::Death, Kind::Push, Kind::Cut, Kind::Reservation, Kind::Lease];
+
+#[test]
+fn all_histories_of_two_clients_without_faults_are_sound() {
+    for pair in PAIRS {
+        let scheme = Scheme::sound(&pair);
+        let found = search(&scheme, usize::MAX);
+        eprintln!("{pair:?} without faults: {found}");
+        expect::sound(&scheme, &found);
+    }
+}
+
+#[test]
+fn histories_of_two_clients_with_one_fault_are_sound() {
+    for kind in KINDS {
+        for pair in PAIRS {
+            let scheme = Scheme::sound(&pair).with_faults(1, &[kind, Kind::Token]);
+            let found = search(&scheme, expect::number("REDLATCH_STATES", STATES) as usize);
+            eprintln!("{pair:?} and {kind:?}: {found}");
+            expect::sound(&scheme, &found);
+        }
+    }
+}
+
+#[test]
+fn random_walks_are_sound() {
+    expect::sound_walks(expect::number("REDLATCH_WALKS", WALKS), Scheme::any_sets);
+}
+
+/// Histories of clients that want this, each one of them this often.
+fn walked(wants: &[Want], calls: u8) -> Scheme {
+    Scheme { calls, looks_max: 1000, ..Scheme::sound(wants) }
+}
+
+#[test]
+fn each_rule_of_sets_is_needed() {
+    let wants = [Both, Exclusive, Second, Both];
+    let calm = walked(&wants, 2);
+    broken(Mistake::SetHasManyNumbers, Violation::Overtaken, calm.clone());
+    broken(Mistake::SetLeavesFirst, Violation::Residue, calm.clone());
+    let dying = calm.with_faults(4, &[Kind::Reservation, Kind::Token, Kind::Death]);
+    broken(Mistake::ClaimsFirstOfSet, Violation::TwoHolders, dying.clone());
+    broken(Mistake::PartIsSet, Violation::WaitsForEver, dying);
+    let apart = walked(&[Both, Second, Both, Both], 2).with_faults(4, &[Kind::Down, Kind::Slow]);
+    broken(Mistake::WholeSetIsRenewed, Violation::LiesFree, apart);
+}
