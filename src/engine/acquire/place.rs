@@ -167,9 +167,13 @@ impl Acquire {
         if listening.len() < quorum {
             let doubled = 2_u32.saturating_pow(place.renewals);
             let first = base.saturating_mul(POLL).saturating_mul(doubled).min(cap);
-            // All waiters for shares before it may be served together with it.
-            let ahead =
-                if entry.lock.share().is_some() { before.min(PLACES_IN_FRONT) } else { before };
+            // All waiters for shares before it may be served together with it, and a set may be the
+            // first for one of its resources wherever it stands for another.
+            let ahead = match entry.lock.share() {
+                Some(_) => before.min(PLACES_IN_FRONT),
+                None if entry.lock.has_more_keys() => 0,
+                None => before,
+            };
             let places = u32::try_from(ahead + 1).unwrap_or(u32::MAX);
             pause = pause.min(first.saturating_mul(places));
         }

@@ -45,6 +45,18 @@ fn reservations_of_a_part_are_renewed_soon_however_far_back_the_set_stands_elsew
     assert!(until <= at(1_605 + 1_000), "{until:?}");
 }
 
+#[test]
+fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands() {
+    let until = |place| {
+        let (mut script, _) = joined(set(), place);
+        script.answer(1_600, ballot("yyy--")).request();
+        let mut answers = reserving("-----", "-----");
+        (answers.queue.place, answers.queue.listening) = (place, NodeSet::EMPTY);
+        script.answer(1_605, answers).queue_wait().until
+    };
+    assert!(until(40) <= until(0), "it may be the first for one of its resources");
+}
+
 /// Renews the entry, with these answers. Returns whether the set has given its place up.
 fn leaves(script: &mut Script<Acquire>, now: u64, answers: Ballot) -> bool {
     assert_eq!(script.answer(now, ballot("-----")).request().verb(), Verb::Queue);
