@@ -9,12 +9,12 @@
 
 use super::{Checker, Invariant, Name};
 use redlatch::internal::engine::Share;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A waiter with a place in the nodes' queue.
-#[derive(Clone, Copy, Debug)]
+/// A waiter with a place in the nodes' queue, or in that of each resource of a set.
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
-    pub(crate) resource: u64,
+    pub(crate) resources: Vec<u64>,
     /// The share that it wants, if not all of the lock.
     pub(crate) share: Option<Share>,
     /// When its call began.
@@ -31,7 +31,7 @@ struct Taken {
     share: Option<Share>,
 }
 
-/// A call that gets a lock of one resource.
+/// A call that gets a lock of this resource, and perhaps of others with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taking {
     pub(crate) resource: u64,
@@ -69,35 +69,47 @@ impl Order {
     /// A majority of the nodes has given a waiter its number.
     pub(crate) fn joined(&mut self, waiter: Name, place: Place) {
         if self.soon.is_some() {
-            self.places.entry(waiter).or_insert(place);
-            self.look(place.resource, place.since);
+            let since = place.since;
+            let place = self.places.entry(waiter).or_insert(place);
+            for resource in place.resources.clone() {
+                self.look(resource, since);
+            }
         }
     }
 
     /// A holder has begun to release a lock.
-    pub(crate) fn released(&mut self, resource: u64, token: Name, now: u64) {
+    pub(crate) fn released(&mut self, resources: &[u64], token: Name, now: u64) {
         self.taken.retain(|taken| taken.token != token);
-        self.awaited_releases += u64::from(self.is_awaited(resource));
-        self.look(resource, now);
+        for resource in resources.iter().copied() {
+            self.awaited_releases += u64::from(self.is_awaited(resource));
+            self.look(resource, now);
+        }
     }
 
     /// A waiter has given up. The lock may have been reserved for it.
     pub(crate) fn left(&mut self, waiter: Name, now: u64) {
-        let Some(Place { resource, .. }) = self.places.remove(&waiter) else { return };
-        self.free.retain(|(other, _)| *other != resource);
-        self.look(resource, now);
+        let Some(Place { resources, .. }) = self.places.remove(&waiter) else { return };
+        self.free.retain(|(other, _)| !resources.contains(other));
+        resources.into_iter().for_each(|resource| self.look(resource, now));
     }
 
     fn waiting(&self, resource: u64) -> impl Iterator<Item = &Place> {
-        self.places.values().filter(move |place| place.resource == resource)
+        self.places.values().filter(move |place| place.resources.contains(&resource))
     }
 
     fn is_awaited(&self, resource: u64) -> bool {
         self.waiting(resource).next().is_some()
     }
 
-    /// Notes since when a resource has been free for whichever waiter is first.
+    /// Notes since when a resource has been free for whichever waiter is first, and the others of
+    /// sets that wait for it.
     fn look(&mut self, resource: u64, now: u64) {
+        let others = self.waiting(resource).flat_map(|place| &place.resources);
+        let resources: BTreeSet<u64> = others.copied().chain([resource]).collect();
+        resources.into_iter().for_each(|resource| self.look_at(resource, now));
+    }
+
+    fn look_at(&mut self, resource: u64, now: u64) {
         let is_free = self.is_free_for_first(resource);
         let index = self.free.iter().position(|(other, _)| *other == resource);
         match index {
@@ -113,7 +125,17 @@ impl Order {
         let earliest = self.waiting(resource).map(|other| other.since).min();
         let is_first = |it: &&Place| earliest.is_some_and(|earliest| it.called_at <= earliest);
         let mut first = self.waiting(resource).filter(is_first).peekable();
-        first.peek().is_some() && first.all(|it| self.free_for(resource, it.share) > 0)
+        first.peek().is_some() && first.all(|it| self.can_be_served(it))
+    }
+
+    /// Is all that it wants free, and is a set the first everywhere?
+    fn can_be_served(&self, place: &Place) -> bool {
+        let is_set = place.resources.len() > 1;
+        let is_after = |other: &Place| other.called_at > place.since;
+        place.resources.iter().all(|resource| {
+            let mut others = self.waiting(*resource).filter(|other| !std::ptr::eq(*other, place));
+            self.free_for(*resource, place.share) > 0 && (!is_set || others.all(is_after))
+        })
     }
 
     /// How many more locks of this kind could be held now.
@@ -181,7 +203,7 @@ fn has_permit(share: Option<Share>) -> bool {
 }
 
 impl Checker {
-    /// A call got a lock of one resource.
+    /// A call got a lock of a resource.
     pub(crate) fn granted_in_order(&mut self, taking: &Taking, now: u64) {
         let Taking { resource, token, share, waiter, .. } = *taking;
         if self.order.soon.is_none() {

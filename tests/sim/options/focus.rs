@@ -105,11 +105,12 @@ impl Options {
         }
         (self.clients, self.workers) = (random.between(2, 5) as usize, random.pick(&[1, 1, 2]));
         self.resources = random.pick(&[1, 1, 2]);
-        (self.several_permille, self.operator_permille) = (0, 0);
+        (self.several_permille, self.operator_permille) = (random.pick(&[0, 400]), 0);
         self.sharing.linger_permille = 0;
         self.sharing.resources = self.sharing.resources.min(self.resources);
         if self.sharing.permille > 0 && random.chance(150) {
             self.sharing = Sharing::readers_only(self.resources);
+            self.several_permille = 0;
         }
         (self.queueing.unqueued_permille, self.greedy_permille) = (0, 0);
         self.patient_permille = random.pick(&[300, 800, 1_000]);

@@ -45,7 +45,7 @@ impl Worker {
                 }
                 if let Some(before) = self.predecessor.take() {
                     let now = context.queue.now();
-                    context.checker.order.released(self.wanted[0], before, now);
+                    context.checker.order.released(&self.wanted, before, now);
                 }
                 self.stop_waiting(context);
                 self.pass_on(client, context, None);
@@ -73,9 +73,9 @@ impl Worker {
         });
         let (asked, now) = (client.clock.when(held.since), context.queue.now());
         context.checker.granted(&self.wanted, &Grant { token, asked, now, until, fence, share });
-        if self.wanted.len() == 1 {
-            let (resource, waiter) = (self.wanted[0], self.waiter.take());
-            let called_at = self.predecessor.is_none().then_some(self.called_at);
+        let waiter = self.waiter.take();
+        let called_at = self.predecessor.is_none().then_some(self.called_at);
+        for resource in self.wanted.iter().copied() {
             let taking = Taking { resource, token, share, waiter, called_at };
             context.checker.granted_in_order(&taking, now);
         }
@@ -194,7 +194,7 @@ impl Worker {
 
     pub(super) fn note_released(&self, context: &mut Context, held: &HeldLock) {
         let (token, now) = (name(held.token.as_bytes()), context.queue.now());
-        context.checker.order.released(self.wanted[0], token, now);
+        context.checker.order.released(&self.wanted, token, now);
     }
 
     /// How long the key of a released lock stays, in some histories.

@@ -35,6 +35,10 @@ impl Worker {
         mut request: Request,
     ) {
         debug_assert_eq!(request.verb(), Verb::Undo);
+        if request.waiter().is_some_and(|waiter| self.waiter == Some(name(waiter.as_bytes()))) {
+            // It gives its place up, and perhaps joins the queue anew after a pause.
+            self.stop_waiting(context);
+        }
         context.checker.over(name(request.lock().expect("a lock is removed").token.as_bytes()));
         match context.options.mistake {
             Some(Mistake::UndoForgotten) => return,

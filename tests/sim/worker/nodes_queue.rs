@@ -37,9 +37,9 @@ impl Worker {
         let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
         let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
         if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
-            let (resource, since) = (self.wanted[0], context.queue.now());
+            let (resources, since) = (self.wanted.clone(), context.queue.now());
             let (share, called_at) = (self.share, self.called_at);
-            context.checker.order.joined(waiter, Place { resource, share, called_at, since });
+            context.checker.order.joined(waiter, Place { resources, share, called_at, since });
         }
     }
 
