@@ -1,6 +1,7 @@
 //! Searches for histories in which a promise is broken: about the queue between processes
-//! (`queue.rs`), about shares (`shares.rs`), and, with a model of their own, about fencing tokens
-//! (`fencing.rs`). They decide in which order things happen, step by step and message by message.
+//! (`queue.rs`), about shares (`shares.rs`), about sets of two locks (`sets.rs`), and, with a model
+//! of their own, about fencing tokens (`fencing.rs`). They decide in which order things happen,
+//! step by step and message by message.
 //!
 //! The clients are a model. The nodes are embedded ones: what a command does, the library's own Lua
 //! does (`embedded.rs`). A node is a small state that can be copied and compared, without a clock:
