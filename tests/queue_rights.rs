@@ -149,6 +149,39 @@ fn without_sorted_sets_clients_wait_as_without_a_queue() {
     await_keys(&servers, &[]);
 }
 
+/// One that may not do all that the queue takes enters it, and is refused then. It waits as without
+/// a queue, and leaves nothing in it for which others would wait.
+#[track_caller]
+fn leaves_the_queue_that_it_entered(rights: &str, names: &[&str]) {
+    support::needs!(Users);
+    let servers = Servers::start(3);
+    let urls = limited_urls(&servers, rights);
+    let held = take(&holder(servers.urls()), "b", LONG);
+    // What is left of its entries would stay for longer than the test waits.
+    let limited = with_lease(&urls, LONG).build().unwrap();
+    let (waiting, owned) = (limited.clone(), names.join(" "));
+    let waiter = spawn_waiter(move || {
+        waiting.request_all(owned.split(' ')).ttl(LONG).lock().map(LockGuard::release)
+    });
+    let entered = || servers.iter().all(|server| calls(server, "zadd") > 0);
+    assert!(support::eventually(LIMIT, entered), "it is refused before it has entered");
+    await_keys(&servers, &["b"]);
+    assert_eq!(held.release(), Ok(()));
+    assert_eq!(finish(waiter).unwrap(), Ok(()));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_waiter_without_a_right_leaves_the_queue_that_it_entered() {
+    leaves_the_queue_that_it_entered("-zrank", &["b"]);
+}
+
+#[test]
+fn a_set_that_may_not_wait_for_one_of_its_resources_leaves_the_queues_of_the_others() {
+    let keys = "resetkeys ~a ~a:* ~b ~b:redlatch:queue";
+    leaves_the_queue_that_it_entered(keys, &["a", "b"]);
+}
+
 #[test]
 fn a_queue_that_is_no_sorted_set_leaves_nothing_locked() {
     let servers = Servers::start(3);

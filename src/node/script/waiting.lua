@@ -2,7 +2,7 @@ local call, try, key = redis.call, redis.pcall, KEYS[1]
 local queue, lease = key .. ':redlatch:queue', key .. ':redlatch:lease:'
 local function leave(waiter)
   try('ZREM', queue, waiter)
-  call('DEL', lease .. waiter)
+  try('DEL', lease .. waiter)
 end
 local function tell(waiter, word)
   local entry = call('GET', lease .. waiter) or ''

@@ -3,7 +3,7 @@
 use super::notifications::Pushes;
 use super::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Action, QueueEntry, Removal, Request, Verb, Vote};
+use crate::engine::{Action, QueueEntry, Request, Verb, Vote};
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
@@ -37,7 +37,8 @@ impl Session {
     }
 
     /// The request as this node can carry it out: with the connection's channel, and without the
-    /// queue if it has none.
+    /// queue if it has none. A removal takes the waiter out also there: it may have entered before
+    /// the node refused the rest.
     pub(super) fn adapted<'a>(
         &mut self,
         now: Time,
@@ -59,10 +60,6 @@ impl Session {
                 return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
             }
             Action::Turn { new, .. } => Action::Acquire(new.clone()),
-            Action::Release(removal) => {
-                Action::Release(Removal { waiter: None, ..removal.clone() })
-            }
-            Action::Undo(removal) => Action::Undo(Removal { waiter: None, ..removal.clone() }),
             _ => return (ticket, Cow::Borrowed(request)),
         };
         (ticket, Cow::Owned(Request { action, ..request.clone() }))
