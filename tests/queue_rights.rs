@@ -158,7 +158,7 @@ fn leaves_the_queue_that_it_entered(rights: &str, names: &[&str]) {
     let urls = limited_urls(&servers, rights);
     let held = take(&holder(servers.urls()), "b", LONG);
     // What is left of its entries would stay for longer than the test waits.
-    let limited = with_lease(&urls, LONG).build().unwrap();
+    let limited = with_lease(&urls, LONG).build().expect("the settings are good");
     let (waiting, owned) = (limited.clone(), names.join(" "));
     let waiter = spawn_waiter(move || {
         waiting.request_all(owned.split(' ')).ttl(LONG).lock().map(LockGuard::release)
@@ -167,7 +167,7 @@ fn leaves_the_queue_that_it_entered(rights: &str, names: &[&str]) {
     assert!(support::eventually(LIMIT, entered), "it is refused before it has entered");
     await_keys(&servers, &["b"]);
     assert_eq!(held.release(), Ok(()));
-    assert_eq!(finish(waiter).unwrap(), Ok(()));
+    assert_eq!(finish(waiter).expect("it is served without the queue"), Ok(()));
     await_keys(&servers, &[]);
 }
 
