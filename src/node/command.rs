@@ -38,10 +38,10 @@ pub enum Form {
 
 /// The scripts that a node has run on this connection, and therefore knows.
 ///
-/// A script that a node may not know is sent by its source, and a script that removes a lock always
-/// is. Sending a digest first works only while the client still reads the node's answer: a caller
-/// stops waiting when a majority has answered, and a node that answers later that it does not know
-/// the script would keep the key.
+/// A script that a node may not know is sent by its source, and so is a script that removes a lock,
+/// once in each write. Sending a digest first works only while the client still reads the node's
+/// answer: a caller stops waiting when a majority has answered, and a node that answers later that
+/// it does not know the script would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts(u32);
 
@@ -51,14 +51,18 @@ impl KnownScripts {
         self.0 |= Self::bit(request);
     }
 
+    /// Is the script that carries out this request one of these?
+    pub(super) fn has(self, request: &Request) -> bool {
+        self.0 & Self::bit(request) != 0
+    }
+
     /// The form in which a request is sent first.
     pub(super) fn form(self, request: &Request) -> Form {
-        let bit = Self::bit(request);
         // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
         // than 500 scripts that came by `EVAL`. A removal must work at once, because there may be
         // no thread left that sends it again.
-        let is_known = !request.verb().is_removal() && self.0 & bit != 0;
-        if is_known || bit == 0 { Form::Digest } else { Form::Source }
+        let is_known = !request.verb().is_removal() && self.has(request);
+        if is_known || Self::bit(request) == 0 { Form::Digest } else { Form::Source }
     }
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.

@@ -1,7 +1,7 @@
 //! The commands in flight at one node: written and not yet answered.
 
 use super::Ticket;
-use super::command::{self, Form};
+use super::command::{self, Form, KnownScripts};
 use crate::clock::Time;
 use crate::engine::{Request, Token, Verb};
 use crate::write_buffer::WriteBuffer;
@@ -37,6 +37,8 @@ pub(super) struct Flight {
     /// answer proves nothing on another connection.
     number: u64,
     output: WriteBuffer,
+    /// The scripts whose source is in the output, of which nothing has been written yet.
+    sources: KnownScripts,
 }
 
 impl Flight {
@@ -65,9 +67,17 @@ impl Flight {
         self.number += 1;
         let number = self.number;
         command::encode(&request, form, number, output);
+        if form == Form::Source {
+            self.sources.learn(&request);
+        }
         let size = output.len() - start;
         self.command_bytes += size;
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
+    }
+
+    /// Is the source of the script that carries out this request in what will be written next?
+    pub(super) fn has_source(&self, request: &Request) -> bool {
+        self.sources.has(request)
     }
 
     /// Has the command of the next answer been written completely? A reply that arrives before that
@@ -139,11 +149,13 @@ impl Flight {
     /// The first `count` bytes of the output were written.
     pub(super) fn wrote(&mut self, count: usize) {
         self.output.wrote(count);
+        self.sources = KnownScripts::default();
     }
 
     /// Clears everything, and returns the commands that will not be answered.
     pub(super) fn clear(&mut self) -> VecDeque<InFlight> {
         self.output.clear();
+        self.sources = KnownScripts::default();
         self.command_bytes = 0;
         std::mem::take(&mut self.commands)
     }

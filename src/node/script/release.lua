@@ -1,5 +1,7 @@
-if call('GET', key) ~= ARGV[1] then
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return -ARGV[2]
 end
-reserve()
-return ARGV[2] + 0
+if not redis.pcall('ZRANGE', KEYS[1] .. ':redlatch:queue', 0, 0)[1] then
+  redis.call('DEL', KEYS[1])
+  return ARGV[2] + 0
+end

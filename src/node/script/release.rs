@@ -6,7 +6,9 @@ use crate::node::command::value_of;
 
 /// Deletes the lock's key if it still holds our token, and reserves the lock for the first waiter:
 /// `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the number.
-pub const RELEASE: Script = script!("waiting.lua", "release.lua");
+///
+/// What only a lock with waiters needs comes last: Lua makes no closures for the others.
+pub const RELEASE: Script = script!("release.lua", "waiting.lua", "release_waited_for.lua");
 
 pub(super) const ROOM: Room = Room {
     script: RELEASE,

@@ -46,7 +46,10 @@ impl Session {
         let is_tracked = self.track(now, &request);
         // By its source: the server would forget `CLIENT CACHING` with a script that it does not
         // know.
-        let known = self.connection.scripts.form(&request);
+        // After its source in the same write, a script is known: the node runs one directly after
+        // the other. So of many releases at a time, only the first carries the source.
+        let follows = self.flight.has_source(&request) && !self.connection.forgets_at_once;
+        let known = if follows { Form::Digest } else { self.connection.scripts.form(&request) };
         let form = if is_tracked { Form::Source } else { known };
         self.flight.push(now, ticket, request, form);
     }

@@ -204,6 +204,7 @@ impl Session {
 
     /// Sends a request again whose script the server does not know.
     fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
+        self.connection.forgets_at_once |= command.request.verb().is_removal();
         if command.form == Form::Digest && !self.is_overtaken(&command) {
             return self.flight.push(now, command.ticket, command.request, Form::Source);
         }

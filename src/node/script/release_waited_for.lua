@@ -1,0 +1,2 @@
+reserve()
+return ARGV[2] + 0
