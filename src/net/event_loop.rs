@@ -11,6 +11,10 @@ pub(super) trait EventLoop {
     type Message;
     type Outcome;
 
+    /// The thread has just become the leader. The former one may have left output to it: bytes that
+    /// have arrived since then are read before that is written.
+    fn take_over(&mut self);
+
     /// Processes what happened while there was no leader, such as connections that were closed.
     fn catch_up(&mut self);
 

@@ -95,6 +95,8 @@ impl EventLoop for KeeperLoop {
     type Outcome = Outcome;
 
     /// The thread that runs this is the only one, and has missed nothing.
+    fn take_over(&mut self) {}
+
     fn catch_up(&mut self) {}
 
     fn open(&mut self, order: KeeperOrder, follower: Arc<Follower<Outcome>>) {

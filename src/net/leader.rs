@@ -54,10 +54,14 @@ impl<E: EventLoop, W: Wake> Drop for Leader<'_, E, W> {
         while let Some(event_loop) = locked {
             shared.is_asleep.store(false, Ordering::SeqCst);
             shared.empty_inbox(event_loop);
-            // Also writes what the last replies have caused, such as a key to be restored or a
-            // script to be sent by its source: there may be no other leader for a long time.
-            event_loop.flush();
             let next = event_loop.next_follower().cloned();
+            // A follower that is promoted leads next, and writes what is left to it together with
+            // what other threads ask for until then. Without one, there may be no other leader for
+            // a long time: also what the last replies have caused is written now, such as a key to
+            // be restored or a script to be sent by its source.
+            if next.is_none() || shared.has_io_thread {
+                event_loop.flush();
+            }
             *locked = None;
             if let Some(follower) = next {
                 follower.promote();

@@ -6,7 +6,8 @@
 //! request into the inbox, wakes the leader if that sleeps, and waits as a follower. The leader
 //! takes the requests out of the inbox, writes and reads for everybody, and delivers each outcome
 //! to its follower. When it has its own outcome, it *promotes* one of the remaining followers and
-//! returns to its caller.
+//! returns to its caller. It leaves to that one what is to be written, which then goes to each node
+//! in one write with what other threads have asked for meanwhile.
 //!
 //! No thread besides the callers is needed, and an uncontended request is written and its replies
 //! are read by the thread that makes it, without a switch to another thread.
@@ -29,7 +30,7 @@
 //! promotes a follower first. Here, the leader processes the events of all requests and promotes a
 //! follower when its own request is decided.
 //!
-//! Two invariants:
+//! Three invariants:
 //!
 //! - A request is sent before later requests of the same thread: a removal must not be overtaken by
 //!   the next attempt of its thread. So a new leader empties the inbox before it opens a request of
@@ -38,6 +39,9 @@
 //!   looks at the inbox and at the followers *after* it has released the leader lock, and a thread
 //!   tries to become the leader *after* it has put something into the inbox. At least one of the
 //!   two sees the other.
+//!
+//! - No output is left while there is no leader and no follower to promote. A leader flushes before
+//!   it sleeps, and one that steps down flushes if it promotes nobody.
 //!
 //! With an [I/O thread](super::io_thread), that thread is the leader until the client is dropped,
 //! and callers are always followers. The event loop cannot be taken away from an I/O thread that is
@@ -79,7 +83,7 @@ pub(super) struct LeaderFollowers<E: EventLoop, W> {
     followers: Mutex<Followers<E::Outcome>>,
     waker: W,
     /// Is an I/O thread the leader?
-    has_io_thread: bool,
+    pub(super) has_io_thread: bool,
     is_closed: AtomicBool,
     /// Is the leader asleep, or about to sleep?
     pub(super) is_asleep: AtomicBool,
@@ -264,7 +268,9 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
 
     /// Makes a caller the leader, if there is no leader and no I/O thread.
     fn try_lead(&self) -> Option<Leader<'_, E, W>> {
-        if self.has_io_thread { None } else { self.try_become_leader() }
+        let mut leader = if self.has_io_thread { None } else { self.try_become_leader() }?;
+        leader.take_over();
+        Some(leader)
     }
 
     fn try_become_leader(&self) -> Option<Leader<'_, E, W>> {

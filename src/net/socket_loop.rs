@@ -109,6 +109,11 @@ impl EventLoop for SocketLoop {
     type Message = Message;
     type Outcome = RoundResult;
 
+    fn take_over(&mut self) {
+        self.driver().take_over();
+        self.deliver();
+    }
+
     fn catch_up(&mut self) {
         self.driver().catch_up();
     }

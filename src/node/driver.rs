@@ -49,6 +49,14 @@ impl<'a, W, S: Sockets> Driver<'a, W, S> {
         Self { rounds, sockets }
     }
 
+    /// Continues after another thread drove the rounds, which may have left output to this one.
+    /// Bytes that have arrived from such a node are no reply to it, and are read now.
+    pub fn take_over(&mut self) {
+        if self.nodes().any(|node| self.rounds.has_output(node)) {
+            self.read_before(Rounds::has_output);
+        }
+    }
+
     /// Processes what happened while nobody drove the rounds. Connections that have ended must be
     /// known before anything is sent. Other bytes can wait until a request is opened for which they
     /// matter.

@@ -87,6 +87,12 @@ impl<W> Rounds<W> {
         &mut self.sessions[node.index()]
     }
 
+    /// Is there output for this node?
+    #[must_use]
+    pub fn has_output(&self, node: Node) -> bool {
+        !self.sessions[node.index()].output().is_empty()
+    }
+
     /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
     pub fn open(&mut self, now: Time, mut request: Request, waiter: W) {
         request.nodes = request.nodes.union(self.forget_extensions(&request));

@@ -64,7 +64,9 @@ struct Toy {
     open: VecDeque<(u32, Arc<Follower<u32>>)>,
     opened: usize,
     gathering: usize,
-    /// The requests that were opened or posted, in the order in which a node would see them.
+    /// The requests that were opened or posted and are not written yet.
+    output: Vec<u32>,
+    /// The requests that were written, in the order in which a node would see them.
     order: Arc<Mutex<Vec<u32>>>,
     is_poisoned: bool,
 }
@@ -74,6 +76,8 @@ impl EventLoop for Toy {
     type Message = u32;
     type Outcome = u32;
 
+    fn take_over(&mut self) {}
+
     fn catch_up(&mut self) {}
 
     fn open(&mut self, request: u32, follower: Arc<Follower<u32>>) {
@@ -82,7 +86,7 @@ impl EventLoop for Toy {
             sync::panic();
         }
         self.opened += 1;
-        self.order.lock().unwrap().push(request);
+        self.output.push(request);
         if self.gathering == AT_ONCE {
             return follower.deliver(request * 2);
         }
@@ -91,14 +95,16 @@ impl EventLoop for Toy {
 
     fn post(&mut self, request: u32) {
         assert!(!self.is_poisoned, "no thread uses an event loop that panicked");
-        self.order.lock().unwrap().push(request);
+        self.output.push(request);
     }
 
     fn flush(&mut self) -> bool {
+        self.order.lock().unwrap().append(&mut self.output);
         false
     }
 
     fn run_once(&mut self, may_sleep: impl FnOnce() -> bool) {
+        self.flush();
         let has_reply = self.opened >= self.gathering && !self.open.is_empty();
         if may_sleep() && !has_reply {
             let mut is_woken = self.waker.is_woken.lock().unwrap();
@@ -139,6 +145,7 @@ fn model_of(gathering: usize, has_io_thread: bool) -> Model {
         open: VecDeque::new(),
         opened: 0,
         gathering,
+        output: Vec::new(),
         order: Arc::clone(&order),
         is_poisoned: false,
     };

@@ -63,6 +63,8 @@ impl EventLoop for Nodes {
     type Message = u32;
     type Outcome = u32;
 
+    fn take_over(&mut self) {}
+
     fn catch_up(&mut self) {}
 
     fn open(&mut self, request: u32, follower: Arc<Follower<u32>>) {

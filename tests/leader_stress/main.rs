@@ -63,6 +63,8 @@ impl EventLoop for Toy {
     type Message = Request;
     type Outcome = u64;
 
+    fn take_over(&mut self) {}
+
     fn catch_up(&mut self) {}
 
     fn open(&mut self, request: Request, follower: Arc<Follower<u64>>) {

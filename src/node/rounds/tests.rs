@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod fencing;
+mod left_output;
 mod leftovers;
 mod numbering;
 mod permits;
