@@ -9,7 +9,7 @@ use support::locks::{LIMIT, LONG, calls, take, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
-use support::waiters::{Line, await_keys, holder, queued, with_lease};
+use support::waiters::{Line, await_keys, await_queued, holder, queued, with_lease};
 
 /// A lease that allows for a busy machine, and is short for these tests.
 const LEASE: Duration = Duration::from_secs(2);
@@ -181,6 +181,32 @@ fn a_waiter_without_a_right_leaves_the_queue_that_it_entered() {
 fn a_set_that_may_not_wait_for_one_of_its_resources_leaves_the_queues_of_the_others() {
     let keys = "resetkeys ~a ~a:* ~b ~b:redlatch:queue";
     leaves_the_queue_that_it_entered(keys, &["a", "b"]);
+}
+
+/// Releases a set with these rights while a client with all rights waits for one of its resources,
+/// who is not notified.
+#[track_caller]
+fn frees_what_others_wait_for(rights: &str) {
+    support::needs!(Users);
+    let servers = Servers::start(3);
+    let limited = holder(limited_urls(&servers, rights));
+    let held = limited.request_all(["a", "b"]).ttl(LONG).lock().expect("all are free");
+    let waiting = client(servers.urls());
+    let waiter = spawn_waiter(move || waiting.lock("b", LONG).map(LockGuard::release));
+    await_queued(&servers, "b", 1);
+    assert_eq!(held.release(), Ok(()));
+    assert_eq!(finish(waiter).expect("it is free"), Ok(()));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_release_without_the_right_to_the_entries_of_others_frees_what_they_wait_for() {
+    frees_what_others_wait_for("resetkeys ~a ~a:* ~b ~b:redlatch:queue");
+}
+
+#[test]
+fn a_release_that_can_neither_notify_nor_remove_a_waiter_frees_the_lock() {
+    frees_what_others_wait_for("-zrem -publish");
 }
 
 #[test]

@@ -293,6 +293,22 @@ fn a_failed_try_is_withdrawn_and_a_waiter_whose_entry_has_expired_is_not_the_fir
     assert_eq!(get(server, "k"), reserved(BOB, 0));
 }
 
+/// It does not go round and round with a waiter that it can neither notify nor remove.
+#[test]
+fn a_release_on_a_server_that_refuses_writes_ends_with_the_error() {
+    let servers = held();
+    let server = &servers[0];
+    assert_eq!(queue(server, ANN, "0", "40000"), (1, 0, 0));
+    server.command(&["SET", &format!("k:redlatch:lease:{ANN}"), "", "PX", LONG]);
+    assert_eq!(server.command(&["SLAVEOF", "127.0.0.1", "1"]), Value::ok());
+    for (script, words) in [(RELEASE, &["token"][..]), (GIVE, &["token", ANN, ""])] {
+        let answer = run(server, script, &["k"], words);
+        let Value::Error(text) = &answer else { panic!("{answer:?}") };
+        assert!(text.contains("READONLY"), "{text}");
+    }
+    assert_eq!(get(server, "k"), "token");
+}
+
 #[test]
 fn waiters_whom_nobody_hears_are_skipped() {
     let servers = held();

@@ -5,7 +5,10 @@ local function leave(waiter)
   try('DEL', lease .. waiter)
 end
 local function tell(waiter, word)
-  local entry = call('GET', lease .. waiter) or ''
+  local entry = try('GET', lease .. waiter) or ''
+  if type(entry) ~= 'string' then
+    return
+  end
   local claim, channel = string.match(entry, '^%w+ ([1-9]%d?%d?%d?%d?) %d+ (%S*) ')
   if claim and (channel == '' or try('PUBLISH', channel, waiter .. word) ~= 0) then
     return claim
@@ -13,12 +16,12 @@ local function tell(waiter, word)
   leave(waiter)
 end
 local function tell_at(place, word)
-  local waiter, claim
+  local waiter, claim, last
   repeat
-    waiter = try('ZRANGE', queue, place, place)[1]
-    claim = waiter and tell(waiter, word)
-  until claim or not waiter
-  return waiter, claim
+    last, waiter = waiter, try('ZRANGE', queue, place, place)[1]
+    claim = waiter and waiter ~= last and tell(waiter, word)
+  until claim or not waiter or waiter == last
+  return claim and waiter, claim
 end
 local function reserve()
   local head, claim = tell_at(0, 'r')

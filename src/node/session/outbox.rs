@@ -46,10 +46,13 @@ impl Session {
         let is_tracked = self.track(now, &request);
         // By its source: the server would forget `CLIENT CACHING` with a script that it does not
         // know.
-        // After its source in the same write, a script is known: the node runs one directly after
-        // the other. So of many releases at a time, only the first carries the source.
-        let follows = self.flight.has_source(&request) && !self.connection.forgets_at_once;
-        let known = if follows { Form::Digest } else { self.connection.scripts.form(&request) };
+        // After its source in the same write, a script is known that the node has run before: it
+        // runs one directly after the other. So of many releases at a time, only the first carries
+        // the source. A node that has never run it may refuse the first one unread.
+        let scripts = self.connection.scripts;
+        let is_known = scripts.has(&request) && !self.connection.forgets_at_once;
+        let follows = is_known && self.flight.has_source(&request);
+        let known = if follows { Form::Digest } else { scripts.form(&request) };
         let form = if is_tracked { Form::Source } else { known };
         self.flight.push(now, ticket, request, form);
     }

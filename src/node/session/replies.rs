@@ -170,9 +170,7 @@ impl Session {
                 if self.refuses_queue(now, &command.request, &error) =>
             {
                 self.answers.extend(answer(Vote::Failed, Some(NodeError::NoQueue(error))));
-                // Has it withdrawn the attempt? It may have failed at its first step.
-                let removal = removal_if_unanswered(command.request);
-                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
+                self.leave_later(now, command.request);
             }
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));

@@ -188,7 +188,7 @@ fn a_silent_node_delays_only_the_first_lock_of_a_client() {
     assert!(nodes.is_over());
     // What was not written is not written as it was: both locks are restored.
     nodes.receive(2, &greeting("run 2", 1_000));
-    assert_eq!(nodes.commands(2), ["EVAL 1", "EVALSHA 2"]);
+    assert_eq!(nodes.commands(2), ["EVAL 1", "EVAL 2"]);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_handoff_lost_with_its_connection_leaves_the_former_lock_pending_release() {
     talk.pass(20);
     talk.connect();
     talk.hear(greeting("a", 1_000));
-    assert_eq!(talk.commands(), ["EVAL 4", "EVALSHA 5"]);
+    assert_eq!(talk.commands(), ["EVAL 4", "EVAL 5"]);
 }
 
 #[test]
