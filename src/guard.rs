@@ -40,7 +40,10 @@ use std::time::Duration;
 ///
 /// Dropping a guard releases the lock as [`release`](Self::release) does, but waits for nothing:
 /// the lock is handed to the next waiting thread of this client, or the release is written to the
-/// nodes at once, and to nodes that are unreachable now with the next call that reaches them.
+/// nodes at once, and to nodes that are unreachable now with the next call that reaches them. While
+/// other threads of the client wait for answers, one of these may have to write it: a process that
+/// ends in the same millisecond leaves the key to its ttl. `release` returns when nodes have
+/// answered.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     core: Arc<Core>,
