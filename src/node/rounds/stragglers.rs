@@ -9,7 +9,7 @@
 //!   out yet the release that called it on the others: briefly for their answer, and if they have
 //!   refused, until they call or have taken a restoration, for the same time at most. After a
 //!   wait in vain for a node, none waits for it for twenty times as long, or until it calls a
-//!   waiter.
+//!   waiter. None waits for a node that was silent for a whole round.
 //!
 //! No other round waits, and none for long: it costs an eighth of the validity at most, and 50 ms
 //! unless the majority took as long.
@@ -113,7 +113,9 @@ impl<W> Rounds<W> {
         }
         let (open, refused) = self.entries[slot].uncalled();
         let in_vain = self.reaching.in_vain;
-        let (open, refused) = (open.without(in_vain), refused.without(in_vain));
+        let refused = refused.without(in_vain);
+        let is_awaited = |node: &Node| !self.sessions[node.index()].is_silent();
+        let open: NodeSet = open.without(in_vain).iter().filter(is_awaited).collect();
         if now >= last_call && !refused.is_empty() {
             self.reaching.in_vain = self.reaching.in_vain.union(refused);
             let pause = last_call.since(won.at) * PAUSE;

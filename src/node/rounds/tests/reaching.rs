@@ -31,13 +31,17 @@ impl Nodes {
     /// The turn of a waiter, after these nodes have called it. The lock may be spared for 100 ms.
     fn turn(called: &[usize]) -> Self {
         let mut nodes = Self::ready(false);
-        let waiter = Token::new([WAITER; Token::LEN]);
-        let turn = request(Verb::Turn, 1, nodes.now);
-        let turn = Request { spare_until: at(100), ..turn };
-        called.iter().for_each(|index| nodes.rounds.waits.reserve(waiter, node(*index)));
-        nodes.rounds.open(nodes.now, turn, 1);
+        nodes.open_turn(1, called);
         (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
         nodes
+    }
+
+    fn open_turn(&mut self, owner: u8, called: &[usize]) {
+        let waiter = Token::new([WAITER; Token::LEN]);
+        let turn = request(Verb::Turn, owner, self.now);
+        let turn = Request { spare_until: self.now.after(Duration::from_millis(100)), ..turn };
+        called.iter().for_each(|index| self.rounds.waits.reserve(waiter, node(*index)));
+        self.rounds.open(self.now, turn, owner.into());
     }
 }
 
@@ -253,6 +257,22 @@ fn a_turn_waits_in_vain_once_for_a_node() {
     nodes.pass(1);
     assert!(nodes.is_over());
     assert!(nodes.rounds.reaching.in_vain.contains(node(2)));
+}
+
+#[test]
+fn a_turn_does_not_wait_for_a_node_that_is_silent() {
+    let mut nodes = Nodes::turn(&[0, 1]);
+    nodes.receive(0, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
+    assert!(!nodes.is_over(), "it may answer");
+    nodes.pass(1);
+    assert!(nodes.is_over());
+    nodes.pass(49);
+    nodes.open_turn(2, &[0, 1]);
+    (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
+    nodes.receive(0, "*4\r\n:2\r\n:1\r\n:0\r\n:0\r\n");
+    nodes.receive(1, "*4\r\n:2\r\n:1\r\n:0\r\n:0\r\n");
+    assert!(nodes.is_over());
 }
 
 #[test]
