@@ -190,8 +190,10 @@ fn measure(options: &Options) -> Result<(), String> {
     }
     if let Some(path) = &options.chart {
         let groups: Vec<Group> = all.into_iter().flat_map(|findings| findings.groups).collect();
+        // Those of the README's chart lie beside this program.
+        let beside = if *path == folder().join(chart::FOLDER) { folder() } else { path };
         let text = figures::to_text(&groups);
-        std::fs::write(path.join(FIGURES), text).map_err(|error| error.to_string())?;
+        std::fs::write(beside.join(FIGURES), text).map_err(|error| error.to_string())?;
         chart::write(path, &groups).map_err(|error| error.to_string())?;
         println!("The chart is in {}.", path.display());
     }
