@@ -3,7 +3,7 @@
 use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::scheme::Scheme;
-use crate::search::Found;
+use crate::search::{Found, search};
 use crate::violation::Violation;
 use crate::walk::{Failure, Totals, walk};
 use crate::{shrink, story};
@@ -14,9 +14,12 @@ pub(crate) fn number(variable: &str, otherwise: u64) -> u64 {
     wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
 }
 
+/// Searches all histories up to so many states, and prints what was found under this name.
 #[track_caller]
-pub(crate) fn sound(scheme: &Scheme, found: &Found) {
-    if let Found::Violation { trace, .. } = found {
+pub(crate) fn sound(name: &str, scheme: &Scheme, most: usize) {
+    let found = search(scheme, most);
+    eprintln!("{name}: {found}");
+    if let Found::Violation { trace, .. } = &found {
         panic!("{found}: {scheme:?}\n{}", story::tell(scheme, trace));
     }
 }
