@@ -133,11 +133,12 @@ impl<W> Entry<W> {
 
     /// How many nodes have not voted, and are not silent?
     pub(super) fn awaited(&self, sessions: &[Session]) -> usize {
-        let voted = self.tally.voted();
-        let is_awaited = |(index, session): &(usize, &Session)| {
-            !voted.contains(Node::new(*index)) && !session.is_silent()
-        };
-        sessions.iter().enumerate().filter(is_awaited).count()
+        self.awaited_nodes(sessions).len()
+    }
+
+    pub(super) fn awaited_nodes(&self, sessions: &[Session]) -> NodeSet {
+        let open = NodeSet::all(sessions.len()).without(self.tally.voted());
+        open.iter().filter(|node| !sessions[node.index()].is_silent()).collect()
     }
 
     /// Counts an answer. Returns whether it counted: no node votes twice.

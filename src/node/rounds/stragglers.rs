@@ -18,6 +18,7 @@ use super::Rounds;
 use super::entry::Entry;
 use crate::clock::Time;
 use crate::engine::{Action, Node, NodeSet, Request};
+use crate::node::Session;
 use std::time::Duration;
 
 /// For what part of a round's time a lock waits, if the majority was faster, and for what part to
@@ -46,16 +47,15 @@ impl Won {
 }
 
 impl<W> Entry<W> {
-    /// The nodes that have not called the waiter whose turn this is, and lack the lock: those that
-    /// have not answered, and those that refused.
-    fn uncalled(&self) -> (NodeSet, NodeSet) {
+    /// The nodes that have not called the waiter whose turn this is, and lack the lock: those whose
+    /// answer is awaited, and those that refused.
+    fn uncalled(&self, sessions: &[Session]) -> (NodeSet, NodeSet) {
         let is_turn = matches!(self.request, Some(Request { action: Action::Turn { .. }, .. }));
         if !is_turn || !self.is_lock() {
             return (NodeSet::EMPTY, NodeSet::EMPTY);
         }
         let called = self.reach.called.union(self.reach.placed);
-        let open = NodeSet::all(self.tally.nodes()).without(self.tally.voted());
-        (open.without(called), self.tally.refused.without(called))
+        (self.awaited_nodes(sessions).without(called), self.tally.refused.without(called))
     }
 
     /// Has a lock that a majority had granted waited beyond the deadline, for nodes that were still
@@ -111,11 +111,9 @@ impl<W> Rounds<W> {
         if self.reaching.in_vain_until.is_some_and(|until| now >= until) {
             self.reaching.in_vain = NodeSet::EMPTY;
         }
-        let (open, refused) = self.entries[slot].uncalled();
+        let (open, refused) = self.entries[slot].uncalled(&self.sessions);
         let in_vain = self.reaching.in_vain;
-        let refused = refused.without(in_vain);
-        let is_awaited = |node: &Node| !self.sessions[node.index()].is_silent();
-        let open: NodeSet = open.without(in_vain).iter().filter(is_awaited).collect();
+        let (open, refused) = (open.without(in_vain), refused.without(in_vain));
         if now >= last_call && !refused.is_empty() {
             self.reaching.in_vain = self.reaching.in_vain.union(refused);
             let pause = last_call.since(won.at) * PAUSE;

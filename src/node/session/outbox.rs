@@ -6,6 +6,7 @@
 //! order of arrival. A removal that the node has not confirmed is a pending release: it is sent
 //! again when that is possible.
 
+use super::connection::Connection;
 use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::{Action, Request, Verb, Vote};
@@ -44,16 +45,19 @@ impl Session {
         self.listen(now, &request);
         self.examine(now, &request);
         let is_tracked = self.track(now, &request);
-        // By its source: the server would forget `CLIENT CACHING` with a script that it does not
-        // know.
-        // After its source in the same write, a script is known that the node has run before: it
-        // runs one directly after the other. So of many releases at a time, only the first carries
-        // the source. A node that has never run it may refuse the first one unread.
-        let scripts = self.connection.scripts;
-        let is_known = scripts.has(&request) && !self.connection.forgets_at_once;
-        let follows = is_known && self.flight.has_source(&request);
-        let known = if follows { Form::Digest } else { scripts.form(&request) };
-        let form = if is_tracked { Form::Source } else { known };
+        let Connection { scripts, forgets_at_once, .. } = self.connection;
+        let is_known = scripts.has(&request) && !forgets_at_once;
+        let form = if is_tracked {
+            // The server would forget `CLIENT CACHING` with a script that it does not know.
+            Form::Source
+        } else if is_known && self.flight.has_source(&request) {
+            // The node runs it directly after its source, which is in the same write: of many
+            // releases at a time, only the first carries it. Not where the node has never run the
+            // script: it may refuse the first one unread.
+            Form::Digest
+        } else {
+            scripts.form(&request)
+        };
         self.flight.push(now, ticket, request, form);
     }
 
