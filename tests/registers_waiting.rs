@@ -1,8 +1,10 @@
 //! Calls that wait until a register changes: the nodes tell them, so they look seldom.
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use redlatch::register::Value;
 use support::eventually;
 use support::locks::{LIMIT, calls};
 use support::redis::Server;
@@ -12,14 +14,6 @@ use crate::registers::{client, formed, read, set};
 /// How many scripts a node has run.
 fn scripts(server: &Server) -> u64 {
     calls(server, "eval") + calls(server, "evalsha")
-}
-
-/// How many keys a node remembers for those that are to be told of changes.
-#[track_caller]
-fn tracked(server: &Server) -> u64 {
-    let info = server.client().command(&["INFO", "stats"]);
-    let keys = info.field("tracking_total_keys").and_then(|keys| keys.parse().ok());
-    keys.expect("a server that can tell says how many keys it remembers")
 }
 
 #[test]
@@ -45,26 +39,35 @@ fn a_change_is_told_to_those_that_wait() {
     let register = first.register("a").unwrap();
     let begun = Instant::now();
     let changes = 20;
+    let (go_on, goes_on) = mpsc::channel();
+    let (has_seen, was_seen) = mpsc::channel();
     let waits = thread::spawn(move || {
         let mut seen = None;
-        for _ in 0..changes {
-            let value = other.wait_for_change(seen, LIMIT).unwrap().expect("nobody deletes it");
-            seen = Some(value.version());
+        for () in goes_on {
+            let value = other.wait_for_change(seen, LIMIT).unwrap();
+            seen = value.as_ref().map(Value::version);
+            has_seen.send(value.map(|value| value.bytes().to_vec())).unwrap();
         }
-        assert_eq!(other.wait_for_change(seen, LIMIT).unwrap(), None, "it was deleted");
-        assert_eq!(read(&other), None);
     });
+    // Lets it wait, and returns once it has looked on every node and found nothing new.
+    let let_wait = || {
+        let before: Vec<u64> = servers.iter().map(scripts).collect();
+        go_on.send(()).unwrap();
+        let has_looked = || servers.iter().zip(&before).all(|(it, before)| scripts(it) > *before);
+        assert!(eventually(LIMIT, has_looked));
+    };
     for number in 0..changes {
-        // Until it waits again.
-        let are_tracked = || servers.iter().all(|server| tracked(server) > 0);
-        assert!(eventually(LIMIT, are_tracked));
+        let_wait();
         set(&register, &number.to_string());
-        assert!(
-            eventually(LIMIT, || waits.is_finished() || servers.iter().all(|it| tracked(it) > 0))
-        );
+        let seen = was_seen.recv_timeout(LIMIT).unwrap();
+        assert_eq!(seen, Some(number.to_string().into_bytes()));
     }
+    let_wait();
     register.delete().unwrap();
+    assert_eq!(was_seen.recv_timeout(LIMIT).unwrap(), None, "it was deleted");
+    drop(go_on);
     waits.join().unwrap();
+    assert_eq!(read(&register), None);
     // Not told, it would take most of the second between two looks each time.
     assert!(begun.elapsed() < Duration::from_secs(changes) / 2, "{:?}", begun.elapsed());
 }
