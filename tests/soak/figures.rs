@@ -6,8 +6,9 @@ use std::fs;
 /// Memory, descriptors and threads of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
-    /// Memory in use, in bytes.
-    pub(crate) resident: u64,
+    /// Memory that the process has written, in bytes. Pages of its program are not counted: they
+    /// come when code first runs, and the kernel takes and returns them as it likes.
+    pub(crate) written: u64,
     pub(crate) descriptors: usize,
     pub(crate) threads: usize,
 }
@@ -16,11 +17,11 @@ impl Figures {
     /// `None` if the process has ended.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
         let entries = |folder| Some(fs::read_dir(format!("/proc/{pid}/{folder}")).ok()?.count());
         Some(Self {
-            resident: kilobytes * 1024,
+            written: kilobytes * 1024,
             descriptors: entries("fd")?,
             threads: entries("task")?,
         })
@@ -29,7 +30,7 @@ impl Figures {
     /// The maximum of each.
     pub(crate) fn most(all: &[Self]) -> Self {
         Self {
-            resident: all.iter().map(|figures| figures.resident).max().unwrap_or(0),
+            written: all.iter().map(|figures| figures.written).max().unwrap_or(0),
             descriptors: all.iter().map(|figures| figures.descriptors).max().unwrap_or(0),
             threads: all.iter().map(|figures| figures.threads).max().unwrap_or(0),
         }
@@ -38,7 +39,7 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kilobytes, Self { descriptors, threads, .. }) = (self.resident / 1024, self);
+        let (kilobytes, Self { descriptors, threads, .. }) = (self.written / 1024, self);
         write!(f, "{kilobytes} KiB, {descriptors} descriptors, {threads} threads")
     }
 }
