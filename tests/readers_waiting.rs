@@ -9,7 +9,7 @@ use support::locks::{LONG, pttl, take, without_restart_guard};
 use support::queue::{finish, spawn_waiter};
 use support::relay::{Relay, relayed, urls};
 use support::servers::Servers;
-use support::waiters::{await_keys, await_queued, holder, pushed};
+use support::waiters::{asked_in, await_keys, await_queued, holder, pushed};
 
 /// A list in a reply has at most 64 elements.
 #[test]
@@ -40,6 +40,23 @@ fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
     assert_eq!(holders.len(), COUNT);
     assert!(holders.iter().all(|it| it.owner().unwrap().as_bytes().starts_with(b"reader ")));
     drop(readers);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_writer_behind_a_reader_asks_once_a_second() {
+    support::needs!(Shares);
+    support::needs!(Tracking);
+    let servers = Servers::start(3);
+    let reader = holder(servers.urls()).request("name").ttl(LONG).shared().lock().unwrap();
+    let writer = pushed(servers.urls());
+    let waiting = spawn_waiter(move || writer.lock("name", LONG).map(drop));
+    await_queued(&servers, "name", 1);
+    // Each renewal sets the expiry of the shares anew.
+    let asked = asked_in(&servers, Duration::from_secs(3));
+    assert!(asked < 20, "{asked} of each node");
+    drop(reader);
+    finish(waiting).unwrap();
     await_keys(&servers, &[]);
 }
 

@@ -11,7 +11,7 @@ use support::locks::{LIMIT, LONG, gone, holders, take};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 use support::waiters::{
-    BY_PUSH, Line, await_keys, await_queued, holder, pushed, queued, with_lease,
+    BY_PUSH, Line, asked_in, await_keys, await_queued, holder, pushed, queued, with_lease,
 };
 
 /// A set that waits for as long as it takes.
@@ -68,15 +68,32 @@ fn a_set_is_served_although_there_is_always_somebody_who_waits_for_one_of_its_re
 }
 
 #[test]
+fn a_set_asks_once_a_second_while_a_part_of_it_is_reserved() {
+    support::needs!(Tracking);
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "b", LONG);
+    let set = pushed(servers.urls());
+    let waiting = set.clone();
+    let thread = thread::spawn(move || wait_for_all(&waiting, &["a", "b"], LONG));
+    await_queued(&servers, "b", 1);
+    // Each renewal extends the reservation of "a".
+    let asked = asked_in(&servers, Duration::from_secs(3));
+    assert!(asked < 20, "{asked} of each node");
+    drop(held);
+    drop(finish(thread));
+    await_keys(&servers, &[]);
+}
+
+#[test]
 fn a_part_of_a_set_is_reserved_for_its_ttl_at_most() {
     let servers = Servers::start(3);
     let held = take(&holder(servers.urls()), "b", LONG);
     let (set, single) = (pushed(servers.urls()), pushed(servers.urls()));
     let waiting = set.clone();
     let ttl = Duration::from_secs(3);
+    let start = Instant::now();
     let thread = spawn_waiter(move || waiting.request_all(["a", "b"]).ttl(ttl).lock().map(drop));
     await_queued(&servers, "b", 1);
-    let start = Instant::now();
     assert_eq!(single.try_lock("a", LONG).unwrap().map(drop), None, "it is reserved");
     let first = single.lock("a", LONG).unwrap();
     assert!(start.elapsed() > ttl / 2, "longer than a claim: {:?}", start.elapsed());

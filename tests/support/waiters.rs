@@ -1,14 +1,14 @@
 //! Clients that wait for a lock in the nodes' queue.
 
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use redlatch::{Builder, LockClient, LockGuard};
 
 use super::cli::Value;
 use super::eventually;
-use super::locks::{LIMIT, LONG, without_restart_guard};
+use super::locks::{LIMIT, LONG, calls, without_restart_guard};
 use super::queue::finish;
 use super::redis::Server;
 
@@ -60,6 +60,16 @@ pub fn await_queued(servers: &[Server], key: &str, count: usize) {
 #[track_caller]
 pub fn are_queued(servers: &[Server], key: &str, count: usize) -> bool {
     servers.iter().all(|server| queued(server, key) == count)
+}
+
+/// How many scripts each server runs in this time, on average.
+#[track_caller]
+pub fn asked_in(servers: &[Server], time: Duration) -> u64 {
+    let of = |server| calls(server, "eval") + calls(server, "evalsha");
+    let all = || servers.iter().map(of).sum::<u64>();
+    let before = all();
+    thread::sleep(time);
+    (all() - before) / servers.len() as u64
 }
 
 /// The names of all keys on the server, but the counters of fencing tokens, and the largest number
@@ -121,7 +131,7 @@ impl Line {
 
     fn enter_with(&mut self, wait: impl FnOnce(&dyn Fn(&LockGuard)) + Send + 'static) {
         let (number, served) = (self.threads.len(), Arc::clone(&self.served));
-        let thread = std::thread::spawn(move || {
+        let thread = thread::spawn(move || {
             wait(&|guard| {
                 served.lock().expect("no panic").push((number, Instant::now()));
                 guard.ensure_held().expect("it was just acquired");

@@ -6,7 +6,8 @@
 //! if nobody hears it: then that connection is gone, and the next waiter is first.
 //!
 //! The first waiter also hears of changes of the lock's key (`CLIENT TRACKING`, since Redis 6): a
-//! program that knows no queue deletes the key and notifies nobody.
+//! program that knows no queue deletes the key and notifies nobody. A waiter's own requests change
+//! the key as well. That is nothing to ask about, so they end what it hears until it waits again.
 //!
 //! A notification is a hint. It may be lost with the connection, come twice or for nothing: what it
 //! leads to is a request. Without RESP3, or without the rights to `SUBSCRIBE` and `PUBLISH`, there
@@ -49,8 +50,9 @@ pub(super) struct Notifications {
     tracking: Pushes,
     /// The waiters whose entry on the node names the channel of this connection.
     heard: BTreeSet<Token>,
-    /// The waiters that are told when a key changes: those whose server remembers the key.
-    watched: BTreeMap<Token, Arc<[u8]>>,
+    /// The waiters that are told when a key changes, and whether the server has answered that it
+    /// remembers the key: what it tells before is about a change before.
+    watched: BTreeMap<Token, (Arc<[u8]>, bool)>,
     hints: VecDeque<(Token, Hint)>,
     /// Why the node has no queue, and until when it is not asked again.
     pub(super) refusal: Option<(ServerError, Time)>,
@@ -107,8 +109,8 @@ impl Notifications {
     /// Keys have changed, which the server remembers no more.
     fn changed(&mut self, is_key: impl Fn(&[u8]) -> bool) {
         let hints = &mut self.hints;
-        self.watched.retain(|waiter, key| {
-            let is_changed = is_key(key);
+        self.watched.retain(|waiter, (key, is_remembered)| {
+            let is_changed = *is_remembered && is_key(key);
             hints.extend(is_changed.then_some((*waiter, Hint::Changed)));
             !is_changed
         });
@@ -149,6 +151,7 @@ impl Session {
             self.write_listen(now, &lock.key, Listen::Subscribe(*channel));
         }
         self.notifications.heard.insert(*waiter);
+        self.notifications.watched.remove(waiter);
     }
 
     /// Has the server tell when the key that this waiter waits for changes, if it does not already.
@@ -160,7 +163,7 @@ impl Session {
         if !is_needed || !is_possible || !matches!(self.state, State::Ready) {
             return;
         }
-        watched.insert(*waiter, Arc::clone(key));
+        watched.insert(*waiter, (Arc::clone(key), false));
         if *tracking == Pushes::NotAsked {
             *tracking = Pushes::On;
             self.write_listen(now, key, Listen::Enable);
@@ -181,7 +184,7 @@ impl Session {
             return false;
         }
         let key = Arc::clone(&register.keys.value);
-        watched.insert(watcher, Arc::clone(&key));
+        watched.insert(watcher, (Arc::clone(&key), true));
         if *tracking == Pushes::NotAsked {
             *tracking = Pushes::On;
             self.write_listen(now, &key, Listen::Enable);
@@ -260,7 +263,13 @@ impl Session {
             }
             (Meaning::Failed(_) | Meaning::UnknownScript, Reply::Error(_), _) => {
                 self.notifications.tracking = Pushes::Off;
-                self.notifications.changed(|_| true);
+                let watched = std::mem::take(&mut self.notifications.watched);
+                let changed = watched.into_keys().map(|waiter| (waiter, Hint::Changed));
+                self.notifications.hints.extend(changed);
+            }
+            (Meaning::Vote(Vote::Granted), _, Listen::Read(waiter)) => {
+                let watched = self.notifications.watched.get_mut(&waiter);
+                watched.into_iter().for_each(|(_, is_remembered)| *is_remembered = true);
             }
             // The key was gone before the server could remember it.
             (Meaning::Vote(Vote::Refused), _, Listen::Read(waiter)) => {

@@ -28,6 +28,24 @@ fn a_waiter_that_watches_is_told_once_when_the_key_changes() {
 }
 
 #[test]
+fn a_waiter_is_not_told_of_what_its_own_request_has_changed() {
+    for told in [[CHANGED, &queued(6, false)], [&queued(6, false), CHANGED]] {
+        let mut talk = notified(1);
+        watch(&mut talk, 1, true);
+        talk.hear("+OK\r\n+OK\r\n:5\r\n");
+        talk.send(1, Verb::Queue);
+        // It waits again as soon as other nodes have answered, and before this one has.
+        watch(&mut talk, 1, true);
+        assert_eq!(talk.commands(), ["CLIENT", "CLIENT", "EVAL", "EVALSHA 1", "CLIENT", "EVAL"]);
+        told.iter().for_each(|told| talk.hear(told));
+        assert_eq!(hints(&mut talk), []);
+        talk.hear("+OK\r\n:8\r\n");
+        talk.hear(CHANGED);
+        assert_eq!(hints(&mut talk), [(1, Hint::Changed)]);
+    }
+}
+
+#[test]
 fn a_key_that_was_gone_before_it_was_watched_has_changed() {
     let mut talk = notified(1);
     watch(&mut talk, 1, true);
