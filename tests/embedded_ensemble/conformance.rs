@@ -21,7 +21,7 @@ fn a_zookeeper_replies_the_same() {
     let Some(real) = RealServer::start(TICK, NEVER) else { return };
     let embedded = Ensemble::builder()
         .tick(TICK)
-        .session_timeouts(2 * TICK..=Duration::from_secs(60))
+        .session_timeouts(2 * TICK..=Duration::from_secs(600))
         .container_interval(NEVER)
         .start()
         .unwrap();

@@ -30,7 +30,7 @@ pub(super) struct RealServer {
 }
 
 impl RealServer {
-    /// A server with an empty tree, this tick and session timeouts from two ticks to 60 s. Empty
+    /// A server with an empty tree, this tick and session timeouts from two ticks to ten minutes. Empty
     /// containers are removed once in `container_interval`. `None`, with a printed reason, if
     /// ZooKeeper or Java is not installed.
     pub(super) fn start(tick: Duration, container_interval: Duration) -> Option<Self> {
@@ -43,7 +43,7 @@ impl RealServer {
         let folder = support::program::in_memory();
         let port = Port::choose();
         let settings = format!(
-            "tickTime={}\nmaxSessionTimeout=60000\ndataDir={}\nclientPort={}\n\
+            "tickTime={}\nmaxSessionTimeout=600000\ndataDir={}\nclientPort={}\n\
              clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n\
              4lw.commands.whitelist=*\n",
             tick.as_millis(),

@@ -5,8 +5,8 @@
 use super::client::{Client, Greeting};
 use super::request::Request;
 
-/// The timeout of the sessions: none ends by itself.
-const TIMEOUT_MS: i32 = 60_000;
+/// The timeout of the sessions: none ends by itself, also those whose clients are gone.
+const TIMEOUT_MS: i32 = 600_000;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
