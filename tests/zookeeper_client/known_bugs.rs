@@ -49,7 +49,7 @@ fn many_releases_without_a_connection_are_all_carried_out_later() {
     const LOCKS: usize = 500;
     let shared = needs_zookeeper!().shared();
     let link = Link::to(shared[0].port());
-    let (linked, other, mut operator) = begin(&shared, &link);
+    let (linked, other, _) = begin(&shared, &link);
     let name = |number: usize| format!("many-{number}");
     let guards: Vec<_> = (0..LOCKS).map(|number| keep(&linked, &name(number))).collect();
     link.refuse(true);
@@ -57,6 +57,8 @@ fn many_releases_without_a_connection_are_all_carried_out_later() {
     thread::sleep(MOMENT);
     assert!(other.try_lock(name(0), LONG).unwrap().is_none());
     link.refuse(false);
+    // The session of an operator ends while it has nothing to do.
+    let mut operator = Operator::new(shared[0].port());
     for number in 0..LOCKS {
         operator.await_count(&format!("{}/{}", shared.root(), name(number)), 0);
     }
