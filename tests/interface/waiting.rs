@@ -146,7 +146,8 @@ fn a_waiter_whose_client_is_gone_is_in_nobodys_way(backend: &Backend) {
     let guard = holder.lock("gone", LONG).unwrap();
     let gone = backend.client();
     let wait = Duration::from_millis(100);
-    assert!(gone.try_lock_for("gone", LONG, wait).unwrap().is_none());
+    // Too few nodes may answer a new client in this time to know who has the lock.
+    assert!(!matches!(gone.try_lock_for("gone", LONG, wait), Ok(Some(_))));
     drop(gone);
     guard.release().unwrap();
     assert!(backend.client().try_lock_for("gone", LONG, LIMIT).unwrap().is_some());
