@@ -201,7 +201,7 @@ fn a_node_that_answers_nothing_more_delays_nodes_by_one_timeout_and_hides_no_oth
         }
         conversation.stay_silent();
     });
-    let timeout = Duration::from_millis(800);
+    let timeout = Duration::from_secs(2);
     let builder = LockClient::builder().nodes([stuck.url(), server.url()]).node_timeout(timeout);
     let client = builder.build().expect("the settings are good");
     let begun = Instant::now();

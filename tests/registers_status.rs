@@ -107,7 +107,7 @@ fn a_user_that_may_run_no_script_knows_the_rest_of_the_status() {
 #[test]
 fn a_node_that_does_not_answer_is_waited_for_once() {
     let servers = Servers::start(3);
-    let timeout = Duration::from_millis(600);
+    let timeout = Duration::from_secs(2);
     let urls = servers.iter().map(Server::url);
     let quick = with_long_timeout(urls).node_timeout(timeout).build().unwrap();
     quick.form_registers(true).unwrap();
