@@ -13,7 +13,7 @@ use support::locks::{LIMIT, LONG, gone, pause, resume, take, without_restart_gua
 use support::loss::reason;
 use support::servers::Servers;
 
-const TTL: Duration = Duration::from_secs(1);
+const TTL: Duration = Duration::from_secs(2);
 
 fn settings(servers: &Servers) -> Builder {
     without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200))
@@ -130,11 +130,16 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     assert!(events[0].span > Duration::ZERO && events[0].span < TTL, "{events:?}");
 
     servers[0].kill();
-    assert!(eventually(LIMIT, || journal.node_events(&nodes[0]) == ["node_up", "node_down"]));
+    // A server that gets no processor for a while is slow, but its connection stays.
+    let changes = || {
+        let events = journal.node_events(&nodes[0]);
+        events.into_iter().filter(|name| *name != "node_slow").collect::<Vec<_>>()
+    };
+    assert!(eventually(LIMIT, || changes() == ["node_up", "node_down"]), "{:?}", changes());
     assert_eq!(guard.ensure_held(), Ok(()));
     servers[0].restart();
     let back = ["node_up", "node_down", "node_up"];
-    assert!(eventually(LIMIT, || journal.node_events(&nodes[0]) == back));
+    assert!(eventually(LIMIT, || changes() == back), "{:?}", changes());
     journal.take_lock_events();
 
     pause(&servers, 3);

@@ -30,7 +30,7 @@ fn count(events: &[&str], name: &str) -> usize {
 
 #[test]
 fn extensions_that_fail_until_the_lock_is_lost_are_reported_now_and_then() {
-    let (mut servers, journal, _guard) = kept(Duration::from_secs(1));
+    let (mut servers, journal, _guard) = kept(Duration::from_secs(2));
     // Their ports refuse connections: every extension fails at once.
     servers.iter_mut().for_each(Server::kill);
     assert!(await_event(&journal, "lost"));

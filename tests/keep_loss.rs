@@ -18,7 +18,7 @@ use support::locks::{
 use support::loss::{loss, loss_in, reason};
 use support::servers::Servers;
 
-const TTL: Duration = Duration::from_secs(1);
+const TTL: Duration = Duration::from_secs(2);
 
 fn settings(servers: &Servers) -> Builder {
     without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200))
@@ -179,7 +179,7 @@ fn wait_lost_returns_at_the_loss_or_after_its_time_limit() {
     assert_eq!(kept.wait_lost(2 * TTL), None);
     assert!(start.elapsed() >= 2 * TTL, "it waits for its whole time limit");
     assert_eq!(plain.wait_lost(Duration::MAX).map(reason), Some(LossReason::Expired));
-    let plain = take(&client, "again", TTL);
+    let plain = take(&client, "again", LONG);
     assert_eq!(plain.wait_lost(Duration::from_millis(1)), None);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| kept.wait_lost(Duration::MAX).map(reason));

@@ -116,10 +116,10 @@ const WAITS: [Wait; 6] = [
         work(&guard);
     },
     |client, work| {
-        let ttl = Duration::from_millis(400);
+        let ttl = Duration::from_millis(1_500);
         // With the round of the keeper in a fraction of the ttl.
         let guard = client.request("name").ttl(ttl).keep_alive().lock().unwrap();
-        thread::sleep(2 * ttl);
+        thread::sleep(ttl * 3 / 2);
         work(&guard);
     },
     |client, work| {
@@ -139,7 +139,7 @@ fn all_ways_to_wait_stand_in_one_queue() {
     let servers = Servers::start(3);
     let client = || {
         let builder = with_lease(servers.urls(), Duration::from_secs(2));
-        builder.node_timeout(Duration::from_millis(130)).build().unwrap()
+        builder.node_timeout(Duration::from_millis(400)).build().unwrap()
     };
     let held = take(&client(), "name", LONG);
     let mut line = Line::before("name");

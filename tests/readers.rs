@@ -140,7 +140,7 @@ fn a_share_is_extended_and_kept_alive_by_itself() {
     support::needs!(Shares);
     let servers = Servers::start(3);
     let client = without_restart_guard(servers.urls()).build().unwrap();
-    let ttl = Duration::from_millis(600);
+    let ttl = Duration::from_secs(2);
     let kept = client.request("name").ttl(ttl).shared().keep_alive().lock().unwrap();
     let mut extended = client.request("name").ttl(ttl).shared().lock().unwrap();
     extended.extend(LONG).unwrap();

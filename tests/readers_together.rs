@@ -156,13 +156,13 @@ fn a_share_is_kept_alive_until_the_last_of_them_has_gone() {
     support::needs!(Shares);
     let servers = Servers::start(3);
     let (client, journal) = recorded_client(without_restart_guard(servers.urls()));
-    let ttl = Duration::from_millis(600);
+    let ttl = Duration::from_secs(2);
     let request = client.request("name").ttl(ttl).shared().keep_alive();
     let [taker, second, third] = together(&client, &request);
     drop(taker);
-    assert!(second.wait_lost(2 * ttl).is_none());
+    assert!(second.wait_lost(ttl * 3 / 2).is_none());
     assert_eq!(second.release(), Ok(()));
-    assert!(third.wait_lost(2 * ttl).is_none());
+    assert!(third.wait_lost(ttl * 3 / 2).is_none());
     assert_eq!(third.release(), Ok(()));
     await_keys(&servers, &[]);
     let extended = journal.take_lock_events().iter().filter(|it| it.name == "extended").count();
