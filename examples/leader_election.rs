@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// When a leader dies, there is none for this time. Short, so that this program ends soon.
-const TTL: Duration = Duration::from_secs(1);
+const TTL: Duration = Duration::from_secs(2);
 
 /// How long each step of the leader's work takes.
 const STEP: Duration = Duration::from_millis(200);
