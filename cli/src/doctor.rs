@@ -15,7 +15,7 @@ use redlatch::status::{NoVote, RegisterMembership};
 use serde_json::Value;
 
 pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Result<u8, Failure> {
-    let client = settings::client(nodes)?;
+    let (client, node_timeout) = settings::client_with_timeout(nodes)?;
     let statuses = client.nodes();
     let mut findings = Vec::new();
     let rights = match &arguments.lock {
@@ -24,7 +24,7 @@ pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Resu
     };
     let is_group = keep_registers(&statuses);
     for status in &statuses {
-        findings.extend(node::of(status, is_group));
+        findings.extend(node::of(status, node_timeout, is_group));
         let of_node = |finding: &&Finding| finding.node.as_deref() == Some(&*status.url);
         findings.extend(rights.iter().filter(of_node).cloned());
     }

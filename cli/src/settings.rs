@@ -14,6 +14,7 @@ use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const VARIABLE: &str = "REDLATCH_NODES";
 const PREFIX_VARIABLE: &str = "REDLATCH_KEY_PREFIX";
@@ -29,17 +30,31 @@ pub(crate) fn logged_client(
     arguments: &NodeArguments,
     log: &Log,
 ) -> Result<(LockClient, bool), Failure> {
-    let (builder, nodes) = builder_of(arguments)?;
+    let Settings { builder, nodes, .. } = settings_of(arguments)?;
     let is_ensemble = nodes.iter().any(|node| ensemble::is_member(node));
     Ok((log.listen(builder).build()?, is_ensemble))
 }
 
-pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
-    builder_of(arguments).map(|(builder, _)| builder)
+/// The client, and its `node_timeout` if that is not the default.
+pub(crate) fn client_with_timeout(
+    arguments: &NodeArguments,
+) -> Result<(LockClient, Option<Duration>), Failure> {
+    let Settings { builder, node_timeout, .. } = settings_of(arguments)?;
+    Ok((builder.build()?, node_timeout))
 }
 
-/// The settings, and the nodes' URLs or lists of them.
-fn builder_of(arguments: &NodeArguments) -> Result<(Builder, Vec<String>), Failure> {
+pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
+    settings_of(arguments).map(|settings| settings.builder)
+}
+
+struct Settings {
+    builder: Builder,
+    /// The nodes' URLs, or lists of them.
+    nodes: Vec<String>,
+    node_timeout: Option<Duration>,
+}
+
+fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let is_named = !arguments.node.is_empty() || variable.is_some();
     let file = match &arguments.config {
@@ -68,7 +83,8 @@ fn builder_of(arguments: &NodeArguments) -> Result<(Builder, Vec<String>), Failu
     if let Some(max_ttl) = arguments.max_ttl.or(file.max_ttl) {
         builder = builder.max_ttl(max_ttl);
     }
-    if let Some(timeout) = arguments.node_timeout.or(file.node_timeout) {
+    let node_timeout = arguments.node_timeout.or(file.node_timeout);
+    if let Some(timeout) = node_timeout {
         builder = builder.node_timeout(timeout);
     }
     if let Some(timeout) = arguments.session_timeout.or(file.session_timeout) {
@@ -84,7 +100,8 @@ fn builder_of(arguments: &NodeArguments) -> Result<(Builder, Vec<String>), Failu
         builder = builder.key_prefix(prefix.as_bytes());
     }
     let guard = !arguments.no_restart_guard && file.restart_guard.unwrap_or(true);
-    Ok((builder.restart_guard(guard).client_name("redlatch-command"), nodes))
+    let builder = builder.restart_guard(guard).client_name("redlatch-command");
+    Ok(Settings { builder, nodes, node_timeout })
 }
 
 /// The first of these that exists is read.

@@ -5,13 +5,19 @@ use crate::duration;
 use crate::ensemble;
 use redlatch::status::{CrashLoss, RegisterMembership, Role};
 use redlatch::{NodeError, NodeStatus, NodeWarning};
+use std::time::Duration;
 
 /// How long an answer takes at most where nothing is in its way: longer than on a local network,
 /// and a fifth of the default of `node-timeout`.
-const PROMPT: std::time::Duration = std::time::Duration::from_millis(10);
+const PROMPT: Duration = Duration::from_millis(10);
 
-/// What there is to say about a node. `is_group`: do the nodes keep registers?
-pub(super) fn of(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
+/// What there is to say about a node. `node_timeout`: if it is not the default. `is_group`: do the
+/// nodes keep registers?
+pub(super) fn of(
+    node: &NodeStatus,
+    node_timeout: Option<Duration>,
+    is_group: bool,
+) -> Vec<Finding> {
     let report = |level, check, text: String| Finding::of(&node.url, level, check, &text);
     if !node.is_connected {
         let why = node.last_error.as_ref().map_or("no connection".to_owned(), ToString::to_string);
@@ -26,7 +32,7 @@ pub(super) fn of(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
     }
     findings.extend(node.round_trip.map(|took| {
         let shown = format!("an answer took {}", duration::show(took));
-        if took <= PROMPT {
+        if took <= node_timeout.map_or(PROMPT, |timeout| timeout / 5) {
             return report(Level::Ok, "round_trip", shown);
         }
         let hint = "; look at the load of the server and at the network between, or raise \

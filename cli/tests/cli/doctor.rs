@@ -1,11 +1,13 @@
 //! `redlatch doctor`.
 
 use std::process::Command;
+use std::time::Duration;
 
 use super::program::{bare, end, guarded, redlatch};
 use serde_json::Value;
 use support::cli::Value as Reply;
 use support::locks::{LONG, all_nodes_client, take};
+use support::proxy::{Mode, Proxy};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -46,6 +48,21 @@ fn all_is_well_with_a_node_that_forgets_nothing() {
     assert_eq!(rows.next(), Some(vec!["LEVEL", "NODE", "CHECK", "FINDING"]));
     assert_eq!(rows.next().map(|row| row[..3].join(" ")), Some(format!("ok {url}/0 connection")));
     assert_eq!(servers[0].command(&["DBSIZE"]), Reply::Integer(0), "it changes nothing");
+}
+
+#[test]
+fn an_answer_that_takes_more_than_a_fifth_of_the_node_timeout_is_warned_of() {
+    let servers = Servers::start(1);
+    let proxy = Proxy::start(servers[0].port());
+    let each_way = Duration::from_millis(150);
+    proxy.set(Mode::Delay { to_server: each_way, to_client: each_way });
+    for (timeout, level) in [("1s", "warning"), ("60s", "ok")] {
+        let mut command = bare();
+        command.env("REDLATCH_NODES", proxy.url());
+        command.args(["--no-restart-guard", "--node-timeout", timeout, "doctor"]);
+        let (_, list, _) = found(&mut command);
+        assert!(text(&list, level, "round_trip").contains("an answer took 3"), "{list:?}");
+    }
 }
 
 #[test]

@@ -40,7 +40,8 @@ fn all_subcommands(url: &str) {
     assert!(listed.stdout.lines().any(|line| line.contains("job")), "{}", listed.stdout);
     let status = json(&end(&mut on(url, &["status", "--json"])).stdout);
     assert_eq!(status[0]["up"], true, "{status}");
-    let examined = end(&mut on(url, &["doctor", "--lock", "other"]));
+    // On a busy machine, an answer may take longer than a fifth of the default.
+    let examined = end(&mut on(url, &["--node-timeout", "2s", "doctor", "--lock", "other"]));
     assert_eq!(examined.code, 0, "{}", examined.stdout);
     assert!(examined.stdout.contains("other: acquired in "), "{}", examined.stdout);
 
