@@ -30,8 +30,8 @@ pub(super) struct RealServer {
 }
 
 impl RealServer {
-    /// A server with an empty tree, this tick and session timeouts from two ticks to ten minutes. Empty
-    /// containers are removed once in `container_interval`. `None`, with a printed reason, if
+    /// A server with an empty tree, this tick and session timeouts from two ticks to ten minutes.
+    /// Empty containers are removed once in `container_interval`. `None`, with a printed reason, if
     /// ZooKeeper or Java is not installed.
     pub(super) fn start(tick: Duration, container_interval: Duration) -> Option<Self> {
         let has_java = Command::new("java").arg("-version").stderr(Stdio::null()).status();
