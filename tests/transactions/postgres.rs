@@ -244,8 +244,12 @@ fn what_is_prepared_outlives_the_server_and_its_clients() {
     let id = clients[0].begin(&["berlin", "paris"]).unwrap();
     let ended = thread::scope(|scope| {
         let berlin = &mut sides[0];
-        let waits = scope.spawn(|| clients[0].join(&id, "berlin", berlin, 10 * SHORT));
-        assert!(eventually(LIMIT, || clients[1].transactions().unwrap()[0].awaited == ["paris"]));
+        let waits = scope.spawn(|| clients[0].join(&id, "berlin", berlin, 40 * SHORT));
+        let is_awaited = || {
+            let open = clients[1].transactions().unwrap();
+            open.first().is_some_and(|it| it.awaited == ["paris"])
+        };
+        assert!(eventually(LIMIT, is_awaited));
         server.kill();
         waits.join().unwrap()
     });
