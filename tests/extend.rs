@@ -7,8 +7,8 @@ use redlatch::{ExtendError, LossReason, ReleaseError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, pttl, report_texts, resume, take,
-    value, with_long_timeout,
+    BRIEF, LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, pttl, report_texts, resume,
+    take, value, with_long_timeout,
 };
 use support::loss::{loss, loss_in};
 use support::redis::Server;
@@ -91,7 +91,7 @@ fn the_ttl_of_an_unconfirmed_extension_is_not_shortened() {
 fn an_expired_lock_is_not_extended_and_nothing_is_sent() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let mut guard = take(&client, "over", Duration::from_millis(200));
+    let mut guard = take(&client, "over", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     assert_eq!(loss(&guard), Some(LossReason::Expired));
     let scripts = |server| ["evalsha", "eval"].map(|name| calls(server, name)).iter().sum::<u64>();

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use redlatch::{LockClient, LockGuard, ReleaseError};
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, pause, resume, take, value, with_long_timeout,
+    BRIEF, LIMIT, LONG, all_nodes_client, calls, gone, pause, resume, take, value,
+    with_long_timeout,
 };
 use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
@@ -213,7 +214,7 @@ fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
 fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let guard = take(&client, "expired", Duration::from_millis(300));
+    let guard = take(&client, "expired", BRIEF);
     let next = finish(stand_for(&client, "expired"));
     assert!(guard.remaining().is_zero(), "the next waiter got it after it expired");
     // On one of the nodes the old key may have lived longer; a majority has the new key.

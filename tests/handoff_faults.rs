@@ -11,7 +11,7 @@ use redlatch::{LockClient, LockError, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, value,
+    BRIEF, LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, value,
     with_long_timeout, without_restart_guard,
 };
 use support::proxy::{Mode, Proxy};
@@ -99,7 +99,7 @@ fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
 fn a_leaked_guard_blocks_waiters_for_its_ttl_only() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let guard = take(&client, "leaked", Duration::from_millis(500));
+    let guard = take(&client, "leaked", BRIEF);
     let until = Instant::now() + guard.remaining();
     let impatient = stand_for(&client, "leaked", Duration::from_millis(50));
     let next = next_in_line(&client, "leaked");

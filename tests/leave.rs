@@ -8,7 +8,7 @@ use redlatch::LockGuard;
 use support::eventually;
 use support::journal::{names, recorded_client};
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
+    BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
     without_restart_guard,
 };
 use support::queue::spawn_waiter;
@@ -74,7 +74,7 @@ fn a_waiting_thread_gets_a_lock_that_was_left_from_the_nodes_after_its_ttl() {
 fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
     let servers = Servers::start(1);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
-    let guard = take(&client, "slow", Duration::from_millis(100));
+    let guard = take(&client, "slow", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     guard.let_expire();
     let events = journal.take_lock_events();

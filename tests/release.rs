@@ -9,7 +9,7 @@ use redlatch::{LockGuard, ReleaseError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, pause, report_texts, resume, take, value,
+    BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, pause, report_texts, resume, take, value,
     with_long_timeout,
 };
 use support::redis::Server;
@@ -31,7 +31,7 @@ fn a_release_in_time_says_so_and_leaves_no_key() {
 fn a_release_after_the_validity_is_too_late_but_no_error() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let guard = take(&client, "late", Duration::from_millis(100));
+    let guard = take(&client, "late", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
 
@@ -59,7 +59,7 @@ fn a_foreign_key_is_never_deleted() {
     };
     assert!(untouched());
     // The release of the former holder then finds no key of its own.
-    let late = take(&client, "late", Duration::from_millis(50));
+    let late = take(&client, "late", BRIEF);
     assert!(eventually(LIMIT, || late.remaining().is_zero() && holders(&servers, "late") == 0));
     let theirs = take(&all_nodes_client(servers.urls()), "late", LONG);
     assert!(matches!(late.release(), Err(ReleaseError::Lost(_))));

@@ -48,10 +48,11 @@ fn the_default_ttl_is_ten_seconds() {
 fn a_ttl_without_the_minimum_validity_is_refused_before_anything_is_sent() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let request = client.request("tight").ttl(Duration::from_millis(100));
-    // A hundred milliseconds leave 97: one for drift, and two for the resolution of expiry.
-    assert!(request.clone().min_validity(Duration::from_millis(10)).try_lock().unwrap().is_some());
-    let refused = request.clone().min_validity(Duration::from_millis(98)).try_lock().unwrap_err();
+    let request = client.request("tight").ttl(Duration::from_secs(1));
+    // A second leaves 988 ms: ten for drift, and two for the resolution of expiry.
+    let least = |millis| request.clone().min_validity(Duration::from_millis(millis));
+    assert_eq!(least(10).try_lock().unwrap().unwrap().release(), Ok(()));
+    let refused = least(989).try_lock().unwrap_err();
     assert!(matches!(refused, LockError::Ttl(TtlError::TooShort { .. })), "{refused}");
     assert_eq!(holders(&servers, "tight"), 0);
     // The longest and the shortest.

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use redlatch::{Error, LockClient, LockError, LockGuard, WithLockError};
 use support::eventually;
-use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, take, without_restart_guard};
+use support::locks::{
+    BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, take, without_restart_guard,
+};
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
@@ -154,7 +156,7 @@ fn a_thread_may_wait_for_a_lock_whose_guard_it_moved_to_another_thread() {
 fn a_guard_that_is_dropped_after_its_lock_expired_leaves_the_next_lock_its_queue() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let expired = take(&client, "late", Duration::from_millis(100));
+    let expired = take(&client, "late", BRIEF);
     drop(client.lock("late", LONG).expect("it waits until the first lock has expired"));
     let own = client.with_lock("late", LONG, |_| {
         drop(expired);

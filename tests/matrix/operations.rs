@@ -11,7 +11,7 @@ use support::cli::Value;
 use support::eventually;
 use support::fencing::{fenced, token};
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, without_restart_guard,
+    BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, without_restart_guard,
 };
 use support::loss::loss;
 use support::redis::Server;
@@ -144,7 +144,7 @@ fn release(rig: &mut Rig) {
     let client = rig.client();
     assert_eq!(take(&client, "release", LONG).release(), Ok(()));
     assert_eq!(holders(&rig.servers, "release"), 0);
-    let guard = take(&client, "release", Duration::from_millis(50));
+    let guard = take(&client, "release", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero() && gone(&rig.servers, "release")));
     assert_eq!(loss(&guard), Some(LossReason::Expired));
     assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
