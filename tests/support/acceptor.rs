@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
+use super::eventually;
+use super::locks::LIMIT;
+
 /// Accepts connections on a port of 127.0.0.1 until it is dropped.
 pub(crate) struct Acceptor {
     port: u16,
@@ -22,7 +25,7 @@ impl Acceptor {
         port: u16,
         mut handle: impl FnMut(TcpStream) + Send + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", port))?;
+        let listener = listen(port)?;
         let port = listener.local_addr()?.port();
         let stopping = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopping);
@@ -40,6 +43,21 @@ impl Acceptor {
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
+}
+
+/// Waits until nothing else listens on the port. A child process that another thread is starting has
+/// a copy of the former listener until it runs its program, which takes a while on a busy machine.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    let bind = || TcpListener::bind(("127.0.0.1", port));
+    let mut listener = bind();
+    eventually(LIMIT, || {
+        let is_taken = listener.as_ref().is_err_and(|it| it.kind() == io::ErrorKind::AddrInUse);
+        if is_taken {
+            listener = bind();
+        }
+        !is_taken
+    });
+    listener
 }
 
 impl Drop for Acceptor {
