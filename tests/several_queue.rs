@@ -98,10 +98,39 @@ fn a_part_of_a_set_is_reserved_for_its_ttl_at_most() {
     let first = single.lock("a", LONG).unwrap();
     assert!(start.elapsed() > ttl / 2, "longer than a claim: {:?}", start.elapsed());
     assert!(start.elapsed() < ttl + BY_PUSH, "{:?}", start.elapsed());
-    // It has joined again, at the end.
+    // It goes on to wait for the other, and only the holder is left in this queue.
+    await_queued(&servers, "a", 1);
     await_queued(&servers, "b", 1);
-    drop((first, held));
+    drop(held);
+    // With the other one reserved for it, it waits for both again.
+    await_queued(&servers, "a", 2);
+    assert_eq!(single.try_lock("b", LONG).unwrap().map(drop), None, "it is reserved");
+    drop(first);
     assert_eq!(finish(thread), Ok(()));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn sets_that_wait_for_a_held_resource_keep_others_from_the_rest_for_one_ttl_together() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "b", LONG);
+    let ttl = Duration::from_secs(3);
+    let mut line = Line::before("b");
+    let start = Instant::now();
+    for _ in 0..6 {
+        let client = pushed(servers.urls());
+        line.join_with(&servers, move |work| work(&wait_for_all(&client, &["a", "b"], ttl)));
+    }
+    let single = pushed(servers.urls());
+    let joined = Instant::now();
+    for turn in 0..3 {
+        let guard = single.lock("a", LONG).unwrap();
+        drop(guard);
+        assert!(joined.elapsed() < ttl + BY_PUSH, "turn {turn}: {:?}", start.elapsed());
+    }
+    drop(held);
+    // They are served in the order in which they came.
+    line.end();
     await_keys(&servers, &[]);
 }
 

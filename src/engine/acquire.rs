@@ -12,6 +12,7 @@ mod attempts;
 mod fencing;
 mod place;
 mod queueing;
+mod set;
 mod split;
 
 use super::Wait;

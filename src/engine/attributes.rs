@@ -91,6 +91,21 @@ impl LockId {
         self.attributes.as_ref().is_some_and(|attributes| !attributes.more_keys.is_empty())
     }
 
+    /// One of several keys, counted from 0, and the others.
+    #[must_use]
+    pub(super) fn split_at(&self, index: usize) -> (Self, Self) {
+        let attributes = self.attributes.as_deref().cloned().unwrap_or_default();
+        let mut others = vec![Arc::clone(&self.key)];
+        others.extend(attributes.more_keys.iter().cloned());
+        let alone = vec![others.remove(index)];
+        let [alone, others] = [alone, others].map(|mut keys| Self {
+            key: keys.remove(0),
+            token: self.token,
+            attributes: Some(Arc::new(LockAttributes { more_keys: keys, ..attributes.clone() })),
+        });
+        (alone, others)
+    }
+
     /// The ttl of the counters, if the lock is fenced.
     #[must_use]
     pub fn counters_ttl(&self) -> Option<Ttl> {

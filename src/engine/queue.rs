@@ -79,8 +79,9 @@ pub struct QueueView {
     pub place: u64,
     /// Does the node reserve the lock for it? Of a set of resources: all of them.
     pub is_reserved: bool,
-    /// Does it reserve some of the resources of a set, and not all?
-    pub reserves_part: bool,
+    /// If it reserves some of the resources of a set, and not all: for which of the set's keys,
+    /// from 0, the waiter waits longest.
+    pub lacks: Option<usize>,
     /// Was it out of the queue, although it had a number? It had missed its reservation, or the
     /// node has lost the queue.
     pub was_out: bool,
@@ -101,6 +102,8 @@ pub struct QueueState {
     pub reserved: NodeSet,
     /// The nodes that reserve a part of a set of resources for it.
     pub part: NodeSet,
+    /// For which key of the set, from 0, the waiter waits longest there.
+    pub lacks: Option<usize>,
     /// The nodes that will notify this client when they do.
     pub listening: NodeSet,
     /// The nodes where it was out of the queue.
@@ -118,13 +121,15 @@ impl QueueState {
     /// What these answers say, one for each node that answered, of so many nodes.
     pub fn note(&mut self, views: impl Iterator<Item = (Node, QueueView)>, nodes: usize) {
         let mut lefts: Vec<(bool, Duration)> = Vec::new();
+        let mut lacking: Vec<usize> = Vec::new();
         for (node, view) in views {
             self.place = self.place.max(view.place);
             if view.is_reserved {
                 self.reserved.insert(node);
             }
-            if view.reserves_part {
+            if let Some(index) = view.lacks {
                 self.part.insert(node);
+                lacking.push(index);
             }
             if view.was_out {
                 self.out.insert(node);
@@ -134,6 +139,9 @@ impl QueueState {
             }
             lefts.push((view.is_reserved, view.left.unwrap_or(Duration::MAX)));
         }
+        // The median: what most of them say, if most say the same.
+        lacking.sort_unstable();
+        self.lacks = lacking.get(lacking.len() / 2).copied();
         let silent = iter::repeat_n(Duration::MAX, nodes - lefts.len());
         // A node that reserves the lock for this waiter is not one of those it waits for.
         let is_called = self.reserved.len() >= quorum(nodes);
@@ -151,8 +159,7 @@ mod tests {
         let view = |(index, (is_reserved, left)): (usize, &(bool, u64))| {
             let (is_reserved, left) = (*is_reserved, Some(Duration::from_millis(*left)));
             let (place, was_out, is_heard) = (0, false, true);
-            let reserves_part = false;
-            let view = QueueView { place, is_reserved, reserves_part, was_out, left, is_heard };
+            let view = QueueView { place, is_reserved, lacks: None, was_out, left, is_heard };
             (Node::new(index), view)
         };
         let mut state = QueueState::default();

@@ -48,6 +48,8 @@ pub(crate) struct Worker {
     is_turn: bool,
     /// Does it ask the nodes about the queue, and is its entry without a number yet?
     is_entering: Option<bool>,
+    /// In whose queues it is entered: those of all resources that it wants, or of one of a set.
+    queues: Vec<u64>,
     /// Its name in the nodes' queue.
     waiter: Option<Name>,
     /// The lock of another thread of its client with which it was called.
@@ -111,6 +113,7 @@ impl Worker {
             is_queued: false,
             is_turn: false,
             is_entering: None,
+            queues: Vec::new(),
             waiter: None,
             predecessor: None,
             is_limited: false,

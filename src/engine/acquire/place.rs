@@ -7,9 +7,7 @@
 
 use super::{Acquire, Acquired};
 use crate::clock::Time;
-use crate::engine::{
-    Action, Ballot, LockId, QueueEntry, QueueState, Removal, Request, Token, Ttl, quorum,
-};
+use crate::engine::{Action, LockId, QueueEntry, QueueState, Removal, Request, Token, Ttl, quorum};
 use std::time::Duration;
 
 /// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
@@ -52,14 +50,19 @@ pub(super) struct Place {
     pub(super) asked_at: Time,
     /// How often the entry was renewed at the same place.
     pub(super) renewals: u32,
-    /// Since when nodes have reserved a part of a set of resources for it.
-    pub(super) partly_since: Option<Time>,
+    /// Until when nodes may reserve a part of a set of resources for it while it waits for the
+    /// rest.
+    pub(super) keeps_part_until: Time,
+    /// The key of a set that it waits for alone, if it does, counted from 0.
+    pub(super) alone: Option<usize>,
 }
 
 impl Place {
     /// For a waiter that is about to join, and takes no turn before `turn_at`.
     pub(super) fn new(entry: QueueEntry, now: Time, turn_at: Time) -> Self {
         Self {
+            keeps_part_until: now.after(entry.ttl.as_duration()),
+            alone: None,
             entry,
             state: QueueState::default(),
             renew_at: now,
@@ -70,7 +73,6 @@ impl Place {
             unanswered: 0,
             asked_at: now,
             renewals: 0,
-            partly_since: None,
         }
     }
 }
@@ -101,18 +103,6 @@ impl Acquire {
         if let Some(place) = &mut self.place {
             place.entry.claim = self.rules.claim_time(quarantine);
         }
-    }
-
-    /// Notes whether nodes reserve a part of a set for this waiter, and keep it from others while
-    /// the rest is held. Returns whether they have done so for as long as the lock's ttl.
-    pub(super) fn has_kept_others(&mut self, now: Time, ballot: &Ballot) -> bool {
-        let (ttl, quorum) = (self.ttl.as_duration(), quorum(self.rules.nodes));
-        let Some(place) = &mut self.place else { return false };
-        let QueueState { part, reserved, .. } = ballot.queue;
-        // In a quarantine nobody else could have it, and with a majority it takes its turn.
-        let is_kept = !part.is_empty() && reserved.len() < quorum && ballot.quarantine.is_zero();
-        place.partly_since = is_kept.then(|| place.partly_since.unwrap_or(now));
-        place.partly_since.is_some_and(|since| now.since(since) >= ttl)
     }
 
     /// The entry of this caller, named after its first attempt, before it has a number.
@@ -151,7 +141,8 @@ impl Acquire {
         };
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         let Some(place) = &mut self.place else { return };
-        let (QueueState { place: before, left, listening, .. }, entry) =
+        let part_lasts = place.part_lasts(now);
+        let (QueueState { place: before, left, listening, part, .. }, entry) =
             (place.state, &mut place.entry);
         // The entry is kept for as long as the request said.
         let kept = interval(entry.lease.as_duration());
@@ -161,8 +152,9 @@ impl Acquire {
         if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
             pause = pause.min(left.saturating_add(EXPIRY));
         }
-        if place.partly_since.is_some() {
-            pause = pause.min(interval(front.as_duration()));
+        if !part.is_empty() {
+            let renewal = interval(front.as_duration());
+            pause = pause.min(part_lasts.map_or(renewal, |left| left.min(renewal)));
         }
         if listening.len() < quorum {
             let doubled = 2_u32.saturating_pow(place.renewals);

@@ -24,7 +24,6 @@ use crate::engine::{
     Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Share, Verdict,
     quorum,
 };
-use std::sync::Arc;
 use std::time::Duration;
 
 /// After how many failed turns the next is delayed. A first one may come too early because of nodes
@@ -100,10 +99,10 @@ impl Acquire {
     }
 
     /// Enters the queue, renews the entry, or withdraws a failed turn: one request for all.
-    fn ask(&mut self, now: Time) {
+    pub(super) fn ask(&mut self, now: Time) {
         let Some(place) = &mut self.place else { return };
         place.asked_at = now;
-        let action = Action::Queue(place.entry.clone());
+        let action = Action::Queue(QueueEntry { lock: place.awaited(), ..place.entry.clone() });
         self.send(now, self.round_end(now), action);
     }
 
@@ -134,7 +133,6 @@ impl Acquire {
         if !is_answered {
             return self.renew_later(now, request.started, ballot);
         }
-        let has_kept_others = self.has_kept_others(now, ballot);
         let Some(place) = &mut self.place else { return };
         place.unanswered = 0;
         let is_out = ballot.queue.out.len() >= quorum;
@@ -143,7 +141,7 @@ impl Acquire {
         let is_miss = is_out && !place.was_missed && ballot.quarantine.is_zero();
         place.misses += u32::from(is_miss);
         place.was_missed = is_miss;
-        if place.misses >= MISSES_MAX || has_kept_others {
+        if place.misses >= MISSES_MAX {
             return self.leave_and_back_off(now, request.started, ballot);
         }
         if place.entry.number == 0 {
@@ -153,6 +151,10 @@ impl Acquire {
                 return self.ask(now);
             }
         }
+        if self.let_others_pass(now, ballot) {
+            return;
+        }
+        let Some(place) = &mut self.place else { return };
         // What nodes told that have not answered in this round still counts.
         let told = place.state.reserved.without(ballot.tally.voted());
         let place_before = std::mem::replace(&mut place.state, ballot.queue).place;
@@ -196,10 +198,9 @@ impl Acquire {
             self.state = State::Resting(place.turn_at.max(now).min(place.renew_at).min(end));
             return;
         }
-        let QueueEntry { lock, waiter, .. } = &place.entry;
         self.state = State::Waiting(QueueWait {
-            key: Arc::clone(&lock.key),
-            waiter: *waiter,
+            key: place.awaited().key,
+            waiter: place.entry.waiter,
             watches: place.state.place == 0,
             until: place.renew_at.min(end),
         });
@@ -233,6 +234,9 @@ impl Acquire {
         let is_due = is_called && now >= place.turn_at;
         if !is_due {
             return if now >= place.renew_at { self.ask(now) } else { self.proceed(now) };
+        }
+        if place.alone.is_some() {
+            return self.wait_for_all(now);
         }
         // What the nodes said counts for one turn.
         place.state.reserved = NodeSet::EMPTY;

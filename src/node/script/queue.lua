@@ -130,16 +130,16 @@ if #KEYS > 1 and number_asked == '0' then
     number_asked = math.max(number_asked, call('ZSCORE', queue, waiter) or next_number())
   end
 end
-local largest, last, most, is_out, ends, mine_ends, mine = 0, 0, 0, false, nil, nil, {}
-for _, name in ipairs(KEYS) do
+local largest, last, most, is_out, ends, late, mine_ends, mine = 0, 0, 0, false, nil, 0, nil, {}
+for index, name in ipairs(KEYS) do
   go_to(name)
   local number, place, is_mine, was_out, left, waiting = visit()
   largest, last = math.max(largest, number), math.max(last, place)
   most, is_out = math.max(most, waiting), is_out or was_out
   if is_mine then
     mine[#mine + 1], mine_ends = name, math.min(mine_ends or left, left)
-  elseif left < 0 or not ends or ends >= 0 then
-    ends = left < 0 and left or math.max(ends or left, left)
+  elseif not ends or ends >= 0 and (left < 0 or left > ends) then
+    ends, late = left, index
   end
 end
 for _, name in ipairs(#KEYS > 1 and mine or {}) do
@@ -150,5 +150,5 @@ for _, name in ipairs(#KEYS > 1 and mine or {}) do
     call('PEXPIRE', name, claim + grace)
   end
 end
-local flags = (ends and 0 or 1) + (is_out and 2 or 0) + (ends and mine[1] and 4 or 0)
+local flags = (ends and 0 or 1) + (is_out and 2 or 0) + (mine[1] and 4 * late or 0)
 return {ARGV[6] + 0, largest, last, flags, ends or mine_ends, most}

@@ -26,9 +26,10 @@ use std::time::Duration;
 ///
 /// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
 /// the lock is reserved for it, 2 if it had a number but was not in the queue, or has missed its
-/// reservation, and 4 if some of its keys are reserved for it, but not all; for how many
-/// milliseconds the lock or the reservation of another waiter lasts, and how many waiters there
-/// are. Of several keys, the place and the time are those of the key for which it waits longest.
+/// reservation, and, if some of its keys are reserved for it, but not all, 4 times the number,
+/// from 1, of the key for which it waits longest; for how many milliseconds the lock or the reservation of another waiter lasts, and how many waiters there
+/// are. Of several keys, the place is the one with the most waiters before it, and the time that of
+/// the key for which it waits longest.
 pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
 pub(super) const ROOM: Room = Room {
@@ -68,7 +69,8 @@ fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
         return None;
     }
     let (number, view) = view(rest)?;
-    let is_possible = request.has_more_keys() || !view.reserves_part;
+    let keys = request.lock().map_or(0, |lock| lock.keys().count());
+    let is_possible = view.lacks.is_none_or(|index| keys > 1 && index < keys);
     is_possible.then_some(Meaning::Queued(number, view))
 }
 
@@ -82,15 +84,15 @@ fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
     let number = u64::try_from(integer(number)?).ok()?;
     let place = u64::try_from(integer(place)?).ok()?;
     let waiting = u64::try_from(integer(waiting)?).ok()?;
-    let flags = u8::try_from(integer(reserved)?).ok()?;
-    let [is_reserved, was_out, reserves_part] = [1, 2, 4].map(|flag| flags & flag == flag);
-    if flags > 7 || is_reserved && reserves_part {
+    let flags = usize::try_from(integer(reserved)?).ok()?;
+    let [is_reserved, was_out] = [1, 2].map(|flag| flags & flag == flag);
+    let lacks = (flags / 4).checked_sub(1);
+    if is_reserved && lacks.is_some() {
         return None;
     }
     let is_valid = (1..=WAITER_NUMBER_MAX).contains(&number) && place < waiting;
     // Negative: there is no key, or it has no ttl.
     let left = u64::try_from(integer(left)?).ok().map(Duration::from_millis);
-    let view =
-        QueueView { place, is_reserved, reserves_part, was_out, left, is_heard: false };
+    let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard: false };
     is_valid.then_some((number, view))
 }

@@ -69,11 +69,13 @@ impl Order {
     /// A majority of the nodes has given a waiter its number.
     pub(crate) fn joined(&mut self, waiter: Name, place: Place) {
         if self.soon.is_some() {
-            let since = place.since;
-            let place = self.places.entry(waiter).or_insert(place);
-            for resource in place.resources.clone() {
-                self.look(resource, since);
+            let (since, resources) = (place.since, place.resources.clone());
+            // A set may have waited for one of its resources alone.
+            let known = self.places.get(&waiter).filter(|known| known.resources == resources);
+            if known.is_none() {
+                self.places.insert(waiter, place);
             }
+            resources.into_iter().for_each(|resource| self.look(resource, since));
         }
     }
 

@@ -1,6 +1,7 @@
 //! A thread in the nodes' queue: what the checker is told about its place, and how its wait is
 //! ended early.
 
+use super::wishes::key;
 use super::{Running, Worker};
 use crate::checker::{Place, name};
 use crate::client::Client;
@@ -29,6 +30,9 @@ impl Worker {
             }
             self.waiter = waiter;
             self.is_entering = Some(entry.number == 0);
+            // A set may wait for one of its resources alone.
+            let is_asked = |resource: &u64| entry.lock.keys().any(|it| *it == *key(*resource));
+            self.queues = self.wanted.iter().copied().filter(is_asked).collect();
         }
     }
 
@@ -37,7 +41,7 @@ impl Worker {
         let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
         let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
         if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
-            let (resources, since) = (self.wanted.clone(), context.queue.now());
+            let (resources, since) = (self.queues.clone(), context.queue.now());
             let (share, called_at) = (self.share, self.called_at);
             context.checker.order.joined(waiter, Place { resources, share, called_at, since });
         }

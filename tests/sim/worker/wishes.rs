@@ -16,7 +16,7 @@ pub(super) const ROUNDS_MAX: u32 = 2;
 /// How long counters live: longer than any history.
 const COUNTER_LIFE: Duration = Duration::from_secs(3_600);
 
-fn key(resource: u64) -> Arc<[u8]> {
+pub(super) fn key(resource: u64) -> Arc<[u8]> {
     format!("lock:{resource}").into_bytes().into()
 }
 

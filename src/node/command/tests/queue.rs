@@ -178,8 +178,8 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     ];
     for (numbers, (place, is_reserved, left)) in table {
         let was_out = numbers[2] & 2 == 2;
-        let (reserves_part, is_heard) = (false, false);
-        let view = QueueView { place, is_reserved, reserves_part, was_out, left, is_heard };
+        let (lacks, is_heard) = (None, false);
+        let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard };
         let expected = Meaning::Queued(numbers[0] as u64, view);
         assert_eq!(read(&queue, &answer(NUMBER as i64, numbers)), expected, "{numbers:?}");
     }
@@ -204,6 +204,7 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
         [7, 0, 0, 5, 0],
         [7, 0, 0, 5, -1],
         [7, 0, 4, 5, 1],
+        [7, 0, 8, 5, 1],
         [7, 0, -1, 5, 1],
     ];
     numbers.into_iter().for_each(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
@@ -219,6 +220,20 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
     [":57\r\n", ":-57\r\n", "+OK\r\n", "_\r\n", "*0\r\n"]
         .iter()
         .for_each(|bytes| is_nonsense(&queue, bytes));
+}
+
+#[test]
+fn an_answer_to_a_set_says_for_which_of_its_keys_it_waits_if_it_has_others() {
+    let set = labelled(Verb::Queue, vec![Arc::from(&b"more"[..])]);
+    for (flags, expected) in [(0, None), (1, None), (4, Some(0)), (8, Some(1)), (10, Some(1))] {
+        let meaning = read(&set, &answer(NUMBER as i64, [7, 0, flags, 5, 1]));
+        let Meaning::Queued(7, QueueView { lacks, .. }) = meaning else { panic!("{meaning:?}") };
+        assert_eq!(lacks, expected, "{flags}");
+    }
+    // It has two keys, and lacks none if all are reserved for it.
+    for flags in [12, 16, 5, 9, -4] {
+        is_nonsense(&set, &answer(NUMBER as i64, [7, 0, flags, 5, 1]));
+    }
 }
 
 #[test]

@@ -12,7 +12,9 @@ fn set() -> Acquire {
 /// Answers of nodes that reserve a part of the set, or all of it.
 fn reserving(part: &str, all: &str) -> Ballot {
     let placed = placed(0);
-    let queue = QueueState { part: nodes(part), reserved: nodes(all), ..placed.queue };
+    let part = nodes(part);
+    let lacks = (!part.is_empty()).then_some(1);
+    let queue = QueueState { part, lacks, reserved: nodes(all), ..placed.queue };
     Ballot { queue, ..placed }
 }
 
@@ -57,36 +59,91 @@ fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands(
     assert!(until(40) <= until(0), "it may be the first for one of its resources");
 }
 
-/// Renews the entry, with these answers. Returns whether the set has given its place up.
-fn leaves(script: &mut Script<Acquire>, now: u64, answers: Ballot) -> bool {
+/// Asks the nodes, with these answers.
+fn renew(script: &mut Script<Acquire>, now: u64, answers: Ballot) -> &mut Script<Acquire> {
     assert_eq!(script.answer(now, ballot("-----")).request().verb(), Verb::Queue);
-    script.answer(now + 5, answers);
-    let is_gone = script.operation().place().is_none();
-    if !is_gone {
-        script.queue_wait();
-    }
-    is_gone
+    script.answer(now + 5, answers)
+}
+
+/// The keys of a lock.
+fn keys(lock: &LockId) -> Vec<&[u8]> {
+    lock.keys().collect()
+}
+
+/// A set of which a part was kept from others for its ttl, and its request for the rest alone.
+fn set_alone() -> (Script<Acquire>, Request) {
+    let (mut script, _) = joined(set(), 0);
+    renew(&mut script, 11_010, reserving("y----", "-----"));
+    let undo = script.undo();
+    let lock = undo.lock().unwrap();
+    assert_eq!((undo.waiter(), keys(lock)), (Some(draw(1).token), vec![&b"key"[..]]));
+    let request = script.request();
+    (script, request)
 }
 
 #[test]
-fn a_part_is_kept_from_others_for_one_ttl_in_a_row() {
-    let part = |nodes| reserving(nodes, "-----");
+fn a_part_is_kept_from_others_until_a_set_has_waited_for_its_ttl() {
     let (mut script, _) = joined(set(), 0);
-    for (now, nodes) in [(2_000, "yyy--"), (11_999, "--yyy"), (12_004, "-----"), (13_000, "y----")]
-    {
-        assert!(!leaves(&mut script, now, part(nodes)), "{now}");
-    }
-    let (mut script, _) = joined(set(), 0);
-    assert!(!leaves(&mut script, 2_000, part("yyy--")));
-    assert!(leaves(&mut script, 12_000, part("y----")));
-    assert_eq!(script.undo().waiter(), Some(draw(1).token));
-    let until = script.wait();
-    assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Acquire, "it joins at the end");
+    let until = renew(&mut script, 10_500, reserving("yyy--", "-----")).queue_wait().until;
+    assert_eq!(until, at(1_005 + 10_000), "it asks when the time is over, and not later");
 
-    // In a quarantine nobody else could have it.
+    // Nothing is kept from others, the lock is its own, or nobody else could have it.
+    for answers in [reserving("-----", "-----"), reserving("--yy-", "yyy--")] {
+        let (mut script, _) = joined(set(), 0);
+        renew(&mut script, 20_000, answers);
+        assert_eq!(script.operation().place.as_ref().unwrap().alone, None);
+    }
+}
+
+#[test]
+fn then_it_waits_for_the_key_that_it_lacks_alone_with_its_number() {
+    let (mut script, request) = set_alone();
+    assert_eq!((keys(&entry(&request).lock), entry(&request).number), (vec![&b"more"[..]], 7));
+    let wait = script.answer(11_020, placed(3)).queue_wait();
+    assert_eq!((&*wait.key, wait.waiter), (&b"more"[..], draw(1).token));
+    assert_eq!(script.operation().place(), Some(3));
+    // What nodes tell may be of the keys that it has left.
+    let request = script.answer(11_500, ballot("yyyyy")).request();
+    assert_eq!(keys(&entry(&request).lock).len(), 1);
+    script.answer(11_505, reserving("-----", "yy---")).queue_wait();
+}
+
+#[test]
+fn it_waits_for_all_again_when_that_key_is_reserved_for_it() {
+    let (mut script, _) = set_alone();
+    script.answer(11_020, reserving("-----", "yyy--"));
+    let request = script.attempt(11_020, draw(2));
+    assert_eq!((keys(&entry(&request).lock).len(), entry(&request).number), (2, 7));
+    // It was out of the other queue, and has missed nothing. Again it may keep a part for a ttl.
+    let mut answers = reserving("yyyyy", "-----");
+    answers.queue.out = nodes("yyyyy");
+    script.answer(11_025, answers).queue_wait();
+    assert_eq!(script.operation().place.as_ref().unwrap().misses, 0);
+    renew(&mut script, 21_000, reserving("yyyyy", "-----")).queue_wait();
+    renew(&mut script, 21_030, reserving("yyyyy", "-----")).undo();
+    script.request();
+    script.answer(21_040, reserving("-----", "yyyyy"));
+    assert_eq!(script.attempt(21_040, draw(3)).verb(), Verb::Queue);
+    script.answer(21_045, reserving("-----", "yyyyy"));
+    let turn = script.attempt(21_045, draw(4));
+    assert_eq!((turn.verb(), keys(turn.lock().unwrap()).len()), (Verb::Turn, 2));
+}
+
+#[test]
+fn a_set_that_ends_its_wait_leaves_all_queues() {
+    let (mut script, _) = set_alone();
+    script.answer(11_020, placed(3)).queue_wait();
+    let undo = script.cancel(11_100).undo();
+    assert_eq!((undo.waiter(), keys(undo.lock().unwrap()).len()), (Some(draw(1).token), 2));
+}
+
+#[test]
+fn a_part_may_be_kept_for_longer_in_a_quarantine() {
     let (mut script, _) = joined(set(), 0);
     for now in [2_000, 12_500, 30_000] {
-        let answers = Ballot { quarantine: Duration::from_secs(60), ..part("yyy--") };
-        assert!(!leaves(&mut script, now, answers), "{now}");
+        let part = reserving("yyy--", "-----");
+        let answers = Ballot { quarantine: Duration::from_secs(60), ..part };
+        let until = renew(&mut script, now, answers).queue_wait().until;
+        assert!(until > at(now + 100), "{now} {until:?}");
     }
 }

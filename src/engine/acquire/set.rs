@@ -1,0 +1,68 @@
+//! A set of resources that waits: for how long the nodes keep some of them for it while it waits for
+//! another.
+//!
+//! ```text
+//!   waits for all ── some are kept for it, and its ttl has passed ──▶ waits for one alone
+//!        ▲                                                                    │
+//!        └───────────── a majority reserves that one for it ──────────────────┘
+//! ```
+//!
+//! A set that waits for one alone stands in that queue only, so others have the rest. It keeps its
+//! number: when it returns, it is before all that came later. So a call is kept from a resource by
+//! sets that wait for another only until each of the sets that came before it has waited for its
+//! ttl, and those wait at the same time.
+
+use super::Acquire;
+use super::place::Place;
+use crate::clock::Time;
+use crate::engine::{Action, Ballot, LockId, NodeSet, Removal, Request, quorum};
+use std::time::Duration;
+
+impl Place {
+    /// The lock whose queue it stands in: all keys of a set, or the one that it waits for alone.
+    pub(super) fn awaited(&self) -> LockId {
+        let lock = &self.entry.lock;
+        self.alone.map_or_else(|| lock.clone(), |index| lock.split_at(index).0)
+    }
+
+    /// For how long from now nodes may go on to keep a part of a set for this waiter, if they do.
+    pub(super) fn part_lasts(&self, now: Time) -> Option<Duration> {
+        let is_kept = !self.state.part.is_empty() && now < self.keeps_part_until;
+        is_kept.then(|| self.keeps_part_until.since(now))
+    }
+}
+
+impl Acquire {
+    /// Has a set whose part the nodes have kept from others for long enough wait for the key that
+    /// it lacks alone. Returns whether it has asked the nodes.
+    pub(super) fn let_others_pass(&mut self, now: Time, ballot: &Ballot) -> bool {
+        let quorum = quorum(self.rules.nodes);
+        let Some(place) = &mut self.place else { return false };
+        // In a quarantine nobody else could have it, and with a majority it takes its turn.
+        let can_keep = now < place.keeps_part_until || !ballot.quarantine.is_zero();
+        if can_keep || ballot.queue.reserved.len() >= quorum {
+            return false;
+        }
+        let Some(index) = ballot.queue.lacks else { return false };
+        place.alone = Some(index);
+        let (_, lock) = place.entry.lock.split_at(index);
+        let (ttl, waiter) = (self.ttl.max(place.entry.lease), Some(place.entry.waiter));
+        let removal = Removal { lock, ttl, linger: None, waiter };
+        self.undo = Some(Request::to_all(&self.rules, now, Action::Undo(removal)));
+        self.ask(now);
+        true
+    }
+
+    /// Enters all queues again: the key that the set has waited for alone is reserved for it.
+    pub(super) fn wait_for_all(&mut self, now: Time) {
+        let ttl = self.ttl.as_duration();
+        if let Some(place) = &mut self.place {
+            place.alone = None;
+            place.keeps_part_until = now.after(ttl);
+            place.state.reserved = NodeSet::EMPTY;
+            // It was out of the other queues, and has missed nothing.
+            place.was_missed = true;
+        }
+        self.ask(now);
+    }
+}
