@@ -85,7 +85,7 @@ fn a_set_asks_once_a_second_while_a_part_of_it_is_reserved() {
 }
 
 #[test]
-fn a_part_of_a_set_is_reserved_for_its_ttl_at_most() {
+fn a_part_of_a_set_is_reserved_until_it_has_waited_for_its_ttl() {
     let servers = Servers::start(3);
     let held = take(&holder(servers.urls()), "b", LONG);
     let (set, single) = (pushed(servers.urls()), pushed(servers.urls()));

@@ -72,6 +72,10 @@ pub(crate) struct Client {
     pub(crate) phase: Phase,
     pub(crate) calls_left: u8,
     pub(crate) want: Want,
+    /// In which queues it stands: a set may wait for one of its locks alone.
+    pub(crate) awaited: Want,
+    /// May nodes keep a part of a set for it while it waits for the rest?
+    pub(crate) is_patient: bool,
     /// The token of the first try of this call, by which the waiter is known.
     pub(crate) id: Token,
     /// The token of the latest attempt.
@@ -103,6 +107,8 @@ impl Client {
             phase: Phase::Idle,
             calls_left: scheme.calls,
             want: scheme.want(index, 0),
+            awaited: scheme.want(index, 0),
+            is_patient: true,
             id: token,
             token,
             slot: None,
@@ -152,8 +158,9 @@ impl Client {
             }
         };
         // Also the answer of an earlier round says whether the waiter is called.
-        if let (Outcome::Place(place), Request::Queue { id, .. }) = (outcome, command.request) {
-            if id == self.id {
+        if let (Outcome::Place(place), Request::Queue { id, want, .. }) = (outcome, command.request)
+        {
+            if id == self.id && want == self.awaited {
                 link.is_hinted = place.is_mine && (counts || is_trusting);
                 if place.ends && place.before <= IN_FRONT {
                     link.asks = link.asks.max(Some(Word::AskLater));

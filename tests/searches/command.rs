@@ -101,6 +101,7 @@ pub(crate) fn outcome(request: Request, meaning: Meaning) -> Outcome {
                 number: number as u8,
                 before: view.place as u8,
                 is_mine: view.is_reserved,
+                lacks: view.lacks.map(|index| index as u8),
                 was_out: view.was_out,
                 ends: ends && !view.is_reserved,
             })

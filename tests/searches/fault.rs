@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     Slow(usize, Pace),
     /// A waiter that is no good leaves, and wants the lock no more.
     Stop(usize),
+    /// The time has passed for which a set may keep a part from others.
+    LosePatience(usize),
     /// The lease of the waiter in this place ends.
     EndLease(usize, usize),
     EndReservation(usize),
@@ -60,6 +62,7 @@ impl Fault {
             Self::GiveUp(_) => Kind::GiveUp,
             Self::Die(_) | Self::Vanish(..) | Self::Notice(..) => Kind::Death,
             Self::Slow(..) | Self::Stop(_) => Kind::Slow,
+            Self::LosePatience(_) => Kind::Patience,
             Self::EndLease(..) => Kind::Lease,
             Self::EndReservation(_) => Kind::Reservation,
             Self::EndToken(..) => Kind::Token,
@@ -105,6 +108,7 @@ impl World {
                 self.end_call(client, scheme);
                 self.clients[client].calls_left = 0;
             }
+            Fault::LosePatience(client) => self.clients[client].is_patient = false,
             Fault::TimeOut(client) => return self.time_out(client, scheme),
             Fault::Cut(node, client) => {
                 self.order = Order::None;

@@ -27,10 +27,12 @@ pub(crate) enum Kind {
     Down,
     /// A waiter lives and does not claim, or too late, or reaches a minority only.
     Slow,
+    /// A set has waited for its ttl.
+    Patience,
 }
 
 /// All kinds of faults.
-pub(crate) const KINDS: [Kind; 12] = [
+pub(crate) const KINDS: [Kind; 13] = [
     Kind::GiveUp,
     Kind::Death,
     Kind::Lease,
@@ -43,4 +45,5 @@ pub(crate) const KINDS: [Kind; 12] = [
     Kind::Restart,
     Kind::Down,
     Kind::Slow,
+    Kind::Patience,
 ];

@@ -77,6 +77,8 @@ pub(crate) enum Mistake {
     ClaimsFirstOfSet,
     /// A set renews its reservations also where it has all.
     WholeSetIsRenewed,
+    /// A set takes its turn when the lock that it has waited for alone is reserved for it.
+    TurnForOneOfSet,
     /// A set leaves the queue of its first key only.
     SetLeavesFirst,
     /// A set counts as called where a part of it is reserved.
@@ -148,7 +150,7 @@ impl Mistake {
             }
             Self::PartIsSet => change(
                 &[QUEUE],
-                "(ends and 0 or 1) + (is_out and 2 or 0) + (ends and mine[1] and 4 or 0)",
+                "(ends and 0 or 1) + (is_out and 2 or 0) + (mine[1] and 4 * late or 0)",
                 "(mine[1] and 1 or 0) + (is_out and 2 or 0)",
             ),
             Self::SetHasManyNumbers => {

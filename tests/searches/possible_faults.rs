@@ -51,6 +51,10 @@ impl World {
                 steps.push(Step::Fault(Fault::Slow(client, *pace)));
             }
         }
+        let state = &self.clients[client];
+        if phase.is_queued() && state.want.is_set() && state.is_patient {
+            steps.push(Step::Fault(Fault::LosePatience(client)));
+        }
         if !matches!(phase, Phase::Waiting | Phase::Expired) {
             steps.push(Step::Fault(Fault::TimeOut(client)));
         }

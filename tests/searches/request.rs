@@ -81,6 +81,8 @@ pub(crate) struct Place {
     /// How many are before it.
     pub(crate) before: u8,
     pub(crate) is_mine: bool,
+    /// If a part of a set is: which of its locks it waits for longest.
+    pub(crate) lacks: Option<u8>,
     pub(crate) was_out: bool,
     /// Does a reservation of another one last, so that it is to ask when that is over?
     pub(crate) ends: bool,

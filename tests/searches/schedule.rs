@@ -151,8 +151,15 @@ fn free_max(world: &World, scheme: &Scheme) -> u32 {
     };
     // Who was not told something finds out when it renews its entry.
     let disturbs = |kind: &Kind| {
-        let calm =
-            [Kind::GiveUp, Kind::Death, Kind::Reservation, Kind::Token, Kind::Timeout, Kind::Slow];
+        let calm = [
+            Kind::GiveUp,
+            Kind::Death,
+            Kind::Reservation,
+            Kind::Token,
+            Kind::Timeout,
+            Kind::Slow,
+            Kind::Patience,
+        ];
         !calm.contains(kind)
     };
     let disturbed = if scheme.kinds.iter().any(disturbs) { 2 * INTERVAL } else { 0 };
@@ -175,7 +182,7 @@ fn free_max(world: &World, scheme: &Scheme) -> u32 {
 fn is_called_on(world: &World, client: usize, ends_token: bool) -> bool {
     let place = world.clients[client].place;
     let was_told = world.sites.iter().any(|site| site.links[client].asks.is_some());
-    let want = world.clients[client].want;
+    let want = world.clients[client].awaited;
     let free = world.sites.iter().filter(|site| site.node.is_free_for(want) && !site.is_down);
     let sees = place == 0 && free.count() * 2 > world.sites.len();
     was_told || sees || ends_token && place <= IN_FRONT
@@ -245,6 +252,12 @@ pub(crate) fn expiries(world: &World, random: &mut Random, period: u32) -> Vec<S
         }
         if site.forgotten.iter().all(|token| world.has_ended(*token)) {
             faults.push(Fault::EndQuarantine(node));
+        }
+    }
+    for (index, client) in world.clients.iter().enumerate() {
+        let may_lose = client.phase.is_queued() && client.want.is_set() && client.is_patient;
+        if may_lose && random.once_in(INTERVAL as usize) {
+            faults.push(Fault::LosePatience(index));
         }
     }
     faults.into_iter().map(Step::Fault).collect()

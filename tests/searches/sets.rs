@@ -1,7 +1,4 @@
 //! Clients of which some want one of two locks, and others a set of both.
-//!
-//! A set does not give a part up that it has kept from others for its ttl: nobody here needs that,
-//! as holders release, and what the dead had expires.
 
 use crate::expect::{self, broken};
 use crate::kind::Kind;
@@ -20,7 +17,8 @@ const STATES: u64 = 1500;
 const PAIRS: [[Want; 2]; 2] = [[Both, Second], [Both, Both]];
 
 /// What can happen to a waiter that the other one must get over.
-const KINDS: [Kind; 5] = [Kind::Death, Kind::Push, Kind::Cut, Kind::Reservation, Kind::Lease];
+const KINDS: [Kind; 6] =
+    [Kind::Death, Kind::Push, Kind::Cut, Kind::Reservation, Kind::Lease, Kind::Patience];
 
 #[test]
 fn all_histories_of_two_clients_without_faults_are_sound() {
@@ -60,5 +58,7 @@ fn each_rule_of_sets_is_needed() {
     broken(Mistake::ClaimsFirstOfSet, Violation::TwoHolders, dying.clone());
     broken(Mistake::PartIsSet, Violation::WaitsForEver, dying);
     let apart = walked(&[Both, Second, Both, Both], 2).with_faults(4, &[Kind::Down, Kind::Slow]);
+    let hasty = walked(&wants, 2).with_faults(4, &[Kind::Patience]);
+    broken(Mistake::TurnForOneOfSet, Violation::TwoHolders, hasty);
     broken(Mistake::WholeSetIsRenewed, Violation::LiesFree, apart);
 }

@@ -17,6 +17,7 @@ impl World {
         let before = (0..self.clients.len()).filter(joined).map(|index| 1 << index).sum();
         let state = &mut self.clients[client];
         state.want = scheme.want(client, scheme.calls - state.calls_left);
+        (state.awaited, state.is_patient) = (state.want, true);
         state.phase = Phase::Trying;
         state.calls_left -= 1;
         state.token.attempt += 1;
@@ -86,7 +87,48 @@ impl World {
         if state.misses >= MISSES_MAX {
             return self.begin_again(client, scheme);
         }
+        let state = &self.clients[client];
+        if state.awaited != state.want {
+            return self.wait(client, false);
+        }
+        if state.want.is_set() && !state.is_patient && self.lets_others_pass(client, places, scheme)
+        {
+            return;
+        }
         self.wait(client, true);
+    }
+
+    /// A set leaves the queues of what it could have, and waits for the lock that it lacks alone.
+    fn lets_others_pass(&mut self, client: usize, places: &[Place], scheme: &Scheme) -> bool {
+        let mut lacking: Vec<u8> = places.iter().filter_map(|place| place.lacks).collect();
+        lacking.sort_unstable();
+        let are_mine = places.iter().filter(|place| place.is_mine).count() >= scheme.quorum();
+        let Some(index) = lacking.get(lacking.len() / 2).filter(|_| !are_mine) else {
+            return false;
+        };
+        let [alone, other] = match index {
+            0 => [Want::Exclusive, Want::Second],
+            _ => [Want::Second, Want::Exclusive],
+        };
+        self.leave_order(client);
+        let state = &mut self.clients[client];
+        state.awaited = alone;
+        let (round, id, token) = (state.round, Some(state.id), state.token);
+        let request = Request::Release { id, token, want: other, lingers: false };
+        for site in &mut self.sites {
+            site.links[client].commands.push(Command { round, request });
+        }
+        self.forget_hints(client);
+        self.look(client, scheme);
+        true
+    }
+
+    /// The lock that the set lacked is reserved for it.
+    fn wait_for_all(&mut self, client: usize, scheme: &Scheme) {
+        let state = &mut self.clients[client];
+        (state.awaited, state.is_patient, state.is_out) = (state.want, true, true);
+        self.forget_hints(client);
+        self.look(client, scheme);
     }
 
     /// Does the client wait for the votes of all nodes, to learn which of them gave another slot?
@@ -172,7 +214,7 @@ impl World {
             false => scheme.makes(Mistake::ClaimStays),
         };
         let withdraw = Some(state.token).filter(|_| !stays);
-        let (id, number, want) = (state.id, state.number, state.want);
+        let (id, number, want) = (state.id, state.number, state.awaited);
         self.sites.iter_mut().for_each(|site| site.links[client].asks = None);
         self.ask(client, Request::Queue { id, number, withdraw, want });
     }
@@ -199,9 +241,13 @@ impl World {
         if !is_ready || hints < scheme.quorum() {
             return Ok(());
         }
+        if state.awaited != state.want && !scheme.makes(Mistake::TurnForOneOfSet) {
+            self.wait_for_all(client, scheme);
+            return Ok(());
+        }
         state.token.attempt += 1;
         state.phase = Phase::Claiming;
-        let (id, token, want) = (state.id, state.token, state.want);
+        let (id, token, want) = (state.id, state.token, state.awaited);
         if scheme.makes(Mistake::ReservationIsGrant) {
             return self.grant(client, scheme);
         }

@@ -217,7 +217,7 @@ impl World {
         let was_firm = self.is_firm(client, scheme);
         let site = &mut self.sites[node];
         site.links[client].is_firm =
-            self.clients[client].id == id && site.node.has_waiter(id, self.clients[client].want);
+            self.clients[client].id == id && site.node.has_waiter(id, self.clients[client].awaited);
         if !was_firm && self.is_firm(client, scheme) {
             for other in &mut self.clients {
                 if matches!(other.phase, Phase::Trying | Phase::Claiming) {

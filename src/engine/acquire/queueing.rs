@@ -199,7 +199,7 @@ impl Acquire {
             return;
         }
         self.state = State::Waiting(QueueWait {
-            key: place.awaited().key,
+            key: place.missing(),
             waiter: place.entry.waiter,
             watches: place.state.place == 0,
             until: place.renew_at.min(end),

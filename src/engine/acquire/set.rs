@@ -1,5 +1,5 @@
-//! A set of resources that waits: for how long the nodes keep some of them for it while it waits for
-//! another.
+//! A set of resources that waits: how long the nodes keep some of them for it while another is
+//! missing.
 //!
 //! ```text
 //!   waits for all ── some are kept for it, and its ttl has passed ──▶ waits for one alone
@@ -16,6 +16,7 @@ use super::Acquire;
 use super::place::Place;
 use crate::clock::Time;
 use crate::engine::{Action, Ballot, LockId, NodeSet, Removal, Request, quorum};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Place {
@@ -23,6 +24,14 @@ impl Place {
     pub(super) fn awaited(&self) -> LockId {
         let lock = &self.entry.lock;
         self.alone.map_or_else(|| lock.clone(), |index| lock.split_at(index).0)
+    }
+
+    /// The key for which it waits longest. The nodes are to tell of changes of this one: they prolong
+    /// what they keep for a set at each renewal, which is a change too.
+    pub(super) fn missing(&self) -> Arc<[u8]> {
+        let lock = &self.entry.lock;
+        let index = self.alone.or(self.state.lacks).unwrap_or(0);
+        lock.keys().nth(index).map_or_else(|| Arc::clone(&lock.key), Arc::from)
     }
 
     /// For how long from now nodes may go on to keep a part of a set for this waiter, if they do.

@@ -27,9 +27,10 @@ use std::time::Duration;
 /// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
 /// the lock is reserved for it, 2 if it had a number but was not in the queue, or has missed its
 /// reservation, and, if some of its keys are reserved for it, but not all, 4 times the number,
-/// from 1, of the key for which it waits longest; for how many milliseconds the lock or the reservation of another waiter lasts, and how many waiters there
-/// are. Of several keys, the place is the one with the most waiters before it, and the time that of
-/// the key for which it waits longest.
+/// from 1, of the key for which it waits longest; for how many milliseconds the lock or the
+/// reservation of another waiter lasts, and how many waiters there are. Of several keys, the place
+/// is the one with the most waiters before it, and the time that of the key for which it waits
+/// longest.
 pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
 pub(super) const ROOM: Room = Room {

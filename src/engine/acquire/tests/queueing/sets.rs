@@ -84,8 +84,9 @@ fn set_alone() -> (Script<Acquire>, Request) {
 #[test]
 fn a_part_is_kept_from_others_until_a_set_has_waited_for_its_ttl() {
     let (mut script, _) = joined(set(), 0);
-    let until = renew(&mut script, 10_500, reserving("yyy--", "-----")).queue_wait().until;
-    assert_eq!(until, at(1_005 + 10_000), "it asks when the time is over, and not later");
+    let wait = renew(&mut script, 10_500, reserving("yyy--", "-----")).queue_wait();
+    assert_eq!(wait.until, at(1_005 + 10_000), "it asks when the time is over, and not later");
+    assert_eq!(&*wait.key, b"more", "each renewal changes what is kept for it");
 
     // Nothing is kept from others, the lock is its own, or nobody else could have it.
     for answers in [reserving("-----", "-----"), reserving("--yy-", "yyy--")] {
