@@ -51,8 +51,9 @@ impl LockClient {
     ///
     /// A set that waits stands in the [nodes' queue](crate::guide::guarantees#sets-in-the-queue) of
     /// each of its resources, with one number in all of them. While the others are held, those that
-    /// are free are reserved for it, in a row for one ttl of this request at most: then it lets all
-    /// pass who wait, and stands at the end.
+    /// are free are reserved for it, until it has waited for one ttl of this request. Then it waits
+    /// for the one that it lacks alone, with its number, and others have the rest; when that one is
+    /// reserved for it, it waits for all again, as the first.
     ///
     /// This is a two-phase commit with the keys' expiry as its time-out. The script prepares: all
     /// keys of a node, or none. The majority commits. After a failed attempt, a removal rolls back;
@@ -68,7 +69,7 @@ impl LockClient {
     ///   through its work, half of the work is done, and the locks expire. Write a journal, or use
     ///   a transaction where there is one.
     /// * A place for as long as it takes. If its resources do not come free within one ttl of each
-    ///   other, it waits until they do. A longer ttl waits longer, and keeps others waiting longer.
+    ///   other, it waits until they do. A longer ttl keeps more for it, and others waiting longer.
     /// * Nested waiting. A thread that holds one resource and waits for another, which is reserved
     ///   for a set that waits for the first, waits for a ttl of the set at most.
     /// * Nodes of a Redis cluster, unless all keys are in one slot: the nodes must be independent.
