@@ -26,8 +26,8 @@ impl Place {
         self.alone.map_or_else(|| lock.clone(), |index| lock.split_at(index).0)
     }
 
-    /// The key for which it waits longest. The nodes are to tell of changes of this one: they prolong
-    /// what they keep for a set at each renewal, which is a change too.
+    /// The key for which it waits longest. The nodes are to tell of changes of this one: what they
+    /// keep for a set they prolong at each renewal, which is a change too.
     pub(super) fn missing(&self) -> Arc<[u8]> {
         let lock = &self.entry.lock;
         let index = self.alone.or(self.state.lacks).unwrap_or(0);
