@@ -1,5 +1,6 @@
 //! Deadlines: when operations end, and that later replies do not count.
 
+use std::array::from_fn;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -267,22 +268,18 @@ fn pending_bytes_for_a_paused_node_are_bounded_and_delay_no_call() {
     assert!(eventually(LIMIT, || client.nodes().len() == 3 && empty()));
 
     // With no other node, that is the reported error.
-    let urls = [servers[0].url()];
-    let client = connected(
-        with_long_timeout(urls).node_timeout(Duration::from_millis(100)).build().unwrap(),
-    );
+    let builder = with_long_timeout([servers[0].url()]).node_timeout(Duration::from_millis(100));
+    let client = connected(builder.build().unwrap());
     pause(&servers, 1);
     // Together more than is kept for a node, within the time after which it is abandoned.
     let refused = |number| no_quorum(client.try_lock(huge(number), LONG));
-    let overloaded = || {
+    let errors = || {
         thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..30).map(|number| scope.spawn(move || refused(number))).collect();
-            let errors = threads.into_iter().map(|thread| thread.join().unwrap());
-            errors.filter(|error| report_texts(error)[0].starts_with("overload")).count() > 0
+            let calls: [_; 30] = from_fn(|number| scope.spawn(move || refused(number)));
+            calls.map(|call| report_texts(&call.join().unwrap())[0].clone())
         })
     };
-    assert!(eventually(LIMIT, overloaded));
+    assert!(eventually(LIMIT, || errors().iter().any(|error| error.starts_with("overload"))));
 }
 
 #[test]

@@ -171,13 +171,9 @@ impl Acquire {
 
     /// Handles answers of too few nodes.
     fn renew_later(&mut self, now: Time, started: Time, ballot: &Ballot) {
-        let (quorum, round) = (quorum(self.rules.nodes), now.since(started));
+        let round = now.since(started);
         let Some(place) = &mut self.place else { return };
-        // Nodes can lose their queue while somebody waits in it, with the rights to it. And if
-        // other nodes are down, the nodes without a queue may be needed for a majority.
-        let without = ballot.queue.without.len();
-        let has_queue =
-            self.rules.nodes - without >= quorum && ballot.tally.granted.len() + without < quorum;
+        let has_queue = has_queue(ballot, self.rules.nodes);
         if place.entry.number == 0 || !has_queue {
             self.may_queue = has_queue;
             return self.leave_and_back_off(now, started, ballot);
@@ -268,6 +264,18 @@ impl Acquire {
         let failure = self.failure.clone().unwrap_or(Acquired::Unanswered);
         self.state = self.after_failure(now, started, false, ballot, failure);
     }
+}
+
+/// Can a majority of the nodes have a queue for this waiter, as these answers of too few say? Nodes
+/// can lose theirs while somebody waits in it, with the rights to it. And if other nodes are down,
+/// the nodes without a queue may be needed for a majority.
+fn has_queue(ballot: &Ballot, nodes: usize) -> bool {
+    let (without, tally, quorum) = (ballot.queue.without, &ballot.tally, quorum(nodes));
+    let (down, minority) = (tally.failed.without(without), nodes - quorum);
+    // The round may have ended before all could answer that have one.
+    let is_lost = tally.granted_by_majority() == Verdict::Lost && down.len() <= minority;
+    let are_needed = is_lost || tally.granted.union(without).len() >= quorum;
+    without.is_empty() || without.len() <= minority && !are_needed
 }
 
 /// The same permit, which the nodes look for from a random number on. In a first turn each node

@@ -6,6 +6,7 @@ use super::{Running, Worker};
 use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
+use crate::node::Ability;
 use redlatch::internal::engine::{
     Action, Ballot, Input, Operation, Request, Token, Verb, Verdict, quorum,
 };
@@ -39,6 +40,11 @@ impl Worker {
     /// Has a majority of the nodes given the waiter its number?
     pub(super) fn note_answered(&self, context: &mut Context, ballot: &Ballot) {
         let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
+        // A client learns that it may not subscribe after it has entered the queue. A release in
+        // between removes it, as one that hears nothing, and it enters once more.
+        if is_first && context.options.queueing.abilities.contains(&Ability::NoChannels) {
+            return;
+        }
         let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
         if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
             let (resources, since) = (self.queues.clone(), context.queue.now());

@@ -95,6 +95,9 @@ fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
         ("fffff", "yy---", true),
         ("fffff", "yyy--", false),
         ("fffyy", "y----", false),
+        // The round ended before the others could answer.
+        ("fff--", "y----", false),
+        ("ffff-", "y----", true),
     ];
     for (votes, without, joins_again) in table {
         let (mut script, _) = refused(waiting(Wait::Forever));
@@ -117,9 +120,12 @@ fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
 
 #[test]
 fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
-    for (votes, without, leaves_it) in
-        [("fffff", "yy---", false), ("fffff", "yyy--", true), ("fffyy", "y----", true)]
-    {
+    for (votes, without, leaves_it) in [
+        ("fffff", "yy---", false),
+        ("fffff", "yyy--", true),
+        ("fffyy", "y----", true),
+        ("fff--", "y----", true),
+    ] {
         let (mut script, _) = joined(waiting(Wait::Forever), 0);
         script.answer(2_010, ballot("-----")).request();
         let mut answers = ballot(votes);
