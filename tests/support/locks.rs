@@ -16,8 +16,8 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 /// A ttl longer than any test, so a missing key was removed and did not expire.
 pub const LONG: Duration = Duration::from_secs(50);
 
-/// The ttl of a lock that is to expire. On a busy machine too, no round takes as long: the lock would
-/// not be granted.
+/// The ttl of a lock that is to expire. On a busy machine too, no round takes as long: the lock
+/// would not be granted.
 pub const BRIEF: Duration = Duration::from_secs(1);
 
 /// The settings of a client without the restart guard: with it, every test would begin with a wait

@@ -245,11 +245,8 @@ fn what_is_prepared_outlives_the_server_and_its_clients() {
     let ended = thread::scope(|scope| {
         let berlin = &mut sides[0];
         let waits = scope.spawn(|| clients[0].join(&id, "berlin", berlin, 40 * SHORT));
-        let is_awaited = || {
-            let open = clients[1].transactions().unwrap();
-            open.first().is_some_and(|it| it.awaited == ["paris"])
-        };
-        assert!(eventually(LIMIT, is_awaited));
+        let awaited = || clients[1].transactions().unwrap().pop().map(|it| it.awaited);
+        assert!(eventually(LIMIT, || awaited().is_some_and(|names| names == ["paris"])));
         server.kill();
         waits.join().unwrap()
     });
