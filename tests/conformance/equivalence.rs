@@ -100,11 +100,13 @@ fn value(bytes: &[u8]) -> Value {
     parse(bytes).expect("a whole reply").0
 }
 
-/// Are both a time to live, or both none for the same reason?
+/// Are both a time to live, or both none for the same reason? That of a lock is over before its key
+/// has expired, if others are to claim it first.
 fn near(real: &Value, other: &Value, tolerance: i64) -> bool {
+    let is_none = |left| left == -1 || left == -2;
     match (real, other) {
         (Value::Integer(real), Value::Integer(other)) => {
-            *real >= 0 && *other >= 0 && (real - other).abs() <= tolerance
+            !is_none(*real) && !is_none(*other) && (real - other).abs() <= tolerance
         }
         _ => false,
     }

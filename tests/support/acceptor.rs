@@ -45,8 +45,8 @@ impl Acceptor {
     }
 }
 
-/// Waits until nothing else listens on the port. A child process that another thread is starting has
-/// a copy of the former listener until it runs its program, which takes a while on a busy machine.
+/// Waits until nothing else listens on the port. A child process that another thread is starting
+/// has a copy of the former listener until it runs its program: a while on a busy machine.
 fn listen(port: u16) -> io::Result<TcpListener> {
     let bind = || TcpListener::bind(("127.0.0.1", port));
     let mut listener = bind();
