@@ -31,7 +31,8 @@ impl Place {
     pub(super) fn missing(&self) -> Arc<[u8]> {
         let lock = &self.entry.lock;
         let index = self.alone.or(self.state.lacks).unwrap_or(0);
-        lock.keys().nth(index).map_or_else(|| Arc::clone(&lock.key), Arc::from)
+        let more = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.more_keys);
+        Arc::clone(index.checked_sub(1).and_then(|index| more.get(index)).unwrap_or(&lock.key))
     }
 
     /// For how long from now nodes may go on to keep a part of a set for this waiter, if they do.
