@@ -15,7 +15,7 @@
 use super::Acquire;
 use super::place::Place;
 use crate::clock::Time;
-use crate::engine::{Action, Ballot, LockId, NodeSet, Removal, Request, quorum};
+use crate::engine::{Action, Ballot, LockId, NodeSet, QueueState, Removal, Request, quorum};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,16 @@ impl Place {
         let lock = &self.entry.lock;
         let index = self.alone.or(self.state.lacks).unwrap_or(0);
         lock.keys().nth(index).map_or_else(|| Arc::clone(&lock.key), Arc::from)
+    }
+
+    /// The key to wait for alone. A minority that has not freed a key says that the set lacks that
+    /// one. If it is free on a majority, the set has it at once and returns. So where nodes say
+    /// different things, it waits for another the next time, or others would never have that key.
+    fn lacks_next(&self, state: &QueueState) -> Option<usize> {
+        let Some(last) = self.alone_last else { return state.lacks };
+        let later = state.lacking & (u64::MAX << last << 1);
+        let next = if later == 0 { state.lacking } else { later };
+        (next != 0).then_some(next.trailing_zeros() as usize)
     }
 
     /// For how long from now nodes may go on to keep a part of a set for this waiter, if they do.
@@ -52,8 +62,8 @@ impl Acquire {
         if can_keep || ballot.queue.reserved.len() >= quorum {
             return false;
         }
-        let Some(index) = ballot.queue.lacks else { return false };
-        place.alone = Some(index);
+        let Some(index) = place.lacks_next(&ballot.queue) else { return false };
+        (place.alone, place.alone_last) = (Some(index), Some(index));
         let (_, lock) = place.entry.lock.split_at(index);
         let (ttl, waiter) = (self.ttl.max(place.entry.lease), Some(place.entry.waiter));
         let removal = Removal { lock, ttl, linger: None, waiter };
