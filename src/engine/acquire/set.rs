@@ -10,7 +10,8 @@
 //! A set that waits for one alone stands in that queue only, so others have the rest. It keeps its
 //! number: when it returns, it is before all that came later. So a call is kept from a resource by
 //! sets that wait for another only until each of the sets that came before it has waited for its
-//! ttl, and those wait at the same time.
+//! ttl, and those wait at the same time. Sets that return and lack another key by then keep the one
+//! that they have waited for in turn, each for its ttl.
 
 use super::Acquire;
 use super::place::Place;
