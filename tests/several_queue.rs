@@ -135,6 +135,25 @@ fn sets_that_wait_for_a_held_resource_keep_others_from_the_rest_for_one_ttl_toge
 }
 
 #[test]
+fn a_key_that_a_minority_has_does_not_keep_others_from_it_while_a_set_waits_for_another() {
+    let servers = Servers::start(3);
+    let _held = take(&holder(servers.urls()), "b", LONG);
+    // The first node lacks this one, and the others the one that is held.
+    servers[0].command(&["SET", "c", "foreign"]);
+    let set = pushed(servers.urls());
+    let waiting = set.clone();
+    let ttl = Duration::from_secs(2);
+    let names = ["a", "b", "c"];
+    let thread = spawn_waiter(move || waiting.request_all(names).ttl(ttl).lock().map(drop));
+    await_queued(&servers, "b", 1);
+    // Until it has waited for its ttl, and for a ttl in which it believes the first node.
+    let single = pushed(servers.urls()).try_lock_for("c", LONG, BY_PUSH).unwrap();
+    assert!(single.is_some(), "it is kept for as long as the other is held");
+    set.cancel_token().cancel();
+    assert_eq!(finish(thread), Err(LockError::Cancelled));
+}
+
+#[test]
 fn sets_that_overlap_in_a_ring_are_all_served() {
     let servers = Servers::start(3);
     let pairs = [["a", "b"], ["c", "b"], ["c", "a"]];

@@ -104,6 +104,9 @@ pub struct QueueState {
     pub part: NodeSet,
     /// For which key of the set, from 0, the waiter waits longest there.
     pub lacks: Option<usize>,
+    /// The same of each of these nodes, a bit for a key (a set has 64 at most): not all need say
+    /// the same.
+    pub lacking: u64,
     /// The nodes that will notify this client when they do.
     pub listening: NodeSet,
     /// The nodes where it was out of the queue.
@@ -129,6 +132,7 @@ impl QueueState {
             }
             if let Some(index) = view.lacks {
                 self.part.insert(node);
+                self.lacking |= 1 << index.min(63);
                 lacking.push(index);
             }
             if view.was_out {

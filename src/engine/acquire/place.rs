@@ -55,6 +55,8 @@ pub(super) struct Place {
     pub(super) keeps_part_until: Time,
     /// The key of a set that it waits for alone, if it does, counted from 0.
     pub(super) alone: Option<usize>,
+    /// The key that it waited for alone last.
+    pub(super) alone_last: Option<usize>,
 }
 
 impl Place {
@@ -63,6 +65,7 @@ impl Place {
         Self {
             keeps_part_until: now.after(entry.ttl.as_duration()),
             alone: None,
+            alone_last: None,
             entry,
             state: QueueState::default(),
             renew_at: now,

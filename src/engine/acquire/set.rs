@@ -10,12 +10,13 @@
 //! A set that waits for one alone stands in that queue only, so others have the rest. It keeps its
 //! number: when it returns, it is before all that came later. So a call is kept from a resource by
 //! sets that wait for another only until each of the sets that came before it has waited for its
-//! ttl, and those wait at the same time.
+//! ttl, and those wait at the same time. Sets that return and lack another key by then keep the one
+//! that they have waited for in turn, each for its ttl.
 
 use super::Acquire;
 use super::place::Place;
 use crate::clock::Time;
-use crate::engine::{Action, Ballot, LockId, NodeSet, Removal, Request, quorum};
+use crate::engine::{Action, Ballot, LockId, NodeSet, QueueState, Removal, Request, quorum};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,16 @@ impl Place {
         let index = self.alone.or(self.state.lacks).unwrap_or(0);
         let more = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.more_keys);
         Arc::clone(index.checked_sub(1).and_then(|index| more.get(index)).unwrap_or(&lock.key))
+    }
+
+    /// The key to wait for alone. A minority that has not freed a key says that the set lacks that
+    /// one. If it is free on a majority, the set has it at once and returns. So where nodes say
+    /// different things, it waits for another the next time, or others would never have that key.
+    fn lacks_next(&self, state: &QueueState) -> Option<usize> {
+        let Some(last) = self.alone_last else { return state.lacks };
+        let later = state.lacking & (u64::MAX << last << 1);
+        let next = if later == 0 { state.lacking } else { later };
+        (next != 0).then_some(next.trailing_zeros() as usize)
     }
 
     /// For how long from now nodes may go on to keep a part of a set for this waiter, if they do.
@@ -53,8 +64,8 @@ impl Acquire {
         if can_keep || ballot.queue.reserved.len() >= quorum {
             return false;
         }
-        let Some(index) = ballot.queue.lacks else { return false };
-        place.alone = Some(index);
+        let Some(index) = place.lacks_next(&ballot.queue) else { return false };
+        (place.alone, place.alone_last) = (Some(index), Some(index));
         let (_, lock) = place.entry.lock.split_at(index);
         let (ttl, waiter) = (self.ttl.max(place.entry.lease), Some(place.entry.waiter));
         let removal = Removal { lock, ttl, linger: None, waiter };

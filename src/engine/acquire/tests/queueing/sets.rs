@@ -14,7 +14,8 @@ fn reserving(part: &str, all: &str) -> Ballot {
     let placed = placed(0);
     let part = nodes(part);
     let lacks = (!part.is_empty()).then_some(1);
-    let queue = QueueState { part, lacks, reserved: nodes(all), ..placed.queue };
+    let lacking = lacks.map_or(0, |index| 1 << index);
+    let queue = QueueState { part, lacks, lacking, reserved: nodes(all), ..placed.queue };
     Ballot { queue, ..placed }
 }
 
@@ -128,6 +129,20 @@ fn it_waits_for_all_again_when_that_key_is_reserved_for_it() {
     script.answer(21_045, reserving("-----", "yyyyy"));
     let turn = script.attempt(21_045, draw(4));
     assert_eq!((turn.verb(), keys(turn.lock().unwrap()).len()), (Verb::Turn, 2));
+}
+
+#[test]
+fn a_set_waits_for_another_key_the_next_time_if_nodes_say_different_things() {
+    // The last key was reserved at once: only a minority has it.
+    for (lacking, last, expected) in [(0b10, 1, 1), (0b11, 1, 0), (0b11, 0, 1)] {
+        let (mut script, _) = joined(set(), 0);
+        script.operation().place.as_mut().unwrap().alone_last = Some(last);
+        let mut answers = reserving("yy---", "-----");
+        answers.queue.lacking = lacking;
+        renew(&mut script, 11_010, answers);
+        let place = script.operation().place.as_ref().unwrap();
+        assert_eq!(place.alone, Some(expected), "{lacking:b} after {last}");
+    }
 }
 
 #[test]
