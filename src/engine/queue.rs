@@ -4,7 +4,7 @@
 //! a lock that is free for the first waiter in its queue and tells that waiter's client. A
 //! reservation is no vote and gives nobody the lock: it only says that it is time to ask.
 
-use super::{LockId, Node, NodeSet, Token, Ttl, quorum, until_quorum};
+use super::{LockId, Node, NodeSet, Removal, Token, Ttl, quorum, until_quorum};
 use crate::clock::Time;
 use std::iter;
 use std::sync::Arc;
@@ -45,6 +45,15 @@ pub struct QueueEntry {
     /// The channel on which the node notifies the waiter's connection. The session with the node
     /// sets it.
     pub channel: Option<u64>,
+}
+
+impl QueueEntry {
+    /// The removal of the waiter from the queues of the lock's keys, and of its last attempt.
+    #[must_use]
+    pub fn leave(self) -> Removal {
+        let Self { lock, waiter, ttl, lease, .. } = self;
+        Removal { lock, ttl: ttl.max(lease), linger: None, waiter: Some(waiter) }
+    }
 }
 
 /// How long a node reserves the lock for a waiter.

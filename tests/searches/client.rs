@@ -129,6 +129,11 @@ impl Client {
         self.phase == Phase::Holding
     }
 
+    /// Is it a set that waits, and that may keep a part of it from others?
+    pub(crate) fn may_lose_patience(&self) -> bool {
+        self.phase.is_queued() && self.want.is_set() && self.is_patient
+    }
+
     /// Can it take the lock when it is its turn?
     pub(crate) fn is_good(&self) -> bool {
         self.pace == Pace::Prompt && self.phase != Phase::Dead

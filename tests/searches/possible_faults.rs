@@ -51,8 +51,7 @@ impl World {
                 steps.push(Step::Fault(Fault::Slow(client, *pace)));
             }
         }
-        let state = &self.clients[client];
-        if phase.is_queued() && state.want.is_set() && state.is_patient {
+        if self.clients[client].may_lose_patience() {
             steps.push(Step::Fault(Fault::LosePatience(client)));
         }
         if !matches!(phase, Phase::Waiting | Phase::Expired) {

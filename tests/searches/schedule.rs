@@ -255,8 +255,7 @@ pub(crate) fn expiries(world: &World, random: &mut Random, period: u32) -> Vec<S
         }
     }
     for (index, client) in world.clients.iter().enumerate() {
-        let may_lose = client.phase.is_queued() && client.want.is_set() && client.is_patient;
-        if may_lose && random.once_in(INTERVAL as usize) {
+        if client.may_lose_patience() && random.once_in(INTERVAL as usize) {
             faults.push(Fault::LosePatience(index));
         }
     }

@@ -7,7 +7,7 @@
 
 use super::{Acquire, Acquired};
 use crate::clock::Time;
-use crate::engine::{Action, LockId, QueueEntry, QueueState, Removal, Request, Token, Ttl, quorum};
+use crate::engine::{Action, LockId, QueueEntry, QueueState, Request, Token, Ttl, quorum};
 use std::time::Duration;
 
 /// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
@@ -125,9 +125,7 @@ impl Acquire {
 
     /// The removal of the waiter, if there is one: it may stand in the queue of any node.
     pub(super) fn leave(&mut self, now: Time) -> Option<Request> {
-        let QueueEntry { lock, waiter, lease, .. } = self.place.take()?.entry;
-        let (ttl, waiter) = (self.ttl.max(lease), Some(waiter));
-        let removal = Removal { lock, ttl, linger: None, waiter };
+        let removal = self.place.take()?.entry.leave();
         Some(Request::to_all(&self.rules, now, Action::Undo(removal)))
     }
 

@@ -16,7 +16,7 @@
 use super::Acquire;
 use super::place::Place;
 use crate::clock::Time;
-use crate::engine::{Action, Ballot, LockId, NodeSet, QueueState, Removal, Request, quorum};
+use crate::engine::{Action, Ballot, LockId, NodeSet, QueueEntry, QueueState, Request, quorum};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,8 +67,7 @@ impl Acquire {
         let Some(index) = place.lacks_next(&ballot.queue) else { return false };
         (place.alone, place.alone_last) = (Some(index), Some(index));
         let (_, lock) = place.entry.lock.split_at(index);
-        let (ttl, waiter) = (self.ttl.max(place.entry.lease), Some(place.entry.waiter));
-        let removal = Removal { lock, ttl, linger: None, waiter };
+        let removal = QueueEntry { lock, ..place.entry.clone() }.leave();
         self.undo = Some(Request::to_all(&self.rules, now, Action::Undo(removal)));
         self.ask(now);
         true

@@ -3,7 +3,7 @@
 use super::notifications::Pushes;
 use super::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Action, QueueEntry, Removal, Request, Verb, Vote};
+use crate::engine::{Action, QueueEntry, Request, Verb, Vote};
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
@@ -97,9 +97,8 @@ impl Session {
     /// Removes what a waiter has left on a node that refused it. The script may have failed at its
     /// first step, with the attempt still to be withdrawn, or after the waiter had entered.
     pub(super) fn leave_later(&mut self, now: Time, mut request: Request) {
-        if let Action::Queue(QueueEntry { lock, ttl, waiter, lease, .. }) = request.action {
-            let (ttl, waiter) = (ttl.max(lease), Some(waiter));
-            request.action = Action::Undo(Removal { lock, ttl, linger: None, waiter });
+        if let Action::Queue(entry) = request.action {
+            request.action = Action::Undo(entry.leave());
             self.remove_later(now, None, request);
         }
     }
