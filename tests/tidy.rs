@@ -13,6 +13,8 @@ mod pages;
 mod programs;
 #[path = "tidy/readme.rs"]
 mod readme;
+#[path = "tidy/retry.rs"]
+mod retry;
 
 use std::fs;
 use std::path::{Path, PathBuf};
