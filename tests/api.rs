@@ -25,7 +25,6 @@ mod fencing_counters;
 mod fencing_rounds;
 mod force_release;
 mod forgotten_scripts;
-mod guide_examples;
 mod handoff;
 mod handoff_faults;
 mod harness;

@@ -2,8 +2,8 @@
 //! waits for one.
 //!
 //! ```sh
-//! cargo run -p redlatch-tests --example from_axum
-//! cargo run -p redlatch-tests --example from_axum -- redis://a redis://b redis://c
+//! cargo run -p redlatch-integrations --example from_axum
+//! cargo run -p redlatch-integrations --example from_axum -- redis://a redis://b redis://c
 //! ```
 //!
 //! Without arguments it starts three Redis-like nodes inside this process. It is its own client:

@@ -2,8 +2,8 @@
 //! task that wants them is dropped.
 //!
 //! ```sh
-//! cargo run -p redlatch-tests --example from_tokio
-//! cargo run -p redlatch-tests --example from_tokio -- redis://a redis://b redis://c
+//! cargo run -p redlatch-integrations --example from_tokio
+//! cargo run -p redlatch-integrations --example from_tokio -- redis://a redis://b redis://c
 //! ```
 //!
 //! Without arguments it starts three Redis-like nodes inside this process.

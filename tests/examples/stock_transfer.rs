@@ -2,7 +2,7 @@
 //! the other, or nothing changes, whichever process is killed, and when.
 //!
 //! ```sh
-//! cargo run -p redlatch-tests --example stock_transfer
+//! cargo run -p redlatch-integrations --example stock_transfer
 //! ```
 //!
 //! It starts three Redis-like nodes inside this process, and the two warehouses as processes. In

@@ -1,11 +1,13 @@
-//! tests/Cargo.toml lists the test programs (`autotests = false`): a file could be missing there.
+//! Manifests list the test programs (`autotests = false`): a file could be missing there.
 
 use super::{assert_none, files, root};
 use std::fs;
 
 #[test]
 fn every_test_file_belongs_to_a_program_that_cargo_runs() {
-    let manifest = fs::read_to_string(root().join("tests/Cargo.toml")).unwrap();
+    let folders = ["tests", "tests/integrations", "tests/models"];
+    let manifest = |folder| fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    let manifest: String = folders.into_iter().map(manifest).collect();
     let mut programs = String::new();
     for source in files("tests", "rs") {
         let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
@@ -24,5 +26,5 @@ fn every_test_file_belongs_to_a_program_that_cargo_runs() {
             lost.push(source.path);
         }
     }
-    assert_none("a test file is a [[test]] of tests/Cargo.toml or a module of one", &lost);
+    assert_none("a test file is a [[test]] of a manifest in tests, or a module of one", &lost);
 }

@@ -10,8 +10,14 @@ use std::thread;
 
 use redlatch::LockClient;
 
-use crate::group::formed;
-use crate::stock_transfer::{Shelf, warehouse};
+#[path = "transactions/group.rs"]
+mod group;
+#[path = "examples/stock_transfer.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod stock_transfer;
+
+use group::formed;
+use stock_transfer::{Shelf, warehouse};
 
 /// The arguments of a process, one in each line.
 const ARGUMENTS: &str = "REDLATCH_WAREHOUSE";
@@ -50,7 +56,7 @@ impl Warehouses<'_> {
         let mut arguments = vec![self.name(city), file, change.to_string(), stop_at.to_owned()];
         arguments.extend(self.urls.iter().cloned());
         let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["killed::a_warehouse", "--exact", "--ignored", "--nocapture"]);
+        command.args(["a_warehouse", "--exact", "--ignored", "--nocapture"]);
         command.env(ARGUMENTS, arguments.join("\n")).stdin(stdin).stdout(Stdio::piped());
         command.spawn().unwrap()
     }
