@@ -3,8 +3,9 @@
 //!
 //! | to | run |
 //! |---|---|
-//! | try all mutants, as `./check` does | `cargo test --test mutants -- --ignored --nocapture` |
+//! | try all mutants, as `./check --all` does | `cargo test --test mutants -- --ignored --nocapture` |
 //! | try those whose names or files contain a word | the same after `REDLATCH_MUTANT=<word>` |
+//! | try those of some files, and a tenth of the others, as `./check` does | the same after `REDLATCH_MUTANT_SEED=<number>` and `REDLATCH_MUTANT_FILES="<file> <file>"` |
 //!
 //! `docs/mutants.md` lists which test kills which mutant; the `.diff` files here have the changes.
 //! The mistakes are made only in copies of the source, below `target`, which are built there.
@@ -25,6 +26,7 @@ mod workshop;
 use change::Change;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::slice::Iter;
 use std::sync::Mutex;
 use std::thread;
@@ -35,6 +37,9 @@ use workshop::{Outcome, Programs, Workshop};
 
 /// The minimum number of mutants.
 const MUTANTS_MIN: usize = 60;
+
+/// One in so many mutants is drawn by the seed.
+const TENTH: u64 = 10;
 
 /// How many tests run at a time. Some take long to fail, mostly by waiting.
 const RUNNERS: usize = 4;
@@ -59,6 +64,26 @@ fn mutants() -> Vec<(Row, Change)> {
     mutants
 }
 
+/// The mutants that the environment chooses.
+fn chosen() -> Vec<(Row, Change)> {
+    let variable = |name| env::var(name).unwrap_or_default();
+    let (word, files) = (variable("REDLATCH_MUTANT"), variable("REDLATCH_MUTANT_FILES"));
+    let seed = env::var("REDLATCH_MUTANT_SEED").ok();
+    let is_drawn = |mutant: &str| {
+        let mut hasher = DefaultHasher::new();
+        (&seed, mutant).hash(&mut hasher);
+        hasher.finish() % TENTH == 0
+    };
+    let mut mutants = mutants();
+    mutants.retain(|(row, change)| {
+        let is_named = row.mutant.contains(&word) || change.file.contains(&word);
+        let is_changed = files.split_whitespace().any(|file| file == change.file);
+        is_named && (seed.is_none() || is_changed || is_drawn(&row.mutant))
+    });
+    assert!(!mutants.is_empty(), "no mutant's name and no changed file's contains {word:?}");
+    mutants
+}
+
 #[test]
 fn every_mutant_applies_and_has_a_test_to_kill_it() {
     let mutants = mutants();
@@ -79,11 +104,7 @@ fn every_mutant_applies_and_has_a_test_to_kill_it() {
 #[test]
 #[ignore = "builds the library many times, which ./check does in a step of its own"]
 fn every_mutant_is_killed() {
-    let word = env::var("REDLATCH_MUTANT").unwrap_or_default();
-    let mut mutants = mutants();
-    mutants.retain(|(row, change)| row.mutant.contains(&word) || change.file.contains(&word));
-    assert!(!mutants.is_empty(), "no mutant's name and no changed file's contains {word:?}");
-
+    let mutants = chosen();
     let start = Instant::now();
     let killers: BTreeSet<&Killer> = mutants.iter().map(|(row, _)| &row.killer).collect();
     let workshop = Workshop::open(programs_of(&killers));

@@ -26,6 +26,9 @@ const COPIED: [&str; 11] = [
     "fuzz/properties",
 ];
 
+/// The directory in which this program was built.
+const TARGET_DIR: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/..");
+
 /// The time limit of a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
 
@@ -89,7 +92,6 @@ pub(crate) fn original(file: &str) -> String {
 impl Workshop {
     /// Brings the copy up to date. Builds of an earlier copy are reused.
     pub(crate) fn open(replaced: BTreeMap<String, String>) -> Self {
-        // Not the directory in which this program was built: its cargo would have to wait for ours.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
         let source = folder.join("source");
         let root = root();
@@ -149,13 +151,15 @@ impl Workshop {
     pub(crate) fn build(&self, targets: &[String]) -> Result<Programs, Outcome> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["test", "--no-run", "--locked", "--message-format", "short"]);
-        cargo.args(["--package", "redlatch", "--package", "redlatch-tests"]).args(targets);
-        // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
-        cargo.env("CARGO_TARGET_DIR", self.folder.join("builds"));
-        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
-        cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "0");
-        cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_INCREMENTAL", "1");
-        cargo.env("RUSTFLAGS", "-Awarnings").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        // As fast as may be; other crates are those that were built for the tests.
+        for package in ["redlatch", "redlatch-tests", "redlatch-models"] {
+            cargo.args(["--package", package]);
+            for setting in ["opt-level=0", "debug=0"] {
+                cargo.args(["--config", &format!("profile.dev.package.{package}.{setting}")]);
+            }
+        }
+        cargo.args(targets).env("CARGO_TARGET_DIR", TARGET_DIR).env("CARGO_INCREMENTAL", "1");
+        cargo.env("CARGO_TERM_COLOR", "never");
         cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");
         let (status, output) = self.finish(&mut cargo, Duration::MAX);
         if status.is_some_and(|status| status.success()) {
