@@ -8,7 +8,7 @@ use crate::violation::Violation;
 use crate::want::Want::{self, Exclusive, Permit, Reader};
 
 /// How many walks plain `cargo test` takes.
-const WALKS: u64 = 4000;
+const WALKS: u64 = 1200;
 
 /// How many states plain `cargo test` searches for each kind of fault and each pair of wants.
 const STATES: u64 = 1500;
