@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use redlatch::{LockClient, LossReason, ReleaseError};
 use support::backend::Backend;
 use support::on_each_backend;
+use support::waiters::await_in_order;
 
 use crate::LIMIT;
 
@@ -77,8 +78,7 @@ fn a_candidate_that_goes_on_leads_again_after_the_others(backend: &Backend) {
             }
             second = Some(scope.spawn(|| two.election("again").campaign().unwrap().epoch()));
             // It waits before this one goes on.
-            let is_waiting = || one.inspect("again").unwrap().waiter_count > 0;
-            assert!(support::eventually(LIMIT, is_waiting));
+            await_in_order(&one, "again", 1);
             ControlFlow::Continue(())
         });
         assert_eq!(ended.unwrap(), "enough");

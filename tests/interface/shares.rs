@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use support::backend::Backend;
+use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
 
 use crate::{LIMIT, LONG};
@@ -44,8 +45,7 @@ fn a_reader_behind_a_waiting_writer_waits(backend: &Backend) {
     let first = clients[0].request("fair").ttl(LONG).shared().lock().unwrap();
     thread::scope(|scope| {
         let writer = scope.spawn(|| clients[1].lock("fair", LONG).unwrap());
-        let waits = || clients[0].inspect("fair").is_ok_and(|seen| seen.waiter_count == 1);
-        assert!(eventually(LIMIT, waits));
+        await_in_order(&clients[0], "fair", 1);
         let reader = clients[2].request("fair").ttl(LONG).shared();
         assert!(reader.clone().try_lock().unwrap().is_none(), "a writer waits");
         let reader = scope.spawn(|| reader.lock().unwrap());

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::{CancelToken, LockError};
 use support::backend::Backend;
+use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
 
 use crate::{LIMIT, LONG};
@@ -22,13 +23,6 @@ on_each_backend!(
     a_waiter_whose_client_is_gone_is_in_nobodys_way,
 );
 
-/// Waits until so many wait in the queue of this lock.
-fn await_waiters(backend: &Backend, resource: &str, count: usize) {
-    let looker = backend.client();
-    let seen = || looker.inspect(resource).is_ok_and(|seen| seen.waiter_count >= count);
-    assert!(eventually(LIMIT, seen), "{count} wait for {resource}");
-}
-
 fn clients_are_served_in_the_order_in_which_they_came(backend: &Backend) {
     let holder = backend.client();
     let guard = holder.lock("order", LONG).unwrap();
@@ -41,7 +35,7 @@ fn clients_are_served_in_the_order_in_which_they_came(backend: &Backend) {
                 served.lock().unwrap().push(number);
                 drop(lock);
             });
-            await_waiters(backend, "order", number + 1);
+            await_in_order(&backend.client(), "order", number + 1);
         }
         guard.release().unwrap();
     });
@@ -98,7 +92,7 @@ fn a_wait_that_is_cancelled_ends_at_once(backend: &Backend) {
     thread::scope(|scope| {
         let waits = || other.request("cancelled").ttl(LONG).cancelled_by(&token).lock();
         let waiting = scope.spawn(waits);
-        await_waiters(backend, "cancelled", 1);
+        await_in_order(&backend.client(), "cancelled", 1);
         token.cancel();
         assert_eq!(waiting.join().unwrap().err(), Some(LockError::Cancelled));
     });
@@ -118,8 +112,8 @@ fn the_clients_token_ends_all_its_waits(backend: &Backend) {
             let other = other.clone();
             scope.spawn(move || other.lock(name, LONG).err())
         });
-        await_waiters(backend, "all-1", 1);
-        await_waiters(backend, "all-2", 1);
+        await_in_order(&backend.client(), "all-1", 1);
+        await_in_order(&backend.client(), "all-2", 1);
         other.cancel_token().cancel();
         for waiting in waiting {
             assert_eq!(waiting.join().unwrap(), Some(LockError::Cancelled));
@@ -133,7 +127,7 @@ fn a_try_overtakes_nobody(backend: &Backend) {
     let guard = holder.lock("try", LONG).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| waiter.lock("try", LONG).unwrap());
-        await_waiters(backend, "try", 1);
+        await_in_order(&backend.client(), "try", 1);
         guard.release().unwrap();
         let lock = waiting.join().unwrap();
         assert!(other.try_lock("try", LONG).unwrap().is_none());

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockGuard};
+use redlatch::{Builder, LockClient, LockGuard, QueuedWaiter};
 
 use super::cli::Value;
 use super::eventually;
@@ -36,6 +36,18 @@ pub fn pushed<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient 
 pub fn holder<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
     let settings = with_lease(urls, LONG_LEASE).wait_for_all(true);
     settings.build().expect("the settings are good")
+}
+
+/// Waits until so many have their place in the order: a majority has them. One that a node has may be
+/// overtaken.
+#[track_caller]
+pub fn await_in_order(looker: &LockClient, resource: &str, count: usize) {
+    let are_in_order = || {
+        let Ok(seen) = looker.inspect(resource) else { return false };
+        let has_place = |waiter: &&QueuedWaiter| waiter.nodes * 2 > seen.nodes.len();
+        seen.waiters.iter().filter(has_place).count() >= count
+    };
+    assert!(eventually(LIMIT, are_in_order), "{count} wait for {resource}");
 }
 
 /// How many waiters the node has in its queue for this lock.
