@@ -81,6 +81,9 @@ fn processes(context: &Context) -> Findings {
         let what = format!("contended by 8 processes, share of the CPU per pair of rslock {how}");
         figures.push(Figure { what, measured: cpu, wanted: Wanted::AtMost(0.5) });
     }
+    let title = format!("{MANY} processes, one lock held for 1 ms");
+    let shown = [("redlatch", release), ("rslock 0.10", tuned)];
+    let rates = shown.map(|(name, lane)| (name, lane.median(Slice::rate)));
     Findings {
         title: context.title("contended, 8 processes"),
         about:
@@ -89,7 +92,7 @@ fn processes(context: &Context) -> Findings {
                 .to_owned(),
         table: table(&lanes),
         figures,
-        groups: Vec::new(),
+        groups: vec![Group::new(&title, Unit::Pairs, rates)],
     }
 }
 
