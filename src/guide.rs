@@ -94,7 +94,8 @@ pub mod registers {}
 #[doc = include_str!("guide/transactions.md")]
 /// # Items of this page
 ///
-/// [`LockClient::begin`], [`transaction::Participant`], [`TransactionError::OtherGroup`]
+/// [`LockClient::begin`], [`transaction::Decision::Over`], [`transaction::Participant`],
+/// [`TransactionError::OtherGroup`]
 pub mod transactions {}
 
 #[doc = include_str!("guide/links.txt")]

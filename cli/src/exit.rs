@@ -40,7 +40,7 @@ pub(crate) const TABLE: [(&str, &str); 20] = [
     ),
     ("2", "the arguments, a file or the nodes' URLs cannot be used"),
     ("3", "others wait for the lock and are served first (run: -E sets another code)"),
-    ("4", "there is no such register"),
+    ("4", "there is no such register, or the transaction is over or never was (abort)"),
     ("5", "the register has another version (registers cas)"),
     ("6", "a larger fencing token has written to the register (registers set --fence)"),
     ("7", "a node has got no vote, and nothing is lost (registers repair, registers trust)"),
