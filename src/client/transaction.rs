@@ -227,6 +227,6 @@ impl RecordRegister {
 
 /// Reads a record that a register has.
 fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
-    let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { format };
+    let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
     Record::read(bytes).map_err(invalid)
 }

@@ -273,7 +273,11 @@ impl Running<'_> {
             (ChangeEnd::NoQuorum { may_have_happened }, Some(asked)) => {
                 Err(asked.no_quorum(may_have_happened))
             }
-            (ChangeEnd::Invalid(value), _) => Err(RegisterError::invalid(value)),
+            (ChangeEnd::Invalid(value), asked) => {
+                let (url, format) = (None, value.format);
+                let named = asked.and_then(|asked| asked.invalid());
+                Err(named.unwrap_or(RegisterError::OtherFormat { url, format }))
+            }
             (ChangeEnd::Exhausted, _) => Err(RegisterError::Exhausted),
             (ChangeEnd::Unknown | ChangeEnd::NoQuorum { .. }, _) => Err(RegisterError::Unknown),
         }

@@ -128,11 +128,12 @@ impl Replies {
 
     /// The value of a node that is of no format that is known.
     #[must_use]
-    pub fn invalid(&self) -> Option<InvalidValue> {
-        self.all().find_map(|reply| match reply {
-            RegisterReply::Invalid(value) => Some(*value),
+    pub fn invalid(&self) -> Option<(Node, InvalidValue)> {
+        let invalid = |(index, reply): (usize, &Option<RegisterReply>)| match reply {
+            Some(RegisterReply::Invalid(value)) => Some((Node::new(index), *value)),
             _ => None,
-        })
+        };
+        self.0.iter().enumerate().find_map(invalid).filter(|_| !self.are_enough())
     }
 
     /// The nodes that have refused, with their marks, if they are members of this group in any
