@@ -79,6 +79,7 @@ pub(crate) fn words(text: &impl ToString) -> String {
         ("TlsSettings::ca_file", "--tls-ca"),
         ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
         ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
+        ("LockClient::replace_registers", "registers repair --replace"),
         ("cargo add redlatch --features", "cargo install redlatch-cli --features"),
     ];
     names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
@@ -172,7 +173,7 @@ impl From<RegisterError> for Failure {
             RegisterError::Resource(_)
             | RegisterError::TooLong { .. }
             | RegisterError::ZooKeeper => USAGE,
-            RegisterError::NotRepaired { .. } => NOT_REPAIRED,
+            RegisterError::NotRepaired { .. } | RegisterError::PlaceTaken { .. } => NOT_REPAIRED,
             RegisterError::NotFormed
             | RegisterError::AlreadyFormed
             | RegisterError::NodesDiffer { .. }
@@ -228,7 +229,10 @@ mod tests {
     fn a_change_that_may_have_been_made_has_a_code_of_its_own() {
         assert_eq!(Failure::from(RegisterError::Unknown).code, UNKNOWN);
         assert_eq!(Failure::from(RegisterError::NotFormed).code, NO_GROUP);
-        assert_eq!(Failure::from(RegisterError::OtherFormat { format: None }).code, FAILED);
+        assert_eq!(
+            Failure::from(RegisterError::OtherFormat { url: None, format: None }).code,
+            FAILED
+        );
     }
 
     #[test]

@@ -66,8 +66,10 @@ pub enum RegisterError {
         members: Vec<Arc<str>>,
     },
     /// A node has a value of another format, such as one that a later version of this library has
-    /// written. Nothing was changed.
+    /// written, and no majority of the others agrees. Nothing was changed.
     OtherFormat {
+        /// The node; `None` if a majority has the value.
+        url: Option<Arc<str>>,
         /// The format, if it is a later one.
         format: Option<u8>,
     },

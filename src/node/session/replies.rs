@@ -193,9 +193,7 @@ impl Session {
                 Answer { snapshot: Some(seen), ..answer }
             }
             Meaning::Listed(page) => Answer { page: Some(page), ..answer },
-            Meaning::Register(reply) => {
-                Answer { vote: reply.vote(), register: Some(reply), ..answer }
-            }
+            Meaning::Register(reply) => self.with_register(answer, reply),
             _ => answer,
         }
     }
