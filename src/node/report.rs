@@ -31,7 +31,7 @@ impl fmt::Display for NodeReport {
 pub enum NodeAnswer {
     /// The node carried out the request.
     Granted,
-    /// The node answered a question, such as an inspection, or took a waiter into its queue.
+    /// The node answered a question, took a waiter into its queue, or did as asked of a register.
     Answered,
     /// The node refused the request: the key holds another token, or is gone.
     Refused,
