@@ -7,9 +7,9 @@
 //!
 //! Without arguments it starts three Redis-like nodes inside this process.
 //!
-//! A lock that stays taken remembers the last run, so nothing depends on the clocks of the machines.
-//! (With `exact`, it is a register, which no minority of the nodes can forget.) A run that fails is
-//! tried again by whoever calls next.
+//! A lock that stays taken remembers the last run, so nothing depends on the clocks of the
+//! machines. (With `exact`, it is a register, which no minority of the nodes can forget.) A run
+//! that fails is tried again by whoever calls next.
 
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, OncePerRun};

@@ -21,8 +21,8 @@ pub enum OncePerError<T> {
     Register(RegisterError),
     /// The nodes did not tell the time, and the job has not run.
     Clocks(ClocksError),
-    /// The lock was not acquired, or the one that [remembers the last run](crate::OncePer) could not
-    /// be read or set, and the job has not run.
+    /// The lock was not acquired, or the one that [remembers the last run](crate::OncePer) could
+    /// not be read or set, and the job has not run.
     NotAcquired(LockError),
     /// The job returned a value, but the lock was lost before it did: the next run may have begun.
     LostDuring {
