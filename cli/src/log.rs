@@ -125,8 +125,8 @@ impl Drop for Log {
 impl Lines {
     fn of_event(&self, event: &Event<'_>) {
         // What remembers the runs of `--once-per` has a name of its own.
-        let is_meant = |name: Name<'_>| self.locks.iter().any(|lock| name == *lock.as_bytes());
-        if !event.resource().is_none_or(is_meant) {
+        let is_other = |name: Name<'_>| self.locks.iter().all(|lock| name != *lock.as_bytes());
+        if event.resource().is_some_and(is_other) {
             return;
         }
         let (name, text, fields) = match event {

@@ -82,7 +82,7 @@ pub(super) fn run(
 
 /// Forgets the run, as nothing has run. Nobody else claims one: the lock is held.
 fn forget(job: &Job<'_>) {
-    let name = [b"once_per:", job.arguments.acquire.name.as_bytes()].concat();
+    let name = [&b"once_per:"[..], job.arguments.acquire.name.as_bytes()].concat();
     if job.arguments.exact {
         let _ = job.client.register(name).map(|register| register.delete());
     } else if let Ok(seen) = job.client.inspect(name) {

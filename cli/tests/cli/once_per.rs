@@ -104,7 +104,7 @@ fn after_a_kill_another_process_soon_runs_what_is_to_be_retried() {
         let servers = formed(3);
         let retried = [form, &["--retry-failed", "--ttl", "10m"]].concat();
         let script = ["--", "sh", "-c", "echo began; exec sleep 5"];
-        let options = [&["run", "job", "--once-per", "1d"], &retried[..], &script].concat();
+        let options = [&["run", "job", "--once-per", "1d"], &retried[..], &script[..]].concat();
         let mut killed = Running::start(&mut redlatch(&servers, &options));
         killed.await_line("began");
         killed.signal(Signal::KILL);
