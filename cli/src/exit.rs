@@ -129,10 +129,7 @@ fn no_quorum(error: &NoQuorum) -> u8 {
 
 /// The code for too few nodes, by what is wrong with each: do so many refuse the client that the
 /// others are no majority?
-pub(crate) fn too_few<'a>(
-    failures: impl Iterator<Item = Option<&'a NodeError>>,
-    needed: usize,
-) -> u8 {
+pub(crate) fn too_few(failures: impl Iterator<Item = Option<&NodeError>>, needed: usize) -> u8 {
     let others = failures.filter(|failure| !failure.is_some_and(is_refusal)).count();
     if others < needed { NOT_ADMITTED } else { NO_QUORUM }
 }

@@ -197,12 +197,12 @@ fn a_lock_under_which_nothing_has_run_does_not_stay() {
 #[test]
 fn the_default_ttl_is_no_longer_than_the_lock_may_be_held_or_any_ttl_be() {
     let servers = Servers::start(1);
-    let short = ["run", "name", "--max-hold", "4s", "--", "sleep", "60"];
+    let short = ["run", "name", "--max-hold", "7s", "--", "sleep", "60"];
     let ended = end(&mut redlatch(&servers, &short));
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     let least = ["--max-ttl", "10s", "run", "name", "--", "true"];
     assert_eq!(end(&mut redlatch(&servers, &least)).code, 0);
-    let both = ["run", "name", "--max-hold", "4s", "--ttl", "30s", "--", "true"];
+    let both = ["run", "name", "--max-hold", "7s", "--ttl", "30s", "--", "true"];
     assert_eq!(end(&mut redlatch(&servers, &both)).code, 2);
     await_keys(&servers, &[]);
 }
