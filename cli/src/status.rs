@@ -23,8 +23,8 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
         };
         let up = statuses.iter().filter(|node| node.is_connected).count();
         let needed = ensemble::needed(&statuses);
-        let failures = statuses.iter().map(|node| node.last_error.as_ref());
-        let code = if up >= needed { exit::SUCCESS } else { exit::too_few(failures, needed) };
+        let failures: Vec<_> = statuses.iter().map(|node| node.last_error.as_ref()).collect();
+        let code = if up >= needed { exit::SUCCESS } else { exit::too_few(&failures, needed) };
         Ok((text, code))
     })
 }
