@@ -206,7 +206,7 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
 /// The scheme in lower case, and what follows its `://` if that has no character that no URL of a
 /// server has.
 fn checked_scheme(url: &str) -> Result<(String, &str), NodeUrlErrorKind> {
-    let (scheme, rest) = split_scheme(url).ok_or(NodeUrlErrorKind::MissingScheme)?;
+    let (scheme, rest) = split_scheme(url).ok_or_else(|| NodeUrlErrorKind::of_scheme(url))?;
     if rest.chars().any(char::is_control) {
         return Err(NodeUrlErrorKind::ControlCharacter);
     }

@@ -42,6 +42,8 @@ impl Error for NodeUrlError {}
 pub enum NodeUrlErrorKind {
     /// There is no scheme, as in `host:6379`.
     MissingScheme,
+    /// There is a quotation mark in front of the scheme, as of a value that a shell has not read.
+    Quoted,
     /// The scheme is none of `redis`, `rediss`, `valkey`, `valkeys`, `unix`, `zk` and `zks`.
     UnknownScheme(String),
     /// The scheme is `rediss`, `valkeys` or `zks`, and this build of redlatch is without the
@@ -94,6 +96,15 @@ pub enum NodeUrlErrorKind {
 }
 
 impl NodeUrlErrorKind {
+    /// What is wrong with the beginning of a text that has no scheme of a node.
+    pub(crate) fn of_scheme(text: &str) -> Self {
+        match super::split_scheme(text) {
+            Some((scheme, _)) => Self::UnknownScheme(scheme.to_ascii_lowercase()),
+            None if text.starts_with(['"', '\'']) => Self::Quoted,
+            None => Self::MissingScheme,
+        }
+    }
+
     /// A name is repeated only if it looks like one. It may be a piece of a password.
     pub(super) fn unknown_option(name: &str) -> Self {
         let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
@@ -111,6 +122,7 @@ impl fmt::Display for NodeUrlErrorKind {
             Self::UnknownScheme(scheme) => {
                 return write!(f, "unknown scheme '{scheme}', expected {SCHEMES}");
             }
+            Self::Quoted => "it begins with a quotation mark, which is no part of a URL",
             Self::NoTlsFeature => {
                 "TLS needs the feature `tls` of redlatch: cargo add redlatch --features tls"
             }
