@@ -279,7 +279,7 @@ impl<W> Entry<W> {
     }
 
     pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
-        let is_question = self.verb().is_some_and(|it| it.is_question() || it == Verb::Register);
+        let success = self.success();
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
@@ -288,8 +288,7 @@ impl<W> Entry<W> {
             let answer = match session.same_server().or(problem) {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
-                None if tally.granted.contains(node) && is_question => NodeAnswer::Answered,
-                None if tally.granted.contains(node) => NodeAnswer::Granted,
+                None if tally.granted.contains(node) => success.clone(),
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,
             };
