@@ -22,7 +22,7 @@ fn run(servers: &Servers, more: &[&str], script: &str) -> Ended {
 #[track_caller]
 fn forget(servers: &Servers, form: &[&str]) {
     let ended = match form {
-        [] => end(&mut redlatch(servers, &["release", "once_per:job", "--force"])),
+        [] => end(&mut redlatch(servers, &["release", "once_per:job", "--force", "--yes"])),
         _ => registers(servers, &["delete", "once_per:job"]),
     };
     assert_eq!(ended.code, 0, "{ended:?}");
