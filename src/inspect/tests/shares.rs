@@ -137,7 +137,8 @@ fn a_release_by_force_removes_the_members_that_were_seen_or_the_value_of_a_lock_
     let member =
         |before: &str, name: u8| [before.as_bytes(), &[name; Token::LEN], &[name]].concat();
     // The set beside a plain lock is of no use any more: only the lock is removed.
-    let expected = [member("2:", b'b'), member(":", b'a'), member("", b'c')];
+    let exclusive = [&[b'c' | 0x80; Token::LEN][..], b"c"].concat();
+    let expected = [member("2:", b'b'), member(":", b'a'), exclusive];
     assert_eq!(seen.locks.to_vec(), expected);
     assert!(seen.others.is_empty(), "the shared value is no other program's");
     // Nobody has a share: the node removes the value if that is so still.
