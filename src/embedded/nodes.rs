@@ -5,6 +5,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use mio::net::TcpListener;
+
 use super::formation;
 use super::options::Options;
 use super::port::start_again;
@@ -87,7 +89,7 @@ impl NodesBuilder {
     /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(self, count: usize) -> io::Result<Nodes> {
         let listeners: Vec<_> = (0..count).map(|_| Server::listen(0)).collect::<io::Result<_>>()?;
-        let addresses = listeners.iter().map(|it| it.local_addr());
+        let addresses = listeners.iter().map(TcpListener::local_addr);
         let addresses: Vec<_> = addresses.collect::<io::Result<_>>()?;
         let members = formation::members(addresses.iter().map(|it| format!("{it}/0")))?;
         let start = |(listener, member)| -> io::Result<Node> {

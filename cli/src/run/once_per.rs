@@ -44,17 +44,19 @@ pub(super) fn run(
         log.held(guard, start.elapsed());
         metrics.held();
         let ended = job.signals.first_that_ends().map(|signal| ended_by(Some(signal)));
-        let started = match ended.map_or_else(|| job.start(guard), Err) {
-            Ok(started) => begun.insert(started),
+        match ended.map_or_else(|| job.start_and_supervise(guard), Err) {
+            Ok((started, code, was_stopped)) => {
+                begun = Some(started);
+                match code {
+                    _ if was_stopped => Err(End::Stopped),
+                    exit::SUCCESS => Ok(()),
+                    code => Err(End::Code(code)),
+                }
+            }
             Err(failure) => {
                 forget(job);
-                return Err(End::Failed(failure));
+                Err(End::Failed(failure))
             }
-        };
-        match job.supervise(guard, started).map_err(End::Failed)? {
-            (_, true) => Err(End::Stopped),
-            (exit::SUCCESS, _) => Ok(()),
-            (code, _) => Err(End::Code(code)),
         }
     });
     let was_stopped = matches!(ran, Err(End::Stopped));
