@@ -106,7 +106,7 @@ fn a_command_is_stopped_when_its_session_is_lost() {
 
 /// The time from when the ensemble is frozen to the end of the command.
 fn frozen(arguments: &[&str]) -> (i32, Duration) {
-    let ensemble = Ensemble::start().unwrap();
+    let ensemble = Ensemble::start().expect("it starts");
     let arguments = [&["--session-timeout", "6s"], arguments].concat();
     let mut running = Running::start(on(&ensemble.url(), &arguments).stdin(Stdio::piped()));
     running.next_line();
