@@ -1,7 +1,5 @@
 //! Servers in the place of others, and hosts that still name those.
 
-#![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
-
 use std::thread;
 use std::time::Duration;
 
