@@ -4,7 +4,7 @@ use crate::client::{Answer, Client, Phase};
 use crate::fault::Fault;
 use crate::grant::Order;
 use crate::kind::Kind;
-use crate::node::{Node, Outcome, Request};
+use crate::node::{Key, Lock, Node, Outcome, Request};
 use crate::pace::Pace;
 use crate::request::Word;
 use crate::scheme::Scheme;
@@ -215,9 +215,15 @@ impl World {
     fn note_place(&mut self, node: usize, id: Token, scheme: &Scheme) {
         let client = usize::from(id.client);
         let was_firm = self.is_firm(client, scheme);
-        let site = &mut self.sites[node];
-        site.links[client].is_firm =
-            self.clients[client].id == id && site.node.has_waiter(id, self.clients[client].awaited);
+        let (site, state) = (&mut self.sites[node], &self.clients[client]);
+        // If its time is over, whoever asks next passes it over.
+        let is_over = |lock: &Lock| match lock.key {
+            Key::Reserved(it, time) if it == id => time.is_over(),
+            _ => lock.called.contains(&(id, true)),
+        };
+        let stands = site.node.has_waiter(id, state.awaited);
+        let is_late = site.node.locks.iter().any(is_over);
+        site.links[client].is_firm = state.id == id && stands && !is_late;
         if !was_firm && self.is_firm(client, scheme) {
             for other in &mut self.clients {
                 if matches!(other.phase, Phase::Trying | Phase::Claiming) {
