@@ -75,7 +75,7 @@ pub mod limits {}
 /// [`LockClient::request_all`], [`LockClient::sweep_registers`], [`LockRequest::one_of`],
 /// [`LockRequest::shared`], [`LockRequest`], [`LockState::Undecided`], [`NodeStatus::queue`],
 /// [`NodeStatus::warnings`], [`NodeStatus`], [`NodeWarning::SameHost`], [`NodeWarning`],
-/// [`QueueSupport::Unsupported`], [`QueueSupport::WithoutPushes`], [`TlsSettings::from_config`]
+/// [`status::NoVote::RunNotTold`], [`QueueSupport::Unsupported`], [`QueueSupport::WithoutPushes`], [`TlsSettings::from_config`]
 pub mod settings {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -84,17 +84,20 @@ pub mod settings {}
 ///
 /// [`LockClient::delete_registers_older_than`], [`LockClient::form_registers`],
 /// [`LockClient::nodes`], [`LockClient::once_per`], [`LockClient::repair_registers`],
-/// [`LockClient::sweep_registers`], [`LockClient::trust_registers`], [`NodeStatus::registers`],
-/// [`Register::change`], [`Register::compare_and_set`], [`register::Version`],
-/// [`Register::write_fenced`], [`RegisterError::may_have_happened`],
-/// [`RegisterError::NodesDiffer`], [`RegisterError::Unknown`]
+/// [`LockClient::replace_registers`], [`LockClient::sweep_registers`],
+/// [`LockClient::trust_registers`], [`NodeStatus::registers`], [`Register::change`],
+/// [`Register::compare_and_set`], [`register::Version`], [`Register::write_fenced`],
+/// [`RegisterError::may_have_happened`], [`RegisterError::NodesDiffer`],
+/// [`RegisterError::PlaceTaken`], [`RegisterError::Unknown`],
+/// [`error::ServerErrorKind::WriteRefused`]
 pub mod registers {}
 
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/transactions.md")]
 /// # Items of this page
 ///
-/// [`LockClient::begin`], [`transaction::Participant`], [`TransactionError::OtherGroup`]
+/// [`LockClient::begin`], [`transaction::Decision::Over`], [`transaction::Participant`],
+/// [`TransactionError::OtherGroup`]
 pub mod transactions {}
 
 #[doc = include_str!("guide/links.txt")]

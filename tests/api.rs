@@ -64,6 +64,7 @@ mod registers_deleting;
 mod registers_events;
 mod registers_members;
 mod registers_repair;
+mod registers_replace;
 mod registers_rights;
 mod registers_rounds;
 mod registers_status;

@@ -1,4 +1,4 @@
-//! Deleting registers if they are as they were seen, and by their age.
+//! Deleting registers if they are as they were seen, by their age, and where memory has ended.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,9 @@ use support::cli::Value;
 use support::eventually;
 use support::locks::LIMIT;
 
-use crate::registers::{formed, read, set};
+use redlatch::transaction::Decision;
+
+use crate::registers::{client, formed, read, set};
 
 #[test]
 fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it() {
@@ -46,4 +48,32 @@ fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it
     assert_eq!(first.delete_registers_older_than("done:*", half_an_hour).unwrap(), 1);
     assert_eq!(read(&old), None);
     assert_eq!(read(&first.register("done:new").unwrap()), Some("x".to_owned()));
+}
+
+#[test]
+fn what_needs_no_more_memory_is_done_at_maxmemory() {
+    let (servers, first) = formed(3);
+    let register = first.register("a").unwrap();
+    set(&register, "one");
+    let id = first.begin(&["berlin", "paris"]).unwrap();
+    let limit = |bytes: &str| {
+        for server in servers.iter() {
+            server.command(&["CONFIG", "SET", "maxmemory", bytes]);
+        }
+    };
+    limit("1000");
+    for name in ["a", "b"] {
+        let long = || Some(vec![7; 1_000]);
+        let error = client(&servers).register(name).unwrap().change(|_| long()).unwrap_err();
+        assert!(error.to_string().contains("OOM"), "{error}");
+    }
+    let other = client(&servers);
+    assert_eq!(read(&other.register("a").unwrap()), Some("one".to_owned()));
+    other.register("a").unwrap().delete().unwrap();
+    assert_eq!(other.abort(&id).unwrap(), Decision::Aborted);
+    assert_eq!(read(&register), None);
+    other.sweep_registers().unwrap();
+    limit("0");
+    set(&register, "two");
+    assert!(eventually(LIMIT, || first.sweep_registers().unwrap().left == 0));
 }

@@ -1,6 +1,6 @@
 //! The rights that registers need on the nodes, and prefixes that keep groups apart.
 
-use redlatch::status::RegisterMembership;
+use redlatch::status::{NoVote, RegisterMembership};
 use redlatch::{LockClient, RegisterError};
 use support::cli::Value;
 use support::locks::with_long_timeout;
@@ -72,6 +72,33 @@ fn without_a_right_what_the_page_of_settings_says_does_not_work() {
     foreign.register("a").unwrap().change(|_| Some(vec![1])).unwrap_err();
     let client = client_with(&servers, "~app:*", &format!("{NEEDED} +time +config|get"));
     assert_eq!(read(&client.register("a").unwrap()), Some("one".to_owned()));
+}
+
+#[test]
+fn without_info_the_right_that_lacks_is_named() {
+    support::needs!(RightsToSubcommands);
+    let servers = Servers::start_with(3, &DURABLE);
+    let without = |right: &str| {
+        let rights = format!("{NEEDED} +time +config|get").replace(right, "");
+        client_with(&servers, "~app:*", &rights)
+    };
+    let refused = without("+info ").form_registers(true).unwrap_err().to_string();
+    assert!(refused.contains("lacks the right +info"), "{refused}");
+    assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0), "it was refused");
+    without("nothing").form_registers(false).unwrap();
+    let blind = without("+info ");
+    let register = blind.register("a").unwrap();
+    for error in [
+        register.read().unwrap_err(),
+        register.change(|_| Some(vec![1])).unwrap_err(),
+        blind.repair_registers().unwrap_err(),
+        blind.trust_registers(&servers[0].url_of("app:pw")).unwrap_err(),
+    ] {
+        let text = error.to_string();
+        assert!(text.contains("lacks the right +info") && !text.contains("forgotten"), "{text}");
+    }
+    let votes: Vec<_> = blind.nodes().iter().map(|node| node.registers).collect();
+    assert_eq!(votes, [Some(RegisterMembership::NoVote(NoVote::RunNotTold)); 3]);
 }
 
 #[test]

@@ -70,16 +70,16 @@ fn nodes_that_may_have_forgotten_say_why_they_have_no_vote() {
 }
 
 #[test]
-fn a_server_that_was_replaced_is_of_another_epoch() {
+fn a_server_that_was_replaced_says_so() {
     let (servers, old) = formed(3);
     let fresh = Server::start(&[]);
     let urls = [servers[0].url(), servers[1].url(), fresh.url()];
     let new = with_long_timeout(urls).build().unwrap();
     assert_eq!(votes(&new)[2], NO_MARK);
-    new.repair_registers().unwrap();
+    new.replace_registers(&servers[2].url()).unwrap();
     assert_eq!(members(&votes(&new)), [(2, false); 3]);
     let seen = votes(&old);
-    assert_eq!((member(seen[0]).0, seen[2]), (2, no_vote(NoVote::OtherGroup)));
+    assert_eq!((member(seen[0]).0, seen[2]), (2, no_vote(NoVote::Replaced)));
 }
 
 #[test]

@@ -188,8 +188,8 @@ pub(crate) struct TransactionsArguments {
 
 /// Abort a transaction, unless it is committed.
 ///
-/// Its participants roll back when they ask for the decision. Of a transaction that is over,
-/// nothing is known any more, and nothing is done.
+/// Its participants roll back when they ask for the decision. Of a transaction that is over, or
+/// never was, nothing is known, and nothing is done: the exit code is 4.
 #[derive(Debug, Args)]
 pub(crate) struct AbortArguments {
     /// The id, as `redlatch transactions` shows it.

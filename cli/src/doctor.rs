@@ -7,11 +7,12 @@ mod rights;
 
 use super::arguments::NodeArguments;
 use super::exit::{self, Failure};
+use super::registers::is_of_group;
 use super::{ensemble, output, settings, table};
 use arguments::DoctorArguments;
 use finding::{Finding, Level};
 use redlatch::NodeStatus;
-use redlatch::status::{NoVote, RegisterMembership};
+use redlatch::status::RegisterMembership;
 use serde_json::Value;
 
 pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Result<u8, Failure> {
@@ -40,7 +41,7 @@ pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Resu
 pub(crate) fn keep_registers(statuses: &[NodeStatus]) -> bool {
     statuses.iter().any(|node| match node.registers {
         Some(RegisterMembership::Member { .. }) => true,
-        Some(RegisterMembership::NoVote(why)) => why == NoVote::Restarted,
+        Some(RegisterMembership::NoVote(why)) => is_of_group(why),
         _ => false,
     })
 }

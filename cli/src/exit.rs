@@ -40,7 +40,7 @@ pub(crate) const TABLE: [(&str, &str); 20] = [
     ),
     ("2", "the arguments, a file or the nodes' URLs cannot be used"),
     ("3", "others wait for the lock and are served first (run: -E sets another code)"),
-    ("4", "there is no such register"),
+    ("4", "there is no such register, or the transaction is over or never was (abort)"),
     ("5", "the register has another version (registers cas)"),
     ("6", "a larger fencing token has written to the register (registers set --fence)"),
     ("7", "a node has got no vote, and nothing is lost (registers repair, registers trust)"),
@@ -79,6 +79,7 @@ pub(crate) fn words(text: &impl ToString) -> String {
         ("TlsSettings::ca_file", "--tls-ca"),
         ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
         ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
+        ("LockClient::replace_registers", "registers repair --replace"),
         ("cargo add redlatch --features", "cargo install redlatch-cli --features"),
     ];
     names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
@@ -172,7 +173,7 @@ impl From<RegisterError> for Failure {
             RegisterError::Resource(_)
             | RegisterError::TooLong { .. }
             | RegisterError::ZooKeeper => USAGE,
-            RegisterError::NotRepaired { .. } => NOT_REPAIRED,
+            RegisterError::NotRepaired { .. } | RegisterError::PlaceTaken { .. } => NOT_REPAIRED,
             RegisterError::NotFormed
             | RegisterError::AlreadyFormed
             | RegisterError::NodesDiffer { .. }
@@ -228,7 +229,10 @@ mod tests {
     fn a_change_that_may_have_been_made_has_a_code_of_its_own() {
         assert_eq!(Failure::from(RegisterError::Unknown).code, UNKNOWN);
         assert_eq!(Failure::from(RegisterError::NotFormed).code, NO_GROUP);
-        assert_eq!(Failure::from(RegisterError::OtherFormat { format: None }).code, FAILED);
+        assert_eq!(
+            Failure::from(RegisterError::OtherFormat { url: None, format: None }).code,
+            FAILED
+        );
     }
 
     #[test]

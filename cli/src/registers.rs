@@ -5,6 +5,8 @@ mod list;
 mod members;
 mod value;
 
+pub(crate) use members::is_of_group;
+
 use super::arguments::NodeArguments;
 use super::exit::{self, Failure};
 use super::inspect::{exact, shown};

@@ -55,17 +55,26 @@ fn state(it: &Transaction) -> &'static str {
 pub(crate) fn abort(nodes: &NodeArguments, arguments: &AbortArguments) -> Result<u8, Failure> {
     let id: TransactionId = arguments.id.parse().map_err(|error| Failure::usage(&error))?;
     let decision = settings::client(nodes)?.abort(&id)?;
-    let is_aborted = decision == Decision::Aborted;
-    let text = match (arguments.json, is_aborted) {
-        (true, _) => json!({ "id": id.to_string(), "aborted": is_aborted }).to_string(),
-        (false, true) => format!("{id}: aborted, or over before"),
-        (false, false) => {
-            let text = format!("{id}: it is committed; its participants finish when they start");
-            return Err(Failure::new(exit::COMMITTED, &text));
+    let (code, text) = match decision {
+        Decision::Aborted => (exit::SUCCESS, "aborted"),
+        Decision::Committed => {
+            (exit::COMMITTED, "it is committed; its participants finish when they start")
         }
+        Decision::Over => (
+            exit::NO_VALUE,
+            "it is over, or never was; its participants may have committed: see their databases",
+        ),
     };
-    output::print(&format!("{text}\n"))?;
-    Ok(if is_aborted { exit::SUCCESS } else { exit::COMMITTED })
+    let text = format!("{id}: {text}");
+    if arguments.json {
+        let json = json!({ "id": id.to_string(), "aborted": code == exit::SUCCESS });
+        output::print(&format!("{json}\n"))?;
+    } else if code == exit::SUCCESS {
+        output::print(&format!("{text}\n"))?;
+    } else {
+        return Err(Failure::new(code, &text));
+    }
+    Ok(code)
 }
 
 impl From<TransactionError> for Failure {

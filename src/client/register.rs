@@ -118,8 +118,8 @@ impl Register {
             rounds += 1;
             let command = RegisterCommand::Read { watcher };
             let asked = self.client.core.ask(redlock, &self.keys, &group, command);
-            if let Some(invalid) = asked.replies.invalid() {
-                return Err(RegisterError::invalid(invalid));
+            if let Some(invalid) = asked.invalid() {
+                return Err(invalid);
             }
             if let Some(agreed) = asked.replies.agreed() {
                 let value = agreed.and_then(|accepted| accepted.value.as_ref());

@@ -43,6 +43,7 @@ impl LockClient {
     /// match client.join(&id, "berlin", &mut shelf, Duration::from_secs(5))? {
     ///     Decision::Committed => println!("both have changed"),
     ///     Decision::Aborted => println!("neither has changed"),
+    ///     Decision::Over => println!("asked again: see the database"),
     /// }
     /// # Ok(())
     /// # }
@@ -83,7 +84,9 @@ impl LockClient {
     /// `name` is one of those that were given to [`begin`](Self::begin). For each name, one call at
     /// a time may be made for an id, and none during a [`recover`](Self::recover) of that name.
     /// Called again with the same id, also in another process after a crash, it goes on with what
-    /// is on the participant's disk, and applies nothing twice.
+    /// is on the participant's disk, and applies nothing twice. Called once more after that has
+    /// come to its end, it cannot tell how: [`Decision::Over`]. That is also the answer where the
+    /// others have aborted the transaction before the first call.
     ///
     /// `patience` is for the other participants. It says nothing about how long this call takes:
     /// that is the participant's own time, and up to two rounds for each step. The one who votes
@@ -169,15 +172,19 @@ impl LockClient {
     /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
     /// that is not to be. Participants that have voted roll back as soon as they ask.
     ///
-    /// [`Decision::Aborted`] is also the answer for a transaction that is over, however it ended:
-    /// nothing is known of it any more.
+    /// [`Decision::Over`] is the answer for a transaction that was aborted before, that is committed
+    /// and finished by all, or that never was: nothing is known of it any more.
     ///
     /// # Errors
     ///
     /// The id is another group's, or too few nodes answered.
     pub fn abort(&self, id: &TransactionId) -> Result<Decision, TransactionError> {
         let told = self.record(id)?.change(|record| Record::abort(record, None))?;
-        Ok(if told == Told::Abort { Decision::Aborted } else { Decision::Committed })
+        Ok(match told {
+            Told::Abort => Decision::Aborted,
+            Told::Absent => Decision::Over,
+            Told::Open | Told::Commit | Told::FinishedBefore => Decision::Committed,
+        })
     }
 
     /// The record of a transaction of this group.
@@ -220,6 +227,6 @@ impl RecordRegister {
 
 /// Reads a record that a register has.
 fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
-    let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { format };
+    let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
     Record::read(bytes).map_err(invalid)
 }

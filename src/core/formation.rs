@@ -1,9 +1,10 @@
 //! Nodes become a group that keeps registers.
 
+use super::repair::check_run;
 use super::{Asked, Core, Redlock, draw};
-use crate::engine::register::{Census, Epoch, Group, Mark, MarkStep, Member, Seen};
+use crate::engine::register::{Census, Epoch, Group, Mark, MarkStep, Member, Place, Seen};
 use crate::engine::{Node, NodeSet};
-use crate::error::RegisterError;
+use crate::error::{NoQuorum, RegisterError};
 use crate::node::Durability;
 use std::sync::Arc;
 
@@ -29,15 +30,16 @@ impl Core {
         }
         self.check_formation(&seen, asked.clone(), lacks)?;
         let group = Group { id: draw_number()?, epoch: 1, token: draw_number()? };
-        let members: Result<Vec<u64>, _> = seen.iter().map(|_| draw_number()).collect();
-        let epoch = Epoch { group, members: members?.into() };
         // Of clients that do this at one time, each begins with the same node, and only the one
         // that comes first there goes on.
         seen.sort_by(|one, other| one.run_id.cmp(&other.run_id));
-        for (it, id) in seen.iter().zip(&*epoch.members) {
+        let place = |it: &Seen| Ok(Place::new(draw_number()?, &asked.url(it.node)));
+        let members: Result<Vec<Place>, RegisterError> = seen.iter().map(place).collect();
+        let epoch = Epoch { group, members: members?.into() };
+        for (it, place) in seen.iter().zip(&*epoch.members) {
             let is_durable = durability(it.node) == Durability::Whole;
             let run_id = it.run_id.to_string();
-            let member = Member { epoch: epoch.clone(), run_id, id: *id, is_durable };
+            let member = Member { epoch: epoch.clone(), run_id, id: place.id, is_durable };
             if !self.enter(redlock, it, &member) {
                 return Err(RegisterError::NodesDiffer { url: asked.url(it.node) });
             }
@@ -53,11 +55,13 @@ impl Core {
         lacks: impl Fn(Node) -> Option<&'static str>,
     ) -> Result<(), RegisterError> {
         if seen.len() < self.rules.nodes {
-            return Err(asked.no_quorum(false));
+            let (error, may_have_happened) = (NoQuorum::of_all(asked.reports), false);
+            return Err(RegisterError::NoQuorum { error, may_have_happened });
         }
         if Census::new(seen.to_vec(), self.rules.nodes).is_ok_and(|it| it.is_whole(seen.len())) {
             return Err(RegisterError::AlreadyFormed);
         }
+        seen.iter().try_for_each(|it| check_run(it, &asked.url(it.node)))?;
         let lacking = seen.iter().map(|it| it.node);
         let lacking = lacking.filter_map(|it| Some((asked.url(it), lacks(it)?)));
         let lacking: Vec<_> = lacking.collect();

@@ -52,6 +52,20 @@ impl Asked {
         Arc::clone(&self.reports[node.index()].url)
     }
 
+    /// The error if a node has a value of another format, where that is in the way.
+    pub(crate) fn invalid(&self) -> Option<RegisterError> {
+        let (node, value) = self.replies.invalid()?;
+        Some(RegisterError::OtherFormat { url: Some(self.url(node)), format: value.format })
+    }
+
+    /// Why this node has given no answer.
+    pub(super) fn failure(&self, node: Node) -> Option<&NodeError> {
+        match &self.reports[node.index()].answer {
+            NodeAnswer::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// The error if they are too few.
     pub(crate) fn no_quorum(self, may_have_happened: bool) -> RegisterError {
         let Self { replies, mut reports, group, .. } = self;

@@ -1,9 +1,10 @@
 //! A node without a vote is made a member of its group again, or in the place of another.
 
 use super::formation::draw_number;
-use super::{Core, KeyStep, NodeKeys, Redlock, Survey};
+use super::{Asked, Core, KeyStep, NodeKeys, Redlock, Survey};
 use crate::engine::register::{
-    Epoch, Mark, Member, Refill, RefillEnd, RefillStep, RegisterKeys, Seen,
+    Epoch, InvalidValue, Mark, Member, NoVote, Place, Refill, RefillEnd, RefillStep, RegisterKeys,
+    Seen,
 };
 use crate::engine::{Node, quorum};
 use crate::error::RegisterError;
@@ -14,10 +15,19 @@ use std::sync::Arc;
 const INTERRUPTED: &str =
     "it did not answer, was started again or emptied, or another repair of it has begun";
 
-const PLACE_UNKNOWN: &str =
-    "a node that does not answer may be the member that it was: start that one first";
-
 const LAST_EPOCH: &str = "the group is in its last epoch, 8191, and each repair begins another one";
+
+fn not_repaired(url: &str, why: &str) -> RegisterError {
+    RegisterError::NotRepaired { url: Arc::from(url), why: Arc::from(why) }
+}
+
+/// Refuses to write the mark of a node whose run is not told: it would never have a vote.
+pub(super) fn check_run(seen: &Seen, url: &str) -> Result<(), RegisterError> {
+    match seen.run_id.is_empty() {
+        true => Err(not_repaired(url, &NoVote::RunNotTold.to_string())),
+        false => Ok(()),
+    }
+}
 
 /// A node that is to get a vote, and the epoch in which it does if that one is decided.
 pub(crate) struct Repair {
@@ -31,8 +41,13 @@ pub(crate) struct Repair {
 }
 
 impl Core {
-    /// Begins to give a node without a vote one again, if there is such a node.
-    pub(crate) fn begin_repair(&self, redlock: &Redlock) -> Result<Option<Repair>, RegisterError> {
+    /// Begins to give a node without a vote one again, if there is such a node: one that is a
+    /// member, or one that is to have the place of the member at the `replaced` address.
+    pub(crate) fn begin_repair(
+        &self,
+        redlock: &Redlock,
+        replaced: Option<&str>,
+    ) -> Result<Option<Repair>, RegisterError> {
         self.learn_group(redlock)?;
         let survey = self.survey(redlock)?;
         let before = survey.census.epoch().clone();
@@ -43,12 +58,13 @@ impl Core {
         }
         let mut first_error = None;
         for seen in survey.census.seen().iter().filter(|it| !voters.contains(it.node)) {
-            match self.begin_with(redlock, &survey, seen) {
+            match self.begin_with(redlock, &survey, seen, replaced) {
                 Ok((target, place)) => {
                     // Drawn after the node has drawn its number: what was sent in an earlier repair
                     // of it names another epoch.
                     let (id, token) = (draw_number()?, draw_number()?);
-                    let proposed = before.with((place, id), token);
+                    let new = Place::new(id, &survey.asked.url(target.node));
+                    let proposed = before.with((place, new), token);
                     return Ok(Some(Repair { target, before, proposed, id }));
                 }
                 Err(error) => first_error = first_error.or(Some(error)),
@@ -63,9 +79,10 @@ impl Core {
         redlock: &Redlock,
         survey: &Survey,
         seen: &Seen,
+        replaced: Option<&str>,
     ) -> Result<(Seen, u64), RegisterError> {
         let (census, url) = (&survey.census, survey.asked.url(seen.node));
-        let refuse = |why| RegisterError::NotRepaired { url: Arc::clone(&url), why };
+        let refuse = |why: &str| not_repaired(&url, why);
         match seen.read() {
             None | Some(Mark::Joining(_)) => {}
             Some(Mark::Member(member)) if member.epoch.group.id == census.epoch().group.id => {}
@@ -74,6 +91,7 @@ impl Core {
                 return Err(refuse("its mark is that of a later version, or of another program"));
             }
         }
+        check_run(seen, &url)?;
         if let (true, Some(lacks)) = (census.is_durable(), survey.durability(seen.node).lacks()) {
             return Err(RegisterError::NotDurable { nodes: vec![(url, lacks)] });
         }
@@ -81,7 +99,11 @@ impl Core {
             // All registers would be frozen for ever.
             return Err(refuse(LAST_EPOCH));
         }
-        let place = census.place_of(seen.node).ok_or_else(|| refuse(PLACE_UNKNOWN))?;
+        let place = census.place_of(seen.node, Place::address(&url), replaced);
+        let place = place.map_err(|members| {
+            let url = Arc::clone(&url);
+            RegisterError::PlaceTaken { url, members }
+        })?;
         let target = self.join(redlock, seen).ok_or_else(|| refuse(INTERRUPTED))?;
         Ok((target, place))
     }
@@ -102,7 +124,7 @@ impl Core {
             return Ok(None);
         }
         let url = survey.asked.url(repair.target.node);
-        let refuse = |why| RegisterError::NotRepaired { url: Arc::clone(&url), why };
+        let refuse = |why: &str| not_repaired(&url, why);
         let is_durable = survey.durability(repair.target.node) == Durability::Whole;
         let run_id = repair.target.run_id.to_string();
         let member = Member { epoch: decided.clone(), run_id, id: repair.id, is_durable };
@@ -111,15 +133,27 @@ impl Core {
         let sources = sources.cloned().collect();
         let refill = Refill::new(repair.target.clone(), member, sources);
         let mut refill = refill.ok_or_else(|| refuse(INTERRUPTED))?;
-        match self.refill(redlock, &mut refill) {
-            RefillEnd::Entered => Ok(Some(url)),
-            RefillEnd::NoQuorum => Err(refuse("too few members could be copied")),
-            RefillEnd::Lost => Err(refuse(INTERRUPTED)),
-            RefillEnd::Invalid(value) => Err(RegisterError::invalid(value)),
+        let (end, last) = self.refill(redlock, &mut refill);
+        let invalid = last.as_ref().and_then(Asked::invalid);
+        match (end, last) {
+            (RefillEnd::Entered, _) => Ok(Some(url)),
+            (RefillEnd::NoQuorum, Some(last)) => {
+                Err(refuse(&format!("too few members could be copied: {}", last.no_quorum(false))))
+            }
+            (RefillEnd::Lost, Some(last)) => match last.failure(repair.target.node) {
+                Some(error) => Err(refuse(&error.to_string())),
+                None => Err(refuse(INTERRUPTED)),
+            },
+            (RefillEnd::Invalid(InvalidValue { format, .. }), _) => {
+                Err(invalid.unwrap_or(RegisterError::OtherFormat { url: None, format }))
+            }
+            (RefillEnd::NoQuorum | RefillEnd::Lost, None) => Err(refuse(INTERRUPTED)),
         }
     }
 
-    fn refill(&self, redlock: &Redlock, refill: &mut Refill) -> RefillEnd {
+    /// Takes the steps of a refill. Returns the answers to the last of them, too.
+    fn refill(&self, redlock: &Redlock, refill: &mut Refill) -> (RefillEnd, Option<Asked>) {
+        let mut last = None;
         loop {
             match refill.poll() {
                 RefillStep::List(node) => refill.listed(self.list(redlock, node)),
@@ -127,8 +161,9 @@ impl Core {
                     let keys = RegisterKeys::new(&self.key_prefix, &name);
                     let asked = self.ask_some(redlock, &keys, mark, command, nodes);
                     refill.handle(&asked.replies);
+                    last = Some(asked);
                 }
-                RefillStep::Done(end) => return end,
+                RefillStep::Done(end) => return (end, last),
             }
         }
     }
@@ -168,13 +203,14 @@ impl Core {
         let survey = self.survey(redlock)?;
         // As it is told, which is without a password.
         let url = NodeUrl::parse(url).map_or_else(|_| "the URL".to_owned(), |url| url.to_string());
-        let refuse = |why| RegisterError::NotRepaired { url: Arc::from(&*url), why };
+        let refuse = |why: &str| not_repaired(&url, why);
         let seen = survey.census.seen().iter().find(|it| *survey.asked.url(it.node) == *url);
         let seen = seen.ok_or_else(|| refuse("no node that has answered has this URL"))?;
         let member = match seen.read() {
-            Some(Mark::Member(member)) if epoch.members.contains(&member.id) => member,
+            Some(Mark::Member(member)) if epoch.has(member.id) => member,
             _ => return Err(refuse("it has no mark of a member")),
         };
+        check_run(seen, &url)?;
         let run_id = seen.run_id.to_string();
         let new = Member { epoch: epoch.clone(), run_id, ..member.clone() };
         if new == member || self.enter(redlock, seen, &new) {

@@ -3,10 +3,10 @@
 use super::membership::Asked;
 use super::{Core, Redlock};
 use crate::clock;
-use crate::engine::register::{Census, MarkStep, NoGroup, RegisterReply};
+use crate::engine::register::{Census, MarkStep, NoGroup};
 use crate::engine::{Node, NodeSet, Request, quorum};
 use crate::error::RegisterError;
-use crate::node::{Durability, NodeStatus, RoundResult};
+use crate::node::{Durability, NodeAnswer, NodeError, NodeStatus, RoundResult};
 
 /// What a look at the marks of all nodes has shown, and how they keep their data.
 pub(crate) struct Survey {
@@ -25,10 +25,10 @@ impl Survey {
         let Self { census, mut asked, .. } = self;
         let voters = census.voters(census.epoch());
         for seen in census.seen().iter().filter(|seen| !voters.contains(seen.node)) {
-            let mark = RegisterReply::NoMember(seen.mark.clone());
-            asked.replies.0[seen.node.index()] = Some(mark);
+            let why = NodeError::NoVote(seen.no_vote(Some(census.epoch())));
+            asked.reports[seen.node.index()].answer = NodeAnswer::Failed(why);
         }
-        Asked { group: Some(census.epoch().group.clone()), ..asked }.no_quorum(false)
+        asked.no_quorum(false)
     }
 }
 

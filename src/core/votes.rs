@@ -1,7 +1,7 @@
 //! Which nodes have a vote on registers, as events report it.
 
 use super::{Asked, Core, Survey};
-use crate::engine::register::{NoVote, RegisterReply};
+use crate::engine::register::RegisterReply;
 use crate::engine::{Node, NodeSet};
 use crate::event::Listener;
 use crate::node::{NodeChange, NodeState};
@@ -27,12 +27,10 @@ impl Core {
     /// A look at the marks has shown that these nodes vote, or do so now.
     pub(super) fn note_voters(&self, survey: &Survey, voters: NodeSet) {
         let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
-        let group = &survey.census.epoch().group;
         for seen in survey.census.seen() {
-            let why = NoVote::of(seen.mark.as_deref(), Some(group));
             let state = match voters.contains(seen.node) {
                 true => NodeState::Votes,
-                false => NodeState::WithoutVote(why),
+                false => NodeState::WithoutVote(seen.no_vote(Some(survey.census.epoch()))),
             };
             self.note_vote(listener, &survey.asked, seen.node, state);
         }

@@ -3,15 +3,19 @@
 use std::io;
 
 use super::database::{Database, Entry, Value};
-use crate::engine::register::{Epoch, Group, Member, RegisterKeys};
+use crate::engine::register::{Epoch, Group, Member, Place, RegisterKeys};
 
-/// The members of a group in its first epoch, one for each node.
-pub(super) fn members(count: usize) -> io::Result<Vec<Member>> {
-    let ids: Vec<u64> = (0..count).map(|_| draw()).collect::<io::Result<_>>()?;
+/// The members of a group in its first epoch: the nodes at these URLs.
+pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
+    let places: Vec<Place> =
+        urls.map(|url| Ok(Place::new(draw()?, &url))).collect::<io::Result<_>>()?;
     let group = Group { id: draw()?, epoch: 1, token: draw()? };
-    let epoch = Epoch { group, members: ids.as_slice().into() };
-    let member = |id| Member { epoch: epoch.clone(), run_id: String::new(), id, is_durable: false };
-    Ok(ids.into_iter().map(member).collect())
+    let epoch = Epoch { group, members: places.as_slice().into() };
+    let member = |Place { id, .. }| {
+        let (epoch, run_id) = (epoch.clone(), String::new());
+        Member { epoch, run_id, id, is_durable: false }
+    };
+    Ok(places.into_iter().map(member).collect())
 }
 
 /// Makes a node a member, from its start to its end: it loses its memory with that.

@@ -86,15 +86,17 @@ impl NodesBuilder {
     ///
     /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(self, count: usize) -> io::Result<Nodes> {
-        let mut members = formation::members(count)?.into_iter();
-        let nodes: io::Result<Vec<_>> = (0..count)
-            .map(|_| {
-                let mut options = self.options(self.uptime);
-                options.member = members.next().filter(|_| self.are_formed);
-                let server = Server::start(0, options)?;
-                Ok(Node { port: server.port(), server: Mutex::new(Some(server)) })
-            })
-            .collect();
+        let listeners: Vec<_> = (0..count).map(|_| Server::listen(0)).collect::<io::Result<_>>()?;
+        let addresses = listeners.iter().map(|it| it.local_addr());
+        let addresses: Vec<_> = addresses.collect::<io::Result<_>>()?;
+        let members = formation::members(addresses.iter().map(|it| format!("{it}/0")))?;
+        let start = |(listener, member)| -> io::Result<Node> {
+            let mut options = self.options(self.uptime);
+            options.member = Some(member).filter(|_| self.are_formed);
+            let server = Server::start(listener, options)?;
+            Ok(Node { port: server.port(), server: Mutex::new(Some(server)) })
+        };
+        let nodes: io::Result<Vec<_>> = listeners.into_iter().zip(members).map(start).collect();
         Ok(Nodes { nodes: nodes?, settings: self })
     }
 
@@ -234,7 +236,7 @@ impl Nodes {
         // The old server must close the port before the new one opens it.
         drop(server.take());
         let options = || self.settings.options(self.settings.uptime_after_restart);
-        *server = Some(start_again(|| Server::start(port, options()))?);
+        *server = Some(start_again(|| Server::start(Server::listen(port)?, options()))?);
         Ok(())
     }
 

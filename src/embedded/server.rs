@@ -33,10 +33,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a node on `port` of the loopback address, or on any free port if that is 0. It gets a
-    /// random run id, and its uptime counts from now.
-    pub(super) fn start(port: u16, options: Options) -> io::Result<Self> {
-        let mut listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    /// Opens `port` of the loopback address, or any free port if that is 0.
+    pub(super) fn listen(port: u16) -> io::Result<TcpListener> {
+        TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    }
+
+    /// Starts a node. It gets a random run id, and its uptime counts from now.
+    pub(super) fn start(mut listener: TcpListener, options: Options) -> io::Result<Self> {
         let port = listener.local_addr()?.port();
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;

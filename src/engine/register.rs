@@ -42,7 +42,7 @@ pub use census::{Census, NoGroup, Seen};
 pub use change::{Change, ChangeEnd, ChangeStep};
 pub use command::{MarkStep, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest};
 pub use draft::Draft;
-pub use mark::{Epoch, Group, JOINING, Joining, Mark, Member};
+pub use mark::{Epoch, Group, JOINING, Joining, Mark, Member, Place};
 pub use membership::RegisterMembership;
 pub use no_vote::NoVote;
 pub use proposer::Proposer;

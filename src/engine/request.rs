@@ -1,6 +1,6 @@
 //! Requests to the nodes: each request is the same for every node.
 
-use super::register::{MarkStep, RegisterCommand};
+use super::register::{MarkStep, RegisterCommand, RegisterKeys};
 use super::{Acquisition, Action, LockAttributes, LockId, Node, NodeSet, Predecessor};
 use super::{QueueEntry, Removal, Rules, Share, Token, Ttl};
 use crate::clock::Time;
@@ -276,6 +276,13 @@ impl Request {
     pub fn is_to_restore(&self) -> bool {
         let is_reader = || self.share().is_some_and(|share| share.permits() == 0);
         self.verb() == Verb::Extend || self.verb().is_acquisition() && !is_reader()
+    }
+
+    /// Does the answer of a node count that may have forgotten who holds the lock? No safety depends
+    /// on a register's turn, and whoever waits for it would wait in vain.
+    #[must_use]
+    pub fn counts_in_quarantine(&self) -> bool {
+        self.key().ends_with(RegisterKeys::TURN)
     }
 
     /// Are there several keys?

@@ -13,8 +13,9 @@
 //!                        └──────────────────────── abort ───────────────────────────────┘
 //! ```
 //!
-//! - No record means that the transaction was aborted. Nobody can vote before the record was made,
-//!   as nobody knows the id.
+//! - To a side that is prepared, no record means that the transaction was aborted. Nobody can vote
+//!   before the record was made, as nobody knows the id. To all others it means that the
+//!   transaction is over, or never was.
 //! - Anybody may abort what is not committed. After its vote, a side never rolls back on its own.
 //! - A side finishes when its commit is on its disk. The record is there until all have: before
 //!   that, somebody may come back and ask.

@@ -15,11 +15,17 @@ use std::{fmt, io};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuorum {
     reports: Vec<NodeReport>,
+    needs_all: bool,
 }
 
 impl NoQuorum {
     pub(crate) fn new(reports: Vec<NodeReport>) -> Self {
-        Self { reports }
+        Self { reports, needs_all: false }
+    }
+
+    /// A majority is not enough.
+    pub(crate) fn of_all(reports: Vec<NodeReport>) -> Self {
+        Self { reports, needs_all: true }
     }
 
     /// One report for each node, in the order of the configuration.
@@ -28,10 +34,15 @@ impl NoQuorum {
         &self.reports
     }
 
-    /// How many nodes make a majority. 1 on ZooKeeper, where the ensemble agrees before it answers.
+    /// How many nodes must give an answer that counts: a majority, or all if they are to become a
+    /// group that keeps registers. 1 on ZooKeeper, where the ensemble agrees before it answers.
     #[must_use]
     pub fn needed(&self) -> usize {
-        if self.is_of_ensemble() { 1 } else { quorum(self.reports.len()) }
+        match self.reports.len() {
+            _ if self.is_of_ensemble() => 1,
+            all if self.needs_all => all,
+            all => quorum(all),
+        }
     }
 
     fn is_of_ensemble(&self) -> bool {

@@ -1,7 +1,6 @@
 //! Errors of registers.
 
 use super::{NoQuorum, OTHER_PROCESS, ResourceError};
-use crate::engine::register::InvalidValue;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -55,11 +54,22 @@ pub enum RegisterError {
         /// The node.
         url: Arc<str>,
         /// Why.
-        why: &'static str,
+        why: Arc<str>,
+    },
+    /// A node has got no vote, since it does not show that it is a member: another server may have
+    /// taken its place. [`replace_registers`](crate::LockClient::replace_registers) gives it one of
+    /// the places that are left.
+    PlaceTaken {
+        /// The node.
+        url: Arc<str>,
+        /// The addresses of the members that have these places.
+        members: Vec<Arc<str>>,
     },
     /// A node has a value of another format, such as one that a later version of this library has
-    /// written. Nothing was changed.
+    /// written, and no majority of the others agrees. Nothing was changed.
     OtherFormat {
+        /// The node; `None` if a majority has the value.
+        url: Option<Arc<str>>,
         /// The format, if it is a later one.
         format: Option<u8>,
     },
@@ -94,10 +104,6 @@ impl RegisterError {
             matches!(self, Self::Resource(_) | Self::TooLong { .. } | Self::WithinChange);
         by_caller || matches!(self, Self::NoEntropy | Self::ZooKeeper | Self::OtherProcess)
     }
-
-    pub(crate) fn invalid(value: InvalidValue) -> Self {
-        Self::OtherFormat { format: value.format }
-    }
 }
 
 impl fmt::Display for RegisterError {
@@ -124,7 +130,10 @@ impl fmt::Display for RegisterError {
                     f,
                     "{url} belongs to another group of nodes, to one of another size, or to one"
                 )?;
-                f.write_str(" whose formation has ended half way")
+                f.write_str(
+                    " whose formation has ended half way: only if that has kept no registers, \
+                     delete the key on it that ends with :redlatch:member, and form the group again",
+                )
             }
             Self::NotDurable { nodes } => {
                 f.write_str("registers would be lost:")?;
@@ -134,11 +143,26 @@ impl fmt::Display for RegisterError {
                 Ok(())
             }
             Self::NotRepaired { url, why } => write!(f, "{url} has got no vote: {why}"),
-            Self::OtherFormat { format: Some(format) } => {
-                write!(f, "a later version of this library has written the value: format {format}")
+            Self::PlaceTaken { url, members } if members.is_empty() => {
+                write!(f, "{url} has got no vote: each place of the group is another node's")
             }
-            Self::OtherFormat { format: None } => {
-                f.write_str("another program has written the key of the register")
+            Self::PlaceTaken { url, members } => write!(
+                f,
+                "{url} has got no vote: the place is that of {} (LockClient::replace_registers \
+                 gives it away)",
+                members.join(", or of ")
+            ),
+            Self::OtherFormat { url, format } => {
+                if let Some(url) = url {
+                    write!(f, "{url}: ")?;
+                }
+                match format {
+                    Some(format) => write!(
+                        f,
+                        "a later version of this library has written the value: format {format}"
+                    ),
+                    None => f.write_str("another program has written the key of the register"),
+                }
             }
             Self::Exhausted => f.write_str("no number is left for a ballot"),
             Self::WithinChange => f.write_str("a function that changes a register has used one"),

@@ -31,7 +31,8 @@ impl fmt::Display for NodeReport {
 pub enum NodeAnswer {
     /// The node carried out the request.
     Granted,
-    /// The node answered a question, such as an inspection, or took a waiter into its queue.
+    /// The node answered a question, such as an inspection, took a waiter into its queue, or did
+    /// what was asked about a register.
     Answered,
     /// The node refused the request: the key holds another token, or is gone.
     Refused,

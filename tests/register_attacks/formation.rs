@@ -1,9 +1,10 @@
 //! Nodes that are made a group, by several at once or not to the end.
 
-use super::setting::{client, read, set};
+use super::setting::{client, read, set, with_timeout};
 use redlatch::RegisterError;
 use std::sync::Barrier;
 use std::thread;
+use std::time::Duration;
 use support::servers::Servers;
 
 #[test]
@@ -76,9 +77,65 @@ fn a_formation_that_has_ended_half_way_is_told_as_such() {
     let error = client(&servers.urls()).form_registers(true).unwrap_err();
     assert!(error.to_string().contains(&servers[0].url()), "{error}");
     assert!(error.to_string().contains("half way"), "{error}");
+    // The text has the cure, whatever is tried.
+    for error in [error, first.repair_registers().unwrap_err()] {
+        assert!(error.to_string().contains("delete the key"), "{error}");
+    }
     servers[0].command(&["DEL", ":redlatch:member"]);
     first.form_registers(true).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
     assert_eq!(read(&register), Some("one".to_owned()));
+}
+
+#[test]
+fn a_formation_says_that_all_nodes_must_answer() {
+    let mut servers = Servers::start(3);
+    servers[2].kill();
+    let RegisterError::NoQuorum { error, .. } =
+        client(&servers.urls()).form_registers(true).unwrap_err()
+    else {
+        panic!("a node is down")
+    };
+    assert_eq!((error.answered(), error.needed()), (2, 3));
+    assert!(error.to_string().contains("2 of 3 nodes gave an answer that counts, 3 must"));
+}
+
+#[test]
+fn garbage_on_one_node_is_in_nobodys_way_while_two_agree_and_is_named_otherwise() {
+    let (servers, _) = super::setting::formed(3);
+    let key = ":redlatch:register:a";
+    let later = "0000000000000001aaaaaaaaaaaaaaaaaaaa\u{2}x";
+    set(&client(&servers.urls()).register("a").unwrap(), "one");
+    for (garbage, new) in [("x", "two"), (later, "three")] {
+        let fresh = client(&servers.urls()).register("a").unwrap();
+        let before = read(&fresh);
+        servers[0].command(&["SET", key, garbage]);
+        assert_eq!(read(&fresh), before);
+        set(&client(&servers.urls()).register("a").unwrap(), new);
+        assert_eq!(read(&fresh), Some(new.to_owned()));
+    }
+    servers[0].command(&["SET", key, "x"]);
+    servers[1].pause();
+    let alone = with_timeout(&servers.urls(), Duration::from_secs(1)).register("a").unwrap();
+    for error in [alone.read().unwrap_err(), alone.change(|_| Some(vec![1])).unwrap_err()] {
+        let expected = format!("{}/0: another program has written", servers[0].url());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+    servers[1].resume();
+}
+
+#[test]
+fn a_floor_that_is_garbage_is_mended_by_a_repair_or_its_node_is_named() {
+    let (servers, first) = super::setting::formed(3);
+    set(&first.register("a").unwrap(), "one");
+    let spoil = |node: usize| servers[node].command(&["SET", ":redlatch:register-floor", "x"]);
+    servers[2].command(&["FLUSHALL"]);
+    spoil(2);
+    assert_eq!(first.repair_registers().unwrap().len(), 1);
+    servers[2].command(&["FLUSHALL"]);
+    spoil(0);
+    let error = first.repair_registers().unwrap_err().to_string();
+    let (_, named) = error.split_once(&servers[0].url()).expect("it is named");
+    assert!(named.starts_with("/0: unexpected reply"), "{error}");
 }

@@ -4,7 +4,7 @@
 use crate::decision::Decision;
 use crate::membership::{Ask, Learnt, Membership, ask_mark, seen};
 use crate::mistake::Mistake;
-use crate::server::{Asked, GROUP};
+use crate::server::{Asked, GROUP, place_at};
 use redlatch::internal::engine::register::{
     Census, Epoch, MarkStep, Member, Refill, RefillEnd, RefillStep, RegisterReply, Replies, Seen,
 };
@@ -166,7 +166,8 @@ impl Repairer {
     /// The first of these nodes whose place is known begins to join.
     fn join(&mut self, census: Census, mut left: Vec<Seen>) -> Next {
         while let Some(first) = left.first() {
-            if let Some(place) = census.place_of(first.node) {
+            let address = place_at(first.node.index(), 0).address;
+            if let Ok(place) = census.place_of(first.node, &address, None) {
                 let seen = first.mark.clone().unwrap_or_default();
                 let ask = vec![ask_mark(first.node.index(), MarkStep::Join { seen })];
                 return self.go_on(Stage::Joining(Box::new(census), left, place), ask);
@@ -189,8 +190,9 @@ impl Repairer {
         let now = now.filter(|it| it.mark != before.mark && it.joining().is_some());
         let Some(target) = now else { return self.join(census, left) };
         let (id, token, before) = (self.draw(), self.draw(), census.epoch().clone());
+        let new = place_at(target.node.index(), id);
         let keeps = mistake == Some(Mistake::RefillKeepsEpoch);
-        let proposed = if keeps { before.clone() } else { before.with((place, id), token) };
+        let proposed = if keeps { before.clone() } else { before.with((place, new), token) };
         let id = if keeps { place } else { id };
         let repair = Box::new(Repair { target, before, proposed: proposed.clone(), id });
         if keeps || mistake == Some(Mistake::NextEpochUndecided) {

@@ -9,8 +9,8 @@ use crate::words::words;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch::internal::engine::register::{
-    Epoch, GROUP_REGISTER, Group, MarkStep, Member, RegisterCommand, RegisterKeys, RegisterReply,
-    RegisterRequest, Seen,
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, Place, RegisterCommand, RegisterKeys,
+    RegisterReply, RegisterRequest, Seen,
 };
 use redlatch::internal::engine::{self, Action, Drift, Node, Rules};
 use redlatch::internal::node::command::{Form, Meaning, encode, meaning};
@@ -258,7 +258,12 @@ impl Server {
 /// The first epoch of so many nodes.
 pub(crate) fn epoch(nodes: usize) -> Epoch {
     let group = Group { id: 5, epoch: EPOCH, token: 6 };
-    Epoch { group, members: (1..=nodes as u64).collect() }
+    Epoch { group, members: (0..nodes).map(|node| place_at(node, node as u64 + 1)).collect() }
+}
+
+/// The place of this member, which is this node.
+pub(crate) fn place_at(node: usize, id: u64) -> Place {
+    Place::new(id, &format!("n{node}"))
 }
 
 fn run_id(run: u8) -> String {

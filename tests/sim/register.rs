@@ -35,6 +35,7 @@ pub(crate) use transaction::Participation;
 
 use history::{from_bytes, to_bytes};
 use membership::Caller;
+use redlatch::internal::engine::Node;
 use redlatch::internal::engine::register::{
     Draft, Epoch, GROUP_REGISTER, Group, Member, RegisterKeys, Stored,
 };
@@ -66,7 +67,8 @@ pub(crate) fn epoch_key() -> Vec<u8> {
 /// The marks of nodes that were made a group: the servers with these runs, of which some keep all
 /// that they answer.
 pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
-    let members = (1..=run_ids.len() as u64).collect();
+    let place = |node| repair::named(Node::new(node), node as u64 + 1);
+    let members = (0..run_ids.len()).map(place).collect();
     let epoch = Epoch { group: Group { id: 5, epoch: 1, token: 6 }, members };
     let marks = run_ids.iter().zip(durable).zip(1..).map(|((run_id, is_durable), id)| {
         let (run_id, is_durable) = (run_id.clone(), *is_durable);

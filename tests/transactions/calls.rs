@@ -72,10 +72,10 @@ fn who_waits_in_vain_aborts_and_the_other_learns_of_it() {
     let decision = first.join(&id, "berlin", &mut berlin, SHORT).unwrap();
     assert_eq!((decision, berlin.applied, berlin.rolled_back), (Decision::Aborted, 0, 1));
     assert!(berlin.is_empty() && began.elapsed() >= SHORT);
-    // It prepares nothing, as it sees the decision first.
+    // It prepares nothing, and cannot tell this from a transaction that it has forgotten.
     let mut paris = Shelf::default();
     let decision = client(&servers).join(&id, "paris", &mut paris, LIMIT).unwrap();
-    assert_eq!((decision, paris.prepared_times), (Decision::Aborted, 0));
+    assert_eq!((decision, paris.prepared_times), (Decision::Over, 0));
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
 }
 
@@ -137,6 +137,36 @@ fn who_comes_back_after_the_commit_does_not_take_it_for_an_abort() {
     berlin.fails = None;
     assert_eq!(first.join(&id, "berlin", &mut berlin, LIMIT).unwrap(), Decision::Committed);
     assert_eq!((berlin.applied, berlin.rolled_back, berlin.is_empty()), (1, 0, true));
+}
+
+#[test]
+fn a_transaction_that_is_over_is_not_told_as_aborted() {
+    let (servers, first) = formed(3);
+    let id = begin(&first);
+    let (mut berlin, mut paris) = (Shelf::default(), Shelf::default());
+    thread::scope(|scope| {
+        scope.spawn(|| first.join(&id, "paris", &mut paris, LIMIT).unwrap());
+        let second = client(&servers);
+        assert_eq!(second.join(&id, "berlin", &mut berlin, LIMIT).unwrap(), Decision::Committed);
+    });
+    // Each side was killed before it has told its caller, and is asked again.
+    for (name, shelf) in [("berlin", &mut berlin), ("paris", &mut paris)] {
+        let again = client(&servers);
+        assert_eq!(again.recover(name, shelf).unwrap(), []);
+        assert_eq!(again.join(&id, name, shelf, LIMIT).unwrap(), Decision::Over);
+        assert_eq!((shelf.applied, shelf.prepared_times), (1, 1));
+    }
+    assert_eq!(first.abort(&id).unwrap(), Decision::Over);
+    // What was aborted looks the same, and what never was.
+    let id = begin(&first);
+    assert_eq!(first.abort(&id).unwrap(), Decision::Aborted);
+    assert_eq!(first.abort(&id).unwrap(), Decision::Over);
+    let text = id.to_string();
+    let never: TransactionId = format!("{}{:032x}", &text[..17], 7).parse().unwrap();
+    assert_eq!(first.abort(&never).unwrap(), Decision::Over);
+    let mut shelf = Shelf::default();
+    assert_eq!(first.join(&never, "berlin", &mut shelf, LIMIT).unwrap(), Decision::Over);
+    assert!(shelf.is_empty() && shelf.prepared_times == 0);
 }
 
 #[test]

@@ -172,6 +172,10 @@ impl World {
                     self.wrong = Some("the record has a vote that the disk does not know");
                 }
                 side.joining = None;
+                let has_committed = |side: &Side| side.applied > 0;
+                if end == JoinEnd::Aborted && self.sides.iter().any(has_committed) {
+                    self.wrong = Some("told as aborted, and committed");
+                }
             }
             None => {}
         }

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Level};
 use crate::duration;
 use crate::ensemble;
-use redlatch::status::{CrashLoss, RegisterMembership, Role};
+use redlatch::status::{CrashLoss, NoVote, RegisterMembership, Role};
 use redlatch::{NodeError, NodeStatus, NodeWarning};
 use std::time::Duration;
 
@@ -116,9 +116,13 @@ fn of_redis(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
     }));
     findings.extend(node.clock.map(|clock| report(Level::Ok, "clock", clock.to_string())));
     findings.extend(node.registers.filter(|_| is_group).map(|vote| match vote {
-        RegisterMembership::NoVote(_) => {
-            let text = format!("{vote}; run redlatch registers repair");
-            report(Level::Warning, "registers", text)
+        RegisterMembership::NoVote(why) => {
+            let advice = match why {
+                NoVote::RunNotTold => "give the user that right",
+                NoVote::Replaced => "name that one in its place",
+                _ => "run redlatch registers repair",
+            };
+            report(Level::Warning, "registers", format!("{vote}; {advice}"))
         }
         _ => report(Level::Ok, "registers", vote.to_string()),
     }));

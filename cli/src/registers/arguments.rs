@@ -157,12 +157,17 @@ pub(crate) struct StatusArguments {
     pub(crate) json: bool,
 }
 
-/// Give each node that answers and has no vote its vote: an emptied node, or a new server.
+/// Give each member that answers and has no vote its vote, such as an emptied node.
 ///
 /// For that, a majority must have votes. The node gets all registers from the others. To replace a
-/// server, name the new one with --node, in the place of the old one.
+/// server, name the new one with --node, in the place of the old one, and the old one with
+/// --replace: it has no vote from then on.
 #[derive(Debug, Args)]
 pub(crate) struct RepairArguments {
+    /// Give the place of the member with this URL, or with the address that `repair` names, to the
+    /// new server among the nodes.
+    #[arg(long, value_name = "OLD")]
+    pub(crate) replace: Option<String>,
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,

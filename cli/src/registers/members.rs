@@ -30,14 +30,18 @@ fn code(nodes: &[NodeStatus]) -> u8 {
     if votes(nodes) >= majority {
         return exit::SUCCESS;
     }
-    // One that was started again is of a group.
     let is_outside = |vote: &RegisterMembership| match vote {
-        RegisterMembership::NoVote(why) => *why != NoVote::Restarted,
+        RegisterMembership::NoVote(why) => !is_of_group(*why),
         _ => false,
     };
     let known: Vec<_> = nodes.iter().filter_map(|node| node.registers).collect();
     let is_no_group = known.len() >= majority && known.iter().all(is_outside);
     if is_no_group { exit::NO_GROUP } else { exit::NO_QUORUM }
+}
+
+/// Is a node without a vote of a group that the other nodes show?
+pub(crate) fn is_of_group(why: NoVote) -> bool {
+    matches!(why, NoVote::Restarted | NoVote::RunNotTold | NoVote::Replaced)
 }
 
 fn votes(nodes: &[NodeStatus]) -> usize {
@@ -108,7 +112,10 @@ fn no_answer(node: &NodeStatus) -> String {
 }
 
 pub(super) fn repair(client: &LockClient, arguments: &RepairArguments) -> Result<u8, Failure> {
-    let repaired = client.repair_registers()?;
+    let repaired = match &arguments.replace {
+        Some(old) => client.replace_registers(old)?,
+        None => client.repair_registers()?,
+    };
     let nodes = client.nodes();
     let unknown: Vec<&NodeStatus> = nodes.iter().filter(|node| node.registers.is_none()).collect();
     if arguments.json {

@@ -2,7 +2,7 @@
 //! that take the place of others.
 
 use super::loss::with_short_rounds;
-use super::program::{Ended, bare, end};
+use super::program::{Ended, bare, end, redlatch};
 use super::registers::{formed, registers, registers_json};
 use serde_json::{Value, json};
 use support::redis::Server;
@@ -107,7 +107,7 @@ fn an_emptied_node_is_repaired() {
 }
 
 #[test]
-fn a_node_that_does_not_answer_is_named_and_may_have_the_place_of_another() {
+fn a_node_that_does_not_answer_is_named_and_another_one_is_repaired() {
     let servers = formed(5);
     servers[4].pause();
     let ended = end(&mut with_short_rounds(&servers, &["registers", "repair"]));
@@ -119,11 +119,9 @@ fn a_node_that_does_not_answer_is_named_and_may_have_the_place_of_another() {
 
     servers[1].command(&["FLUSHALL"]);
     let ended = end(&mut with_short_rounds(&servers, &["registers", "repair"]));
-    assert_eq!((ended.code, &*ended.stdout), (7, ""), "{}", ended.stderr);
-    let text = format!("redlatch: {} has got no vote: a node that", shown(&servers[1]));
-    assert!(ended.stderr.starts_with(&text), "{}", ended.stderr);
+    let repaired = format!("{}: it has got its vote\n{away}", shown(&servers[1]));
+    assert!(ended.code == 0 && ended.stdout.starts_with(&repaired), "{ended:?}");
     servers[4].resume();
-    assert_eq!(registers(&servers, &["repair"]).code, 0);
 }
 
 #[test]
@@ -132,14 +130,31 @@ fn a_server_takes_the_place_of_another_by_a_repair() {
     assert_eq!(registers(&servers, &["set", "name", "value"]).code, 0);
     let fresh = Server::start(&[]);
     assert_eq!(with_other(&servers, &fresh, &["status"]).code, 0);
-    let ended = with_other(&servers, &fresh, &["repair"]);
+    let old = servers[2].url();
+    let address = |server: &Server| shown(server).replace("redis://", "");
+    let is_refused = |ended: Ended, node: &Server, holder: &Server| {
+        assert_eq!((ended.code, &*ended.stdout), (7, ""), "{}", ended.stderr);
+        let place = format!(
+            "redlatch: {} has got no vote: the place is that of {} (registers repair --replace",
+            shown(node),
+            address(holder)
+        );
+        assert!(ended.stderr.starts_with(&place), "{}", ended.stderr);
+    };
+    is_refused(with_other(&servers, &fresh, &["repair"]), &fresh, &servers[2]);
+    let ended = with_other(&servers, &fresh, &["repair", "--replace", &old]);
     let expected = format!("{}: it has got its vote\n", shown(&fresh));
     assert_eq!((ended.code, ended.stdout, &*ended.stderr), (0, expected, ""));
+    // A host that has the old list.
+    is_refused(registers(&servers, &["repair"]), &servers[2], &fresh);
+    assert!(with_other(&servers, &fresh, &["status"]).stdout.starts_with("3 of 3 nodes"));
+    let doctor = end(&mut redlatch(&servers, &["doctor"]));
+    assert!(doctor.stdout.contains("another server has its place; name that one"), "{doctor:?}");
     servers[0].command(&["FLUSHALL"]);
     assert_eq!(with_other(&servers, &fresh, &["get", "name"]).stdout, "value");
     let ended = registers(&servers, &["status"]);
     assert_eq!(ended.code, 69, "the old server has no vote: {}", ended.stdout);
-    assert!(cells(&ended.stdout)[2][2].contains("another epoch"), "{}", ended.stdout);
+    assert_eq!(cells(&ended.stdout)[2][2], "another server has its place", "{}", ended.stdout);
 
     // One of another group is not taken from it.
     let others = formed(1);

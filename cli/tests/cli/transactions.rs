@@ -37,6 +37,13 @@ fn an_open_transaction_is_shown_until_it_is_aborted() {
     assert_eq!((aborted.code, &*aborted.stderr), (0, ""));
     assert_eq!(aborted.stdout, format!("{}\n", json!({ "id": id, "aborted": true })));
     assert_eq!(run(&servers, &["transactions", "--json"]).stdout, "[]\n");
+    // It is over, which does not say that it was aborted.
+    let again = run(&servers, &["abort", &id, "--json"]);
+    assert_eq!(again.code, 4, "{}", again.stderr);
+    assert_eq!(again.stdout, format!("{}\n", json!({ "id": id, "aborted": false })));
+    let again = run(&servers, &["abort", &id]);
+    assert_eq!((again.code, &*again.stdout), (4, ""));
+    assert!(again.stderr.contains("may have committed"), "{}", again.stderr);
 }
 
 #[test]

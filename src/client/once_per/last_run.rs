@@ -50,7 +50,7 @@ impl LastRun {
             let is_ours = words.first() == Some(&name);
             words.get(1).filter(|_| is_ours)?.parse().ok().filter(|format| *format > 1)
         };
-        read.ok_or_else(|| RegisterError::OtherFormat { format: later() })
+        read.ok_or_else(|| RegisterError::OtherFormat { url: None, format: later() })
     }
 }
 
@@ -138,10 +138,10 @@ mod tests {
             "once_per 0 7 open",
             "\u{e9}",
         ] {
-            let error = RegisterError::OtherFormat { format: None };
+            let error = RegisterError::OtherFormat { url: None, format: None };
             assert_eq!(LastRun::read(text.as_bytes()), Err(error), "{text}");
         }
-        let later = Err(RegisterError::OtherFormat { format: Some(2) });
+        let later = Err(RegisterError::OtherFormat { url: None, format: Some(2) });
         assert_eq!(LastRun::read(b"once_per 2 anything"), later);
     }
 

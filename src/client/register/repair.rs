@@ -3,19 +3,20 @@
 use super::Register;
 use crate::client::LockClient;
 use crate::core::Repair;
-use crate::engine::register::{Epoch, GROUP_REGISTER, RegisterKeys};
+use crate::engine::register::{Epoch, GROUP_REGISTER, Place, RegisterKeys};
 use crate::error::RegisterError;
+use crate::node_url::NodeUrl;
 use std::sync::Arc;
 
 impl LockClient {
-    /// Gives each node that answers and has no vote its vote: one that was emptied, or was started
-    /// again and may have forgotten something, and a server that takes the place of another. For
-    /// that, the other nodes must be a majority of the group. Returns the URLs of the nodes that
-    /// have a vote now and had none.
+    /// Gives each member that answers and has no vote its vote: one that was emptied, or was
+    /// started again and may have forgotten something. For that, the other nodes must be a majority
+    /// of the group. Returns the URLs of the nodes that have a vote now and had none.
     ///
-    /// To replace a server, name the new one in the URLs of this client, in the place of the old
-    /// one, and call this. Then give the other clients these URLs; until then they ask the old
-    /// server in vain, which has no vote any more, and need all others for a majority.
+    /// An emptied node is known by its address: its host and port in the URLs of the client that
+    /// made it a member. A node that shows neither a mark of a member nor the address of one gets
+    /// no place: see [`replace_registers`](Self::replace_registers). So a client that still names a
+    /// server that was replaced does not bring it back.
     ///
     /// The node gets all registers from a majority of the others; what it had of this group before
     /// is removed. That takes two rounds for each register; meanwhile registers can be used. The
@@ -29,9 +30,31 @@ impl LockClient {
     /// ([`form_registers`](Self::form_registers)) and the node does not. Or the node
     /// belongs to another group: if it is to be this group's, remove its mark first, with `DEL` of
     /// the key `:redlatch:member` behind the [prefix](crate::Builder::key_prefix). Or a node could
-    /// not be repaired: see [`NotRepaired`](RegisterError::NotRepaired). Nodes that were repaired
-    /// before it stay so.
+    /// not be repaired: see [`PlaceTaken`](RegisterError::PlaceTaken) and
+    /// [`NotRepaired`](RegisterError::NotRepaired). Nodes that were repaired before it stay so.
     pub fn repair_registers(&self) -> Result<Vec<Arc<str>>, RegisterError> {
+        self.repair_with(None)
+    }
+
+    /// As [`repair_registers`](Self::repair_registers), and a node of this client that is no member
+    /// takes the place of the member at `old`, a URL or an address as
+    /// [`PlaceTaken`](RegisterError::PlaceTaken) names it. That one has no vote from then on.
+    ///
+    /// To replace a server, name the new one in the URLs of this client, in the place of the old
+    /// one, and call this with the old one's URL, whether it is still there or not. Then give the
+    /// other clients these URLs; until then they ask the old server in vain, and need all others
+    /// for a majority.
+    ///
+    /// # Errors
+    ///
+    /// As [`repair_registers`](Self::repair_registers). If all nodes of this client have votes,
+    /// there is none, and nothing is replaced.
+    pub fn replace_registers(&self, old: &str) -> Result<Vec<Arc<str>>, RegisterError> {
+        let url = NodeUrl::parse(old).map_or_else(|_| old.to_owned(), |url| url.to_string());
+        self.repair_with(Some(Place::address(&url)))
+    }
+
+    fn repair_with(&self, replaced: Option<&str>) -> Result<Vec<Arc<str>>, RegisterError> {
         let redlock = self.core.register_nodes()?;
         let prefix = &self.core.key_prefix[..];
         let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
@@ -39,7 +62,7 @@ impl LockClient {
         let mut repaired = Vec::new();
         // An epoch that another client has decided comes before.
         for _ in 0..ATTEMPTS_PER_NODE * self.core.rules.nodes {
-            let Some(repair) = self.core.begin_repair(redlock)? else { break };
+            let Some(repair) = self.core.begin_repair(redlock, replaced)? else { break };
             let decided = register.decide(&repair)?;
             repaired.extend(self.core.end_repair(redlock, &repair, &decided)?);
         }
@@ -71,7 +94,7 @@ impl Register {
         let decided = self.run_alone(|draft| {
             let decided = draft.current().map(|value| Epoch::read(value.bytes()));
             match decided {
-                Some(None) => Err(RegisterError::OtherFormat { format: None }),
+                Some(None) => Err(RegisterError::OtherFormat { url: None, format: None }),
                 Some(Some(decided)) if decided.group.epoch > repair.before.group.epoch => {
                     Ok(decided)
                 }

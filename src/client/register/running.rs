@@ -7,7 +7,7 @@ use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
 use crate::core::{Asked, Leader, Made, Message, Redlock, Role, Seat, Slot, draw};
 use crate::engine::register::{
-    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand,
+    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, RegisterKeys,
 };
 use crate::engine::{Backoff, Jitter};
 use crate::error::RegisterError;
@@ -15,10 +15,6 @@ use crate::guard::LockGuard;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-
-/// What follows the register's name in the key of the lock in whose queue clients stand that
-/// change it at the same time.
-const TURN: &[u8] = b":redlatch:turn";
 
 /// For how long a client has its turn, and for how long it waits for it at most. Whether a change
 /// is made does not depend on it.
@@ -253,11 +249,12 @@ impl Running<'_> {
             return thread::sleep(self.backoff.next_delay(Duration::ZERO));
         }
         let client = &self.register.client;
-        let first: Arc<[u8]> = [&self.register.lock, TURN].concat().into();
+        let first: Arc<[u8]> = [&self.register.lock, RegisterKeys::TURN].concat().into();
         let keys = Ok(LockKeys { first, more: Vec::new() });
         let ttl = TURN_TTL.min(client.core.max_ttl);
         self.has_queued = true;
-        self.turn = LockRequest::new(client, keys).ttl(ttl).try_lock_for(ttl).ok().flatten();
+        let request = LockRequest::new(client, keys).ttl(ttl).min_validity(Duration::ZERO);
+        self.turn = request.try_lock_for(ttl).ok().flatten();
     }
 
     fn result(&mut self, end: ChangeEnd) -> Result<Made, RegisterError> {
@@ -276,7 +273,11 @@ impl Running<'_> {
             (ChangeEnd::NoQuorum { may_have_happened }, Some(asked)) => {
                 Err(asked.no_quorum(may_have_happened))
             }
-            (ChangeEnd::Invalid(value), _) => Err(RegisterError::invalid(value)),
+            (ChangeEnd::Invalid(value), asked) => {
+                let (url, format) = (None, value.format);
+                let named = asked.and_then(|asked| asked.invalid());
+                Err(named.unwrap_or(RegisterError::OtherFormat { url, format }))
+            }
             (ChangeEnd::Exhausted, _) => Err(RegisterError::Exhausted),
             (ChangeEnd::Unknown | ChangeEnd::NoQuorum { .. }, _) => Err(RegisterError::Unknown),
         }

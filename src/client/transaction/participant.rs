@@ -4,12 +4,16 @@ use crate::engine::transaction::{Disk, TransactionId};
 
 /// How a transaction has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "a transaction is committed, or it is not")]
+#[expect(clippy::exhaustive_enums, reason = "code that acts on it must know all")]
 pub enum Decision {
     /// Each participant has changed, or will before it does anything else.
     Committed,
     /// No participant has changed.
     Aborted,
+    /// It is over, and how it has ended is not known any more; or it never was. **Its change may
+    /// have been made**, so do not make it again before you have looked: a participant that keeps
+    /// the ids of its changes has this one if it was committed, and only then.
+    Over,
 }
 
 /// One side of a transaction: what only this process can do, usually with a database of its own.

@@ -133,6 +133,7 @@ fn ended<E>(end: JoinEnd, refusal: Option<E>) -> Result<Decision, JoinError<E>> 
     match end {
         JoinEnd::Committed => Ok(Decision::Committed),
         JoinEnd::Aborted => Ok(Decision::Aborted),
+        JoinEnd::Over => Ok(Decision::Over),
         JoinEnd::Refused => Err(refused_or(JoinError::NotPrepared, refusal)),
         JoinEnd::NotPrepared => Err(JoinError::NotPrepared),
     }

@@ -1,6 +1,6 @@
 //! What the marks of the nodes say together: the group, its latest epoch, and who may vote.
 
-use super::{Epoch, Joining, Mark, Member};
+use super::{Epoch, Joining, Mark, Member, NoVote};
 use crate::engine::{Node, NodeSet, quorum};
 use std::sync::Arc;
 
@@ -27,6 +27,22 @@ impl Seen {
         match self.read() {
             Some(Mark::Member(member)) => Some(member),
             _ => None,
+        }
+    }
+
+    /// Why it has no vote in the latest epoch. `None` if the nodes are no group.
+    #[must_use]
+    pub fn no_vote(&self, epoch: Option<&Epoch>) -> NoVote {
+        let group = epoch.map(|epoch| &epoch.group);
+        match (self.member(), epoch) {
+            (Some(member), Some(epoch)) if member.epoch.group.id == epoch.group.id => {
+                match epoch.has(member.id) {
+                    false => NoVote::Replaced,
+                    true if self.run_id.is_empty() => NoVote::RunNotTold,
+                    true => NoVote::of(self.mark.as_deref(), group),
+                }
+            }
+            _ => NoVote::of(self.mark.as_deref(), group),
         }
     }
 
@@ -145,21 +161,28 @@ impl Census {
         found.map(|(_, member)| member.id)
     }
 
-    /// Which member of the latest epoch a node without a vote was, or may take the place of. `None`
-    /// if that is not known: a node that does not answer may be that member.
-    #[must_use]
-    pub fn place_of(&self, node: Node) -> Option<u64> {
+    /// Which member of the latest epoch a node without a vote is: the one that its mark names, the
+    /// one that was at its address, or the one at the address that it is to replace.
+    ///
+    /// # Errors
+    ///
+    /// None of these: the node may be one that another server has replaced since. These are the
+    /// addresses of the members that no node with a mark is, which may be elsewhere.
+    pub fn place_of(
+        &self,
+        node: Node,
+        address: &str,
+        replaced: Option<&str>,
+    ) -> Result<u64, Vec<Arc<str>>> {
         let voters = self.voters(&self.epoch);
         let taken: Vec<u64> = voters.iter().filter_map(|voter| self.id_of(voter)).collect();
-        let is_free = |id: &u64| !taken.contains(id);
-        let own = self.id_of(node).filter(|id| self.epoch.members.contains(id) && is_free(id));
-        let mut free = self.epoch.members.iter().copied().filter(is_free);
-        let without_vote = self.seen.len() - taken.len();
-        let is_certain = free.clone().count() <= without_vote;
+        let own = self.id_of(node).filter(|id| self.epoch.has(*id) && !taken.contains(id));
         // A node that shows which member it was has the place before one that does not.
-        let others = self.seen.iter().filter(|it| !voters.contains(it.node) && it.node != node);
-        let shown: Vec<u64> = others.filter_map(|it| self.id_of(it.node)).collect();
-        own.or_else(|| free.find(|id| is_certain && !shown.contains(id)))
+        let is_shown = |id: u64| self.members.iter().any(|(_, member)| member.id == id);
+        let left = || self.epoch.members.iter().filter(|place| !is_shown(place.id));
+        let at = |address: &str| left().find(|it| *it.address == *address).map(|it| it.id);
+        let found = own.or_else(|| at(address)).or_else(|| at(replaced?));
+        found.ok_or_else(|| left().map(|place| Arc::clone(&place.address)).collect())
     }
 
     /// Does every member keep what it answers?
@@ -179,7 +202,7 @@ fn renewed(seen: &Seen, member: &Member, epoch: &Epoch, keeps: Option<bool>) -> 
     let has_restarted = *member.run_id != *seen.run_id;
     let may_vote = !has_restarted || is_durable && keeps == Some(true);
     // One that was replaced is no member of the epochs that follow.
-    if may_vote && epoch.members.contains(&member.id) {
+    if may_vote && epoch.has(member.id) {
         new.run_id = seen.run_id.to_string();
         if epoch.group.epoch > member.epoch.group.epoch {
             new.epoch = epoch.clone();

@@ -207,7 +207,7 @@ impl Change {
 
     fn prepared(&mut self, ballot: Ballot, replies: &Replies) {
         self.state = match (replies.invalid(), replies.promised()) {
-            (Some(invalid), _) => State::Done(self.unless_sent(ChangeEnd::Invalid(invalid))),
+            (Some((_, invalid)), _) => State::Done(self.unless_sent(ChangeEnd::Invalid(invalid))),
             (None, Some(promised)) => self.looked(ballot, promised),
             (None, None) => self.missed(replies),
         };

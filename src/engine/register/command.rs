@@ -45,6 +45,9 @@ impl RegisterKeys {
     pub const MARK: &[u8] = b":redlatch:member";
     /// The same of the floor.
     pub const FLOOR: &[u8] = b":redlatch:register-floor";
+    /// What follows a register's name in the key of the lock in whose queue clients stand that
+    /// change it at the same time.
+    pub const TURN: &[u8] = b":redlatch:turn";
 
     /// The keys of the register with this name.
     #[must_use]

@@ -58,8 +58,41 @@ impl fmt::Debug for Group {
 pub struct Epoch {
     /// The group in this epoch.
     pub group: Group,
-    /// Its members: each drew a number when it became one.
-    pub members: Arc<[u64]>,
+    /// The places of its members.
+    pub members: Arc<[Place]>,
+}
+
+/// The place of a member in its group. A node that shows nothing of what it was is given the place
+/// of the member that was at its address, and that of another only if a person says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Which member: the number was drawn when it became one.
+    pub id: u64,
+    /// Where it was then, as the client that made it one names it: without the scheme, the user and
+    /// the password, which differ from client to client.
+    pub address: Arc<str>,
+}
+
+impl Place {
+    /// The longest address that is kept: the marks of 64 members must fit into an answer.
+    const ADDRESS_MAX: usize = 100;
+
+    /// The place of this member, which is at this URL.
+    #[must_use]
+    pub fn new(id: u64, url: &str) -> Self {
+        Self { id, address: Arc::from(Self::address(url)) }
+    }
+
+    /// The address in a URL, as it is shown.
+    #[must_use]
+    pub fn address(url: &str) -> &str {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+        let address = rest.split_once('?').map_or(rest, |(address, _)| address);
+        let end = address.char_indices().nth(Self::ADDRESS_MAX);
+        end.map_or(address, |(end, _)| &address[..end])
+    }
 }
 
 impl Epoch {
@@ -79,7 +112,11 @@ impl Epoch {
 
     fn parse([id, epoch, token]: [&str; 3], members: &str) -> Option<Self> {
         let group = Group { id: hex(id)?, epoch: epoch.parse().ok()?, token: hex(token)? };
-        let members: Option<Vec<u64>> = members.split(',').map(hex).collect();
+        let place = |text: &str| {
+            let (id, address) = text.split_once('@')?;
+            Some(Place { id: hex(id)?, address: Arc::from(address) })
+        };
+        let members: Option<Vec<Place>> = members.split(',').map(place).collect();
         Some(Self { group, members: members?.into() })
     }
 
@@ -89,10 +126,16 @@ impl Epoch {
         Ballot::beginning(self.group.epoch.saturating_add(1)) == Ballot::NUMBER_END
     }
 
+    /// Has it this member?
+    #[must_use]
+    pub fn has(&self, id: u64) -> bool {
+        self.members.iter().any(|member| member.id == id)
+    }
+
     /// The epoch that follows, in which a member has another one's place.
     #[must_use]
-    pub fn with(&self, (old, new): (u64, u64), token: u64) -> Self {
-        let replace = |member: &u64| if *member == old { new } else { *member };
+    pub fn with(&self, (old, new): (u64, Place), token: u64) -> Self {
+        let replace = |member: &Place| if member.id == old { new.clone() } else { member.clone() };
         let members = self.members.iter().map(replace).collect();
         Self { group: Group { epoch: self.group.epoch + 1, token, ..self.group }, members }
     }
@@ -197,8 +240,9 @@ fn hex(word: &str) -> Option<u64> {
     u64::from_str_radix(word, 16).ok().filter(|_| word.len() == 16)
 }
 
-fn list(members: &[u64]) -> String {
-    let members: Vec<String> = members.iter().map(|member| format!("{member:016x}")).collect();
+fn list(members: &[Place]) -> String {
+    let member = |Place { id, address }: &Place| format!("{id:016x}@{address}");
+    let members: Vec<String> = members.iter().map(member).collect();
     members.join(",")
 }
 
@@ -208,7 +252,17 @@ mod tests {
 
     fn epoch() -> Epoch {
         let group = Group { id: 7, epoch: 3, token: u64::MAX };
-        Epoch { group, members: Arc::from([1, u64::MAX, 0]) }
+        let members = [(1, "a:1/0"), (u64::MAX, "b:1/0"), (0, "")];
+        Epoch { group, members: members.map(|(id, address)| Place::new(id, address)).into() }
+    }
+
+    #[test]
+    fn an_address_is_the_same_for_all_users_and_has_an_end() {
+        for url in ["redis://h:7/1", "rediss://u:***@h:7/1?server_name=x", "h:7/1"] {
+            assert_eq!(Place::address(url), "h:7/1", "{url}");
+        }
+        assert_eq!(Place::address("unix:///run/redis?db=0"), "/run/redis");
+        assert_eq!(Place::address(&format!("redis://{}", "x".repeat(400))).len(), 100);
     }
 
     #[test]
@@ -242,9 +296,11 @@ mod tests {
         let epoch = epoch();
         assert_eq!(Epoch::read(&epoch.to_bytes()), Some(epoch.clone()));
         assert_eq!(Epoch::read(b"redlatch 1 x 3 y 1"), None);
-        let next = epoch.with((u64::MAX, 5), 8);
+        let next = epoch.with((u64::MAX, Place::new(5, "c:1/0")), 8);
         assert_eq!(next.group, Group { id: 7, epoch: 4, token: 8 });
-        assert_eq!(*next.members, [1, 5, 0]);
+        assert!(next.has(5) && !next.has(u64::MAX));
+        assert_eq!(*next.members[1].address, *"c:1/0");
+        assert_eq!(next.members[0], epoch.members[0]);
         let is_last = |number| {
             let group = Group { epoch: number, ..epoch.group.clone() };
             Epoch { group, ..epoch.clone() }.is_last()

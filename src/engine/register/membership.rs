@@ -41,10 +41,7 @@ impl RegisterMembership {
             (Some(member), Some(epoch)) if census.is_some_and(votes) => {
                 Self::Member { epoch: epoch.group.epoch, is_durable: member.is_durable }
             }
-            _ => {
-                let group = epoch.map(|epoch| &epoch.group);
-                Self::NoVote(NoVote::of(seen.mark.as_deref(), group))
-            }
+            _ => Self::NoVote(seen.no_vote(epoch)),
         }
     }
 
@@ -69,7 +66,7 @@ impl fmt::Display for RegisterMembership {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Epoch, Group, Member};
+    use super::super::{Epoch, Group, Member, Place};
     use super::*;
     use std::sync::Arc;
 
@@ -77,7 +74,7 @@ mod tests {
 
     fn epoch(group: u64, number: u64) -> Epoch {
         let group = Group { id: group, epoch: number, token: number };
-        Epoch { group, members: Arc::from([0, 1, 2]) }
+        Epoch { group, members: [0, 1, 2].map(|id| Place::new(id, "")).into() }
     }
 
     fn mark(epoch: &Epoch, id: u64, run_id: &str) -> Vec<u8> {
@@ -110,6 +107,7 @@ mod tests {
             (Some(JOINING.to_vec()), NoVote::Joining),
             (Some(mark(&latest, 2, "before")), NoVote::Restarted),
             (Some(mark(&old, 2, "run")), NoVote::OtherGroup),
+            (Some(mark(&old, 3, "run")), NoVote::Replaced),
             (Some(mark(&epoch(8, 2), 2, "run")), NoVote::OtherGroup),
             (Some(b"words".to_vec()), NoVote::OtherFormat),
         ] {
@@ -117,6 +115,15 @@ mod tests {
             let expected = [member(true), member(false), RegisterMembership::NoVote(why)];
             assert_eq!(of(&[one, other, mark]), expected);
         }
+    }
+
+    #[test]
+    fn whose_run_is_not_told_was_not_started_again() {
+        let all = [0, 1, 2].map(|id| Some(mark(&epoch(7, 1), id, "run")));
+        let mut seen = seen(&all);
+        seen.iter_mut().for_each(|it| it.run_id = Arc::from(""));
+        let found = RegisterMembership::all(&seen, 3).into_iter().map(|(_, it)| it);
+        assert!(found.eq([RegisterMembership::NoVote(NoVote::RunNotTold); 3]));
     }
 
     #[test]

@@ -13,9 +13,14 @@ pub enum NoVote {
     Joining,
     /// It was started again since it became a member, and may have forgotten something.
     Restarted,
+    /// The server does not tell the user which run of it answers, without the right to `INFO`: so
+    /// it is not known whether it was started again.
+    RunNotTold,
     /// It is a member of another group, or of another epoch of this one: one that it has not
     /// entered yet, or in which another server has its place.
     OtherGroup,
+    /// Another server has its place in this group.
+    Replaced,
     /// Its mark is that of a later version of this library, or of another program.
     OtherFormat,
 }
@@ -41,7 +46,9 @@ impl NoVote {
             Self::NoMark => "no_mark",
             Self::Joining => "joining",
             Self::Restarted => "restarted",
+            Self::RunNotTold => "run_not_told",
             Self::OtherGroup => "other_group",
+            Self::Replaced => "replaced",
             Self::OtherFormat => "other_format",
         }
     }
@@ -53,7 +60,11 @@ impl fmt::Display for NoVote {
             Self::NoMark => "it is no member, or has forgotten that it is",
             Self::Joining => "it is being made a member, or that has ended half way",
             Self::Restarted => "it was started again and may have forgotten something",
+            Self::RunNotTold => {
+                "the user may not ask which run of the server answers: it lacks the right +info"
+            }
             Self::OtherGroup => "it is a member of another group, or of another epoch of this one",
+            Self::Replaced => "another server has its place",
             Self::OtherFormat => "its mark is of a later version, or of another program",
         })
     }

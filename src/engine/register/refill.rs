@@ -224,7 +224,7 @@ impl Refill {
 
     /// The highest that any node of a majority has accepted, each of which is in the new epoch.
     fn copied(&mut self, mut names: VecDeque<Arc<[u8]>>, replies: &Replies) -> State {
-        if let Some(invalid) = replies.invalid() {
+        if let Some((_, invalid)) = replies.invalid() {
             return State::Done(RefillEnd::Invalid(invalid));
         }
         let Some(promised) = replies.promised() else {

@@ -126,13 +126,15 @@ impl Replies {
         named().find(is_chosen)
     }
 
-    /// The value of a node that is of no format that is known.
+    /// The value of a node that is of no format that is known. It is in nobody's way while a
+    /// majority has said something else: what a majority has not accepted is not the value.
     #[must_use]
-    pub fn invalid(&self) -> Option<InvalidValue> {
-        self.all().find_map(|reply| match reply {
-            RegisterReply::Invalid(value) => Some(*value),
+    pub fn invalid(&self) -> Option<(Node, InvalidValue)> {
+        let invalid = |(index, reply): (usize, &Option<RegisterReply>)| match reply {
+            Some(RegisterReply::Invalid(value)) => Some((Node::new(index), *value)),
             _ => None,
-        })
+        };
+        self.0.iter().enumerate().find_map(invalid).filter(|_| !self.are_enough())
     }
 
     /// The nodes that have refused, with their marks, if they are members of this group in any
@@ -166,7 +168,7 @@ impl Replies {
     pub fn behind(&self, epoch: &Epoch) -> Vec<(Node, MarkStep)> {
         let members = self.members(epoch.group.id);
         let behind = members.filter(|(_, _, member)| {
-            member.epoch.group.epoch < epoch.group.epoch && epoch.members.contains(&member.id)
+            member.epoch.group.epoch < epoch.group.epoch && epoch.has(member.id)
         });
         let steps = behind.map(|(node, seen, member)| {
             let new = Member { epoch: epoch.clone(), ..member }.to_bytes();
@@ -186,7 +188,7 @@ impl Replies {
 mod tests {
     use super::*;
     use crate::engine::Token;
-    use crate::engine::register::Ballot;
+    use crate::engine::register::{Ballot, Place};
 
     fn accepted(number: u64, owner: u8) -> Option<Accepted> {
         let ballot = Ballot::new(number, Token::new([owner; Token::LEN])).unwrap();
@@ -219,8 +221,9 @@ mod tests {
     #[test]
     fn a_later_epoch_of_the_same_group_is_learnt_from_a_refusal() {
         let group = |id, epoch| Group { id, epoch, token: epoch };
+        let places = |ids: [u64; 3]| Arc::from(ids.map(|id| Place::new(id, "")));
         let member = |id, epoch| {
-            let epoch = Epoch { group: group(id, epoch), members: Arc::from([1, 2, 3]) };
+            let epoch = Epoch { group: group(id, epoch), members: places([1, 2, 3]) };
             let member = Member { epoch, run_id: "run".into(), id: 1, is_durable: true };
             Some(RegisterReply::NoMember(Some(member.to_bytes())))
         };
@@ -230,13 +233,13 @@ mod tests {
         assert_eq!(later([member(1, 3), None, member(1, 4)]), Some(4));
         assert_eq!(later([member(1, 1), member(2, 9), Some(RegisterReply::NoMember(None))]), None);
         assert_eq!(later([member(1, 2), state(None), None]), None, "it was started again");
-        let epoch = Epoch { group: group(1, 3), members: Arc::from([1, 2, 3]) };
+        let epoch = Epoch { group: group(1, 3), members: places([1, 2, 3]) };
         let replies = Replies(vec![member(1, 3), member(1, 2), member(2, 2), member(1, 4)]);
         let behind = replies.behind(&epoch);
         let [(node, MarkStep::Enter { new, .. })] = &behind[..] else { panic!("{behind:?}") };
         let Mark::Member(new) = Mark::read(new) else { panic!("{new:?}") };
         assert_eq!((node.index(), &new.epoch, &*new.run_id), (1, &epoch, "run"));
-        let replaced = Epoch { members: Arc::from([4, 2, 3]), ..epoch };
+        let replaced = Epoch { members: places([4, 2, 3]), ..epoch };
         assert!(replies.behind(&replaced).is_empty(), "another node has its place");
     }
 

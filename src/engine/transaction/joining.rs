@@ -58,6 +58,8 @@ pub enum JoinEnd {
     Committed,
     /// It is aborted, and nothing is left of it here.
     Aborted,
+    /// It is over, or never was: neither the record nor the disk knows of it.
+    Over,
     /// This side could not prepare. It is aborted.
     Refused,
     /// The record has the vote of this side, but its disk does not know the transaction.
@@ -90,7 +92,7 @@ impl Joining {
     #[must_use]
     pub fn recover(disk: Disk) -> Self {
         Self::begin(match disk {
-            Disk::Nothing => JoinStep::Done(JoinEnd::Aborted),
+            Disk::Nothing => JoinStep::Done(JoinEnd::Over),
             Disk::Prepared => JoinStep::Abort,
             Disk::Committed => JoinStep::Finish,
         })
@@ -110,7 +112,8 @@ impl Joining {
     pub fn told(&mut self, told: Told) {
         self.step = match (self.step, told) {
             (JoinStep::Look, Told::Open) => JoinStep::Prepare,
-            (JoinStep::Look, Told::Abort) => JoinStep::Done(JoinEnd::Aborted),
+            // This side may have committed and forgotten it.
+            (JoinStep::Look, Told::Abort | Told::Absent) => JoinStep::Done(JoinEnd::Over),
             (JoinStep::Look, Told::Commit) => JoinStep::Done(JoinEnd::NotPrepared),
             (JoinStep::Look, Told::FinishedBefore) => JoinStep::Done(JoinEnd::Committed),
             (_, Told::Open) => JoinStep::Wait,
@@ -119,7 +122,7 @@ impl Joining {
                 JoinStep::Done(JoinEnd::NotPrepared)
             }
             (_, Told::Commit) => JoinStep::Commit,
-            (_, Told::Abort) => JoinStep::RollBack,
+            (_, Told::Abort | Told::Absent) => JoinStep::RollBack,
             // A late request has prepared once more what was committed before.
             (_, Told::FinishedBefore) => {
                 self.end = JoinEnd::Committed;
@@ -185,10 +188,13 @@ mod tests {
     #[test]
     fn who_comes_back_votes_again_or_aborts_and_does_not_prepare_again() {
         use JoinStep::{Abort, Commit, Done, Finish, Forget, RollBack, Vote};
-        let aborted = [Some(Told::Abort), None];
         let end = Done(JoinEnd::Aborted);
-        assert_eq!(steps(Joining::join(Disk::Prepared), &aborted), [Vote, RollBack, end]);
-        assert_eq!(steps(Joining::recover(Disk::Prepared), &aborted), [Abort, RollBack, end]);
+        for told in [Told::Abort, Told::Absent] {
+            let aborted = [Some(told), None];
+            assert_eq!(steps(Joining::join(Disk::Prepared), &aborted), [Vote, RollBack, end]);
+            assert_eq!(steps(Joining::recover(Disk::Prepared), &aborted), [Abort, RollBack, end]);
+        }
+        assert_eq!(steps(Joining::recover(Disk::Nothing), &[]), [Done(JoinEnd::Over)]);
         let committed = [Some(Told::Commit), None];
         assert_eq!(steps(Joining::recover(Disk::Prepared), &committed), [Abort, Commit, Finish]);
         for joining in [Joining::join(Disk::Committed), Joining::recover(Disk::Committed)] {
@@ -202,14 +208,14 @@ mod tests {
         use JoinStep::{Done, Look, Prepare, RollBack, Vote};
         let join = || Joining::join(Disk::Nothing);
         for (told, end) in [
-            (Told::Abort, JoinEnd::Aborted),
+            (Told::Absent, JoinEnd::Over),
             (Told::FinishedBefore, JoinEnd::Committed),
             (Told::Commit, JoinEnd::NotPrepared),
         ] {
             assert_eq!(steps(join(), &[Some(told)]), [Look, Done(end)]);
         }
         for (told, end) in
-            [(Told::Abort, JoinEnd::Aborted), (Told::FinishedBefore, JoinEnd::Committed)]
+            [(Told::Absent, JoinEnd::Aborted), (Told::FinishedBefore, JoinEnd::Committed)]
         {
             let answers = [Some(Told::Open), None, Some(told), None];
             let expected = [Look, Prepare, Vote, RollBack, Done(end)];

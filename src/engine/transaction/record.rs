@@ -29,8 +29,11 @@ pub enum Told {
     Open,
     /// It is committed.
     Commit,
-    /// It is aborted; or this participant has asked to remove it, and all have finished.
+    /// It is aborted by this.
     Abort,
+    /// There is no record. A side that is prepared may conclude that it is aborted, since the record
+    /// is there until all have finished; nobody else may.
+    Absent,
     /// It is committed, and this participant has finished: a late request to take part.
     FinishedBefore,
 }
@@ -58,7 +61,7 @@ impl Record {
     ///
     /// There is no such participant. That cannot be told without a record.
     pub fn look(record: Option<&Self>, name: &str) -> Result<Told, UnknownName> {
-        let Some(record) = record else { return Ok(Told::Abort) };
+        let Some(record) = record else { return Ok(Told::Absent) };
         let bit = record.bit(name)?;
         Ok(match (record.is_committed, record.marked & bit != 0) {
             (false, _) => Told::Open,
@@ -93,7 +96,8 @@ impl Record {
         let told = match (name, record.as_ref()) {
             (Some(name), record) => Self::look(record, name)?,
             (None, Some(record)) if record.is_committed => Told::Commit,
-            (None, _) => Told::Open,
+            (None, Some(_)) => Told::Open,
+            (None, None) => Told::Absent,
         };
         if told != Told::Open {
             return Ok(told);

@@ -279,9 +279,9 @@ impl<W> Entry<W> {
     }
 
     pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
+        let is_question = self.verb().is_some_and(|it| it.is_question() || it == Verb::Register);
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
-        let is_question = self.request.as_ref().is_some_and(|it| it.verb().is_question());
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);

@@ -13,13 +13,14 @@ impl<W> Entry<W> {
     /// until its grants count.
     pub(super) fn note_quarantines(&mut self, now: Time, sessions: &[Session]) {
         let is_attempt = self.verb().is_some_and(Verb::is_acquisition) && !self.is_confirmed();
-        if !is_attempt && self.verb() != Some(Verb::Queue) {
+        let Some(request) = &self.request else { return };
+        if !is_attempt && request.verb() != Verb::Queue {
             return;
         }
         for (index, (problem, session)) in self.problems.iter_mut().zip(sessions).enumerate() {
             let is_granted = self.tally.granted.contains(Node::new(index));
             if problem.is_none() && !is_granted && session.is_ready() {
-                *problem = session.quarantine(now);
+                *problem = session.quarantine(now, request);
             }
         }
     }

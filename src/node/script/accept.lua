@@ -5,6 +5,7 @@ local refusal = outbid(ARGV[2])
 if refusal then
   return refusal
 end
-redis.call('SET', KEYS[2], ARGV[3])
-redis.call('SET', KEYS[1], ARGV[2] .. ARGV[4])
+local value = ARGV[2] .. ARGV[4]
+make_promise(ARGV[3], promise and accepted and #value <= #accepted)
+redis.call('SET', KEYS[1], value)
 return {number}

@@ -12,4 +12,4 @@ if new then
   redis.call('SET', KEYS[1], new)
   mark = new
 end
-return {ARGV[5] + 0, mark and string.sub(mark, 1, 2048)}
+return {ARGV[5] + 0, mark and string.sub(mark, 1, 8192)}

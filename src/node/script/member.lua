@@ -1,6 +1,6 @@
 local number, mark = ARGV[#ARGV] + 0, redis.call('GET', KEYS[3])
 if not mark or string.sub(mark, 1, #ARGV[1]) ~= ARGV[1] then
-  return {-number, mark and string.sub(mark, 1, 2048)}
+  return {-number, mark and string.sub(mark, 1, 8192)}
 end
 local accepted, promise = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
 local function number_of(ballot)

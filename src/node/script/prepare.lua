@@ -2,5 +2,5 @@ local refusal = outbid(ARGV[2])
 if refusal then
   return refusal
 end
-redis.call('SET', KEYS[2], ARGV[2])
+make_promise(ARGV[2], promise)
 return {number, accepted, floor()}

@@ -9,7 +9,7 @@ use crate::engine::register::RegisterCommand;
 /// `ARGV[1]` how the mark of a member begins, `ARGV[2]` the ballot, `ARGV[3]` the number. Refuses
 /// if a higher ballot was promised, or one of another owner with this number; without a promise, if
 /// the floor is not below it. Answers the number, what was accepted, and the floor.
-pub const PREPARE: Script = script!("member.lua", "prepare.lua");
+pub const PREPARE: Script = script!("member.lua", "promise.lua", "prepare.lua");
 
 pub(super) const ROOM: Room = Room { script: PREPARE, encode, read: promise };
 

@@ -1,4 +1,4 @@
-//! Nodes whose user may not see the mark of members.
+//! Nodes whose user may not see the mark of members, or which run of the server that is for.
 //!
 //! `client.nodes()` looks at the marks, also for users that have rights to locks only. An error
 //! proves nothing about the order of replies, so the reply to a `SET` behind it is no vote: who
@@ -6,7 +6,7 @@
 
 use super::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::register::{MarkStep, RegisterCommand};
+use crate::engine::register::{MarkStep, NoVote, RegisterCommand, RegisterReply};
 use crate::engine::{Action, Request, Vote};
 use crate::node::Ticket;
 use crate::node::command::Meaning;
@@ -41,6 +41,18 @@ impl Session {
             self.answers.extend(ticket.map(|it| Answer::new(it, Vote::Failed, Some(problem))));
         }
         is_refused
+    }
+
+    /// The answer, with what the node has told about a register. A user who may not ask for the run
+    /// of the server cannot name the mark that it must have.
+    pub(super) fn with_register(&self, answer: Answer, reply: RegisterReply) -> Answer {
+        match reply {
+            RegisterReply::NoMember(_) if self.connection.run_id.is_none() => {
+                let problem = Some(NodeError::NoVote(NoVote::RunNotTold));
+                Answer { vote: Vote::Failed, problem, ..answer }
+            }
+            reply => Answer { vote: reply.vote(), register: Some(reply), ..answer },
+        }
     }
 
     /// Notes that the user may not see the mark.

@@ -26,7 +26,7 @@ use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::report::QueueSupport;
 use crate::node::server_error::ServerError;
 use crate::resp::{Elements, Reply};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,8 +48,9 @@ pub(in crate::node) enum Hint {
 pub(super) struct Notifications {
     pub(super) channel: Pushes,
     tracking: Pushes,
-    /// The waiters whose entry on the node names the channel of this connection.
-    heard: BTreeSet<Token>,
+    /// The waiters whose entry on the node names the channel of this connection, and whether a
+    /// reservation for them counts in a quarantine.
+    heard: BTreeMap<Token, bool>,
     /// The waiters that are told when a key changes, and whether the server has answered that it
     /// remembers the key: what it tells before is about a change before.
     watched: BTreeMap<Token, (Arc<[u8]>, bool)>,
@@ -81,7 +82,7 @@ impl Notifications {
     pub(super) fn lose(&mut self) {
         self.watched.clear();
         let lost = std::mem::take(&mut self.heard);
-        self.hints.extend(lost.into_iter().map(|waiter| (waiter, Hint::Lost)));
+        self.hints.extend(lost.into_keys().map(|waiter| (waiter, Hint::Lost)));
     }
 
     /// Takes a push message. Reservations of a node whose grants do not count are of no use.
@@ -89,8 +90,9 @@ impl Notifications {
         let mut elements = message.iter();
         match (elements.next(), elements.next(), elements.next()) {
             (Some(Reply::Bulk(b"message")), Some(_), Some(Reply::Bulk(text))) => {
+                let counts = |waiter| counts || self.heard.get(waiter) == Some(&true);
                 let hint = match read_notification(text) {
-                    Some((waiter, Notification::Reserved)) if counts => (waiter, Hint::Reserved),
+                    Some((it, Notification::Reserved)) if counts(&it) => (it, Hint::Reserved),
                     Some((waiter, Notification::AskIn(time))) => (waiter, Hint::AskIn(time)),
                     _ => return,
                 };
@@ -150,7 +152,7 @@ impl Session {
             self.notifications.channel = Pushes::On;
             self.write_listen(now, &lock.key, Listen::Subscribe(*channel));
         }
-        self.notifications.heard.insert(*waiter);
+        self.notifications.heard.insert(*waiter, request.counts_in_quarantine());
         self.notifications.watched.remove(waiter);
     }
 
@@ -158,7 +160,7 @@ impl Session {
     pub(in crate::node) fn watch_key(&mut self, now: Time, wait: &QueueWait) {
         let QueueWait { key, waiter, watches, .. } = wait;
         let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
-        let is_needed = *watches && heard.contains(waiter) && !watched.contains_key(waiter);
+        let is_needed = *watches && heard.contains_key(waiter) && !watched.contains_key(waiter);
         let is_possible = *tracking != Pushes::Off && self.flight.has_room_for(false);
         if !is_needed || !is_possible || !matches!(self.state, State::Ready) {
             return;
@@ -178,7 +180,7 @@ impl Session {
         let Action::Register(register) = &request.action else { return false };
         let Some(watcher) = register.command.watcher() else { return false };
         let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
-        heard.insert(watcher);
+        heard.insert(watcher, false);
         let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
         if !is_resp3 || *tracking == Pushes::Off || watched.contains_key(&watcher) {
             return false;
@@ -227,7 +229,7 @@ impl Session {
         let is_reserved = view.is_reserved && counts;
         let waiter = request.waiter();
         let is_heard = self.notifications.is_full()
-            && waiter.is_some_and(|waiter| self.notifications.heard.contains(&waiter));
+            && waiter.is_some_and(|waiter| self.notifications.heard.contains_key(&waiter));
         self.notifications.is_used = true;
         let reserved = waiter.filter(|_| is_reserved);
         self.notifications.hints.extend(reserved.map(|waiter| (waiter, Hint::Reserved)));

@@ -45,7 +45,7 @@ impl Session {
         if let Reply::Push(message) = reply {
             if !self.is_subscribed(message) {
                 // A push message answers no other command.
-                let counts = self.quarantine(now).is_none();
+                let counts = self.quarantine_left(now).is_none();
                 self.notifications.pushed(message, counts);
                 return Ok(());
             }
@@ -136,18 +136,18 @@ impl Session {
         };
         match meaning {
             Meaning::GrantedNew => {
-                let (vote, problem) = self.grant(now, true);
+                let (vote, problem) = self.grant(now, &command.request, true);
                 self.answers.extend(answer(vote, problem));
             }
             Meaning::Claimed { is_new, counter, waiting, permit } => {
-                let (vote, problem) = self.grant(now, is_new);
+                let (vote, problem) = self.grant(now, &command.request, is_new);
                 // The counter is reported even if the vote does not count.
                 let (counter, is_awaited) = (Some(counter), waiting > 0);
                 let answer = answer(vote, problem);
                 self.answers.extend(answer.map(|it| Answer { counter, is_awaited, permit, ..it }));
             }
             Meaning::Queued(number, view) => {
-                let problem = self.quarantine(now);
+                let problem = self.quarantine(now, &command.request);
                 let view = Some(self.queued(&command.request, view, problem.is_none()));
                 let (counter, answer) = (Some(number), answer(Vote::Granted, problem));
                 self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
@@ -193,9 +193,7 @@ impl Session {
                 Answer { snapshot: Some(seen), ..answer }
             }
             Meaning::Listed(page) => Answer { page: Some(page), ..answer },
-            Meaning::Register(reply) => {
-                Answer { vote: reply.vote(), register: Some(reply), ..answer }
-            }
+            Meaning::Register(reply) => self.with_register(answer, reply),
             _ => answer,
         }
     }
@@ -244,8 +242,8 @@ impl Session {
 
     /// The vote of a node that granted a lock. If the lock was free there, the grant counts only
     /// when the node is not in quarantine: a server that lost its data grants a lock that is held.
-    fn grant(&self, now: Time, is_new: bool) -> (Vote, Option<NodeError>) {
-        match self.quarantine(now).filter(|_| is_new) {
+    fn grant(&self, now: Time, request: &Request, is_new: bool) -> (Vote, Option<NodeError>) {
+        match self.quarantine(now, request).filter(|_| is_new) {
             None => (Vote::Granted, None),
             problem => (Vote::Failed, problem),
         }

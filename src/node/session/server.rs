@@ -93,9 +93,10 @@ impl Session {
         (!left.is_zero()).then_some(left)
     }
 
-    /// The error of a grant that does not count yet.
-    pub(in crate::node) fn quarantine(&self, now: Time) -> Option<NodeError> {
-        self.quarantine_left(now).map(|left| NodeError::Quarantined { left })
+    /// The error of an answer to this request that does not count yet.
+    pub(in crate::node) fn quarantine(&self, now: Time, request: &Request) -> Option<NodeError> {
+        let left = self.quarantine_left(now).filter(|_| !request.counts_in_quarantine());
+        left.map(|left| NodeError::Quarantined { left })
     }
 
     /// Notes on which machine the node is. Call it after [`connected`](Self::connected).

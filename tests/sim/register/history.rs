@@ -54,7 +54,7 @@ pub(crate) enum Outcome {
     /// Of a transaction that was joined.
     Committed,
     Aborted,
-    /// Of a transaction that was begun, and of a recovery.
+    /// Of a transaction that was begun, or was over when it was joined, and of a recovery.
     Done,
 }
 

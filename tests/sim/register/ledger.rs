@@ -97,6 +97,11 @@ impl Ledger {
         self.wrong.push(format!("transaction {number} {text}"));
     }
 
+    /// Has a side committed?
+    pub(super) fn has_committed(&self, number: usize) -> bool {
+        self.transactions[number].sides.iter().any(|side| side.applied > 0)
+    }
+
     /// Takes a step on the disk of a side.
     pub(super) fn step(&mut self, number: usize, side: usize, step: JoinStep) {
         let sides = &mut self.transactions[number].sides;

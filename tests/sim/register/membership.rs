@@ -160,7 +160,7 @@ impl Caller {
     async fn trust_all(&self, survey: &Survey, epoch: &Epoch) {
         for seen in survey.census.seen() {
             let Some(Mark::Member(member)) = seen.read() else { continue };
-            if epoch.members.contains(&member.id) {
+            if epoch.has(member.id) {
                 let run_id = seen.run_id.to_string();
                 self.enter(seen, &Member { epoch: epoch.clone(), run_id, ..member }).await;
             }

@@ -5,8 +5,8 @@ use super::membership::{Caller, Survey};
 use super::shared::Failure;
 use crate::mistake::Mistake;
 use redlatch::internal::engine::register::{
-    Draft, Epoch, GROUP_REGISTER, Mark, MarkStep, Member, Refill, RefillEnd, RefillStep,
-    RegisterKeys, RegisterReply, Replies, Seen,
+    Census, Draft, Epoch, GROUP_REGISTER, Mark, MarkStep, Member, Place, Refill, RefillEnd,
+    RefillStep, RegisterKeys, RegisterReply, Replies, Seen,
 };
 use redlatch::internal::engine::{Action, Node, NodeSet, Request, quorum};
 use redlatch::internal::node::{Durability, RoundResult};
@@ -27,6 +27,15 @@ struct Repair {
     before: Epoch,
     proposed: Epoch,
     id: u64,
+}
+
+/// The place of this member, which is this node.
+pub(super) fn named(node: Node, id: u64) -> Place {
+    Place::new(id, &node.index().to_string())
+}
+
+fn place_of(census: &Census, node: Node) -> Option<u64> {
+    census.place_of(node, &named(node, 0).address, None).ok()
 }
 
 impl Caller {
@@ -54,7 +63,7 @@ impl Caller {
             match self.begin_with(&survey, seen).await {
                 Ok((target, place)) => {
                     let (id, token) = (self.shared.draw().seed, self.shared.draw().seed);
-                    let proposed = before.with((place, id), token);
+                    let proposed = before.with((place, named(target.node, id)), token);
                     return Ok(Some(Repair { target, before, proposed, id }));
                 }
                 Err(error) => first_error = first_error.or(Some(error)),
@@ -74,7 +83,7 @@ impl Caller {
         if census.is_durable() && survey.durability(seen.node).lacks().is_some() {
             return Err(Failure::Other);
         }
-        let place = census.place_of(seen.node).ok_or(Failure::Other)?;
+        let place = place_of(census, seen.node).ok_or(Failure::Other)?;
         let step = MarkStep::Join { seen: seen.mark.clone().unwrap_or_default() };
         let now = self.mark(&step, NodeSet::from_iter([seen.node])).await.pop();
         let target = now.filter(|now| now.mark != seen.mark && now.joining().is_some());
@@ -113,7 +122,7 @@ impl Caller {
         }
         let is_durable = survey.durability(repair.target.node) == Durability::Whole;
         let run_id = repair.target.run_id.to_string();
-        let place = survey.census.place_of(repair.target.node).unwrap_or(repair.id);
+        let place = place_of(&survey.census, repair.target.node).unwrap_or(repair.id);
         let id = if keeps_epoch { place } else { repair.id };
         let member = Member { epoch: decided.clone(), run_id, id, is_durable };
         let voters = survey.census.voters(decided);

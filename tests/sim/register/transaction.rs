@@ -130,8 +130,14 @@ impl Caller {
                     if end == JoinEnd::NotPrepared {
                         ledger.report(number, "has a vote that the disk does not know");
                     }
-                    let is_committed = end == JoinEnd::Committed;
-                    return Ok(if is_committed { Outcome::Committed } else { Outcome::Aborted });
+                    if end == JoinEnd::Aborted && ledger.has_committed(number) {
+                        ledger.report(number, "is told as aborted");
+                    }
+                    return Ok(match end {
+                        JoinEnd::Committed => Outcome::Committed,
+                        JoinEnd::Over => Outcome::Done,
+                        _ => Outcome::Aborted,
+                    });
                 }
                 step => {
                     self.write(number, step).await;

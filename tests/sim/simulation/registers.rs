@@ -29,7 +29,7 @@ impl Simulation {
         let Some(Mark::Member(member)) = seen.read() else { return false };
         let is_same_run = member.run_id == *seen.run_id;
         let keeps = member.is_durable && self.keeps_keys(seen.node.index());
-        census.epoch().members.contains(&member.id) && (is_same_run || keeps)
+        census.epoch().has(member.id) && (is_same_run || keeps)
     }
 
     /// The nodes that have votes.
@@ -42,7 +42,7 @@ impl Simulation {
         let next = next.filter(|it| it.group.epoch > census.epoch().group.epoch);
         let next: Vec<Epoch> = next.collect();
         let stays = |seen: &Seen| match seen.read() {
-            Some(Mark::Member(member)) => next.iter().all(|it| it.members.contains(&member.id)),
+            Some(Mark::Member(member)) => next.iter().all(|it| it.has(member.id)),
             _ => false,
         };
         let voters = seen.iter().filter(|seen| self.votes(&census, seen) && stays(seen));

@@ -1,15 +1,19 @@
 //! Marks of three nodes, and what they say together.
 
 use super::*;
-use crate::engine::register::Group;
+use crate::engine::register::{Group, Place};
 
 const A: u64 = 1;
 const B: u64 = 2;
 const C: u64 = 3;
 
+fn at(id: u64) -> &'static str {
+    ["", "a:1/0", "b:1/0", "c:1/0", "d:1/0"].get(id as usize).unwrap_or(&"")
+}
+
 fn epoch(number: u64, members: &[u64]) -> Epoch {
     let group = Group { id: 9, epoch: number, token: number };
-    Epoch { group, members: members.into() }
+    Epoch { group, members: members.iter().map(|id| Place::new(*id, at(*id))).collect() }
 }
 
 fn first() -> Epoch {
@@ -54,7 +58,7 @@ fn the_latest_epoch_of_the_group_of_most_is_the_group() {
     let census_of = |third| census(&[a.clone(), b.clone(), third]);
     let census = census_of(Some(member(&later, 4, "run"))).unwrap();
     assert_eq!((census.epoch(), voters(&census)), (&later, vec![2]));
-    let other = Epoch { group: Group { id: 8, epoch: 7, token: 0 }, members: [5, 6, 7].into() };
+    let other = Epoch { group: Group { id: 8, epoch: 7, token: 0 }, ..epoch(7, &[5, 6, 7]) };
     let census = census_of(Some(member(&other, 5, "run"))).unwrap();
     assert_eq!((census.epoch(), voters(&census)), (&first(), vec![0, 1]), "it is of another");
     assert_eq!(census_of(None).unwrap().epoch(), &first());
@@ -64,7 +68,7 @@ fn the_latest_epoch_of_the_group_of_most_is_the_group() {
 fn without_a_majority_of_one_group_of_this_size_there_is_none() {
     assert_eq!(census(&[None, None, None]).unwrap_err(), NoGroup::NoMember);
     let [a, b, _] = of(&first(), [A, B, C]);
-    let other = Epoch { group: Group { id: 8, epoch: 1, token: 0 }, members: [5, 6, 7].into() };
+    let other = Epoch { group: Group { id: 8, epoch: 1, token: 0 }, ..epoch(1, &[5, 6, 7]) };
     let differs = |members: &[_]| matches!(census(members), Err(NoGroup::Differs(_)));
     assert!(differs(&[a.clone(), Some(member(&other, 5, "run")), None]));
     let five = epoch(1, &[1, 2, 3, 4, 5]);
@@ -103,27 +107,37 @@ fn a_replica_with_its_masters_mark_gets_none() {
     let [a, b, _] = of(&first(), [A, B, C]);
     let census = census(&[a, b, Some(member(&first(), B, "before"))]).unwrap();
     assert!(renewals(&census, Some(true)).is_empty());
-    // And none of the places of others while its master has one.
-    assert_eq!(census.place_of(Node::new(2)), Some(C));
+    // And no place but the one that its address has.
+    assert_eq!(census.place_of(Node::new(2), at(C), None), Ok(C));
+    assert_eq!(census.place_of(Node::new(2), "r:1/0", None), Err(vec![at(C).into()]));
 }
 
 #[test]
-fn a_node_has_the_place_of_the_member_that_it_was_or_of_one_that_nobody_is() {
-    let [a, b, c] = of(&first(), [A, B, C]);
-    let empty = census(&[a.clone(), b.clone(), None]).unwrap();
-    assert_eq!(empty.place_of(Node::new(2)), Some(C));
+fn a_node_has_the_place_that_it_shows_or_of_its_address_or_that_it_is_given() {
+    let [a, b, _] = of(&first(), [A, B, C]);
+    let place = |members: [&Option<Member>; 3], node: usize, address: &str| {
+        let census = census(&members.map(Option::clone)).unwrap();
+        census.place_of(Node::new(node), address, None)
+    };
+    assert_eq!(place([&a, &b, &None], 2, at(C)), Ok(C));
+    // A new server, and one that was replaced and emptied.
+    let taken = |ids: &[u64]| Err(ids.iter().map(|id| Arc::from(at(*id))).collect());
+    assert_eq!(place([&a, &b, &None], 2, "d:1/0"), taken(&[C]));
     let restarted = Some(member(&first(), B, "before"));
-    let census_of = census(&[a.clone(), restarted.clone(), None]).unwrap();
-    assert_eq!(census_of.place_of(Node::new(1)), Some(B));
-    assert_eq!(census_of.place_of(Node::new(2)), Some(C), "the other one shows that it was b");
-    // The third does not answer: it may be b or c.
-    let two = Census::new(vec![seen(0, a.map(|a| a.to_bytes())), seen(1, None)], 3).unwrap();
-    assert_eq!(two.place_of(Node::new(1)), None);
-    let marks = [None, Some(member(&first(), B, "before").to_bytes())];
-    let [none, b] = marks.map(|mark| mark);
-    let two = vec![seen(0, c.map(|c| c.to_bytes())), seen(1, b)];
-    assert_eq!(Census::new(two, 3).unwrap().place_of(Node::new(1)), Some(B), "it shows");
-    assert!(none.is_none());
+    assert_eq!(place([&a, &restarted, &None], 1, "moved:1/0"), Ok(B), "it shows");
+    assert_eq!(place([&a, &restarted, &None], 2, at(B)), taken(&[C]), "the other shows");
+    assert_eq!(place([&a, &None, &None], 1, "d:1/0"), taken(&[B, C]));
+    // It was a member, and is none of this epoch.
+    let later = epoch(2, &[A, B, 4]);
+    let ours = [A, B].map(|id| Some(member(&later, id, "run")));
+    let old = Some(member(&first(), C, "run"));
+    assert_eq!(place([&ours[0], &ours[1], &old], 2, at(C)), taken(&[4]));
+    let replaces = |replaced| {
+        let census = census(&[a.clone(), b.clone(), None]).unwrap();
+        census.place_of(Node::new(2), "d:1/0", Some(replaced))
+    };
+    assert_eq!(replaces(at(C)), Ok(C));
+    assert_eq!(replaces(at(B)), taken(&[C]), "it votes");
 }
 
 #[test]

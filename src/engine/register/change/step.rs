@@ -33,7 +33,7 @@ pub enum ChangeEnd {
     },
     /// The change was made or was not: too much has happened since.
     Unknown,
-    /// A node has a value of another format.
+    /// A node has a value of another format, and no majority has told of others.
     Invalid(InvalidValue),
     /// There is no higher number for a ballot.
     Exhausted,

@@ -256,8 +256,13 @@ fn a_value_of_another_format_and_the_end_of_the_numbers_end_the_change() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     let invalid = InvalidValue { format: Some(2) };
-    talk.hear([promise(None), promise(None), Some(RegisterReply::Invalid(invalid))]);
+    talk.hear([promise(None), None, Some(RegisterReply::Invalid(invalid))]);
     assert_eq!(talk.end(), ChangeEnd::Invalid(invalid));
+    // The promises of a majority suffice.
+    let mut talk = Talk::new(Proposer::new(OWNER));
+    talk.prepares();
+    talk.hear([promise(None), promise(None), Some(RegisterReply::Invalid(invalid))]);
+    talk.proposes();
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([outbid(u64::MAX), outbid(1), None]);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::Token;
-use crate::engine::register::{Accepted, Ballot, Epoch};
+use crate::engine::register::{Accepted, Ballot, Epoch, Place};
 
 const TARGET: usize = 2;
 
@@ -11,7 +11,7 @@ fn group() -> Group {
 }
 
 fn member(id: u64) -> Member {
-    let epoch = Epoch { group: group(), members: [1, 2, 3].into() };
+    let epoch = Epoch { group: group(), members: [1, 2, 3].map(|id| Place::new(id, "")).into() };
     Member { epoch, run_id: "run".into(), id, is_durable: true }
 }
 
@@ -192,6 +192,6 @@ fn a_node_that_does_no_more_what_it_is_asked_ends_the_refill() {
     asked(&mut refill);
     done(&mut refill);
     asked(&mut refill);
-    hear(&mut refill, [Some(RegisterReply::Invalid(invalid)), copy(None, 0), copy(None, 0)]);
+    hear(&mut refill, [Some(RegisterReply::Invalid(invalid)), copy(None, 0), None]);
     assert_eq!(end(&mut refill), RefillEnd::Invalid(invalid));
 }

@@ -30,8 +30,8 @@ fn the_last_vote_commits() {
 #[test]
 fn no_vote_begins_a_transaction_again() {
     let mut record = None;
-    assert_eq!(Record::vote(&mut record, "a"), Ok(Told::Abort));
-    assert_eq!((record.clone(), Record::look(None, "a")), (None, Ok(Told::Abort)));
+    assert_eq!(Record::vote(&mut record, "a"), Ok(Told::Absent));
+    assert_eq!((record.clone(), Record::look(None, "a")), (None, Ok(Told::Absent)));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn what_is_open_is_aborted_by_anybody_also_after_votes() {
         Record::vote(&mut record, "a").unwrap();
         assert_eq!(Record::abort(&mut record, name), Ok(Told::Abort));
         assert_eq!(record, None);
-        assert_eq!(Record::abort(&mut record, name), Ok(Told::Abort));
+        assert_eq!(Record::abort(&mut record, name), Ok(Told::Absent));
     }
 }
 

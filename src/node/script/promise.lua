@@ -1,0 +1,8 @@
+local function make_promise(ballot, fits)
+  if not fits or not redis.pcall('SET', KEYS[2], ballot).ok then
+    if fits then
+      redis.pcall('PERSIST', KEYS[2])
+    end
+    redis.call('SET', KEYS[2], ballot)
+  end
+end
