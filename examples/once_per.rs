@@ -5,11 +5,11 @@
 //! cargo run --features embedded --example once_per -- redis://a redis://b redis://c
 //! ```
 //!
-//! Without arguments it starts three Redis-like nodes inside this process. Servers that are given
-//! must be a group that keeps registers: `redlatch registers form`.
+//! Without arguments it starts three Redis-like nodes inside this process.
 //!
-//! A register remembers when the job was run last, by the clocks of the nodes, so nothing depends
-//! on the clocks of the machines. A run that fails is tried again by whoever calls next.
+//! A lock that stays taken remembers the last run, so nothing depends on the clocks of the
+//! machines. (With `exact`, it is a register, which no minority of the nodes can forget.) A run
+//! that fails is tried again by whoever calls next.
 
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, OncePerRun};
@@ -23,13 +23,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn main() -> Result<(), Failure> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
-    if urls.is_empty() {
-        let nodes = Nodes::start(3)?;
-        LockClient::new(nodes.urls())?.form_registers(true)?;
-        story(&nodes.urls())
-    } else {
-        story(&urls)
-    }
+    if urls.is_empty() { story(&Nodes::start(3)?.urls()) } else { story(&urls) }
 }
 
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
@@ -59,7 +53,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
         OncePerRun::NotDue { left, .. } if runs == 1 => say(&format!("Due again in {left:.0?}.")),
         other => return Err(format!("{runs} runs, then {other:?}").into()),
     }
-    first.register(format!("once_per:{job}"))?.delete()?; // this program needs it no more
+    first.force_release(&first.inspect(format!("once_per:{job}"))?)?; // it is needed no more
     Ok(())
 }
 

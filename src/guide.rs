@@ -32,7 +32,7 @@ use crate::*;
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
 /// [`LockRequest::owner`], [`LockRequest::shared`],
-/// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::retry_failed`],
+/// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::exact`], [`OncePer::retry_failed`],
 /// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
 /// [`Register::write_fenced`], [`WithLockError`]
 pub mod recipes {}
@@ -43,12 +43,12 @@ pub mod recipes {}
 ///
 /// [`Builder::connect_timeout`], [`Builder::drift_factor`], [`Builder::fencing_expiry`],
 /// [`Builder::io_thread`], [`Builder::max_ttl`], [`Builder::node_timeout`], [`Builder::queue`],
-/// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`], [`LockClient::once_per`],
+/// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`],
 /// [`LockClient::request_all`], [`LockGuard::let_expire`], [`LockGuard::remaining`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`], [`LockRequest::one_of`],
 /// [`LockRequest::shared`], [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`],
-/// [`OncePer::retry_failed`], [`Register::write_fenced`], [`RegisterError::may_have_happened`],
-/// [`RegisterError::Unknown`]
+/// [`OncePer::exact`], [`OncePer::retry_failed`], [`Register::write_fenced`],
+/// [`RegisterError::may_have_happened`], [`RegisterError::Unknown`]
 pub mod guarantees {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -70,7 +70,7 @@ pub mod limits {}
 /// [`Builder::connect_timeout`], [`Builder::from`], [`Builder::max_ttl`], [`Builder::nodes`],
 /// [`Builder::nodes_from_env`], [`Builder::restart_guard`], [`Builder::tls`](Builder#method.tls),
 /// [`Builder`], [`error::TlsSettingsError`], [`Event::NodeQueue`], [`LockClient::inspect`],
-/// [`LockClient::locks`], [`LockClient::new`], [`LockClient::nodes`], [`LockClient::once_per`],
+/// [`LockClient::locks`], [`LockClient::new`], [`LockClient::nodes`], [`OncePer::exact`],
 /// [`LockClient::registers`], [`LockClient::repair_registers`], [`LockClient::request`],
 /// [`LockClient::request_all`], [`LockClient::sweep_registers`], [`LockRequest::one_of`],
 /// [`LockRequest::shared`], [`LockRequest`], [`LockState::Undecided`], [`NodeStatus::queue`],
@@ -83,7 +83,7 @@ pub mod settings {}
 /// # Items of this page
 ///
 /// [`LockClient::delete_registers_older_than`], [`LockClient::form_registers`],
-/// [`LockClient::nodes`], [`LockClient::once_per`], [`LockClient::repair_registers`],
+/// [`LockClient::nodes`], [`OncePer::exact`], [`LockClient::repair_registers`],
 /// [`LockClient::replace_registers`], [`LockClient::sweep_registers`],
 /// [`LockClient::trust_registers`], [`NodeStatus::registers`], [`Register::change`],
 /// [`Register::compare_and_set`], [`register::Version`], [`Register::write_fenced`],
@@ -153,11 +153,13 @@ pub mod one_server {}
 ///
 /// [`TlsSettings::ca_file`], [`TlsSettings::client_certificate`],
 /// [`CancelToken`], [`ConfigError`], [`error::TlsErrorKind`], [`Error`], [`error`],
-/// [`ExtendError`], [`ForceReleaseError`], [`InspectError`], [`LockClient::inspect`],
-/// [`LockClient::nodes`], [`LockError`], [`LockLost`], [`LockState::NotALock`],
+/// [`ExtendError`], [`ForceReleaseError`], [`InspectError`], [`JoinError`],
+/// [`LockClient::inspect`], [`LockClient::nodes`], [`LockError`], [`LockLost`], [`LockState::NotALock`],
 /// [`LockState::Reserved`], [`NodeError::is_permanent`], [`NodeError::Refused`],
 /// [`NodeError::Tls`], [`NoQuorum::quarantine`], [`NoQuorum::reports`], [`NoQuorum`],
-/// [`ReleaseError`], [`SpawnError`], [`WithLockError`]
+/// [`OncePer::exact`], [`OncePerError`], [`RecoverError`], [`RegisterError`],
+/// [`RegisterError::may_have_happened`], [`ReleaseError`], [`SpawnError`], [`TransactionError`],
+/// [`WithLockError`]
 pub mod errors {}
 
 #[doc = include_str!("guide/links.txt")]

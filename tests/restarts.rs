@@ -1,14 +1,16 @@
 //! Nodes that restart, close idle connections, pause and resume.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use redlatch::{Error, LockClient, LockError, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, connections, gone, holders, pause, resume, take, value,
     with_long_timeout,
 };
+use support::proxy::{Mode, Proxy};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -157,4 +159,79 @@ fn an_orderly_shutdown_of_a_server_is_handled_like_a_crash() {
     take(&client, "stopped", LONG).release().unwrap();
     let empty = |server: &Server| server.command(&["DBSIZE"]) == Value::Integer(0);
     assert!(eventually(LIMIT, || servers[..2].iter().all(empty)));
+}
+
+/// The longest pause before a node is connected to again.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A call times out at a frozen server, which is then killed and started again. Nobody drives the
+/// connection meanwhile, so that the next call is the first to see that it has ended.
+#[test]
+fn the_first_call_after_one_that_timed_out_asks_a_node_that_is_back() {
+    type Call = fn(&LockClient, LockGuard) -> Result<(), Error>;
+    let calls: [(&str, Call); 6] = [
+        ("try_lock", |client, _| Ok(client.try_lock("other", LONG).map(drop)?)),
+        ("inspect", |client, _| Ok(client.inspect("other").map(drop)?)),
+        ("extend", |_, mut guard| Ok(guard.extend(LONG)?)),
+        ("release", |_, guard| Ok(guard.release()?)),
+        ("register", |client, _| Ok(client.register("other")?.read().map(drop)?)),
+        ("nodes", |client, _| {
+            let node = &client.nodes()[0];
+            assert!(node.is_connected, "{node:?}");
+            Ok(())
+        }),
+    ];
+    let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut server = Server::start(&keeps);
+    let client = || {
+        let round = Duration::from_secs(2);
+        with_long_timeout([server.url()]).node_timeout(round).build().unwrap()
+    };
+    client().form_registers(false).expect("it keeps what it answers");
+    let callers = calls.map(|(name, call)| {
+        let client = client();
+        let held = take(&client, name, LONG);
+        (name, call, client, held)
+    });
+    // The greeting of this one times out.
+    let new = client();
+    server.pause();
+    thread::scope(|scope| {
+        let clients = callers.iter().map(|(_, _, client, _)| client).chain([&new]);
+        let timed_out = |client: &LockClient| client.try_lock("while", LONG).expect_err("frozen");
+        let calls: Vec<_> = clients.map(|client| scope.spawn(move || timed_out(client))).collect();
+        calls.into_iter().for_each(|call| drop(call.join().expect("an error")));
+    });
+    server.kill();
+    server.restart();
+    thread::sleep(PAUSE_MAX);
+    for (name, call, client, held) in callers {
+        call(&client, held).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    take(&new, "new", LONG).release().expect("the node is back");
+}
+
+/// As before, but the end of the connection is never seen, as behind a firewall that forgot it.
+#[test]
+fn the_first_call_after_one_that_timed_out_trusts_no_connection_that_was_silent_for_long() {
+    let server = Server::start(&[]);
+    let round = Duration::from_millis(200);
+    let is_asked = || {
+        let proxy = Proxy::start(server.port());
+        let client = with_long_timeout([proxy.url()]).node_timeout(round).build().unwrap();
+        assert!(eventually(LIMIT, || client.try_lock("before", LONG).is_ok()));
+        proxy.set(Mode::Vanish);
+        client.try_lock("while", LONG).expect_err("nothing is answered");
+        proxy.set(Mode::Pass);
+        // The connection is given up after ten times this.
+        thread::sleep(round * 10);
+        let start = Instant::now();
+        match client.try_lock("after", LONG) {
+            Ok(_) => true,
+            // On a busy machine, the connection may not be made in time.
+            Err(LockError::NoQuorum(_)) if start.elapsed() >= round => false,
+            Err(error) => panic!("after {:?}: {error}", start.elapsed()),
+        }
+    };
+    assert!(eventually(LIMIT, is_asked));
 }

@@ -6,8 +6,9 @@ use super::inspect::exact;
 use super::{duration, output};
 use clap::ValueEnum;
 use redlatch::event::AttemptOutcome;
-use redlatch::{Builder, Event, FencingToken, LockGuard};
+use redlatch::{Builder, Event, FencingToken, LockGuard, Name};
 use serde_json::{Value, json};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,7 @@ struct Lines {
     format: LogFormat,
     /// Of the locks, on one line.
     shown: String,
+    locks: Vec<OsString>,
     names: Vec<Value>,
     is_waited_for: bool,
     is_lost: AtomicBool,
@@ -57,6 +59,7 @@ impl Log {
         Self(Some(Arc::new(Lines {
             format,
             shown: arguments.shown(),
+            locks: arguments.names().map(OsStr::to_owned).collect(),
             names: arguments.names().map(|name| exact(name.as_bytes())).collect(),
             is_waited_for: !arguments.no_wait,
             is_lost: AtomicBool::new(false),
@@ -121,6 +124,11 @@ impl Drop for Log {
 
 impl Lines {
     fn of_event(&self, event: &Event<'_>) {
+        // What remembers the runs of `--once-per` has a name of its own.
+        let is_meant = |name: Name<'_>| self.locks.iter().any(|lock| name == *lock.as_bytes());
+        if !event.resource().is_none_or(is_meant) {
+            return;
+        }
         let (name, text, fields) = match event {
             Event::Attempt { number: 1, outcome, .. } if self.is_waited_for => match outcome {
                 AttemptOutcome::Granted => return,

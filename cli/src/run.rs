@@ -97,7 +97,7 @@ impl Job<'_> {
     /// lock was lost.
     fn supervise(&self, guard: &LockGuard, started: &mut Started) -> Result<(u8, bool), Failure> {
         let Self { arguments, is_ensemble, signals, .. } = self;
-        let least = least_validity(arguments, is_ensemble.then(|| guard.remaining()));
+        let least = least_validity(arguments, *is_ensemble, guard.remaining());
         let child = started.child.take().expect("it runs once");
         Supervisor::new(guard, child, &mut started.on_lost, arguments.grace, least).run(signals)
     }
@@ -115,13 +115,11 @@ impl Job<'_> {
 
 /// With how much validity left the command is stopped, so that it can end before the lock does.
 /// Less is never left while all is well: on Redis nodes, the lock is extended in each third of its
-/// ttl. On an ensemble, where so much was left at first, the session is what counts.
-fn least_validity(arguments: &RunArguments, of_session: Option<Duration>) -> Duration {
+/// ttl. On an ensemble, the session is what counts. `granted` was left at first.
+fn least_validity(arguments: &RunArguments, is_ensemble: bool, granted: Duration) -> Duration {
     let wanted = arguments.grace.max(4 * supervisor::KILL_AHEAD);
-    match of_session {
-        None => wanted.min(arguments.acquire.ttl / 3),
-        Some(granted) => wanted.min(ensemble::least_validity(granted) / 2),
-    }
+    let least = if is_ensemble { ensemble::least_validity(granted) / 2 } else { granted / 3 };
+    wanted.min(least)
 }
 
 /// The variables of the command. One without a value is removed: it may be of an outer

@@ -1,20 +1,27 @@
 //! Jobs that run once in each period, on one of many machines.
 
+mod by_lock;
 mod last_run;
 mod memory;
 mod nodes_time;
 
 use super::{LockClient, LockRequest};
 use crate::clock::{self, WallTime};
-use crate::error::{LockError, OncePerError, RegisterError, WithLockError};
+use crate::engine::Ttl;
+use crate::error::{LockError, OncePerError, WithLockError};
 use crate::guard::LockGuard;
+use by_lock::ByLock;
 use last_run::Schedule;
-use memory::Memory;
+use memory::{ByRegister, Memory};
 use std::time::Duration;
 
 /// For how long a call waits for the lock, besides a round: several machines that ask at the same
 /// moment may all be refused without a wait, and a day would have no run.
 const WAIT: Duration = Duration::from_secs(1);
+
+/// The longest ttl of the lock that is kept alive during a run. If the process dies, no other runs
+/// the job for so long.
+const TTL_MAX: Duration = Duration::from_secs(5);
 
 impl LockClient {
     /// A job that runs once in each `period`, on one of many machines. The same as
@@ -43,25 +50,30 @@ impl LockClient {
 }
 
 impl<'a> LockRequest<'a> {
-    /// A job that runs once in each `period`, under this lock. Its last run is remembered in a
-    /// [register](LockClient::register), so the nodes must have been made a group by
-    /// [`form_registers`](LockClient::form_registers).
+    /// A job that runs once in each `period`, under this lock, whose ttl is at most five seconds
+    /// and half of the period: see [`OncePer`].
     pub fn once_per(self, period: Duration) -> OncePer<'a> {
-        OncePer { request: self, schedule: Schedule::every(period), retries_failed: false }
+        let schedule = Schedule::every(period);
+        OncePer { request: self, schedule, retries_failed: false, is_exact: false }
     }
 }
 
 /// A job that runs once in each period, on one of many machines: see [`LockClient::once_per`].
 ///
-/// **At most once.** A run is claimed in a register, which a majority agrees on, before the job
-/// begins. So it is not begun twice in a period, also if the lock was lost, if a minority of the
-/// nodes forgot everything, and whatever [`max_ttl`](crate::Builder::max_ttl) is. The lock is held
-/// beside that, kept alive, so that a run that takes longer than the period is not joined by the
-/// next one.
+/// **What remembers the last run.** A lock of its own, which stays taken for the period less the
+/// [`tolerance`](Self::tolerance), whether the process lives or not. It needs nothing but nodes,
+/// and holds until a majority of those that have it forget it: an empty restart of one of three
+/// changes nothing, one of two of them, or of a single server that keeps nothing, lets the job run
+/// again. With [`exact`](Self::exact), a [register](LockClient::register).
 ///
-/// **Whose clock.** That of the nodes, asked by `TIME`; the clocks of the machines that run the job
-/// do not matter. As long as a majority of the nodes has right clocks, it does not matter what the
-/// others show. Periods are shorter or longer by as much as the right ones differ.
+/// **At most once.** A run is claimed there before the job begins. So it is not begun twice in a
+/// period, also if the lock of the run was lost. That lock is held beside it, so that a run that
+/// takes longer than the period is not joined by the next one. It is kept alive, with the ttl of
+/// the request, and at most five seconds and half of the period, or what [can be kept
+/// alive](crate::error::TtlError::TooShortToKeep) if that is longer: so soon after a process was
+/// killed, another one can run the job.
+///
+/// **Whose clock.** That of the nodes; the clocks of the machines that run the job do not matter.
 ///
 /// **When it is due.** A period after the last run began, and a [`tolerance`](Self::tolerance)
 /// earlier; the time of the day does not matter. Of a job that was never run, at once.
@@ -69,15 +81,16 @@ impl<'a> LockRequest<'a> {
 /// **What counts as a run.** What has begun, also if it failed or its process died, unless
 /// [`retry_failed`](Self::retry_failed) is set.
 ///
-/// The register is named `once_per:` and the lock's name; of several resources, that of the first.
-/// To have the job run again before its time, delete it: `redlatch registers delete
-/// once_per:report`.
+/// What remembers the run is named `once_per:` and the lock's name; of several resources, that of
+/// the first. To have the job run again before its time, remove it: `redlatch release --force
+/// once_per:report`, or, with [`exact`](Self::exact), `redlatch registers delete once_per:report`.
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `run`"]
 pub struct OncePer<'a> {
     request: LockRequest<'a>,
     schedule: Schedule,
     retries_failed: bool,
+    is_exact: bool,
 }
 
 /// What [`OncePer::run`] has done.
@@ -90,7 +103,8 @@ pub enum OncePerRun<T> {
     /// It has run already.
     #[non_exhaustive]
     NotDue {
-        /// When it is due again, by the nodes' clocks.
+        /// When it is due again: by the nodes' clocks with [`exact`](OncePer::exact), without it by
+        /// this machine's.
         next: WallTime,
         /// How long that is from now.
         left: Duration,
@@ -115,9 +129,9 @@ impl OncePer<'_> {
     /// comes 10 ms earlier than yesterday's would find the job not due, and today would have no
     /// run.
     ///
-    /// What begins early does not move the next run: `n` runs take at least `n - 1` periods, less
-    /// one tolerance (the generic cell rate algorithm, of ATM networks). With zero, two runs are
-    /// never less than a period apart.
+    /// With zero, two runs are never less than a period apart. With [`exact`](Self::exact), what
+    /// begins early does not move the next run: `n` runs take at least `n - 1` periods, less one
+    /// tolerance (the generic cell rate algorithm, of ATM networks).
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.schedule.tolerance = tolerance;
         self
@@ -134,62 +148,83 @@ impl OncePer<'_> {
         self
     }
 
+    /// Remembers the last run in a [register](LockClient::register), which a majority of the nodes
+    /// agrees on: no run is forgotten, whatever a minority of them forgets, and nodes that have
+    /// forgotten do not count. For jobs that must not run twice. The nodes must have been made a
+    /// group by [`form_registers`](LockClient::form_registers), and keep what they answer.
+    ///
+    /// The period is measured by the clocks of the nodes, asked by `TIME`. As long as a majority of
+    /// them is right, it does not matter what the others show. Periods are shorter or longer by as
+    /// much as the right ones differ.
+    ///
+    /// All callers of a job must agree about it: with and without it, they do not see each other's
+    /// runs.
+    pub fn exact(mut self) -> Self {
+        self.is_exact = true;
+        self
+    }
+
     /// Runs `job` if it is due and nobody else is running it. Otherwise says why not.
     ///
-    /// If it is not due, that takes two rounds, and no lock. If it is, the lock is waited for
-    /// for a second at most, and the job runs after about eight rounds. The guard is that of
-    /// [`with_lock`](LockRequest::with_lock).
+    /// If it is not due, that takes a round, with [`exact`](Self::exact) two, and no lock. If it
+    /// is, the lock is waited for for a second at most, and the job runs after about five rounds,
+    /// or eight. The guard is that of [`with_lock`](LockRequest::with_lock).
     ///
     /// # Errors
     ///
-    /// The error of `job`. Or, converted, an [`OncePerError`]: among others, the nodes are
-    /// [no group](RegisterError::NotFormed) that keeps registers, or a ZooKeeper ensemble has the
-    /// locks, which has [no registers](RegisterError::ZooKeeper).
+    /// The error of `job`. Or, converted, an [`OncePerError`]. Among others, with
+    /// [`exact`](Self::exact): the nodes are [no group](crate::RegisterError::NotFormed) that keeps
+    /// registers, or a ZooKeeper ensemble has the locks, which has [no
+    /// registers](crate::RegisterError::ZooKeeper). Without it, on ZooKeeper: the period is
+    /// [longer](crate::error::TtlError::HoldTooLong) than half of the session timeout.
     ///
-    /// If claiming the run has failed so that it [may have
-    /// happened](RegisterError::may_have_happened), the job has not run, and this period may be
-    /// without a run; with [`retry_failed`](Self::retry_failed), the next call runs it.
+    /// If it is not known whether the run was claimed, because too few nodes have answered
+    /// ([`NoQuorum`](LockError::NoQuorum), or a register's error that [may have
+    /// happened](crate::RegisterError::may_have_happened)), the job has not run, and this period
+    /// may be without a run; with [`retry_failed`](Self::retry_failed), the next call runs it.
     pub fn run<T, E: From<OncePerError<T>>>(
         self,
         job: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<OncePerRun<T>, E> {
-        let Self { request, schedule, retries_failed } = self;
-        let ask = || -> Result<_, OncePerError<T>> {
-            schedule.check()?;
-            let memory = Memory::of(&request)?;
-            Ok((memory.claimable(schedule)?, memory))
-        };
-        let (claimable, memory) = ask()?;
-        if let Err(not_due) = claimable {
+        self.schedule.check::<T>()?;
+        if self.is_exact {
+            let memory = ByRegister::of(&self.request, self.schedule, self.retries_failed);
+            self.run_with(&memory.map_err(OncePerError::<T>::Register)?, job)
+        } else {
+            let memory = ByLock::of(&self.request, self.schedule, self.retries_failed);
+            self.run_with(&memory.map_err(OncePerError::<T>::NotAcquired)?, job)
+        }
+    }
+
+    fn run_with<T, E: From<OncePerError<T>>>(
+        self,
+        memory: &impl Memory,
+        job: impl FnOnce(&LockGuard) -> Result<T, E>,
+    ) -> Result<OncePerRun<T>, E> {
+        if let Err(not_due) = memory.claimable::<T>()? {
             return Ok(not_due.into_run());
         }
-        let ttl = request.settings.ttl;
-        let wait = request.client.core.rules.node_timeout.saturating_add(WAIT);
-        let ran = request.try_with_lock_for(wait, |lock| {
+        let ttl = run_ttl(&self.request, self.schedule);
+        let wait = self.request.client.core.rules.node_timeout.saturating_add(WAIT);
+        let ran = self.request.ttl(ttl).try_with_lock_for(wait, |lock| {
             // Again: for how long the lock was waited for, or this process stopped, must not make
             // the period shorter.
-            let claimable = match memory.claimable(schedule).map_err(Failure::Own)? {
+            let claimable = match memory.claimable().map_err(Failure::Own)? {
                 Ok(claimable) => claimable,
                 Err(not_due) => return Ok(not_due.into_run()),
             };
-            let run = claimable.next.clone().begun(retries_failed);
-            let Some(version) = memory.claim(&claimable, &run)? else {
-                return memory.other_run(schedule).map_err(Failure::Own);
+            let Some(claim) = memory.claim(claimable).map_err(Failure::Own)? else {
+                return memory.other_run().map_err(Failure::Own);
             };
             if lock.ensure_held().is_err() {
-                memory.give_back(version, claimable.before.as_ref());
+                memory.give_back(claim);
                 let error = LockError::TooSlow { took: lock.age(clock::now()), ttl };
                 return Err(Failure::Own(error.into()));
             }
+            let begun = memory.begin(claim).map_err(Failure::Own)?;
             let value = job(lock).map_err(Failure::Job)?;
-            if !retries_failed {
-                return Ok(OncePerRun::Ran(value));
-            }
-            match memory.register.compare_and_set(Some(version), &run.ended().to_bytes()) {
-                // If another one has begun meanwhile, the lock was lost, and the guard says so.
-                Ok(_) => Ok(OncePerRun::Ran(value)),
-                Err(error) => Err(Failure::Own(OncePerError::NotRecorded { error, value })),
-            }
+            // If another one has begun meanwhile, the lock was lost, and the guard says so.
+            memory.end(begun, value).map(OncePerRun::Ran).map_err(Failure::Own)
         });
         match ran {
             Ok(Some(run)) => Ok(run),
@@ -220,8 +255,13 @@ impl<T, E> From<WithLockError<OncePerRun<T>>> for Failure<T, E> {
     }
 }
 
-impl<T, E> From<RegisterError> for Failure<T, E> {
-    fn from(error: RegisterError) -> Self {
-        Self::Own(OncePerError::Register(error))
-    }
+/// The ttl of the lock during a run: that of the request, but no longer than others may have to
+/// wait for a process that was killed. A shorter one than the request's must suffice to be kept
+/// alive, and for the least validity.
+fn run_ttl(request: &LockRequest<'_>, schedule: Schedule) -> Duration {
+    let (rules, settings) = (&request.client.core.rules, &request.settings);
+    let validity = settings.min_validity.unwrap_or(rules.min_validity);
+    let validity = validity.max(rules.node_timeout.saturating_mul(3));
+    let shortest = rules.drift.shortest_ttl(validity).map_or(Duration::MAX, Ttl::as_duration);
+    settings.ttl.min(TTL_MAX.min(schedule.period / 2).max(shortest))
 }

@@ -21,7 +21,8 @@ pub enum OncePerError<T> {
     Register(RegisterError),
     /// The nodes did not tell the time, and the job has not run.
     Clocks(ClocksError),
-    /// The lock was not acquired, and the job has not run.
+    /// The lock was not acquired, or the one that [remembers the last run](crate::OncePer) could
+    /// not be read or set, and the job has not run.
     NotAcquired(LockError),
     /// The job returned a value, but the lock was lost before it did: the next run may have begun.
     LostDuring {
@@ -35,6 +36,13 @@ pub enum OncePerError<T> {
     NotRecorded {
         /// Why not.
         error: RegisterError,
+        /// What the job returned.
+        value: T,
+    },
+    /// The same where a [lock](crate::OncePer) remembers the last run.
+    LockNotRecorded {
+        /// Why not.
+        error: LockError,
         /// What the job returned.
         value: T,
     },
@@ -59,6 +67,9 @@ pub enum ClocksError {
         by: Duration,
     },
 }
+
+/// What is said of a run that was not recorded.
+const RAN: &str = "the job ran, and may run again in this period";
 
 impl<T> From<RegisterError> for OncePerError<T> {
     fn from(error: RegisterError) -> Self {
@@ -89,7 +100,9 @@ impl<T> From<OncePerError<T>> for super::Error {
             OncePerError::Register(error) | OncePerError::NotRecorded { error, .. } => {
                 return error.into();
             }
-            OncePerError::NotAcquired(error) => return error.into(),
+            OncePerError::NotAcquired(error) | OncePerError::LockNotRecorded { error, .. } => {
+                return error.into();
+            }
             OncePerError::LostDuring { lost, .. } => return lost.into(),
         };
         Self::OncePer(error)
@@ -106,9 +119,8 @@ impl<T> fmt::Display for OncePerError<T> {
             Self::Clocks(error) => error.fmt(f),
             Self::NotAcquired(error) => error.fmt(f),
             Self::LostDuring { lost, .. } => write!(f, "{lost}; the work under it ran to its end"),
-            Self::NotRecorded { error, .. } => {
-                write!(f, "the job ran, and may run again in this period: {error}")
-            }
+            Self::NotRecorded { error, .. } => write!(f, "{RAN}: {error}"),
+            Self::LockNotRecorded { error, .. } => write!(f, "{RAN}: {error}"),
         }
     }
 }
@@ -117,7 +129,7 @@ impl<T> Error for OncePerError<T> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Register(error) | Self::NotRecorded { error, .. } => error.source(),
-            Self::NotAcquired(error) => error.source(),
+            Self::NotAcquired(error) | Self::LockNotRecorded { error, .. } => error.source(),
             _ => None,
         }
     }

@@ -57,15 +57,20 @@ impl<'a, W, S: Sockets> Driver<'a, W, S> {
         }
     }
 
-    /// Processes what happened while nobody drove the rounds. Connections that have ended must be
-    /// known before anything is sent. Other bytes can wait until a request is opened for which they
-    /// matter.
+    /// Processes what happened while nobody drove the rounds. Connections that have ended, or have
+    /// been silent for too long, must be known before anything is sent. Other bytes can wait until
+    /// a request is opened for which they matter.
     pub fn catch_up(&mut self) {
-        self.sockets.poll(self.rounds, Some(Duration::ZERO));
+        let is_polled = self.sockets.poll(self.rounds, Some(Duration::ZERO));
+        let is_due = |deadline| self.sockets.time() >= deadline;
+        let is_late = is_polled && self.rounds.next_deadline().is_some_and(is_due);
         for node in self.nodes() {
-            if self.sockets.is_finished(node) {
+            if is_late || self.sockets.is_finished(node) {
                 self.sockets.read(self.rounds, node);
             }
+        }
+        if is_late {
+            self.tick();
         }
     }
 

@@ -110,7 +110,8 @@ pub enum ServerErrorKind {
     NoPermission,
     /// The database number of the URL does not exist there.
     NoSuchDatabase,
-    /// The command does not exist there: the server is too old, or the command was renamed.
+    /// A command does not exist there, or not for scripts: the server is too old, the command was
+    /// renamed, or a proxy does not support it.
     UnknownCommand,
     /// `ERR max number of clients reached`.
     TooManyClients,
@@ -164,9 +165,19 @@ const CODES: [(&str, ServerErrorKind); 22] = [
 const NO_SCRIPT: &str = "NOSCRIPT";
 
 /// The beginnings of errors without a code of their own, and their meaning.
-const BEGINNINGS: [(&str, ServerErrorKind); 13] = [
+const BEGINNINGS: [(&str, ServerErrorKind); 20] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
+    // Of scripts: Redis, and Valkey from 8 on.
+    ("ERR Unknown Redis command called from", ServerErrorKind::UnknownCommand),
+    ("ERR Unknown command called from", ServerErrorKind::UnknownCommand),
+    ("ERR This Redis command is not allowed from script", ServerErrorKind::UnknownCommand),
+    ("ERR This Valkey command is not allowed from script", ServerErrorKind::UnknownCommand),
+    // A script that has read the clock. Before version 5.
+    ("ERR Write commands not allowed after non deterministic", ServerErrorKind::UnknownCommand),
+    ("ERR Script attempted to access a non local key", ServerErrorKind::Cluster),
+    // Envoy as a proxy.
+    ("unsupported command", ServerErrorKind::UnknownCommand),
     // Servers before version 6 have no codes for these.
     ("ERR operation not permitted", ServerErrorKind::Authentication),
     ("ERR invalid password", ServerErrorKind::Authentication),
@@ -201,18 +212,20 @@ impl ServerErrorKind {
         }
         // Before version 7, an error inside a script was wrapped in another: "ERR Error running
         // script (call to f_…): @user_script:1: @user_script: 1: -READONLY You can't write …". One
-        // that the script passes on begins with the latter place.
+        // that the script passes on begins with the latter place. What has no code there often has
+        // no "ERR" either.
         if text.starts_with("ERR Error running script") || text.starts_with("@user_script: ") {
             let mut words = text.split(' ').map(|word| word.trim_start_matches('-'));
             if let Some((_, kind)) = words.find_map(named) {
                 return *kind;
             }
-            if text.contains(": ERR Operation against a key holding the wrong kind of value") {
-                return Self::WrongType;
-            }
-            // A missing right inside the script has no code.
-            if text.contains(": The user executing the script can't") {
-                return Self::NoPermission;
+            let begins = |inner: &str| {
+                let without = |words: &str| inner.starts_with(words.trim_start_matches("ERR "));
+                BEGINNINGS.iter().find(|(words, _)| without(words))
+            };
+            let mut inner = text.split(": ").map(|inner| inner.trim_start_matches("ERR "));
+            if let Some((_, kind)) = inner.find_map(begins) {
+                return *kind;
             }
         }
         Self::Other
@@ -260,6 +273,7 @@ mod tests {
                 "ERR unknown command 'FOO', with args beginning with: ",
                 ServerErrorKind::UnknownCommand,
             ),
+            ("unsupported command 'time'", ServerErrorKind::UnknownCommand),
             ("ERR DB index is out of range", ServerErrorKind::NoSuchDatabase),
             (
                 "ERR The user executing the script can't run this command or subcommand script: \
@@ -320,6 +334,30 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_scripts_cannot_call_is_an_unknown_one() {
+        let wrapped = "ERR Error running script (call to f_b6f2): @user_script:1: ";
+        let renamed = "Unknown Redis command called from";
+        let refused = "This Redis command is not allowed from script";
+        let since = "This Valkey command is not allowed from script";
+        let random = "Write commands not allowed after non deterministic commands";
+        // Redis from 7 on, Valkey from 8 and 9 on, Redis before 7, before 5, before 3.2.
+        for text in [
+            format!("ERR {renamed} script script: b6f2, on @user_script:1."),
+            "ERR Unknown command called from script script: b6f2, on @user_script:1.".to_owned(),
+            format!("ERR {refused} script: b6f2, on @user_script:1."),
+            format!("ERR {since} script: b6f2, on @user_script:1."),
+            format!("{wrapped}@user_script: 1: {renamed} Lua script"),
+            format!("@user_script: 1: {renamed} Lua script"),
+            format!("{wrapped}@user_script: 1: {refused}s"),
+            format!("{wrapped}@user_script: 2: {random}. Call redis.replicate_commands() at"),
+            format!("{wrapped}@user_script: 2: {random}"),
+        ] {
+            assert_eq!(kind(&text), ServerErrorKind::UnknownCommand, "{text}");
+            assert!(kind(&text).is_permanent());
         }
     }
 

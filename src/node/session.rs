@@ -154,7 +154,10 @@ impl Session {
         // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
-        let retry_at = now.after(pause);
+        // The pause counts from the failure, of which the next call may learn long after: what
+        // leaves a round unanswered has failed by its end.
+        let silence = self.silence().map(|since| since.after(self.options.node_timeout));
+        let retry_at = silence.map_or(now, |end| end.min(now)).after(pause);
         let was_ready = matches!(self.state, State::Ready);
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());

@@ -12,6 +12,7 @@ mod names;
 mod network;
 mod once_per;
 mod once_per_claim;
+mod once_per_killed;
 mod quorums;
 mod rights;
 mod rows;

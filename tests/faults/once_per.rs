@@ -3,33 +3,29 @@
 
 #![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
 
-use std::env;
-use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
 use redlatch::error::ClocksError;
 use redlatch::{Error, LockClient, LockError, OncePerError, OncePerRun, RegisterError};
 use support::eventually;
-use support::locks::{LIMIT, LONG, can_be_acquired, take, without_restart_guard};
-use support::program::{end_with_parent, succeed, test_process};
+use support::locks::{LIMIT, LONG, take, without_restart_guard};
+use support::program::succeed;
 use support::redis::Server;
 use support::servers::Servers;
 use support::shim::{Shim, set_clock};
 
 use crate::clocks::{CLOCK, Clocks};
+use crate::once_per_killed::machine;
 
-const DAY: Duration = Duration::from_secs(DAY_SECONDS as u64);
-const DAY_SECONDS: i64 = 86_400;
+pub(crate) const DAY: Duration = Duration::from_secs(DAY_SECONDS as u64);
+pub(crate) const DAY_SECONDS: i64 = 86_400;
 const YEAR_SECONDS: i64 = 365 * DAY_SECONDS;
 
-const URLS: &str = "REDLATCH_TEST_ONCE_URLS";
-const JOB: &str = "REDLATCH_TEST_ONCE_JOB";
-
-type Ran = Result<OncePerRun<u32>, OncePerError<u32>>;
+pub(crate) type Ran = Result<OncePerRun<u32>, OncePerError<u32>>;
 
 /// A third of what a ttl of ten seconds allows.
-fn client(urls: Vec<String>) -> LockClient {
+pub(crate) fn client(urls: Vec<String>) -> LockClient {
     without_restart_guard(urls).node_timeout(Duration::from_secs(1)).build().unwrap()
 }
 
@@ -42,16 +38,16 @@ fn formed() -> (Clocks, LockClient) {
 }
 
 /// Calls the daily job, which returns 1.
-fn call(client: &LockClient) -> Ran {
-    client.once_per("report", DAY).run(|_lock| Ok(1))
+pub(crate) fn call(client: &LockClient) -> Ran {
+    client.once_per("report", DAY).exact().run(|_lock| Ok(1))
 }
 
-fn ran(run: &Ran) -> bool {
+pub(crate) fn ran(run: &Ran) -> bool {
     matches!(run, Ok(OncePerRun::Ran(1)))
 }
 
 /// Is it due in about so long?
-fn is_due_in(run: &Ran, seconds: i64) -> bool {
+pub(crate) fn is_due_in(run: &Ran, seconds: i64) -> bool {
     let expected = Duration::from_secs(seconds.unsigned_abs());
     matches!(run, Ok(OncePerRun::NotDue { left, .. })
         if *left <= expected && *left + LIMIT + LIMIT > expected)
@@ -59,7 +55,7 @@ fn is_due_in(run: &Ran, seconds: i64) -> bool {
 
 /// A call adds the name of its job to a list on the first server.
 fn call_and_sign(client: &LockClient, first: &Server) -> bool {
-    let run = client.once_per("report", DAY).run(|_lock| {
+    let run = client.once_per("report", DAY).exact().run(|_lock| {
         first.command(&["RPUSH", "runs", "x"]);
         Ok::<_, OncePerError<()>>(())
     });
@@ -90,9 +86,7 @@ fn many_clients_and_processes_run_a_job_once_in_each_period() {
                 scope.spawn(move || {
                     let shim = Shim::clock();
                     set_clock(&shim.orders(), hours * 3_600 * 1_000_000_000);
-                    let mut command = test_process("once_per::as_a_machine");
-                    command.envs(shim.environment(CLOCK)).env(URLS, urls).env(JOB, "sign");
-                    succeed(&mut command);
+                    succeed(machine(&urls, "exact, sign").envs(shim.environment(CLOCK)));
                 });
             }
             for _ in 0..4 {
@@ -104,26 +98,6 @@ fn many_clients_and_processes_run_a_job_once_in_each_period() {
     }
 }
 
-/// The code of another machine. Does nothing without the environment variables.
-#[test]
-fn as_a_machine() {
-    let (Ok(urls), Ok(job)) = (env::var(URLS), env::var(JOB)) else { return };
-    end_with_parent();
-    let client = client(urls.split(' ').map(str::to_owned).collect());
-    let once = client.request("report").ttl(Duration::from_secs(4)).once_per(DAY);
-    let once = if job == "hang and retry" { once.retry_failed() } else { once };
-    let first = urls.split(' ').next().and_then(|url| url.rsplit(':').next()).unwrap();
-    let mut first = support::cli::Client::connect(first.parse().unwrap()).unwrap();
-    let run = once.run(|_lock| {
-        first.command(&["RPUSH", "runs", "x"]);
-        if job != "sign" {
-            thread::sleep(Duration::MAX); // until it is killed
-        }
-        Ok::<_, OncePerError<()>>(())
-    });
-    let _ = run.expect("all nodes are up");
-}
-
 #[test]
 fn a_period_after_the_last_run_began_it_is_due_again_and_a_tenth_earlier() {
     let (clocks, client) = formed();
@@ -131,7 +105,7 @@ fn a_period_after_the_last_run_began_it_is_due_again_and_a_tenth_earlier() {
     assert!(ran(&call(&client)));
     let again = call(&client);
     assert!(is_due_in(&again, DAY_SECONDS * 9 / 10), "{again:?}");
-    let exact = client.once_per("report", DAY).tolerance(Duration::ZERO);
+    let exact = client.once_per("report", DAY).exact().tolerance(Duration::ZERO);
     let run: Ran = exact.run(|_lock| Ok(2));
     assert!(is_due_in(&run, DAY_SECONDS), "{run:?}");
     set_all(DAY_SECONDS * 95 / 100);
@@ -165,44 +139,17 @@ fn a_wrong_clock_of_one_node_moves_nothing_and_leaves_doubt_only_while_another_i
 fn a_run_that_failed_counts_unless_failed_runs_are_retried() {
     let (_clocks, client) = formed();
     let fails = |_: &redlatch::LockGuard| Err::<u32, _>("the printer is on fire".into());
-    let failed: Result<_, Box<dyn std::error::Error>> = client.once_per("report", DAY).run(fails);
+    let failed: Result<_, Box<dyn std::error::Error>> =
+        client.once_per("report", DAY).exact().run(fails);
     assert_eq!(failed.unwrap_err().to_string(), "the printer is on fire");
     assert!(is_due_in(&call(&client), DAY_SECONDS * 9 / 10));
 
-    let retried = || client.once_per("retried", DAY).retry_failed();
+    let retried = || client.once_per("retried", DAY).exact().retry_failed();
     let failed: Result<_, Box<dyn std::error::Error>> = retried().run(fails);
     assert_eq!(failed.unwrap_err().to_string(), "the printer is on fire");
     assert!(ran(&retried().run(|_lock| Ok(1))));
     let run: Ran = retried().run(|_lock| Ok(1));
     assert!(is_due_in(&run, DAY_SECONDS * 9 / 10), "{run:?}");
-}
-
-/// Starts a machine whose job hangs, and kills it when the job has begun.
-fn killed(servers: &[Server], urls: &[String], job: &str) {
-    let mut command = test_process("once_per::as_a_machine");
-    let mut machine: Child = command.env(URLS, urls.join(" ")).env(JOB, job).spawn().unwrap();
-    let runs = || servers[0].command(&["LLEN", "runs"]).integer();
-    let before = runs();
-    assert!(eventually(LIMIT, || runs() > before));
-    machine.kill().unwrap();
-    machine.wait().unwrap();
-}
-
-#[test]
-fn a_run_whose_process_was_killed_counts_unless_failed_runs_are_retried() {
-    let servers = Servers::start(3);
-    let client = client(servers.urls());
-    client.form_registers(true).unwrap();
-    killed(&servers, &servers.urls(), "hang");
-    assert!(is_due_in(&call(&client), DAY_SECONDS * 9 / 10));
-    assert!(client.register("once_per:report").unwrap().delete().unwrap().is_some());
-
-    assert!(eventually(LIMIT, || can_be_acquired(&client, "report")));
-    killed(&servers, &servers.urls(), "hang and retry");
-    // Until the ttl of its lock has passed, it is running as far as others know.
-    let retried = || client.once_per("report", DAY).retry_failed().run(|_lock| Ok(1));
-    assert!(eventually(LIMIT, || ran(&retried())));
-    assert!(is_due_in(&retried(), DAY_SECONDS * 9 / 10));
 }
 
 #[test]
@@ -222,7 +169,7 @@ fn a_run_that_takes_longer_than_the_period_is_not_joined_by_the_next() {
     let (clocks, client) = formed();
     let other = self::client(clocks.urls());
     let exact = |client: &LockClient, job: &mut dyn FnMut()| -> Ran {
-        client.once_per("report", DAY).run(|_lock| {
+        client.once_per("report", DAY).exact().run(|_lock| {
             job();
             Ok(1)
         })
@@ -240,7 +187,7 @@ fn a_run_that_takes_longer_than_the_period_is_not_joined_by_the_next() {
 #[test]
 fn a_lock_that_is_lost_during_the_job_is_an_error_with_its_value_and_the_run_counts() {
     let (_clocks, client) = formed();
-    let run: Ran = client.once_per("report", DAY).run(|_lock| {
+    let run: Ran = client.once_per("report", DAY).exact().run(|_lock| {
         let seen = client.inspect("report").unwrap();
         assert!(client.force_release(&seen).unwrap());
         drop(take(&client_of(&client), "report", LONG));
@@ -261,7 +208,7 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
     let client = client(servers.urls());
     let none = |run: Result<OncePerRun<()>, Error>| run.unwrap_err().to_string();
     let never = |_: &redlatch::LockGuard| -> Result<(), Error> { panic!("it must not run") };
-    let run = || client.once_per("report", DAY).run(never);
+    let run = || client.once_per("report", DAY).exact().run(never);
     assert!(matches!(run(), Err(Error::Register(RegisterError::NotFormed))));
     assert!(none(run()).contains("redlatch registers form"));
     assert_eq!(
@@ -269,9 +216,10 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
         "a period of 0ns is not longer than its tolerance: 0ns"
     );
     client.form_registers(true).unwrap();
-    let named = client.once_per("", DAY).run(never);
+    let named = client.once_per("", DAY).exact().run(never);
     assert!(matches!(named, Err(Error::Register(RegisterError::Resource(_)))));
-    let short = client.request("report").ttl(Duration::from_millis(1)).once_per(DAY).run(never);
+    let short =
+        client.request("report").ttl(Duration::from_millis(1)).once_per(DAY).exact().run(never);
     assert!(matches!(short, Err(Error::Lock(LockError::Ttl(_)))), "{short:?}");
     for value in ["another program's", "once_per 2 a later version's"] {
         let register = client.register("once_per:report").unwrap();
@@ -282,7 +230,7 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
         server.command(&["ACL", "SETUSER", "default", "-time"]);
     }
     assert_eq!(
-        none(client.once_per("other", DAY).run(never)),
+        none(client.once_per("other", DAY).exact().run(never)),
         "1 of the nodes told the time, and 2 are needed: the user needs the rights +info and +time"
     );
 }

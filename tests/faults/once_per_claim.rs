@@ -43,7 +43,7 @@ fn a_run_that_another_client_claims_between_the_look_and_the_claim_is_its_alone(
     fast.form_registers(true).unwrap();
     let call = |client: &LockClient, value: u32| -> Result<_, OncePerError<u32>> {
         let request = client.request("report").ttl(20 * LATE);
-        request.once_per(DAY).run(|_lock| Ok(value))
+        request.once_per(DAY).exact().run(|_lock| Ok(value))
     };
     thread::scope(|scope| {
         delay(SLOW);

@@ -1,10 +1,12 @@
-//! Changes to a running server: rights, users and keys that are removed.
+//! What a server lacks or loses while it runs: commands, rights, users and keys.
 
+use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{
-    ExtendError, LockClient, LockError, LossReason, NoQuorum, NodeError, QueueSupport, ReleaseError,
+    ExtendError, LockClient, LockError, LockRequest, LossReason, NoQuorum, NodeError, QueueSupport,
+    ReleaseError,
 };
 
 use support::cli::Value;
@@ -13,6 +15,7 @@ use support::locks::{
     LIMIT, LONG, all_nodes_client, connections, gone, holders, pttl, take, value,
 };
 use support::loss::{loss, loss_in};
+use support::queue::finish;
 use support::redis::Server;
 use support::secret::{SECRET, shown};
 use support::servers::Servers;
@@ -77,6 +80,29 @@ fn a_revoked_right_is_reported_and_works_again_when_granted() {
     take(&client, "wanted", LONG).release().unwrap();
     assert!(servers.iter().all(|server| connections(server, "redlatch") == 1));
     assert!(gone(&servers, "held"));
+}
+
+/// A server may lack any of the commands that scripts call, and has words of its own for that.
+#[test]
+fn no_call_waits_for_a_command_that_the_servers_lack() {
+    type Kind = fn(LockRequest<'_>) -> LockRequest<'_>;
+    const KINDS: [Kind; 4] = [|it| it, |it| it.fenced(), |it| it.shared(), |it| it.one_of(2)];
+    for command in ["DEL", "EXISTS", "GET", "PEXPIRE", "SET", "TIME", "ZADD", "ZRANGE"] {
+        let server = Server::start(&["--rename-command", command, ""]);
+        let client = all_nodes_client([server.url()]);
+        let lock = |(number, kind): (usize, Kind)| {
+            let client = client.clone();
+            let name = number.to_string();
+            thread::spawn(move || kind(client.request(name).ttl(LONG)).lock().map(drop))
+        };
+        let calls: Vec<_> = KINDS.into_iter().enumerate().map(lock).collect();
+        let failed: Vec<_> = calls.into_iter().filter_map(|call| finish(call).err()).collect();
+        assert!(!failed.is_empty(), "{command}: not every request needs it");
+        for error in failed {
+            let LockError::NoQuorum(error) = error else { panic!("{command}: {error}") };
+            assert!(error.reports().iter().all(is_permanent), "{command}: {error}");
+        }
+    }
 }
 
 #[test]
@@ -191,7 +217,7 @@ fn the_documented_rights_suffice_for_the_queue() {
         for _ in 0..3 {
             let held = take(&first, "lock:queue", LONG);
             let waiter = second.clone();
-            let thread = std::thread::spawn(move || waiter.lock("lock:queue", LONG).unwrap());
+            let thread = thread::spawn(move || waiter.lock("lock:queue", LONG).unwrap());
             let is_known = || second.nodes().iter().all(|node| node.queue == Some(support));
             assert!(eventually(LIMIT, is_known), "{user}: {:?}", second.nodes());
             assert!(!thread.is_finished());

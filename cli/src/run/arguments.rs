@@ -25,14 +25,18 @@ pub(crate) struct RunArguments {
     /// Ask for a fencing token: a number that grows with every grant.
     #[arg(long)]
     pub(crate) fenced: bool,
-    /// Run the command if it has not been run for so long, on any machine; the nodes must keep
-    /// registers (`redlatch registers form`). A failed run counts.
+    /// Run the command if it has not been run for so long, on any machine. A failed run counts. A
+    /// lock remembers it, which nodes that lose their data forget.
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     #[arg(conflicts_with_all = ["wait", "no_wait", "hold_at_least"])]
     pub(crate) once_per: Option<Duration>,
     /// Run it again if it has failed, or its machine has, also within that time.
     #[arg(long, requires = "once_per")]
     pub(crate) retry_failed: bool,
+    /// Remember the run in a register, so that a minority of the nodes cannot forget it; they must
+    /// keep registers (`redlatch registers form`).
+    #[arg(long, requires = "once_per")]
+    pub(crate) exact: bool,
     /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
     pub(crate) grace: Duration,

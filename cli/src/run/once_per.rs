@@ -8,6 +8,7 @@ use crate::exit::{self, Failure};
 use crate::log::Log;
 use crate::{duration, output};
 use redlatch::{LockError, OncePerError, OncePerRun};
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 /// The command ran under the lock, and was no success; or it did not run.
@@ -35,14 +36,21 @@ pub(super) fn run(
     if job.arguments.retry_failed {
         once = once.retry_failed();
     }
+    if job.arguments.exact {
+        once = once.exact();
+    }
     let mut begun: Option<Started> = None;
     let ran = once.run(|guard| {
         log.held(guard, start.elapsed());
         metrics.held();
-        if let Some(signal) = job.signals.first_that_ends() {
-            return Err(End::Failed(ended_by(Some(signal))));
-        }
-        let started = begun.insert(job.start(guard).map_err(End::Failed)?);
+        let ended = job.signals.first_that_ends().map(|signal| ended_by(Some(signal)));
+        let started = match ended.map_or_else(|| job.start(guard), Err) {
+            Ok(started) => begun.insert(started),
+            Err(failure) => {
+                forget(job);
+                return Err(End::Failed(failure));
+            }
+        };
         match job.supervise(guard, started).map_err(End::Failed)? {
             (_, true) => Err(End::Stopped),
             (exit::SUCCESS, _) => Ok(()),
@@ -72,12 +80,22 @@ pub(super) fn run(
     }
 }
 
+/// Forgets the run, as nothing has run. Nobody else claims one: the lock is held.
+fn forget(job: &Job<'_>) {
+    let name = [b"once_per:", job.arguments.acquire.name.as_bytes()].concat();
+    if job.arguments.exact {
+        let _ = job.client.register(name).map(|register| register.delete());
+    } else if let Ok(seen) = job.client.inspect(name) {
+        let _ = job.client.force_release(&seen);
+    }
+}
+
 fn not_run(job: &Job<'_>, error: OncePerError<()>) -> Result<u8, Failure> {
     let arguments = &job.arguments.acquire;
     Err(match error {
         OncePerError::NotAcquired(LockError::Cancelled) => ended_by(job.signals.first_that_ends()),
         OncePerError::NotAcquired(error) => refusal::failed(job.client, arguments, error),
-        OncePerError::NotRecorded { .. } => {
+        OncePerError::NotRecorded { .. } | OncePerError::LockNotRecorded { .. } => {
             output::note(&error.to_string());
             return Ok(exit::SUCCESS);
         }

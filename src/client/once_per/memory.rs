@@ -1,4 +1,5 @@
-//! The register that remembers the last run of a job, and the claim of the next one.
+//! What remembers the last run of a job, and the claim of the next one; and the register that does
+//! so.
 
 use super::OncePerRun;
 use super::last_run::{LastRun, Schedule};
@@ -8,22 +9,57 @@ use crate::client::{LockClient, LockRequest};
 use crate::clock;
 use crate::engine::NodeSet;
 use crate::engine::register::Version;
-use crate::error::{OncePerError, RegisterError};
+use crate::error::{OncePerError, RegisterError, ResourceError};
 use std::time::Duration;
 
-/// What precedes the job's name in the name of the register that remembers its last run.
-const REGISTER: &str = "once_per:";
+/// What precedes the job's name in the name of what remembers its last run.
+const PREFIX: &str = "once_per:";
 
-/// A run that may be claimed, as long as the register has the value that was seen.
-pub(super) struct Claimable {
-    pub(super) before: Option<Value>,
-    pub(super) next: LastRun,
+/// The name of what remembers the last run of the job with this lock.
+pub(super) fn memory_name(request: &LockRequest<'_>) -> Result<Vec<u8>, ResourceError> {
+    let keys = request.keys.as_ref().map_err(|error| *error)?;
+    let name = &keys.first[request.client.core.key_prefix.len()..];
+    Ok([PREFIX.as_bytes(), name].concat())
+}
+
+/// What remembers the last run.
+pub(super) trait Memory {
+    /// A run that may be claimed, as long as no other client claims it.
+    type Claimable;
+    /// A run that is claimed, and can be given back.
+    type Claim;
+    /// A run that has begun.
+    type Begun;
+
+    /// The run that may be claimed now, if the job is due.
+    fn claimable<T>(&self) -> Result<Result<Self::Claimable, NotDue>, OncePerError<T>>;
+
+    /// Claims it. `None` if another client was faster.
+    fn claim<T>(&self, it: Self::Claimable) -> Result<Option<Self::Claim>, OncePerError<T>>;
+
+    /// Undoes a claim under which nothing has run. If that fails, the period has no run.
+    fn give_back(&self, claim: Self::Claim);
+
+    /// From now on the run counts, unless failed ones are retried.
+    fn begin<T>(&self, claim: Self::Claim) -> Result<Self::Begun, OncePerError<T>>;
+
+    /// The job has returned this value: from now on the run counts in any case.
+    fn end<T>(&self, begun: Self::Begun, value: T) -> Result<T, OncePerError<T>>;
+
+    /// What to say if another client has claimed the run: it is running, or has ended.
+    fn other_run<T>(&self) -> Result<OncePerRun<T>, OncePerError<T>> {
+        Ok(match self.claimable()? {
+            Err(not_due) => not_due.into_run(),
+            Ok(_) => OncePerRun::HeldByOther,
+        })
+    }
 }
 
 /// How long it takes until the job is due.
 pub(super) struct NotDue {
-    next: u64,
-    left: Duration,
+    /// In microseconds since 1970.
+    pub(super) next: u64,
+    pub(super) left: Duration,
 }
 
 impl NotDue {
@@ -33,72 +69,84 @@ impl NotDue {
 }
 
 /// The register that remembers the last run, and the nodes whose clocks count.
-pub(super) struct Memory<'a> {
+pub(super) struct ByRegister<'a> {
     client: &'a LockClient,
-    pub(super) register: Register,
+    register: Register,
+    schedule: Schedule,
+    retries_failed: bool,
 }
 
-impl<'a> Memory<'a> {
-    pub(super) fn of(request: &LockRequest<'a>) -> Result<Self, RegisterError> {
+/// What the register had, and what it is to have next.
+pub(super) struct NextRun {
+    before: Option<Value>,
+    next: LastRun,
+}
+
+impl<'a> ByRegister<'a> {
+    pub(super) fn of(
+        request: &LockRequest<'a>,
+        schedule: Schedule,
+        retries_failed: bool,
+    ) -> Result<Self, RegisterError> {
         let client = request.client;
-        let keys = request.keys.as_ref().map_err(|error| RegisterError::Resource(*error))?;
-        let name = &keys.first[client.core.key_prefix.len()..];
-        let register = client.register([REGISTER.as_bytes(), name].concat())?;
-        Ok(Self { client, register })
-    }
-
-    /// The run that may be claimed now, if the job is due.
-    pub(super) fn claimable<T>(
-        &self,
-        schedule: Schedule,
-    ) -> Result<Result<Claimable, NotDue>, OncePerError<T>> {
-        let before = self.register.read()?;
-        // Read after the value, so that it is not earlier than the time in there.
-        let now = self.time(schedule)?;
-        let last = before.as_ref().map(|value| LastRun::read(value.bytes())).transpose()?;
-        let next = schedule.next(last.as_ref(), &now);
-        Ok(next.map(|next| Claimable { before, next }).map_err(|(next, left)| {
-            let left = Duration::from_micros(left);
-            NotDue { next, left }
-        }))
-    }
-
-    /// What to say if another client has claimed the run: it is running, or has ended.
-    pub(super) fn other_run<T>(
-        &self,
-        schedule: Schedule,
-    ) -> Result<OncePerRun<T>, OncePerError<T>> {
-        Ok(match self.claimable(schedule)? {
-            Err(not_due) => not_due.into_run(),
-            Ok(_) => OncePerRun::HeldByOther,
-        })
-    }
-
-    /// Claims it. `None` if another client was faster.
-    pub(super) fn claim(
-        &self,
-        claimable: &Claimable,
-        run: &LastRun,
-    ) -> Result<Option<Version>, RegisterError> {
-        let seen = claimable.before.as_ref().map(Value::version);
-        Ok(self.register.compare_and_set(seen, &run.to_bytes())?.ok())
-    }
-
-    /// Undoes a claim under which nothing has run. If that fails, the period has no run.
-    pub(super) fn give_back(&self, claimed: Version, before: Option<&Value>) {
-        let _ = match before {
-            Some(value) => self.register.compare_and_set(Some(claimed), value.bytes()).map(drop),
-            None => self.register.compare_and_delete(claimed).map(drop),
-        };
+        let name = memory_name(request).map_err(RegisterError::Resource)?;
+        let register = client.register(name)?;
+        Ok(Self { client, register, schedule, retries_failed })
     }
 
     /// The time by the clocks of the nodes.
-    fn time<T>(&self, schedule: Schedule) -> Result<NodesTime, OncePerError<T>> {
+    fn time<T>(&self) -> Result<NodesTime, OncePerError<T>> {
         let core = &self.client.core;
         let nodes = core.rules.nodes;
         let statuses = core.examine(core.register_nodes()?, NodeSet::all(nodes));
         let now = clock::now();
         let readings = statuses.iter().filter_map(|status| status.wall_micros(now));
-        Ok(NodesTime::new(readings.collect(), nodes, schedule.doubt_max())?)
+        Ok(NodesTime::new(readings.collect(), nodes, self.schedule.doubt_max())?)
+    }
+}
+
+impl Memory for ByRegister<'_> {
+    type Claimable = NextRun;
+    type Claim = (Version, NextRun);
+    type Begun = (Version, LastRun);
+
+    fn claimable<T>(&self) -> Result<Result<NextRun, NotDue>, OncePerError<T>> {
+        let before = self.register.read()?;
+        // Read after the value, so that it is not earlier than the time in there.
+        let now = self.time()?;
+        let last = before.as_ref().map(|value| LastRun::read(value.bytes())).transpose()?;
+        let next = self.schedule.next(last.as_ref(), &now);
+        let next = next.map(|next| next.begun(self.retries_failed));
+        Ok(next.map(|next| NextRun { before, next }).map_err(|(next, left)| {
+            let left = Duration::from_micros(left);
+            NotDue { next, left }
+        }))
+    }
+
+    fn claim<T>(&self, run: NextRun) -> Result<Option<Self::Claim>, OncePerError<T>> {
+        let seen = run.before.as_ref().map(Value::version);
+        let claimed = self.register.compare_and_set(seen, &run.next.to_bytes())?.ok();
+        Ok(claimed.map(|version| (version, run)))
+    }
+
+    fn give_back(&self, (claimed, run): Self::Claim) {
+        let _ = match run.before {
+            Some(value) => self.register.compare_and_set(Some(claimed), value.bytes()).map(drop),
+            None => self.register.compare_and_delete(claimed).map(drop),
+        };
+    }
+
+    fn begin<T>(&self, (claimed, run): Self::Claim) -> Result<Self::Begun, OncePerError<T>> {
+        Ok((claimed, run.next))
+    }
+
+    fn end<T>(&self, (claimed, run): Self::Begun, value: T) -> Result<T, OncePerError<T>> {
+        if !self.retries_failed {
+            return Ok(value);
+        }
+        match self.register.compare_and_set(Some(claimed), &run.ended().to_bytes()) {
+            Ok(_) => Ok(value),
+            Err(error) => Err(OncePerError::NotRecorded { error, value }),
+        }
     }
 }

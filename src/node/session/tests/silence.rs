@@ -106,6 +106,23 @@ fn pauses_grow_while_a_server_accepts_and_closes_connections() {
 }
 
 #[test]
+fn the_pause_counts_from_the_failure_and_not_from_when_a_thread_learns_of_it() {
+    let wants = |talk: &mut ScriptedSession| {
+        talk.now = at(4_000);
+        talk.lose();
+        talk.send(2, Verb::Acquire);
+        talk.session.wants_connection(talk.now)
+    };
+    let mut talk = ScriptedSession::ready();
+    talk.send(1, Verb::Acquire);
+    assert!(wants(&mut talk), "nobody has read the end of the connection before");
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
+    talk.send(1, Verb::Acquire);
+    talk.connect();
+    assert!(wants(&mut talk), "the greeting was not answered");
+}
+
+#[test]
 fn a_working_connection_that_is_closed_while_idle_is_made_again_without_a_pause() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);

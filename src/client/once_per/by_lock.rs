@@ -1,0 +1,112 @@
+//! The lock that remembers the last run of a job, by staying taken until the next one is due.
+
+use super::last_run::Schedule;
+use super::memory::{Memory, NotDue, memory_name};
+use super::run_ttl;
+use crate::client::LockRequest;
+use crate::clock::{self, Time};
+use crate::error::{InspectError, LockError, OncePerError, ReleaseError};
+use crate::guard::LockGuard;
+use crate::inspect::LockState;
+use std::time::Duration;
+
+/// The lock that remembers it, which is never held for longer than it takes to set it: its release
+/// leaves it on the nodes for as long as the run counts.
+pub(super) struct ByLock<'a> {
+    name: Vec<u8>,
+    request: LockRequest<'a>,
+    /// For how long a run counts.
+    counts_for: Duration,
+    retries_failed: bool,
+}
+
+impl<'a> ByLock<'a> {
+    pub(super) fn of(
+        request: &LockRequest<'a>,
+        schedule: Schedule,
+        retries_failed: bool,
+    ) -> Result<Self, LockError> {
+        let name = memory_name(request).map_err(LockError::Resource)?;
+        let counts_for = schedule.period.saturating_sub(schedule.tolerance);
+        let owner = &request.settings.owner;
+        let ttl = run_ttl(request, schedule);
+        let request = request.client.request(&name).ttl(ttl).owner(owner).max_hold(counts_for);
+        Ok(Self { name, request, counts_for, retries_failed })
+    }
+
+    /// Takes the lock, which its release leaves on the nodes until this time has passed. `None` if
+    /// the last run still counts.
+    fn set(&self, counts_for: Duration) -> Result<Option<LockGuard>, LockError> {
+        self.request.clone().hold_at_least(counts_for).try_lock()
+    }
+}
+
+impl Memory for ByLock<'_> {
+    type Claimable = ();
+    /// The lock, if the run is to count as soon as it begins.
+    type Claim = Option<LockGuard>;
+    /// When it began.
+    type Begun = Time;
+
+    fn claimable<T>(&self) -> Result<Result<(), NotDue>, OncePerError<T>> {
+        let seen = self.request.client.inspect(&self.name).map_err(not_inspected)?;
+        let LockState::Held(holder) = seen.state else { return Ok(Ok(())) };
+        let left = holder.remaining.unwrap_or_default();
+        let micros = u64::try_from(left.as_micros()).unwrap_or(u64::MAX);
+        Ok(Err(NotDue { next: clock::wall_micros().saturating_add(micros), left }))
+    }
+
+    fn claim<T>(&self, (): ()) -> Result<Option<Self::Claim>, OncePerError<T>> {
+        if self.retries_failed {
+            // Its own lock keeps others out until the run has ended.
+            return Ok(Some(None));
+        }
+        Ok(self.set(self.counts_for)?.map(Some))
+    }
+
+    fn give_back(&self, claim: Self::Claim) {
+        if let Some(mut lock) = claim {
+            lock.set_hold_at_least(Duration::ZERO);
+        }
+    }
+
+    fn begin<T>(&self, claim: Self::Claim) -> Result<Time, OncePerError<T>> {
+        let began = clock::now();
+        if let Some(lock) = claim {
+            self.leave(lock)?;
+        }
+        Ok(began)
+    }
+
+    fn end<T>(&self, began: Time, value: T) -> Result<T, OncePerError<T>> {
+        let left = self.counts_for.saturating_sub(clock::now().since(began));
+        if !self.retries_failed || left.is_zero() {
+            return Ok(value);
+        }
+        let set = self.set(left).and_then(|lock| lock.map_or(Ok(()), |lock| self.leave(lock)));
+        match set {
+            Ok(()) => Ok(value),
+            Err(error) => Err(OncePerError::LockNotRecorded { error, value }),
+        }
+    }
+}
+
+impl ByLock<'_> {
+    /// Leaves the lock on the nodes.
+    fn leave(&self, lock: LockGuard) -> Result<(), LockError> {
+        let (took, ttl) = (lock.age(clock::now()), self.request.settings.ttl);
+        lock.release().map_err(|error| match error {
+            ReleaseError::Lost(_) => LockError::TooSlow { took, ttl },
+            ReleaseError::NoQuorum(error) => LockError::NoQuorum(error),
+            ReleaseError::OtherProcess => LockError::OtherProcess,
+        })
+    }
+}
+
+fn not_inspected(error: InspectError) -> LockError {
+    match error {
+        InspectError::Resource(error) => LockError::Resource(error),
+        InspectError::NoQuorum(error) => LockError::NoQuorum(error),
+        InspectError::OtherProcess => LockError::OtherProcess,
+    }
+}
