@@ -45,6 +45,19 @@ fn a_lock_that_is_released_early_stays_taken_beyond_its_ttl() {
 }
 
 #[test]
+fn a_lock_under_which_no_job_has_started_is_removed_by_its_release() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let ask = || request(&client, "cron").ttl(LONG).hold_at_least(LONG);
+    for request in [ask(), ask().shared(), ask().one_of(2)] {
+        let mut guard = request.lock().unwrap();
+        guard.waive_hold_at_least();
+        assert_eq!(guard.release(), Ok(()));
+        assert_eq!(holders(&servers, "cron"), 0);
+    }
+}
+
+#[test]
 fn a_lock_that_is_dropped_early_stays_taken_and_not_until_its_ttl() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());

@@ -6,19 +6,39 @@ mod waiting_line;
 use super::exit::{self, Failure};
 use super::inspect::shown;
 use super::log::{Log, LogFormat};
+use super::run::is_below_another;
 use super::run::signals::{CaughtSignal, Signals};
 use super::{duration, output};
 use clap::Args;
 use redlatch::{InspectError, Inspection, LockState};
 use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+use std::{mem, thread};
 use waiting_line::WaitingLine;
 
 /// A command may run for as long as it takes. The library ends a lock that is kept alive after a
 /// day, because the thread that holds it may hang; here the end of this program ends the lock.
 const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// For how long the release is waited for at least, also if the lock is lost.
+const RELEASED: Duration = Duration::from_millis(100);
+
+const TTL: Duration = Duration::from_secs(30);
+
+/// The variable with the name of the lock, for the command that runs under it.
+pub(crate) const VARIABLE: &str = "REDLATCH_LOCK";
+
+/// What the file of settings says about locks.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct LockDefaults {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) owner: Option<String>,
+}
 
 /// Which lock, how it is waited for, and how it is held.
 #[derive(Debug, Args)]
@@ -28,10 +48,10 @@ pub(crate) struct AcquireArguments {
     /// Another lock that is held together with it, all or none; may be given again.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["shared", "permits"])]
     pub(crate) also: Vec<OsString>,
-    /// How long the lock stays taken if this program dies. On ZooKeeper, that is the session
-    /// timeout.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
+    /// How long the lock stays taken if this program dies; on ZooKeeper, that is the session
+    /// timeout [default: 30s, or --max-hold or --max-ttl if that is shorter].
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
     /// Wait for the lock for no longer than this [default: no limit, even while too few nodes are
     /// up].
     #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
@@ -77,6 +97,34 @@ impl AcquireArguments {
         let names: Vec<String> = self.names().map(|name| shown(name.as_bytes())).collect();
         names.join(", ")
     }
+
+    /// Takes from the file what is not among the arguments.
+    pub(crate) fn complete(&mut self, file: LockDefaults, max_ttl: Option<Duration>) {
+        self.wait = self.wait.or(file.wait);
+        self.owner = self.owner.take().or(file.owner.map(OsString::from));
+        let ttl = file.ttl.unwrap_or(TTL.min(max_ttl.unwrap_or(TTL)));
+        self.ttl = self.ttl.or(Some(ttl.min(self.max_hold.unwrap_or(ttl))));
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl.unwrap_or(TTL)
+    }
+}
+
+/// A command under the lock that wants it again would wait for itself. It may get another share or
+/// permit.
+pub(crate) fn refuse_own(arguments: &AcquireArguments) -> Result<(), Failure> {
+    let is_shared = arguments.shared || arguments.permits.is_some();
+    let held = env::var_os(VARIABLE).filter(|_| !is_shared);
+    let Some(own) = arguments.names().find(|name| held.as_deref() == Some(*name)) else {
+        return Ok(());
+    };
+    // What a command has left running may still have the variable.
+    if !is_below_another() {
+        return Ok(());
+    }
+    let text = "this program runs under that lock, and would wait for itself";
+    Err(refusal::named(own, exit::USAGE, &format!("{text} (variable {VARIABLE})")))
 }
 
 /// Waits for the lock as the arguments say. A signal that would end a program ends the waiting.
@@ -96,7 +144,7 @@ pub(crate) fn acquire(
     };
     log.held(&guard, start.elapsed());
     if let Some(signal) = signals.first_that_ends() {
-        give_up(client, arguments, guard);
+        give_up(guard);
         return Err(ended_by(Some(signal)));
     }
     Ok(guard)
@@ -104,12 +152,30 @@ pub(crate) fn acquire(
 
 /// Returns whether the lock was held to the end. If that cannot be known, the user is told.
 #[must_use]
-pub(crate) fn release(guard: LockGuard) -> bool {
-    match guard.release() {
-        Ok(()) => true,
-        Err(ReleaseError::Lost(_)) => false,
-        Err(error) => {
+pub(crate) fn release(client: &LockClient, guard: LockGuard, is_ensemble: bool) -> bool {
+    let left = guard.remaining().max(RELEASED);
+    let (sender, released) = channel();
+    let release = move || sender.send(guard.release());
+    if is_ensemble {
+        let _ = thread::Builder::new().spawn(release);
+    } else {
+        let _ = release();
+    }
+    let released = released.recv_timeout(left);
+    if is_ensemble && !matches!(released, Ok(Ok(()))) {
+        // It does not answer, and ends the session by itself. A client that is dropped waits for
+        // the answer.
+        mem::forget(client.clone());
+    }
+    match released {
+        Ok(Ok(())) => true,
+        Ok(Err(ReleaseError::Lost(_))) => false,
+        Ok(Err(error)) => {
             output::note(&format!("the lock may stay until its ttl ends: {error}"));
+            true
+        }
+        Err(_) => {
+            output::note("the lock may stay until its session ends: no answer of the ensemble");
             true
         }
     }
@@ -121,19 +187,9 @@ pub(crate) fn ended_by(signal: Option<CaughtSignal>) -> Failure {
 }
 
 /// Releases a lock under which nothing has run.
-pub(crate) fn give_up(client: &LockClient, arguments: &AcquireArguments, guard: LockGuard) {
-    // The release leaves the lock on the nodes for as long as the arguments ask, and no command has
-    // run. A permit and a share stay so long: they cannot be told from those of other holders.
-    let is_alone = arguments.permits.is_none() && !arguments.shared;
-    let lingers = arguments.hold_at_least.is_some() && is_alone;
-    let look = |name: &OsStr| client.inspect(name.as_bytes()).ok();
-    let seen: Vec<_> = arguments.names().filter(|_| lingers).filter_map(look).collect();
-    // A lock that was held to the end is the one that was seen before the end.
-    if guard.release().is_ok() {
-        for seen in &seen {
-            let _ = client.force_release(seen);
-        }
-    }
+pub(crate) fn give_up(mut guard: LockGuard) {
+    guard.waive_hold_at_least();
+    let _ = guard.release();
 }
 
 fn wait(
@@ -166,7 +222,7 @@ pub(crate) fn request<'a>(
     // For a single lock it is the same as for a set of one.
     let mut request = client
         .request_all(names)
-        .ttl(arguments.ttl)
+        .ttl(arguments.ttl())
         .keep_alive()
         .max_hold(arguments.max_hold.unwrap_or(NO_LIMIT))
         .owner(owner);

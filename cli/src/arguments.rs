@@ -102,7 +102,6 @@ pub(crate) enum Command {
     Release(ReleaseArguments),
     Registers(RegistersArguments),
     Transactions(TransactionsArguments),
-    Abort(AbortArguments),
     Bench(BenchArguments),
     /// Print a script that completes the arguments of this program in a shell.
     Completions {
@@ -116,11 +115,18 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Or some of its ways do, and it sees to the others.
+    pub(crate) fn catches_signals(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Lock(_) | Self::Top(_) | Self::Bench(_))
+    }
+}
+
 /// Show the nodes: whether they are up, their versions and round trips; of a ZooKeeper ensemble
 /// also the servers' roles, and the last transaction of each.
 ///
 /// The exit code is 0 if a majority is up, or any server of an ensemble, which serves clients only
-/// while a majority is up; and 69 otherwise.
+/// while a majority is up; and 69 otherwise, or 77 if the nodes refuse the client.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
     /// Show them again each second.
@@ -181,9 +187,16 @@ pub(crate) struct ReleaseArguments {
 /// node after another with SCAN, 500 in a step.
 #[derive(Debug, Args)]
 pub(crate) struct TransactionsArguments {
-    /// As JSON: a list of objects.
-    #[arg(long)]
+    /// As JSON: a list of objects, or of an abortion an object.
+    #[arg(long, global = true)]
     pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<TransactionsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TransactionsCommand {
+    Abort(AbortArguments),
 }
 
 /// Abort a transaction, unless it is committed.
@@ -194,9 +207,6 @@ pub(crate) struct TransactionsArguments {
 pub(crate) struct AbortArguments {
     /// The id, as `redlatch transactions` shows it.
     pub(crate) id: String,
-    /// As JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Measure how fast the nodes grant a lock and hand it over.

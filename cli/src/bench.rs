@@ -7,7 +7,7 @@ use super::arguments::{BenchArguments, NodeArguments};
 use super::exit::{self, Failure};
 use super::{acquire, output, settings};
 use histogram::Histogram;
-use redlatch::{CancelToken, LockClient, LockError};
+use redlatch::{CancelToken, LockClient, LockError, ReleaseError};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -33,17 +33,24 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
     let stop = Stop::default();
     end_on_signals(&stop, clients.each_ref().map(LockClient::cancel_token))?;
     let name = [b"redlatch-bench:", &*acquire::default_owner()].concat();
-    let (acquire, release) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
+    let (acquire, release, failed) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
     let held = acquire.median() * ROUNDS_HELD;
     let handovers = hand_over(&clients, &name, (arguments.handovers, held), &stop)?;
     let all = [acquire, release, handovers];
     if arguments.json {
         let of = |histogram: &Histogram| (histogram.name.replace(' ', "_"), histogram.to_json());
-        let figures: serde_json::Map<_, _> = all.iter().map(of).collect();
+        let mut figures: serde_json::Map<_, _> = all.iter().map(of).collect();
+        figures.insert("failed_rounds".to_owned(), json!(failed));
         output::print(&format!("{}\n", json!(figures)))?;
     } else {
         let texts: Vec<String> = all.iter().map(Histogram::to_text).collect();
         output::print(&texts.join("\n"))?;
+        if failed > 0 {
+            let rounds = arguments.rounds;
+            output::print(&format!(
+                "\n{failed} of {rounds} rounds failed: too few nodes answered\n"
+            ))?;
+        }
     }
     if let Some(path) = &arguments.svg {
         let error = |error| Failure::new(exit::FAILED, &format!("{}: {error}", path.display()));
@@ -79,14 +86,15 @@ fn check(stop: &Stop) -> Result<(), Failure> {
     }
 }
 
-/// Acquires and releases a free lock, again and again.
+/// Acquires and releases a free lock, again and again. Returns in how many rounds too few nodes
+/// answered in time: they are not measured, and end nothing.
 fn rounds(
     client: &LockClient,
     name: &[u8],
     count: u32,
     stop: &Stop,
-) -> Result<(Histogram, Histogram), Failure> {
-    let (mut acquired, mut released) = (Vec::new(), Vec::new());
+) -> Result<(Histogram, Histogram, u32), Failure> {
+    let (mut acquired, mut released, mut failed) = (Vec::new(), Vec::new(), 0);
     // The first makes the connections. Without nodes there is nothing to wait for.
     if let Some(first) = client.try_lock(name, TTL).map_err(|error| failure(stop, error))? {
         first.release()?;
@@ -94,13 +102,26 @@ fn rounds(
     for _ in 0..count {
         check(stop)?;
         let start = Instant::now();
-        let guard = client.lock(name, TTL).map_err(|error| failure(stop, error))?;
+        let guard = match client.lock(name, TTL) {
+            Ok(guard) => guard,
+            Err(LockError::TooSlow { .. }) => {
+                failed += 1;
+                continue;
+            }
+            Err(error) => return Err(failure(stop, error)),
+        };
         let held = Instant::now();
-        guard.release()?;
-        acquired.push(held - start);
-        released.push(held.elapsed());
+        match guard.release() {
+            Ok(()) => {
+                acquired.push(held - start);
+                released.push(held.elapsed());
+            }
+            Err(ReleaseError::NoQuorum(_) | ReleaseError::Lost(_)) => failed += 1,
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok((Histogram::new("acquire", acquired), Histogram::new("release", released)))
+    let acquired = Histogram::new("acquire", acquired);
+    Ok((acquired, Histogram::new("release", released), failed))
 }
 
 /// Two clients take turns. Measures from the release by one until the other has the lock.
@@ -114,7 +135,10 @@ fn hand_over(
     let times = Mutex::new(Vec::new());
     let run = |number: usize| -> Result<(), LockError> {
         loop {
-            let guard = clients[number].lock(name, TTL)?;
+            let guard = match clients[number].lock(name, TTL) {
+                Err(LockError::TooSlow { .. }) => continue,
+                locked => locked?,
+            };
             let now = Instant::now();
             let last = released.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,12 +15,16 @@ use redlatch::NodeStatus;
 use redlatch::status::RegisterMembership;
 use serde_json::Value;
 
+/// The checks that answer what was asked: they are shown also if all is well.
+const ANSWERS: [&str; 2] = ["lock", "quorum"];
+
 pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Result<u8, Failure> {
-    let (client, node_timeout) = settings::client_with_timeout(nodes)?;
+    let (builder, node_timeout) = settings::builder_with_timeout(nodes)?;
+    let client = builder.clone().build()?;
     let statuses = client.nodes();
     let mut findings = Vec::new();
     let rights = match &arguments.lock {
-        Some(name) => rights::to_lock(&client, &settings::client(nodes)?, name),
+        Some(name) => rights::to_lock(&client, &builder.build()?, name),
         None => rights::to_read(&client, rights::UNUSED),
     };
     let is_group = keep_registers(&statuses);
@@ -32,7 +36,8 @@ pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Resu
     findings.extend(rights.into_iter().filter(|finding| finding.node.is_none()));
     let (quorum, code) = quorum(&statuses, &findings);
     findings.push(quorum);
-    output::print(&if arguments.json { to_json(&findings) } else { to_text(&findings) })?;
+    let text = if arguments.json { to_json(&findings) } else { to_text(&findings, arguments) };
+    output::print(&text)?;
     let is_fine = findings.iter().all(|finding| finding.level == Level::Ok);
     Ok(if code == exit::SUCCESS && !is_fine { exit::FINDINGS } else { code })
 }
@@ -85,7 +90,11 @@ fn to_json(findings: &[Finding]) -> String {
     format!("{}\n", Value::Array(findings.iter().map(Finding::to_json).collect()))
 }
 
-fn to_text(findings: &[Finding]) -> String {
-    let rows: Vec<_> = findings.iter().map(Finding::to_row).collect();
+fn to_text(findings: &[Finding], arguments: &DoctorArguments) -> String {
+    let is_shown = |it: &&Finding| {
+        let is_asked_for = arguments.verbose || ANSWERS.contains(&it.check);
+        it.level != Level::Ok || is_asked_for
+    };
+    let rows: Vec<_> = findings.iter().filter(is_shown).map(Finding::to_row).collect();
     table::render(&["LEVEL", "NODE", "CHECK", "FINDING"], &rows)
 }

@@ -1,9 +1,11 @@
 //! The exit codes: one table, for the code, `--help`, the manual page and the guide.
 
 use super::duration;
-use redlatch::error::TtlError;
+use super::inspect::WAY_OUT;
+use redlatch::error::{NodeAnswer, ServerErrorKind, TtlError};
 use redlatch::{
-    ConfigError, ForceReleaseError, InspectError, LockError, RegisterError, ReleaseError,
+    ConfigError, ForceReleaseError, InspectError, LockError, NoQuorum, NodeError, RegisterError,
+    ReleaseError,
 };
 
 pub(crate) const SUCCESS: u8 = 0;
@@ -22,6 +24,7 @@ pub(crate) const FAILED: u8 = 70;
 pub(crate) const QUARANTINED: u8 = 71;
 pub(crate) const LOST: u8 = 75;
 pub(crate) const UNKNOWN: u8 = 76;
+pub(crate) const NOT_ADMITTED: u8 = 77;
 pub(crate) const NO_GROUP: u8 = 78;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
@@ -32,7 +35,7 @@ pub(crate) const SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// Every code, and what it means.
-pub(crate) const TABLE: [(&str, &str); 20] = [
+pub(crate) const TABLE: [(&str, &str); 21] = [
     ("0", "success"),
     (
         "1",
@@ -44,7 +47,7 @@ pub(crate) const TABLE: [(&str, &str); 20] = [
     ("5", "the register has another version (registers cas)"),
     ("6", "a larger fencing token has written to the register (registers set --fence)"),
     ("7", "a node has got no vote, and nothing is lost (registers repair, registers trust)"),
-    ("8", "the transaction is committed, and cannot be aborted (abort)"),
+    ("8", "the transaction is committed, and cannot be aborted (transactions abort)"),
     ("9", "locks can be granted, but there are warnings, or errors of some nodes (doctor)"),
     ("10", "the command is not due yet (run --once-per: -E sets another code)"),
     ("69", "too few nodes gave an answer that counts"),
@@ -52,6 +55,7 @@ pub(crate) const TABLE: [(&str, &str); 20] = [
     ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
     ("75", "the lock was lost, and the command was stopped or had ended too late"),
     ("76", "the register may have been changed, or be changed later: too few nodes answered"),
+    ("77", "too few nodes admit the client: a wrong password or user, or a right that is missing"),
     (
         "78",
         "the nodes are no group for registers, are of another or already of one, or would forget",
@@ -80,7 +84,7 @@ pub(crate) fn words(text: &impl ToString) -> String {
         ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
         ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
         ("LockClient::replace_registers", "registers repair --replace"),
-        ("cargo add redlatch --features", "cargo install redlatch-cli --features"),
+        ("cargo add redlatch --features", "build redlatch-cli with --features"),
     ];
     names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
 }
@@ -116,6 +120,35 @@ impl Failure {
     }
 }
 
+fn no_quorum(error: &NoQuorum) -> u8 {
+    let failures = error.reports().iter().map(|report| match &report.answer {
+        NodeAnswer::Failed(failure) => Some(failure),
+        _ => None,
+    });
+    too_few(failures, error.needed())
+}
+
+/// The code for too few nodes, by what is wrong with each: do so many refuse the client that the
+/// others are no majority?
+pub(crate) fn too_few<'a>(
+    failures: impl Iterator<Item = Option<&'a NodeError>>,
+    needed: usize,
+) -> u8 {
+    let others = failures.filter(|failure| !failure.is_some_and(is_refusal)).count();
+    if others < needed { NOT_ADMITTED } else { NO_QUORUM }
+}
+
+/// Does the node refuse the client, or what it asks for?
+fn is_refusal(failure: &NodeError) -> bool {
+    match failure {
+        NodeError::Server(error) => {
+            matches!(error.kind, ServerErrorKind::Authentication | ServerErrorKind::NoPermission)
+        }
+        NodeError::Refused { is_permanent, .. } => *is_permanent,
+        _ => false,
+    }
+}
+
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let code = if matches!(error, ConfigError::System(_)) { FAILED } else { USAGE };
@@ -130,11 +163,12 @@ impl From<LockError> for Failure {
                 let left = duration::show(reports.quarantine().unwrap_or_default());
                 let text = format!(
                     "quarantined for another {left}: too few nodes have been up for max-ttl, and \
-                     one that has restarted may have forgotten who holds the lock"
+                     one that has restarted may have forgotten who holds the lock; {WAY_OUT}"
                 );
                 Self::new(QUARANTINED, &text)
             }
-            LockError::NoQuorum(_) | LockError::TooSlow { .. } => Self::new(NO_QUORUM, &error),
+            LockError::NoQuorum(inner) => Self::new(no_quorum(inner), &error),
+            LockError::TooSlow { .. } => Self::new(NO_QUORUM, &error),
             LockError::Ttl(TtlError::TooLong { .. }) => {
                 let hint = "(--max-ttl sets it; all clients that share locks must set the same)";
                 Self::usage(&format!("{error} {hint}"))
@@ -158,7 +192,7 @@ impl From<InspectError> for Failure {
     fn from(error: InspectError) -> Self {
         let code = match &error {
             InspectError::Resource(_) => USAGE,
-            InspectError::NoQuorum(_) => NO_QUORUM,
+            InspectError::NoQuorum(inner) => no_quorum(inner),
             _ => FAILED,
         };
         Self::new(code, &error)
@@ -169,7 +203,7 @@ impl From<RegisterError> for Failure {
     fn from(error: RegisterError) -> Self {
         let code = match &error {
             error if error.may_have_happened() => UNKNOWN,
-            RegisterError::NoQuorum { .. } => NO_QUORUM,
+            RegisterError::NoQuorum { error, .. } => no_quorum(error),
             RegisterError::Resource(_)
             | RegisterError::TooLong { .. }
             | RegisterError::ZooKeeper => USAGE,
@@ -186,8 +220,11 @@ impl From<RegisterError> for Failure {
 
 impl From<ForceReleaseError> for Failure {
     fn from(error: ForceReleaseError) -> Self {
-        let is_quorum = matches!(error, ForceReleaseError::NoQuorum(_));
-        Self::new(if is_quorum { NO_QUORUM } else { FAILED }, &error)
+        let code = match &error {
+            ForceReleaseError::NoQuorum(inner) => no_quorum(inner),
+            _ => FAILED,
+        };
+        Self::new(code, &error)
     }
 }
 
@@ -214,6 +251,7 @@ mod tests {
             QUARANTINED,
             LOST,
             UNKNOWN,
+            NOT_ADMITTED,
             NO_GROUP,
             NOT_EXECUTABLE,
             NOT_FOUND,

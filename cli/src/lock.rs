@@ -53,24 +53,37 @@ pub(crate) const EXAMPLES: &str =
   redlatch lock maintenance --until-signal
 ";
 
-pub(crate) fn lock(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
+pub(crate) fn lock(nodes: &NodeArguments, mut arguments: LockArguments) -> Result<u8, Failure> {
+    acquire::refuse_own(&arguments.acquire)?;
     let log = Log::start(&arguments.acquire);
-    let (client, _) = settings::logged_client(nodes, &log)?;
+    let (client, is_ensemble) = settings::lock_client(nodes, &mut arguments.acquire, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
     let guard = acquire::acquire(&client, &signals, &arguments.acquire, true, &log)?;
-    let sender = signals.sender();
-    // Without a notifier the validity is still looked at.
-    let _ = guard.on_lost(move |_| drop(sender.send(Event::Lost)));
-    output::print(&granted_text(arguments, &guard))?;
-    if !arguments.until_signal {
-        report_end_of_input(signals.sender())?;
+    if let Err(failure) = announce(&arguments, &guard, &signals) {
+        acquire::give_up(guard);
+        return Err(failure);
     }
     let is_lost = hold(&guard, &signals);
-    if !acquire::release(guard) || is_lost {
+    if !acquire::release(&client, guard, is_ensemble) || is_lost {
         log.lost(LOST);
         return Err(refusal::lost(&arguments.acquire, LOST));
     }
     Ok(exit::SUCCESS)
+}
+
+/// Prints what the script waits for. Then the lock is in use.
+fn announce(
+    arguments: &LockArguments,
+    guard: &LockGuard,
+    signals: &Signals,
+) -> Result<(), Failure> {
+    let sender = signals.sender();
+    // Without a notifier the validity is still looked at.
+    let _ = guard.on_lost(move |_| drop(sender.send(Event::Lost)));
+    if !arguments.until_signal {
+        report_end_of_input(signals.sender())?;
+    }
+    output::print(&granted_text(arguments, guard))
 }
 
 /// What is printed when the lock was got.

@@ -84,6 +84,13 @@ impl Log {
         })
     }
 
+    /// A file of settings is taken to be missing.
+    pub(crate) fn unseen(&self, text: &str) {
+        if let Some(lines) = &self.0 {
+            lines.write("settings", &format!("not looked for: {text}"), json!({}));
+        }
+    }
+
     pub(crate) fn held(&self, guard: &LockGuard, waited: Duration) {
         let Some(lines) = &self.0 else { return };
         let token = guard.fencing_token().map(FencingToken::as_u64);

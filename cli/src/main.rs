@@ -52,9 +52,12 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
+    if !command.catches_signals() {
+        run::signals::end_first_process()?;
+    }
     match command {
-        Command::Run(arguments) => run::run(&nodes, &arguments),
-        Command::Lock(arguments) => lock::lock(&nodes, &arguments),
+        Command::Run(arguments) => run::run(&nodes, arguments),
+        Command::Lock(arguments) => lock::lock(&nodes, arguments),
         Command::Status(arguments) => status::status(&nodes, &arguments),
         Command::Doctor(arguments) => doctor::doctor(&nodes, &arguments),
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
@@ -64,7 +67,6 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Release(arguments) => release::release(&nodes, &arguments),
         Command::Registers(arguments) => registers::registers(&nodes, &arguments),
         Command::Transactions(arguments) => transactions::transactions(&nodes, &arguments),
-        Command::Abort(arguments) => transactions::abort(&nodes, &arguments),
         Command::Bench(arguments) => bench::bench(&nodes, &arguments),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command } => manual::man(&command),

@@ -8,6 +8,39 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use std::io;
 
+const ENVIRONMENT: [(&str, &str); 8] = [
+    (
+        "REDLATCH_NODES",
+        "The URLs of the nodes, with commas between them; after --node and --config.",
+    ),
+    ("REDLATCH_KEY_PREFIX", "The prefix of the locks' keys; after --key-prefix and --config."),
+    (
+        "REDLATCH_TLS_CA, REDLATCH_TLS_CERT, REDLATCH_TLS_KEY",
+        "The files of --tls-ca, --tls-cert and --tls-key; after these and --config.",
+    ),
+    (
+        "REDLATCH_LOCK, REDLATCH_FENCING_TOKEN, REDLATCH_PERMIT",
+        "Of a command under redlatch run: the name of its lock, the token (--fenced), and the \
+         number of the permit (--permits). Not of redlatch itself, which refuses to wait for the \
+         exclusive lock under which it runs.",
+    ),
+    ("SSL_CERT_FILE", "The certificates that are trusted in place of those of the system."),
+    ("XDG_CONFIG_HOME, HOME", "Where the user's file is, see FILES."),
+    ("NO_COLOR", "If it is set and not empty, nothing on a terminal is coloured or bold."),
+    ("TERM", "With dumb, nothing acts on the terminal."),
+];
+
+const FILES: [(&str, &str); 2] = [
+    (
+        "$XDG_CONFIG_HOME/redlatch.conf or ~/.config/redlatch.conf",
+        "Nodes and settings, if neither --node, --config nor REDLATCH_NODES names any. Lines are \
+         such as node = redis://10.0.0.1, once for each node, and max-ttl, node-timeout, \
+         session-timeout, key-prefix, restart-guard (on or off), ttl, wait, owner, tls-ca, \
+         tls-cert, tls-key and tls-bundled-roots (on or off), as the options of these names.",
+    ),
+    ("/etc/redlatch.conf", "The same for all users, if the user has no such file."),
+];
+
 pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "redlatch", &mut script);
@@ -29,7 +62,7 @@ pub(crate) fn man(names: &[String]) -> Result<u8, Failure> {
     print(&page)
 }
 
-/// clap's page, with a synopsis and a table of exit codes as other manual pages have them.
+/// clap's page, with a synopsis and tables as other manual pages have them.
 fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -56,14 +89,20 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
         page.extend(format!(".SH EXAMPLES\n.nf\n{}.fi\n", escaped(examples)).bytes());
     }
     if has_codes {
-        page.extend_from_slice(b".SH \"EXIT STATUS\"\n");
-        for (code, meaning) in exit::TABLE {
-            let (code, meaning) = (escaped(code), escaped(meaning));
-            page.extend(format!(".TP\n\\fB{code}\\fR\n{meaning}\n").bytes());
-        }
+        page.extend(section("EXIT STATUS", &exit::TABLE).bytes());
         page.extend(format!(".PP\n{}\n", escaped(exit::OF_THE_COMMAND)).bytes());
+        page.extend(section("ENVIRONMENT", &ENVIRONMENT).bytes());
+        page.extend(section("FILES", &FILES).bytes());
     }
     Ok(page)
+}
+
+/// A section of terms, each with its meaning.
+fn section(name: &str, terms: &[(&str, &str)]) -> String {
+    let item = |(term, meaning): &(&str, &str)| {
+        format!(".TP\n\\fB{}\\fR\n{}\n", escaped(term), escaped(meaning))
+    };
+    format!(".SH \"{name}\"\n{}", terms.iter().map(item).collect::<String>())
 }
 
 /// Text in which nothing is a request of roff.

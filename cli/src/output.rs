@@ -5,6 +5,7 @@ use super::exit::Failure;
 use super::table;
 use std::env;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 use unicode_width::UnicodeWidthChar;
@@ -117,9 +118,7 @@ pub(crate) fn stderr_can_clear() -> bool {
 
 /// How many characters a line on the terminal may have, so that it does not wrap.
 pub(crate) fn stderr_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-    let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
-    columns.unwrap_or(80) - 1
+    width_of(io::stderr()).unwrap_or(80) - 1
 }
 
 /// The beginning of the text that takes no more than so many columns.
@@ -130,6 +129,16 @@ pub(crate) fn cut(text: &str, columns: usize) -> &str {
         used > columns
     };
     text.char_indices().find(is_beyond).map_or(text, |(end, _)| &text[..end])
+}
+
+/// How many columns the terminal has that stdout is. `None` if it is none, or does not tell.
+pub(crate) fn stdout_width() -> Option<usize> {
+    width_of(io::stdout())
+}
+
+fn width_of(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok();
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {

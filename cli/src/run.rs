@@ -13,6 +13,7 @@ mod textfile;
 
 pub(crate) use child::is_in_foreground;
 pub(crate) use exec::exec_if_asked;
+pub(crate) use processes::is_below_another;
 
 use super::acquire::{self, refusal};
 use super::arguments::NodeArguments;
@@ -30,7 +31,7 @@ use std::time::Duration;
 use supervisor::{Supervisor, lost_text};
 use textfile::Textfile;
 
-pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8, Failure> {
+pub(crate) fn run(nodes: &NodeArguments, arguments: RunArguments) -> Result<u8, Failure> {
     let mut metrics = Textfile::new(arguments.metrics_textfile.as_deref(), &arguments.acquire);
     let ended = run_under_lock(nodes, arguments, &mut metrics);
     metrics.ended(ended.as_ref().map_or_else(|failure| failure.code, |code| *code));
@@ -39,33 +40,34 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
 
 fn run_under_lock(
     nodes: &NodeArguments,
-    arguments: &RunArguments,
+    mut arguments: RunArguments,
     metrics: &mut Textfile,
 ) -> Result<u8, Failure> {
     let words = arguments.words();
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
     child::check(&words[0])?;
+    acquire::refuse_own(&arguments.acquire)?;
     let log = Log::start(&arguments.acquire);
-    let (client, is_ensemble) = settings::logged_client(nodes, &log)?;
+    let (client, is_ensemble) = settings::lock_client(nodes, &mut arguments.acquire, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
+    let arguments = &arguments;
     let job = Job { client: &client, is_ensemble, arguments, words: &words, signals: &signals };
     if let Some(period) = arguments.once_per {
         return once_per::run(&job, period, &log, metrics);
     }
     let guard = acquire::acquire(&client, &signals, &arguments.acquire, arguments.fenced, &log)?;
     metrics.held();
-    let mut started = match job.start(&guard) {
-        Ok(child) => child,
+    let (started, code, was_stopped) = match job.start_and_supervise(&guard) {
+        Ok(ended) => ended,
         Err(failure) => {
-            acquire::give_up(&client, &arguments.acquire, guard);
+            acquire::give_up(guard);
             return Err(failure);
         }
     };
-    let (code, was_stopped) = job.supervise(&guard, &mut started)?;
     if was_stopped {
         log.lost(lost_text(true));
     }
-    let is_lost = !acquire::release(guard) || was_stopped;
+    let is_lost = !acquire::release(&client, guard, is_ensemble) || was_stopped;
     metrics.released(is_lost);
     if is_lost { Err(job.lost(started.on_lost, was_stopped, &log)) } else { Ok(code) }
 }
@@ -93,8 +95,15 @@ impl Job<'_> {
         Ok(Started { child: Some(self.signals.start(spawn)?), on_lost })
     }
 
+    /// A failure if the command did not start.
+    fn start_and_supervise(&self, guard: &LockGuard) -> Result<(Started, u8, bool), Failure> {
+        let mut started = self.start(guard)?;
+        let (code, was_stopped) = self.supervise(guard, &mut started)?;
+        Ok((started, code, was_stopped))
+    }
+
     /// Runs the command to its end. Returns its exit code, and whether it was stopped because the
-    /// lock was lost.
+    /// lock was lost. A failure if it did not start.
     fn supervise(&self, guard: &LockGuard, started: &mut Started) -> Result<(u8, bool), Failure> {
         let Self { arguments, is_ensemble, signals, .. } = self;
         let least = least_validity(arguments, *is_ensemble, guard.remaining());
@@ -127,7 +136,7 @@ fn least_validity(arguments: &RunArguments, is_ensemble: bool, granted: Duration
 fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Option<OsString>); 3] {
     let number = |number: u64| OsString::from(number.to_string());
     [
-        ("REDLATCH_LOCK", Some(arguments.acquire.name.clone())),
+        (acquire::VARIABLE, Some(arguments.acquire.name.clone())),
         ("REDLATCH_FENCING_TOKEN", guard.fencing_token().map(|token| number(token.as_u64()))),
         ("REDLATCH_PERMIT", guard.slot().map(|permit| number(permit.into()))),
     ]

@@ -2,6 +2,7 @@
 
 mod file;
 
+use super::acquire::{AcquireArguments, LockDefaults};
 use super::arguments::{NodeArguments, TlsArguments};
 use super::exit::Failure;
 use super::log::Log;
@@ -25,22 +26,26 @@ pub(crate) fn client(arguments: &NodeArguments) -> Result<LockClient, Failure> {
     Ok(builder(arguments)?.build()?)
 }
 
-/// The client, whose events are logged, and whether its locks are on a ZooKeeper ensemble.
-pub(crate) fn logged_client(
+/// The client, whose events are logged, and whether its locks are on a ZooKeeper ensemble. The
+/// arguments get what the file says about locks.
+pub(crate) fn lock_client(
     arguments: &NodeArguments,
+    acquire: &mut AcquireArguments,
     log: &Log,
 ) -> Result<(LockClient, bool), Failure> {
-    let Settings { builder, nodes, .. } = settings_of(arguments)?;
-    let is_ensemble = nodes.iter().any(|node| ensemble::is_member(node));
-    Ok((log.listen(builder).build()?, is_ensemble))
+    let settings = settings_of(arguments)?;
+    settings.unseen.iter().for_each(|text| log.unseen(text));
+    acquire.complete(settings.lock, settings.max_ttl);
+    let is_ensemble = settings.nodes.iter().any(|node| ensemble::is_member(node));
+    Ok((log.listen(settings.builder).build()?, is_ensemble))
 }
 
-/// The client, and its `node_timeout` if that is not the default.
-pub(crate) fn client_with_timeout(
+/// The builder, and its `node_timeout` if that is not the default.
+pub(crate) fn builder_with_timeout(
     arguments: &NodeArguments,
-) -> Result<(LockClient, Option<Duration>), Failure> {
+) -> Result<(Builder, Option<Duration>), Failure> {
     let Settings { builder, node_timeout, .. } = settings_of(arguments)?;
-    Ok((builder.build()?, node_timeout))
+    Ok((builder, node_timeout))
 }
 
 pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
@@ -52,15 +57,26 @@ struct Settings {
     /// The nodes' URLs, or lists of them.
     nodes: Vec<String>,
     node_timeout: Option<Duration>,
+    max_ttl: Option<Duration>,
+    lock: LockDefaults,
+    /// Files that were not looked for, and why.
+    unseen: Vec<String>,
 }
 
 fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let is_named = !arguments.node.is_empty() || variable.is_some();
+    if arguments.node.iter().any(|url| file::has_password(url)) {
+        output::note(&format!(
+            "warning: --node has a password, and every user can see arguments: name the nodes in \
+             {VARIABLE} or in a file"
+        ));
+    }
+    let mut unseen = Vec::new();
     let file = match &arguments.config {
         Some(path) => file::named(path)?,
         None if is_named => File::default(),
-        None => file::first_of(default_paths())?,
+        None => file::first_of(default_paths(), &mut unseen)?,
     };
     let tls = match arguments.config {
         Some(_) => arguments.tls.clone().or(&file.tls).or(&TlsArguments::from_env()),
@@ -74,13 +90,18 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     } else if let Some(list) = variable {
         (builder.nodes_from_env(VARIABLE), vec![list.to_string_lossy().into_owned()])
     } else {
+        let paths = default_paths().map(|path| path.display().to_string());
+        // With why it was not looked for.
+        let shown =
+            |path: String| unseen.iter().find(|it| it.starts_with(&path)).cloned().unwrap_or(path);
         return Err(Failure::usage(&format!(
             "no nodes: name them with --node, in {VARIABLE} or in a file ({})",
-            default_paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+            paths.map(shown).collect::<Vec<_>>().join(", ")
         )));
     };
     let mut builder = tls.apply(builder, &nodes)?;
-    if let Some(max_ttl) = arguments.max_ttl.or(file.max_ttl) {
+    let max_ttl = arguments.max_ttl.or(file.max_ttl);
+    if let Some(max_ttl) = max_ttl {
         builder = builder.max_ttl(max_ttl);
     }
     let node_timeout = arguments.node_timeout.or(file.node_timeout);
@@ -101,7 +122,7 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     }
     let guard = !arguments.no_restart_guard && file.restart_guard.unwrap_or(true);
     let builder = builder.restart_guard(guard).client_name("redlatch-command");
-    Ok(Settings { builder, nodes, node_timeout })
+    Ok(Settings { builder, nodes, node_timeout, max_ttl, lock: file.lock, unseen })
 }
 
 /// The first of these that exists is read.

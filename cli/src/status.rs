@@ -23,7 +23,9 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
         };
         let up = statuses.iter().filter(|node| node.is_connected).count();
         let needed = ensemble::needed(&statuses);
-        Ok((text, if up >= needed { exit::SUCCESS } else { exit::NO_QUORUM }))
+        let failures: Vec<_> = statuses.iter().map(|node| node.last_error.as_ref()).collect();
+        let code = if up >= needed { exit::SUCCESS } else { exit::too_few(&failures, needed) };
+        Ok((text, code))
     })
 }
 
@@ -36,7 +38,8 @@ fn to_table(statuses: &[NodeStatus]) -> String {
         if is_ensemble(statuses) { server_table(statuses) } else { node_table(statuses) };
     for node in statuses {
         for warning in node.warnings() {
-            text += &format!("WARNING {}: {warning}\n", node.url);
+            text += &table::wrap(&format!("WARNING {}: {warning}", node.url), 4);
+            text.push('\n');
         }
     }
     text
@@ -71,7 +74,7 @@ fn node_table(statuses: &[NodeStatus]) -> String {
             cell(version(node)),
             cell(node.uptime.map(duration::show)),
             cell(node.round_trip.map(duration::show)),
-            cell(node.clock.map(clock)),
+            cell(node.clock.map(clock_text)),
             cell(node.quarantine.map(duration::show)),
             cell(node.last_error.as_ref().map(exit::words)),
         ]
@@ -97,7 +100,7 @@ fn zxid(zxid: u64) -> String {
 }
 
 /// How far the node's clock is from ours, if that is more than the answer's way explains.
-fn clock(difference: ClockDifference) -> String {
+pub(crate) fn clock_text(difference: ClockDifference) -> String {
     match difference.is_ahead {
         _ if difference.by <= difference.error => "same".to_owned(),
         true => format!("{} ahead", duration::show(difference.by)),

@@ -117,9 +117,7 @@ impl TlsArguments {
 }
 
 pub(crate) fn needs(what: &str, feature: &str) -> String {
-    format!(
-        "{what} is not built into this program: cargo install redlatch-cli --features {feature}"
-    )
+    format!("{what} is not built into this program: build redlatch-cli with --features {feature}")
 }
 
 #[cfg(test)]
@@ -141,7 +139,7 @@ mod tests {
     fn a_program_without_tls_says_how_it_is_built_with_it() {
         let none = TlsArguments::default();
         assert_eq!(none.check(&nodes("redis://b"), PLAIN), Ok(()));
-        let how = "cargo install redlatch-cli --features tls";
+        let how = "build redlatch-cli with --features tls";
         for (tls, url) in [
             (&none, "rediss://b"),
             (&none, "valkeys://b"),
@@ -154,7 +152,7 @@ mod tests {
         }
         let bundled = TlsArguments { tls_bundled_roots: true, ..TlsArguments::default() };
         let text = bundled.check(&nodes("rediss://b"), TLS).expect_err("no roots");
-        assert!(text.ends_with("redlatch-cli --features tls-bundled-roots"), "{text}");
+        assert!(text.ends_with("redlatch-cli with --features tls-bundled-roots"), "{text}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::arguments::NodeArguments;
 use super::exit::{self, Failure};
 use super::inspect::{exact, holder_json, millis, not_a_lock_json, seconds};
 use super::inspect::{shown, state_json, state_text};
+use super::run::signals::end_first_process;
 use super::table;
 use super::{duration, output, settings};
 use arguments::TopArguments;
@@ -26,6 +27,7 @@ pub(crate) fn top(nodes: &NodeArguments, arguments: &TopArguments) -> Result<u8,
     if !arguments.json && !arguments.plain && terminal::is_possible() {
         return terminal::show(client, pattern, arguments.limit);
     }
+    end_first_process()?;
     output::watch(arguments.watch.then_some(WATCH), !arguments.json, || {
         let rows = search::listed(&client, pattern)?;
         let shown = &rows[..arguments.limit.unwrap_or(rows.len()).min(rows.len())];

@@ -1,6 +1,6 @@
-//! `redlatch transactions` and `redlatch abort`: transactions that are not at their end.
+//! `redlatch transactions`: those that are not at their end, and their abortion.
 
-use super::arguments::{AbortArguments, NodeArguments, TransactionsArguments};
+use super::arguments::{AbortArguments, NodeArguments, TransactionsArguments, TransactionsCommand};
 use super::exit::{self, Failure};
 use super::inspect::shown;
 use super::{duration, output, settings, table};
@@ -12,8 +12,12 @@ pub(crate) fn transactions(
     nodes: &NodeArguments,
     arguments: &TransactionsArguments,
 ) -> Result<u8, Failure> {
+    let is_json = arguments.json;
+    if let Some(TransactionsCommand::Abort(arguments)) = &arguments.command {
+        return abort(nodes, arguments, is_json);
+    }
     let found = settings::client(nodes)?.transactions()?;
-    let text = if arguments.json {
+    let text = if is_json {
         format!("{}\n", Value::Array(found.iter().map(to_json).collect()))
     } else {
         to_text(&found)
@@ -52,7 +56,7 @@ fn state(it: &Transaction) -> &'static str {
     if it.is_committed { "committed" } else { "open" }
 }
 
-pub(crate) fn abort(nodes: &NodeArguments, arguments: &AbortArguments) -> Result<u8, Failure> {
+fn abort(nodes: &NodeArguments, arguments: &AbortArguments, is_json: bool) -> Result<u8, Failure> {
     let id: TransactionId = arguments.id.parse().map_err(|error| Failure::usage(&error))?;
     let decision = settings::client(nodes)?.abort(&id)?;
     let (code, text) = match decision {
@@ -66,7 +70,7 @@ pub(crate) fn abort(nodes: &NodeArguments, arguments: &AbortArguments) -> Result
         ),
     };
     let text = format!("{id}: {text}");
-    if arguments.json {
+    if is_json {
         let json = json!({ "id": id.to_string(), "aborted": code == exit::SUCCESS });
         output::print(&format!("{json}\n"))?;
     } else if code == exit::SUCCESS {

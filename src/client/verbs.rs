@@ -273,7 +273,7 @@ impl LockRequest<'_> {
         let guard = self.keep_alive().acquire(wait).map_err(WithLockError::NotAcquired)?;
         let Some(mut guard) = guard else { return Ok(None) };
         if guard.ensure_held().is_err() {
-            guard.set_hold_at_least(Duration::ZERO); // the job did not run
+            guard.waive_hold_at_least(); // the job did not run
             let error = LockError::TooSlow { took: guard.age(clock::now()), ttl };
             return Err(WithLockError::NotAcquired(error).into());
         }

@@ -6,7 +6,7 @@ use super::ensemble::Ensemble;
 use crate::engine::NODES_MAX;
 use crate::error::{ConfigError, NodeListError, NodeUrlError};
 use crate::net::TlsTarget;
-use crate::node_url::{NodeUrl, has_scheme, is_ensemble, redact};
+use crate::node_url::{NodeUrl, has_scheme, is_ensemble, redact, scheme_error};
 use std::borrow::Cow;
 use std::env::{self, VarError};
 use std::time::Duration;
@@ -204,7 +204,10 @@ fn entries_of_list<'a>(
         }
         let is_more = entries.last().is_some_and(|last| last.is_continued_by(&entry));
         if !is_more && !has_scheme(&entry.text) {
-            return Err(NodeListError::NoScheme { number });
+            return Err(match number {
+                1 => NodeListError::FirstScheme(scheme_error(&entry.text)),
+                _ => NodeListError::NoScheme { number },
+            });
         }
         add(&mut entries, entry);
     }
@@ -290,7 +293,12 @@ mod tests {
             (",", "entry 1 is empty"),
             ("redis://a,", "entry 2 is empty"),
             ("redis://a, ,redis://b", "entry 2 is empty"),
-            ("redis://a,b:6379", "entry 2 has no scheme such as redis:// (a comma in a password"),
+            ("redis://a,b:6379", "entry 2 does not begin with redis:// or another scheme of a"),
+            ("redis://a,rds://b", "entry 2 does not begin with redis:// or another scheme of a"),
+            ("http://a", "entry 1: http:// is no URL of a Redis server, expected redis://, "),
+            ("RDS://u:p@a,redis://b", "entry 1: unknown scheme 'rds', expected redis://, "),
+            ("a:6379,redis://b", "entry 1: no scheme, expected redis://, "),
+            ("\"redis://a,redis://b\"", "entry 1: it begins with a quotation mark, "),
             ("redis://a,redis://b:x", "bad node url 'redis://b:***': port is not a number"),
             ("redis://a,redis://b?x", "bad node url 'redis://b?***': unknown option 'x'"),
         ] {
@@ -328,9 +336,9 @@ mod tests {
             assert_eq!(found.unwrap(), expected);
         }
         for (text, expected) in [
-            ("h1,zk://h2", "entry 1 has no scheme"),
-            ("zk://h1,redis://h2,h3", "entry 3 has no scheme"),
-            ("zk://h1,http://h2", "entry 2 has no scheme"),
+            ("h1,zk://h2", "entry 1: no scheme, expected redis://"),
+            ("zk://h1,redis://h2,h3", "entry 3 does not begin with"),
+            ("zk://h1,http://h2", "entry 2 does not begin with"),
             ("zk://h1,,h2", "entry 2 is empty"),
         ] {
             let error: ConfigError = texts(&[url("zk://h1"), list(text)]).unwrap_err();

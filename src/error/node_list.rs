@@ -1,6 +1,6 @@
 //! Errors of lists of nodes.
 
-use super::NodeUrlError;
+use super::{NodeUrlError, NodeUrlErrorKind};
 use std::fmt;
 
 /// Why a comma-separated list of node URLs cannot be used.
@@ -18,8 +18,12 @@ pub enum NodeListError {
         /// Which one, from 1.
         number: usize,
     },
-    /// An entry of the list has no scheme, or an unknown one, and does not follow a `zk://` URL as
-    /// one more host. It is not shown: it may be the part of a password that follows a comma.
+    /// The first entry of the list has no scheme, or an unknown one. No part of a password is in
+    /// front of that.
+    FirstScheme(NodeUrlErrorKind),
+    /// A later entry of the list has no scheme, or an unknown one, and does not follow a `zk://`
+    /// URL as one more host. It is not shown: it may be the part of a password that follows a
+    /// comma.
     NoScheme {
         /// Which one, from 1.
         number: usize,
@@ -35,10 +39,11 @@ impl fmt::Display for NodeListError {
             Self::NotUnicode => f.write_str("not UTF-8"),
             Self::Empty => f.write_str("no URL in it"),
             Self::EmptyEntry { number } => write!(f, "entry {number} is empty"),
+            Self::FirstScheme(kind) => write!(f, "entry 1: {kind}"),
             Self::NoScheme { number } => write!(
                 f,
-                "entry {number} has no scheme such as redis:// (a comma in a password is written \
-                 as %2C)"
+                "entry {number} does not begin with redis:// or another scheme of a node (a comma \
+                 in a password is written as %2C)"
             ),
             Self::Url(error) => error.fmt(f),
         }

@@ -125,6 +125,28 @@ impl LockGuard {
         self.emit_let_expire();
     }
 
+    /// Nothing was done under the lock: giving it up removes it at once, also before the time for
+    /// which the request wants it to be [held at least](crate::LockRequest::hold_at_least). Others
+    /// need not wait for a job that did not start.
+    ///
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient};
+    /// # use std::process::Command;
+    /// # use std::time::Duration;
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// let mut lock = client.request("report").hold_at_least(Duration::from_secs(60)).lock()?;
+    /// match Command::new("./report").spawn() {
+    ///     Ok(mut child) => drop(child.wait()),
+    ///     Err(_) => lock.waive_hold_at_least(), // another machine may do it now
+    /// }
+    /// lock.release()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn waive_hold_at_least(&mut self) {
+        self.hold_at_least = Duration::ZERO;
+    }
+
     /// Gives the lock up without waiting for anything. Returns what is known about it.
     fn drop_lock(&mut self, stays_until: Time) -> Option<Released> {
         let held = self.close();

@@ -42,6 +42,8 @@ impl Error for NodeUrlError {}
 pub enum NodeUrlErrorKind {
     /// There is no scheme, as in `host:6379`.
     MissingScheme,
+    /// There is a quotation mark in front of the scheme, as of a value that a shell has not read.
+    Quoted,
     /// The scheme is none of `redis`, `rediss`, `valkey`, `valkeys`, `unix`, `zk` and `zks`.
     UnknownScheme(String),
     /// The scheme is `rediss`, `valkeys` or `zks`, and this build of redlatch is without the
@@ -111,6 +113,7 @@ impl fmt::Display for NodeUrlErrorKind {
             Self::UnknownScheme(scheme) => {
                 return write!(f, "unknown scheme '{scheme}', expected {SCHEMES}");
             }
+            Self::Quoted => "it begins with a quotation mark, which is no part of a URL",
             Self::NoTlsFeature => {
                 "TLS needs the feature `tls` of redlatch: cargo add redlatch --features tls"
             }

@@ -123,6 +123,8 @@ fn what_is_no_node_is_refused_with_the_reason() {
     use NodeUrlErrorKind as Kind;
     for (url, kind) in [
         ("", Kind::MissingScheme),
+        ("\"redis://host\"", Kind::Quoted),
+        ("'redis://host'", Kind::Quoted),
         ("host:6379", Kind::MissingScheme),
         ("/run/redis.sock", Kind::MissingScheme),
         ("redis:host", Kind::MissingScheme),

@@ -1,10 +1,11 @@
-//! The line that a terminal shows while this program waits for the lock.
+//! The line that a terminal shows while this program waits for the lock, and the lines that others
+//! get.
 
 use super::AcquireArguments;
-use crate::inspect::{not_a_lock_text, quarantine_text, shown};
+use crate::inspect::{WAY_OUT, not_a_lock_text, quarantine_text, shown};
 use crate::log::Log;
 use crate::run::is_in_foreground;
-use crate::{duration, output};
+use crate::{duration, exit, output};
 use redlatch::{Inspection, LockClient, LockState};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +20,9 @@ const NEXT: Duration = Duration::from_secs(1);
 /// A log gets a line so often.
 const LOGGED: Duration = Duration::from_secs(30);
 
+/// How often the cause is looked at that is noted: whoever waits for less has nothing to report.
+const NOTED: Duration = Duration::from_secs(10);
+
 /// How long it may take to clear the line.
 const CLEARED: Duration = Duration::from_millis(200);
 
@@ -29,76 +33,141 @@ const CLEAR: &str = "\r\x1b[K";
 pub(crate) struct WaitingLine {
     stop: Option<Sender<()>>,
     /// Closes when the line is cleared.
-    end: Option<Receiver<()>>,
+    end: Receiver<()>,
+}
+
+/// What keeps this program from the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// Others hold it, or are served first.
+    Others,
+    NotALock,
+    Quarantine,
+    /// Too few nodes answer.
+    Nodes,
 }
 
 impl WaitingLine {
     /// Shows the line if stderr is a terminal, while this program is in its foreground: the line of
     /// a job in the background would clear what its user types. A log gets lines of its own
-    /// instead, also without a terminal.
+    /// instead, also without a terminal. Where there is neither, the journal of a service or a file
+    /// gets a line now and then.
     pub(crate) fn show(
         client: &LockClient,
         arguments: &AcquireArguments,
         owner: &[u8],
         log: &Log,
     ) -> Self {
-        let logged = log.waiting();
-        if logged.is_none() && !output::stderr_can_clear() {
-            return Self { stop: None, end: None };
-        }
+        let names = arguments.names().map(OsStr::to_owned).collect();
         let (client, owner) = (client.clone(), owner.to_vec());
-        let names: Vec<OsString> = arguments.names().map(OsStr::to_owned).collect();
+        let wait = Wait { client, names, owner, start: Instant::now() };
+        let logged = log.waiting();
+        let shown = arguments.shown();
+        // Then others that hold the lock are nothing to report, as on all machines but one.
+        let is_quiet = arguments.conflict_exit_code == Some(exit::SUCCESS);
         let (stop, stopped) = channel();
         let (ended, end) = channel();
-        thread::spawn(move || {
+        let thread = thread::Builder::new();
+        // Without one, nothing is said.
+        let _ = thread.spawn(move || {
             let _ended: Sender<()> = ended;
-            let start = Instant::now();
-            if let Some(log) = logged {
-                while stopped.recv_timeout(LOGGED) == Err(RecvTimeoutError::Timeout) {
-                    log(&look_text(&client, &names, &owner), start.elapsed());
+            match logged {
+                Some(log) => {
+                    while goes_on(&stopped, LOGGED) {
+                        log(&wait.look().1, wait.start.elapsed());
+                    }
                 }
-                return;
-            }
-            let mut pause = FIRST;
-            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                if !is_in_foreground() {
-                    continue;
-                }
-                let text = look_text(&client, &names, &owner);
-                let waited = duration::show(start.elapsed());
-                let line = format!("redlatch: {text}; waiting for {waited}");
-                // One that is longer than the terminal is wide could not be cleared.
-                let line = output::cut(&line, output::stderr_width());
-                output::write_to_stderr(&format!("{CLEAR}{line}"));
-                pause = NEXT;
-            }
-            if pause == NEXT {
-                output::write_to_stderr(CLEAR);
+                None if output::stderr_can_clear() => wait.show_line(&stopped),
+                None => wait.note_causes(&stopped, &shown, is_quiet),
             }
         });
-        Self { stop: Some(stop), end: Some(end) }
+        Self { stop: Some(stop), end }
+    }
+}
+
+/// Is the lock still waited for after this time?
+fn goes_on(stopped: &Receiver<()>, pause: Duration) -> bool {
+    stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+}
+
+/// What is waited for, and by whom.
+struct Wait {
+    client: LockClient,
+    names: Vec<OsString>,
+    owner: Vec<u8>,
+    start: Instant,
+}
+
+impl Wait {
+    fn show_line(&self, stopped: &Receiver<()>) {
+        let mut pause = FIRST;
+        let mut is_hinted = false;
+        while goes_on(stopped, pause) {
+            if !is_in_foreground() {
+                continue;
+            }
+            let (cause, text) = self.look();
+            if cause == Cause::Quarantine && !is_hinted {
+                output::write_to_stderr(&format!("{CLEAR}redlatch: {WAY_OUT}\n"));
+                is_hinted = true;
+            }
+            let waited = duration::show(self.start.elapsed());
+            let line = format!("redlatch: {text}; waiting for {waited}");
+            // One that is longer than the terminal is wide could not be cleared.
+            let line = output::cut(&line, output::stderr_width());
+            output::write_to_stderr(&format!("{CLEAR}{line}"));
+            pause = NEXT;
+        }
+        if pause == NEXT {
+            output::write_to_stderr(CLEAR);
+        }
+    }
+
+    /// Writes a line after a while, and again when the cause is another one.
+    fn note_causes(&self, stopped: &Receiver<()>, shown: &str, is_quiet: bool) {
+        let mut noted = is_quiet.then_some(Cause::Others);
+        while goes_on(stopped, NOTED) {
+            let (cause, mut text) = self.look();
+            if cause == Cause::Quarantine {
+                text = format!("{text}; {WAY_OUT}");
+            }
+            if noted != Some(cause) {
+                let waited = duration::show(self.start.elapsed());
+                output::note(&format!("{shown}: waiting for {waited}: {text}"));
+                noted = Some(cause);
+            }
+        }
+    }
+
+    /// Of several locks, what keeps it from the first that is not free, with its name.
+    fn look(&self) -> (Cause, String) {
+        match super::look(&self.client, &self.names) {
+            Ok(Some((_, seen))) if self.names.len() == 1 => {
+                (cause(&seen), text(&seen, &self.owner))
+            }
+            Ok(Some((index, seen))) => {
+                let name = shown(self.names[index].as_bytes());
+                (cause(&seen), format!("{name}: {}", text(&seen, &self.owner)))
+            }
+            Ok(None) => (Cause::Others, String::new()),
+            Err(error) => (Cause::Nodes, error.to_string()),
+        }
     }
 }
 
 impl Drop for WaitingLine {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(end) = self.end.take() {
-            // A terminal that is stopped, by ^S, does not delay what the lock is held for.
-            let _ = end.recv_timeout(CLEARED);
-        }
+        // A terminal that is stopped, by ^S, does not delay what the lock is held for.
+        let _ = self.end.recv_timeout(CLEARED);
     }
 }
 
-/// Of several locks, that of the first that is not free, with its name.
-fn look_text(client: &LockClient, names: &[OsString], owner: &[u8]) -> String {
-    match super::look(client, names) {
-        Ok(Some((_, seen))) if names.len() == 1 => text(&seen, owner),
-        Ok(Some((index, seen))) => {
-            format!("{}: {}", shown(names[index].as_bytes()), text(&seen, owner))
-        }
-        Ok(None) => String::new(),
-        Err(error) => error.to_string(),
+fn cause(seen: &Inspection) -> Cause {
+    match seen.state {
+        LockState::NotALock(_) => Cause::NotALock,
+        LockState::Free | LockState::Reserved if seen.quarantine.is_some() => Cause::Quarantine,
+        _ => Cause::Others,
     }
 }
 

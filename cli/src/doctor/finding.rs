@@ -29,7 +29,7 @@ pub(super) struct Finding {
     pub(super) node: Option<Arc<str>>,
     pub(super) level: Level,
     /// What was looked at, in a word.
-    check: &'static str,
+    pub(super) check: &'static str,
     /// What is so, and what to do about it.
     text: String,
 }

@@ -3,6 +3,7 @@
 use super::finding::{Finding, Level};
 use crate::duration;
 use crate::ensemble;
+use crate::status::clock_text;
 use redlatch::status::{CrashLoss, NoVote, RegisterMembership, Role};
 use redlatch::{NodeError, NodeStatus, NodeWarning};
 use std::time::Duration;
@@ -109,12 +110,15 @@ fn of_redis(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
     findings.extend(node.memory.used.map(|used| {
         let max = match node.memory.max {
             Some(0) => "without a limit".to_owned(),
-            Some(max) => format!("of {max} that it may use"),
+            Some(max) => format!("of {} that it may use", bytes(max)),
             None => "of an unknown limit".to_owned(),
         };
-        report(Level::Ok, "memory", format!("{used} bytes used, {max}"))
+        report(Level::Ok, "memory", format!("{} used, {max}", bytes(used)))
     }));
-    findings.extend(node.clock.map(|clock| report(Level::Ok, "clock", clock.to_string())));
+    findings.extend(node.clock.map(|clock| {
+        let text = format!("{} (±{})", clock_text(clock), duration::show(clock.error));
+        report(Level::Ok, "clock", text)
+    }));
     findings.extend(node.registers.filter(|_| is_group).map(|vote| match vote {
         RegisterMembership::NoVote(why) => {
             let advice = match why {
@@ -127,6 +131,16 @@ fn of_redis(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
         _ => report(Level::Ok, "registers", vote.to_string()),
     }));
     findings
+}
+
+/// Such as "1.2 MiB".
+fn bytes(count: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let Some((unit, bits)) = units.into_iter().find(|(_, bits)| count >> bits > 0) else {
+        return format!("{count} bytes");
+    };
+    let tenths = (count >> (bits - 10)) * 10 / 1024;
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
 /// What a crash costs. If that is a warning, it is among the node's warnings.
@@ -147,4 +161,17 @@ fn crash(node: &NodeStatus) -> Finding {
         ),
     };
     Finding::of(&node.url, level, "crash", &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_have_a_unit_and_a_digit_behind_the_point() {
+        let texts = [0, 1_023, 1_240_320, 1 << 20, 5_368_709_119, u64::MAX].map(bytes);
+        let expected =
+            ["0 bytes", "1023 bytes", "1.1 MiB", "1.0 MiB", "4.9 GiB", "17179869183.9 GiB"];
+        assert_eq!(texts, expected);
+    }
 }

@@ -19,15 +19,18 @@ use std::collections::HashSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::mem;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 /// How often processes are searched for that others have started meanwhile.
 const ROUNDS_MAX: usize = 10;
+
+/// Linux reads no more of a script's first line.
+const LINE_MAX: u64 = 256;
 
 pub(crate) struct Child {
     process: std::process::Child,
@@ -168,10 +171,14 @@ impl Child {
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
-    /// Its exit code, once it has ended.
+    /// Its exit code, once it has ended. A failure if it has not started, which it has said.
     pub(crate) fn code(&mut self) -> Result<u8, Failure> {
+        // While its number is its own.
+        let is_unstarted = processes::has_name(self.pid, exec::UNSTARTED);
         let status = self.process.wait();
-        status.map(code_of).map_err(|error| Failure::system("waiting for the command", &error))
+        let code = status.map(code_of);
+        let code = code.map_err(|error| Failure::system("waiting for the command", &error))?;
+        if is_unstarted { Err(Failure::silent(code)) } else { Ok(code) }
     }
 }
 
@@ -180,28 +187,60 @@ pub(super) fn code_of(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)
 }
 
+/// Why the command did not start, though its file looked as if it could.
 pub(super) fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     let code = match error.kind() {
         ErrorKind::NotFound => exit::NOT_FOUND,
         _ => exit::NOT_EXECUTABLE,
     };
-    Failure::new(code, &format!("{}: {error}", Path::new(program).display()))
+    let is_found = find(program).ok().filter(|_| code == exit::NOT_FOUND);
+    let why = match is_found.map(|file| interpreter(&file)) {
+        Some(Some(name)) => format!("its interpreter does not exist: {name}"),
+        Some(None) => "it is there, but not the interpreter that loads it".to_owned(),
+        None => error.to_string(),
+    };
+    Failure::new(code, &format!("{}: {why}", Path::new(program).display()))
+}
+
+/// The program that the first line of a script names. A line that ends in CR LF has the CR in it.
+fn interpreter(file: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    let file = File::open(file).ok()?.take(LINE_MAX);
+    BufReader::new(file).read_until(b'\n', &mut line).ok()?;
+    let line = String::from_utf8_lossy(&line).into_owned();
+    let words = line.strip_prefix("#!")?.trim_matches([' ', '\t', '\n']);
+    Some(words.split([' ', '\t']).next()?.to_owned())
 }
 
 /// Can this command be started, as far as its file tells?
 pub(crate) fn check(program: &OsStr) -> Result<(), Failure> {
+    let (code, what) = match find(program) {
+        Ok(_) => return Ok(()),
+        Err(_) if program.is_empty() => {
+            return Err(Failure::new(exit::NOT_FOUND, &"the command is empty"));
+        }
+        Err(ErrorKind::NotFound) => (exit::NOT_FOUND, "command not found"),
+        Err(_) => (exit::NOT_EXECUTABLE, "not an executable file"),
+    };
+    Err(Failure::new(code, &format!("{}: {what}", Path::new(program).display())))
+}
+
+/// The file of this command, if it can be executed.
+fn find(program: &OsStr) -> Result<PathBuf, ErrorKind> {
     let is_path = program.as_encoded_bytes().contains(&b'/');
     // A shell searches these folders if there is no PATH.
     let path = env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
     let mut found = ErrorKind::NotFound;
-    let folders = env::split_paths(&path).map(|folder| folder.join(program));
     if program.is_empty() {
-        return Err(Failure::new(exit::NOT_FOUND, &"the command is empty"));
+        return Err(found);
     }
+    let folders = env::split_paths(&path).map(|folder| folder.join(program));
     let files: Vec<_> = if is_path { vec![program.into()] } else { folders.collect() };
     for file in files {
         match fs::metadata(&file) {
-            Ok(data) if data.is_file() && data.permissions().mode() & 0o111 != 0 => return Ok(()),
+            Ok(data) if data.is_file() && data.permissions().mode() & 0o111 != 0 => {
+                return Ok(file);
+            }
             Ok(_) => found = ErrorKind::PermissionDenied,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 found = ErrorKind::PermissionDenied;
@@ -209,11 +248,7 @@ pub(crate) fn check(program: &OsStr) -> Result<(), Failure> {
             Err(_) => {}
         }
     }
-    let (code, what) = match found {
-        ErrorKind::NotFound => (exit::NOT_FOUND, "command not found"),
-        _ => (exit::NOT_EXECUTABLE, "not an executable file"),
-    };
-    Err(Failure::new(code, &format!("{}: {what}", Path::new(program).display())))
+    Err(found)
 }
 
 /// Is this process in the foreground of a terminal?

@@ -12,12 +12,17 @@ use crate::exit;
 use crate::output;
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 /// The first argument of this program when it is to become the command.
 const EXEC: &str = "__exec";
+
+/// The name of a process that has not become the command: what starts a program replaces it. Its
+/// parent sees it when the process has ended.
+pub(super) const UNSTARTED: &str = "redlatch-exec";
 
 /// The command, and what is to be dropped when it has been started.
 pub(super) fn command(words: &[OsString]) -> (Command, Option<HeldStop>) {
@@ -47,6 +52,8 @@ pub(crate) fn exec_if_asked() -> Option<u8> {
         return Some(exit::LOST);
     }
     drop(held_stop);
+    // Without it, a command that does not start is one that has run.
+    let _ = fs::write("/proc/self/comm", UNSTARTED);
     let error = Command::new(&program).args(arguments).exec();
     let failure = not_started(&program, &error);
     output::note(&failure.text);

@@ -42,6 +42,10 @@ impl OnLost {
         }
     }
 
+    pub(crate) fn pid(&self) -> Option<Pid> {
+        self.started.as_ref().map(|(child, _)| Pid::from_child(child))
+    }
+
     /// Waits for its end, and tells the user if it has failed.
     pub(crate) fn finish(self) {
         let Some((mut child, start)) = self.started else { return };

@@ -3,11 +3,11 @@
 //! A process is known by its number and the time of its start: when a signal is sent, its number
 //! alone may be that of a stranger.
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
-use std::fs;
+use std::{fs, iter};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
@@ -41,7 +41,7 @@ impl Process {
         }
     }
 
-    /// `None` if it has ended.
+    /// `None` if it is gone.
     fn stat(self) -> Option<Stat> {
         read_stat(&self.pid.as_raw_nonzero()).filter(|stat| stat.start == self.start)
     }
@@ -95,6 +95,29 @@ pub(crate) fn with_descendants(processes: impl IntoIterator<Item = Process>) -> 
     found
 }
 
+/// Waits for the children that have ended, but for these. The first process of a container gets
+/// those that others have left behind, and one that a shell has become gets the shell's.
+pub(crate) fn reap_others(own: &[Pid]) {
+    let children = Process::of(getpid()).map(Process::children).unwrap_or_default();
+    for child in children.into_iter().filter(|child| !own.contains(&child.pid)) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let _ = waitid(WaitId::Pid(child.pid), options);
+    }
+}
+
+/// Is a process of the same name above this one, as far as the system tells?
+pub(crate) fn is_below_another() -> bool {
+    let Some(own) = read_stat(&"self").filter(|_| has_own_proc()) else { return false };
+    let above = |stat: &Stat| read_stat(&stat.parent);
+    iter::successors(above(&own), above).any(|stat| stat.name == own.name)
+}
+
+/// Is this the name of the process with this number, as far as the system tells?
+pub(crate) fn has_name(pid: Pid, name: &str) -> bool {
+    let stat = read_stat(&pid.as_raw_nonzero()).filter(|_| has_own_proc());
+    stat.is_some_and(|stat| stat.name == name)
+}
+
 /// Is this the process group of this process? It has no number if its leader is in another pid
 /// namespace: rustix cannot return that.
 pub(crate) fn is_own_group(group: Pid) -> bool {
@@ -121,6 +144,7 @@ fn has_own_proc() -> bool {
 #[derive(Debug, PartialEq)]
 struct Stat {
     pid: i32,
+    name: String,
     parent: i32,
     /// Zero if it has no number in this pid namespace. So may be the others.
     group: i32,
@@ -134,14 +158,15 @@ fn read_stat(process: &impl Display) -> Option<Stat> {
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
-    let (pid, _) = text.split_once(' ')?;
-    // The name, in brackets, may have anything in it.
-    let (_, rest) = text.rsplit_once(')')?;
+    let (pid, rest) = text.split_once(" (")?;
+    // The name may have anything in it.
+    let (name, rest) = rest.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     // The first of them is the third of the whole line, by which proc(5) counts.
     let number = |place: usize| fields.get(place - 3)?.parse().ok();
     Some(Stat {
         pid: pid.parse().ok()?,
+        name: name.to_owned(),
         parent: number(4)?,
         group: number(5)?,
         session: number(6)?,
@@ -190,7 +215,8 @@ mod tests {
     #[test]
     fn a_name_with_brackets_and_spaces_moves_no_field() {
         let line = "12 (a) S 1 (b)) S 7 0 3 34816 12 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987 1 2\n";
-        let expected = Stat { pid: 12, parent: 7, group: 0, session: 3, start: 987 };
+        let name = "a) S 1 (b)".to_owned();
+        let expected = Stat { pid: 12, name, parent: 7, group: 0, session: 3, start: 987 };
         assert_eq!(parse_stat(line), Some(expected));
         for end in 0..line.find("987").expect("it is there") {
             assert_eq!(parse_stat(&line[..end]), None);

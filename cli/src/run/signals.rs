@@ -1,7 +1,7 @@
 //! Signals to this program: which came, and whether the terminal sent them.
 
 use super::child::Child;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use redlatch::CancelToken;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{
@@ -9,6 +9,7 @@ use signal_hook::consts::{
 };
 use signal_hook::flag;
 use std::fs;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -21,8 +22,24 @@ const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
 /// command that ignores SIGTSTP.
 const JOB_CONTROL: [i32; 2] = [SIGTSTP, SIGCONT];
 
+const UNCAUGHT: &str = "signals cannot be caught";
+
 /// Nothing starts for so long but a process that was stopped meanwhile.
 const START_MAX: Duration = Duration::from_secs(1);
+
+/// Has signals end this program also as the first process of a container, which the kernel keeps
+/// those from that it does not catch. For subcommands that catch none.
+pub(crate) fn end_first_process() -> Result<(), Failure> {
+    let ignored = ignored();
+    let is_expected = |signal: &i32| getpid().is_init() && ignored >> (signal - 1) & 1 == 0;
+    for signal in ENDING.into_iter().filter(is_expected) {
+        let code = i32::from(exit::SIGNAL) + signal;
+        let always = Arc::new(AtomicBool::new(true));
+        flag::register_conditional_shutdown(signal, code, always)
+            .map_err(|error| Failure::system(UNCAUGHT, &error))?;
+    }
+    Ok(())
+}
 
 /// What this program waits for while the command runs.
 pub(crate) enum Event {
@@ -79,7 +96,7 @@ impl Signals {
         // the command inherits that.
         let ignored = ignored();
         caught.retain(|signal| ignored >> (signal - 1) & 1 == 0);
-        let failure = |error| Failure::system("signals cannot be caught", &error);
+        let failure = |error| Failure::system(UNCAUGHT, &error);
         // If SIGCHLD is ignored, the exit code of a command cannot be had. Any handler ends that.
         let _ = flag::register(SIGCHLD, Arc::default()).map_err(failure)?;
         let mut source = Source::new(&caught).map_err(failure)?;

@@ -11,7 +11,7 @@
 use super::child::Child;
 use super::descriptor::ReadingEnd;
 use super::on_lost::OnLost;
-use super::processes::Process;
+use super::processes::{self, Process};
 use super::signals::{CaughtSignal, Event, Signals, named, stop_itself};
 use crate::exit::Failure;
 use crate::inspect::shown;
@@ -97,6 +97,8 @@ impl<'a> Supervisor<'a> {
         let _ = self.guard.on_lost(move |_| drop(sender.send(Event::Lost)));
         loop {
             let pause = self.look().min(self.tell());
+            let own: Vec<Pid> = self.on_lost.pid().into_iter().chain([self.child.pid()]).collect();
+            processes::reap_others(&own);
             match signals.inbox().recv_timeout(pause) {
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
                 Ok(Event::Ended) => self.ended_at = Some(Instant::now()),

@@ -1,5 +1,6 @@
 //! The file of settings: lines such as `node = redis://10.0.0.1`.
 
+use crate::acquire::LockDefaults;
 use crate::arguments::TlsArguments;
 use crate::duration;
 use crate::exit::Failure;
@@ -17,6 +18,7 @@ pub(super) struct File {
     pub(super) session_timeout: Option<Duration>,
     pub(super) key_prefix: Option<String>,
     pub(super) restart_guard: Option<bool>,
+    pub(super) lock: LockDefaults,
     pub(super) tls: TlsArguments,
 }
 
@@ -26,11 +28,23 @@ pub(super) fn named(path: &Path) -> Result<File, Failure> {
     read(path)?.ok_or_else(missing)
 }
 
-/// The first of these that exists.
-pub(super) fn first_of(paths: impl Iterator<Item = PathBuf>) -> Result<File, Failure> {
+/// The first of these that exists. `unseen` gets those of which that cannot be known, and why: a
+/// folder is none, or may not be searched.
+pub(super) fn first_of(
+    paths: impl Iterator<Item = PathBuf>,
+    unseen: &mut Vec<String>,
+) -> Result<File, Failure> {
+    const UNSEEN: [ErrorKind; 2] = [ErrorKind::NotADirectory, ErrorKind::PermissionDenied];
     for path in paths {
-        if let Some(file) = read(&path)? {
-            return Ok(file);
+        match fs::symlink_metadata(&path) {
+            Err(error) if UNSEEN.contains(&error.kind()) => {
+                unseen.push(format!("{}: {error}", path.display()));
+            }
+            _ => {
+                if let Some(file) = read(&path)? {
+                    return Ok(file);
+                }
+            }
         }
     }
     Ok(File::default())
@@ -62,7 +76,7 @@ fn content(path: &Path) -> io::Result<(String, bool)> {
 }
 
 /// Before the `@`, behind a colon; or as an option of a socket's URL.
-fn has_password(url: &str) -> bool {
+pub(super) fn has_password(url: &str) -> bool {
     let before_host = url.rsplit_once('@').map(|(credentials, _)| credentials);
     before_host.is_some_and(|text| !text.ends_with(':')) || url.contains("password=")
 }
@@ -89,6 +103,9 @@ fn parse(text: &str) -> Result<File, (usize, &'static str)> {
 impl File {
     /// Takes a setting. Returns whether it is repeated, and may not be.
     fn set(&mut self, name: &str, value: &str) -> Result<bool, &'static str> {
+        const NAMES: &str = "not one of node, max-ttl, node-timeout, session-timeout, key-prefix, \
+                             restart-guard, ttl, wait, owner, tls-ca, tls-bundled-roots, tls-cert \
+                             and tls-key";
         let duration = || duration::parse(value).map_err(|_| "not a duration such as 30s");
         let path = || PathBuf::from(value);
         let is_repeated = match name {
@@ -118,12 +135,11 @@ impl File {
             }
             "tls-cert" => self.tls.tls_cert.replace(path()).is_some(),
             "tls-key" => self.tls.tls_key.replace(path()).is_some(),
-            _ => {
-                return Err(
-                    "not one of node, max-ttl, node-timeout, session-timeout, key-prefix, \
-                            restart-guard, tls-ca, tls-bundled-roots, tls-cert and tls-key",
-                );
-            }
+            "ttl" => self.lock.ttl.replace(duration()?).is_some(),
+            "wait" => self.lock.wait.replace(duration()?).is_some(),
+            "owner" => self.lock.owner.replace(value.to_owned()).is_some(),
+            "nodes" => return Err("the setting is node, with one URL, once for each node"),
+            _ => return Err(NAMES),
         };
         Ok(is_repeated)
     }
@@ -146,7 +162,7 @@ mod tests {
         let text = "# nodes\nnode = redis://a\n\n  node=redis://:p=w@b \nmax-ttl = 5m\n\
                     node-timeout=20ms\nsession-timeout = 4s\nkey-prefix = jobs:\n\
                     restart-guard = off\ntls-ca = ca.crt\ntls-ca=/b.crt\ntls-cert = c.crt\n\
-                    tls-key = c.key\n\
+                    tls-key = c.key\nttl = 20s\nwait = 10m\nowner = host-7\n\
                     tls-bundled-roots = on\n";
         let expected = File {
             nodes: vec!["redis://a".to_owned(), "redis://:p=w@b".to_owned()],
@@ -155,6 +171,11 @@ mod tests {
             session_timeout: Some(Duration::from_secs(4)),
             key_prefix: Some("jobs:".to_owned()),
             restart_guard: Some(false),
+            lock: LockDefaults {
+                ttl: Some(Duration::from_secs(20)),
+                wait: Some(Duration::from_secs(600)),
+                owner: Some("host-7".to_owned()),
+            },
             tls: TlsArguments {
                 tls_ca: vec!["ca.crt".into(), "/b.crt".into()],
                 tls_bundled_roots: true,
@@ -167,6 +188,23 @@ mod tests {
         let below = parse(text).expect("good lines").tls.below(Path::new("/etc"));
         assert_eq!(below.tls_ca, [Path::new("/etc/ca.crt"), Path::new("/b.crt")]);
         assert_eq!(parse(""), Ok(File::default()));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_for_is_followed_by_the_next() {
+        let folder = support::program::in_memory();
+        let good = folder.path().join("good");
+        fs::write(&good, "node = redis://a\n").expect("a folder");
+        let missing = folder.path().join("missing");
+        let paths = [PathBuf::from("/dev/null/redlatch.conf"), missing.clone(), good.clone()];
+        let mut unseen = Vec::new();
+        let file = first_of(paths.into_iter(), &mut unseen).expect("a good file");
+        assert_eq!(file.nodes, ["redis://a"]);
+        assert_eq!(unseen.len(), 1, "{unseen:?}");
+        assert!(unseen[0].starts_with("/dev/null/redlatch.conf: Not a directory"), "{unseen:?}");
+        // One that is there, and cannot be read, is no missing one.
+        let wrong = [folder.path().to_path_buf(), good].into_iter();
+        assert!(first_of(wrong, &mut unseen).is_err());
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn columns(width: u16, longest_name: u16) -> Vec<(Column, u16)> {
     chosen
 }
 
-/// Whether there are colours. Otherwise things differ by weight alone.
+/// Whether there are colours, and what is bold or dim. Otherwise only the selection differs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     pub(super) has_colours: bool,
@@ -106,6 +106,10 @@ pub(super) struct Theme {
 impl Theme {
     fn coloured(self, colour: Color) -> Style {
         if self.has_colours { Style::new().fg(colour) } else { Style::new() }
+    }
+
+    fn weighted(self, weight: Modifier) -> Style {
+        if self.has_colours { Style::new().add_modifier(weight) } else { Style::new() }
     }
 
     fn of(self, row: &Row) -> Style {
@@ -127,7 +131,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme) {
     let [head, body, foot] = Layout::vertical(parts).areas(frame.area());
     let keys = match screen.open {
         Some(_) => {
-            draw_waiters(frame, screen, head, body);
+            draw_waiters(frame, screen, theme, head, body);
             WAITER_KEYS
         }
         None => {
@@ -137,10 +141,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme) {
     };
     let foot_line = match &screen.failure {
         Some(text) => {
-            let style = theme.coloured(Color::Red).add_modifier(Modifier::BOLD);
+            let style = theme.coloured(Color::Red).patch(theme.weighted(Modifier::BOLD));
             Span::styled(cut(&shown(text.as_bytes()), foot.width), style)
         }
-        None => Span::styled(cut(keys, foot.width), Style::new().add_modifier(Modifier::DIM)),
+        None => Span::styled(cut(keys, foot.width), theme.weighted(Modifier::DIM)),
     };
     frame.render_widget(Line::from(foot_line), foot);
 }
@@ -152,7 +156,8 @@ fn draw_locks(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: Re
         1 => format!("1 lock, {waiting} waiting"),
         count => format!("{count} locks, {waiting} waiting"),
     };
-    frame.render_widget(Line::from(cut(&text, head.width)).style(Modifier::BOLD), head);
+    let bold = theme.weighted(Modifier::BOLD);
+    frame.render_widget(Line::from(cut(&text, head.width)).style(bold), head);
     let window = screen.window(usize::from(body.height.saturating_sub(1)));
     let selected = screen.index();
     let rows = &screen.rows()[window.clone()];
@@ -171,13 +176,13 @@ fn draw_locks(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: Re
         Cells::new(cells.collect::<Vec<_>>()).style(style)
     };
     let lines: Vec<Cells<'_>> = rows.iter().enumerate().map(line).collect();
-    let header = Cells::new(columns.iter().map(heading)).style(Modifier::BOLD);
+    let header = Cells::new(columns.iter().map(heading)).style(bold);
     let widths = columns.iter().map(|(_, size)| Constraint::Length(*size));
     frame.render_widget(Table::new(lines, widths).header(header), body);
 }
 
 /// The waiters of the lock that is open.
-fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, head: Rect, body: Rect) {
+fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: Rect, body: Rect) {
     let window = screen.window(usize::from(body.height.saturating_sub(1)));
     let name = screen.open.as_ref().map_or(String::new(), |lock| shown(lock.as_ref()));
     let (state, count, waiters) = match screen.open_row() {
@@ -193,7 +198,7 @@ fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, head: Rect, body: Re
     let lines = [name, state, shown_of].map(|text| Line::from(cut(&text, head.width)));
     let [name, state, count] = lines;
     frame.render_widget(
-        ratatui::text::Text::from(vec![name.style(Modifier::BOLD), state, count]),
+        ratatui::text::Text::from(vec![name.style(theme.weighted(Modifier::BOLD)), state, count]),
         head,
     );
     let is_ensemble = screen.open_row().is_some_and(|row| is_of_ensemble(&row.seen));
@@ -222,7 +227,7 @@ fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, head: Rect, body: Re
     let header = Cells::new(sizes.iter().map(|(name, size)| cut(name, *size)));
     let widths = sizes.iter().map(|(_, size)| Constraint::Length(*size));
     let table = Table::new(window.map(line), widths);
-    frame.render_widget(table.header(header.style(Modifier::BOLD)), body);
+    frame.render_widget(table.header(header.style(theme.weighted(Modifier::BOLD))), body);
 }
 
 fn width(text: &str) -> u16 {

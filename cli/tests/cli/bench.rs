@@ -67,6 +67,30 @@ fn a_signal_ends_it_and_nothing_is_left() {
 }
 
 #[test]
+fn rounds_that_time_out_are_counted_and_end_nothing() {
+    let servers = Servers::start(1);
+    let mut command = bare();
+    command.env("REDLATCH_NODES", servers.urls().join(","));
+    command.args(["--no-restart-guard", "--node-timeout", "100ms"]);
+    let counts = ["bench", "--rounds", "3000", "--handovers", "20", "--json"];
+    let mut running = Running::start(command.args(counts));
+    let mut pauses = 0;
+    while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 40 {
+        thread::sleep(Duration::from_millis(100));
+        pause(&servers, 1);
+        thread::sleep(Duration::from_millis(300));
+        resume(&servers, 1);
+        pauses += 1;
+    }
+    let ended = running.end();
+    assert_eq!((ended.code, &*ended.stderr), (0, ""));
+    let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let failed = figures["failed_rounds"].as_u64().expect("a number");
+    assert_eq!(figures["acquire"]["count"].as_u64(), Some(3_000 - failed));
+    assert!(failed > 0 && failed <= pauses, "{failed} of {pauses}");
+}
+
+#[test]
 fn it_needs_numbers_and_a_file_that_can_be_written() {
     let servers = Servers::start(1);
     let arguments = ["bench", "--rounds", "1", "--handovers", "1", "--svg", "/nowhere/chart.svg"];

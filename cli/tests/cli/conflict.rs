@@ -40,6 +40,7 @@ fn a_quarantine_is_reported_with_the_time_that_is_left() {
         let text = &ended.stderr;
         assert!(text.starts_with("redlatch: name: quarantined for another "), "{more:?}: {text}");
         assert!(text.contains(" s: too few nodes have been up for max-ttl, "), "{text}");
+        assert!(text.contains("; --no-restart-guard does without the wait: for tests, "), "{text}");
     };
     let all = || {
         check(&["--no-wait"]);
@@ -160,6 +161,7 @@ fn commands_that_look_at_a_lock_say_that_it_is_quarantined() {
     assert!(top.contains("reserved for the first waiter, quarantined for another "), "{top}");
 
     let mut second = in_guarded_terminal(&servers, "run name -- true");
+    second.await_text("redlatch: --no-restart-guard does without the wait: for tests, ");
     second.await_text("second in line, quarantined for another ");
     second.await_text("; waiting for ");
     drop(second);

@@ -43,10 +43,20 @@ fn all_is_well_with_a_node_that_forgets_nothing() {
     }
     assert_eq!(lines.last().map(String::as_str), Some("ok all quorum"));
     assert_eq!(text(&list, "ok", "crash"), "\"a crash costs nothing\"");
-    let shown = end(&mut redlatch(&servers, &["doctor"]));
-    let mut rows = shown.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    assert_eq!(rows.next(), Some(vec!["LEVEL", "NODE", "CHECK", "FINDING"]));
-    assert_eq!(rows.next().map(|row| row[..3].join(" ")), Some(format!("ok {url}/0 connection")));
+    let shown = |more: &[&str]| {
+        let ended = end(&mut redlatch(&servers, &[&["doctor"], more].concat()));
+        let lines = ended.stdout.lines();
+        let rows = lines.map(|line| line.split_whitespace().take(3).collect::<Vec<_>>().join(" "));
+        (rows.collect::<Vec<_>>(), ended.stdout)
+    };
+    let (rows, _) = shown(&[]);
+    assert_eq!(rows, ["LEVEL NODE CHECK", "ok all quorum"], "what is well is not listed");
+    let (rows, text) = shown(&["-v"]);
+    assert_eq!(rows[1], format!("ok {url}/0 connection"));
+    let memory = text.lines().find(|line| line.contains("memory")).expect("a line");
+    assert!(memory.contains("iB used, without a limit"), "{memory}");
+    let clock = text.lines().find(|line| line.contains("clock")).expect("a line");
+    assert!(clock.ends_with(" µs)") || clock.ends_with(" ms)"), "{clock}");
     assert_eq!(servers[0].command(&["DBSIZE"]), Reply::Integer(0), "it changes nothing");
 }
 

@@ -158,7 +158,9 @@ fn a_lock_is_kept_alive_and_readers_and_permits_are_side_by_side() {
 #[test]
 fn a_token_that_nobody_reads_holds_no_lock() {
     let servers = Servers::start(1);
-    let mut command = redlatch(&servers, &["lock", "name", "--until-signal"]);
+    let hour = ["--hold-at-least", "1h"];
+    let arguments = [&["lock", "name", "--until-signal"], &hour[..]].concat();
+    let mut command = redlatch(&servers, &arguments);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
     let ended = end(command.stdout(full));
     assert_eq!(ended.code, 70, "{}", ended.stderr);

@@ -7,6 +7,7 @@ mod cold;
 mod conflict;
 mod doctor;
 mod exporter;
+mod first_process;
 mod left_running;
 mod lock;
 mod log;
@@ -15,6 +16,7 @@ mod manual;
 mod many;
 mod metrics_page;
 mod metrics_textfile;
+mod nodes;
 mod once_per;
 mod program;
 mod prometheus;
@@ -30,6 +32,7 @@ mod terminal;
 mod top;
 mod top_screen;
 mod transactions;
+mod waiting;
 mod zookeeper;
 // Linux: the certificates are made by a crate that the tests have there only.
 #[cfg(target_os = "linux")]

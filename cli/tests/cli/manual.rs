@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::program::{bare, end};
+use support::program::in_memory;
 
 #[test]
 fn shells_accept_their_completions() {
@@ -36,7 +37,9 @@ fn the_manual_has_the_options_and_the_exit_codes() {
         assert_eq!((ended.code, &*ended.stderr), (0, ""));
         assert!(ended.stdout.contains(".TH redlatch"), "{}", ended.stdout);
         assert!(!ended.stdout.contains("redlatch\\-help(1)"), "there is no such page");
-        for text in texts.into_iter().chain(["EXIT STATUS", "128+n", "the lock was lost"]) {
+        let all = ["EXIT STATUS", "128+n", "the lock was lost", ".SH \"ENVIRONMENT\"", "NO_COLOR"];
+        let files = [".SH \"FILES\"", "/etc/redlatch.conf", "restart\\-guard"];
+        for text in texts.into_iter().chain(all).chain(files) {
             assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
         }
     }
@@ -79,11 +82,12 @@ fn each_register_command_has_a_page() {
 
 /// What `dist` hands out starts the command with arguments that no compiler sees.
 #[test]
-fn the_command_knows_the_arguments_of_the_unit_and_of_the_compose_file() {
+fn the_command_knows_the_arguments_of_the_units_and_of_the_compose_file() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist");
     let read = |name| fs::read_to_string(dist.join(name)).expect("it is in the repository");
     let (unit, compose) = (read("systemd/nightly-report.service"), read("compose.yaml"));
-    let starts = unit.lines().filter_map(|line| line.strip_prefix("ExecStart=/usr/bin/redlatch "));
+    let units = unit + &read("systemd/redlatch-exporter.service");
+    let starts = units.lines().filter_map(|line| line.strip_prefix("ExecStart=/usr/bin/redlatch "));
     let lists = compose.split("command: [").skip(1).filter_map(|rest| rest.split(']').next());
     let mut tried = 0;
     for text in starts.chain(lists.filter(|list| !list.contains("redis-server"))) {
@@ -91,8 +95,27 @@ fn the_command_knows_the_arguments_of_the_unit_and_of_the_compose_file() {
         // What is before --help is checked, and nothing is done.
         let ended = end(bare().args(words.take_while(|word| *word != "--")).arg("--help"));
         assert_eq!((ended.code, &*ended.stderr), (0, ""), "{text}");
-        assert!(ended.stdout.starts_with("Run a command"), "{text}: {}", ended.stdout);
+        let about = if text.starts_with("exporter") { "Serve metrics" } else { "Run a command" };
+        assert!(ended.stdout.starts_with(about), "{text}: {}", ended.stdout);
         tried += 1;
     }
-    assert_eq!(tried, 3);
+    assert_eq!(tried, 4);
+}
+
+#[test]
+fn the_sample_of_the_file_names_settings_that_there_are() {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist");
+    let text = fs::read_to_string(dist.join("redlatch.conf")).expect("it is in the repository");
+    let is_setting = |line: &&str| line.starts_with('#') && !line.starts_with("# ");
+    let settings: Vec<_> = text.lines().filter(is_setting).collect();
+    assert!(settings.len() > 10, "{settings:?}");
+    let folder = in_memory();
+    let file = folder.path().join("redlatch.conf");
+    for line in settings.into_iter().filter(|line| *line != "#") {
+        // The last line is one that is wrong.
+        fs::write(&file, format!("{}\nnodes = a\n", &line[1..])).expect("a folder");
+        let ended = end(bare().arg("--config").arg(&file).arg("status"));
+        let right = ":2: the setting is node, with one URL, once for each node\n";
+        assert!(ended.stderr.ends_with(right), "{line}: {}", ended.stderr);
+    }
 }

@@ -36,7 +36,9 @@ fn two_hundred_at_once_on_one_name_are_served_in_order_and_leave_nothing() {
     drop(held);
     for running in all {
         let ended = running.end();
-        assert_eq!((ended.code, &*ended.stderr), (0, ""));
+        // On a busy machine, some wait for long.
+        let is_expected = |line: &str| line.starts_with("redlatch: name: waiting for ");
+        assert!(ended.code == 0 && ended.stderr.lines().all(is_expected), "{ended:?}");
     }
     let served = fs::read_to_string(&file).expect("they wrote");
     let expected: String =

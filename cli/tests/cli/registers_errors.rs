@@ -232,7 +232,7 @@ fn no_text_shows_a_password() {
     let url = |server: &Server, password: &str| {
         format!("redis://:{password}@127.0.0.1:{}", server.port())
     };
-    for (password, code) in [("Zq7x", 78), ("Zq7xWrong", 69)] {
+    for (password, code) in [("Zq7x", 78), ("Zq7xWrong", 77)] {
         let urls: Vec<_> = servers.iter().map(|server| url(server, password)).collect();
         for verb in VERBS.into_iter().chain([&["form"][..]]) {
             let mut command = bare();

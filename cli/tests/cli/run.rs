@@ -165,10 +165,46 @@ fn a_command_that_cannot_be_started_is_127_or_126_and_takes_no_lock() {
     assert_eq!(code(&path(&plain)), 126);
     assert_eq!(code(&path(folder.path())), 126);
     await_keys(&servers, &[]);
-    // What its file does not tell: the lock is acquired, as the shell's fork would be.
-    fs::write(&plain, "#!/no/such/shell\n").expect("a folder");
-    fs::set_permissions(&plain, fs::Permissions::from_mode(0o755)).expect("our file");
-    assert_eq!(code(&path(&plain)), 127);
+}
+
+#[test]
+fn a_lock_under_which_nothing_has_run_does_not_stay() {
+    let servers = Servers::start(1);
+    let folder = in_memory();
+    let script = folder.path().join("script");
+    let name = script.to_str().expect("text");
+    for (text, why) in [
+        ("#!/bin/sh\r\necho ran\r\n", "its interpreter does not exist: /bin/sh\\r"),
+        ("#! /no/such/shell -e\n", "its interpreter does not exist: /no/such/shell"),
+    ] {
+        fs::write(&script, text).expect("a folder");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("our file");
+        for more in [&[][..], &["--permits", "2"], &["--shared"], &["--also", "other"]] {
+            // What its file does not tell: the lock is acquired, as the shell's fork would be.
+            let arguments = [&["run", "name", "--hold-at-least", "50s"], more, &["--", name]];
+            let ended = end(&mut redlatch(&servers, &arguments.concat()));
+            assert_eq!((ended.code, &*ended.stdout), (127, ""), "{more:?}: {}", ended.stderr);
+            assert_eq!(ended.stderr, format!("redlatch: {name}: {why}\n"), "{more:?}");
+            await_keys(&servers, &[]);
+        }
+    }
+    // A command that ends so itself has run.
+    let arguments = ["run", "name", "--hold-at-least", "50s", "-c", "exit 127"];
+    assert_eq!(end(&mut redlatch(&servers, &arguments)).code, 127);
+    await_keys(&servers, &["name"]);
+}
+
+#[test]
+fn the_default_ttl_is_no_longer_than_the_lock_may_be_held_or_any_ttl_be() {
+    let servers = Servers::start(1);
+    let short = ["run", "name", "--max-hold", "7s", "--", "sleep", "60"];
+    let ended = end(&mut redlatch(&servers, &short));
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    let least = ["--max-ttl", "10s", "run", "name", "--", "true"];
+    assert_eq!(end(&mut redlatch(&servers, &least)).code, 0);
+    let both = ["run", "name", "--max-hold", "7s", "--ttl", "30s", "--", "true"];
+    assert_eq!(end(&mut redlatch(&servers, &both)).code, 2);
+    await_keys(&servers, &[]);
 }
 
 #[test]

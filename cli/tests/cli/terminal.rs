@@ -236,3 +236,18 @@ fn headings_are_bold_on_a_terminal_unless_no_color_is_set() {
     let piped = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
     assert!(piped.contains("\nNODE ") && !piped.contains('\x1b'), "{piped:?}");
 }
+
+#[test]
+fn tables_do_not_break_words_at_80_columns() {
+    let servers = Servers::start(3);
+    let redlatch = env!("CARGO_BIN_EXE_redlatch");
+    for command in ["doctor -v", "status"] {
+        let script = format!("stty cols 80; exec {redlatch} --node-timeout 2s {command}");
+        let shown = start_in_terminal(&servers, &script).end().stdout;
+        let plain = shown.replace("\x1b[1m", "").replace("\x1b[0m", "");
+        let wide = plain.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "{plain}");
+        let text = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("both run on this machine, and fail together: good"), "{plain}");
+    }
+}

@@ -274,5 +274,5 @@ fn bundled_roots_are_used_where_they_are_built_in() {
         return;
     }
     let text = refused(&mut bundled());
-    assert!(text.contains("cargo install redlatch-cli --features tls-bundled-roots"), "{text}");
+    assert!(text.contains("build redlatch-cli with --features tls-bundled-roots"), "{text}");
 }

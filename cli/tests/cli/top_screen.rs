@@ -187,6 +187,8 @@ fn colours_are_left_out_if_the_user_wants_none() {
         let is_coloured = cells.clone().any(|cell| cell.fgcolor() != vt100::Color::Default);
         assert_eq!(is_coloured, has_colours, "{variable}");
         assert!(cells.take(4).all(vt100::Cell::inverse), "it is selected");
+        let mut heads = (0..2).filter_map(|row| screen.terminal.screen().cell(row, 0));
+        assert!(heads.all(|cell| cell.bold() == has_colours), "{variable}");
         screen.press("q");
         assert_eq!(screen.running.end().code, 0);
     }

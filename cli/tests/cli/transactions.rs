@@ -1,4 +1,4 @@
-//! `redlatch transactions` and `redlatch abort`.
+//! `redlatch transactions`.
 
 use super::program::{Ended, end, redlatch};
 use super::registers::formed;
@@ -33,7 +33,7 @@ fn an_open_transaction_is_shown_until_it_is_aborted() {
     let names = ["berlin", "paris"];
     let expected = json!({ "id": id, "state": "open", "participants": names, "awaited": names });
     assert_eq!(json, json!([expected]));
-    let aborted = run(&servers, &["abort", &id, "--json"]);
+    let aborted = run(&servers, &["transactions", "abort", &id, "--json"]);
     assert_eq!((aborted.code, &*aborted.stderr), (0, ""));
     assert_eq!(aborted.stdout, format!("{}\n", json!({ "id": id, "aborted": true })));
     assert_eq!(run(&servers, &["transactions", "--json"]).stdout, "[]\n");
@@ -49,9 +49,9 @@ fn an_open_transaction_is_shown_until_it_is_aborted() {
 #[test]
 fn what_is_no_id_of_this_group_is_refused() {
     let (servers, others) = (formed(3), formed(3));
-    assert_eq!(run(&servers, &["abort", "7"]).code, 2);
+    assert_eq!(run(&servers, &["transactions", "abort", "7"]).code, 2);
     let id = client(&others).begin(&["berlin"]).expect("it begins").to_string();
-    let refused = run(&servers, &["abort", &id]);
+    let refused = run(&servers, &["transactions", "abort", &id]);
     assert_eq!(refused.code, 78, "{}", refused.stderr);
     assert!(refused.stderr.contains("another group of nodes"), "{}", refused.stderr);
 }

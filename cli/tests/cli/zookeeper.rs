@@ -1,8 +1,8 @@
 //! The command on a ZooKeeper ensemble: one server inside the test's process, and a real one where
 //! it is installed.
 
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::program::{Running, bare, end};
 use redlatch::LockClient;
@@ -102,4 +102,31 @@ fn a_command_is_stopped_when_its_session_is_lost() {
     ensemble.resume();
     let client = LockClient::new([ensemble.url()]).unwrap();
     assert!(client.try_lock_for("job", Duration::from_secs(5), LIMIT).unwrap().is_some());
+}
+
+/// The time from when the ensemble is frozen to the end of the command.
+fn frozen(arguments: &[&str]) -> (i32, Duration) {
+    let ensemble = Ensemble::start().unwrap();
+    let arguments = [&["--session-timeout", "6s"], arguments].concat();
+    let mut running = Running::start(on(&ensemble.url(), &arguments).stdin(Stdio::piped()));
+    running.next_line();
+    ensemble.pause();
+    let start = Instant::now();
+    drop(running.0.stdin.take());
+    let ended = running.end();
+    (ended.code, start.elapsed())
+}
+
+#[test]
+fn the_end_needs_no_answer_of_an_ensemble_that_is_frozen() {
+    let stopped = ["run", "job", "--", "sh", "-c", "echo started; sleep 60"];
+    let stubborn = ["run", "job", "--", "sh", "-c", "trap '' TERM; echo started; sleep 60"];
+    let held = ["lock", "job", "--until-signal"];
+    let ended = ["run", "job", "--", "sh", "-c", "echo started; read line; exit 7"];
+    for (arguments, code) in [(&stopped[..], 75), (&stubborn, 75), (&held, 75), (&ended, 7)] {
+        let (seen, took) = frozen(arguments);
+        assert_eq!(seen, code, "{arguments:?}");
+        // The session lives for 6 s at most.
+        assert!(took < Duration::from_millis(7_500), "{arguments:?}: {took:?}");
+    }
 }
