@@ -95,9 +95,11 @@ impl Acquire {
         self.place.as_ref().is_some_and(|place| place.state.reserved.len() >= quorum)
     }
 
-    /// How long the entry of a waiter in front is kept, if this caller queues.
-    pub(super) fn lease_of_waiter(&self) -> Option<Ttl> {
-        let may_queue = self.may_queue && !self.is_single();
+    /// How long the entry of a waiter in front is kept, if this caller queues. One that makes a
+    /// single attempt does if nodes gave it different permits: there they say which are free.
+    pub(super) fn lease_of_waiter(&self, lock: &LockId, is_split: bool) -> Option<Ttl> {
+        let splits_permits = is_split && lock.share().is_some_and(|share| share.permits() > 0);
+        let may_queue = self.may_queue && (!self.is_single() || splits_permits);
         self.rules.waiter_lease.filter(|_| may_queue)
     }
 

@@ -82,6 +82,18 @@ local function keep_longer(held, left, grace)
   end
 end
 
+local function free_permits(held)
+  local free = {}
+  for number = 1, permits do
+    free[number] = '1'
+  end
+  local in_use = held == shared and call('ZRANGE', permits_in_use, 0, -1, 'WITHSCORES') or {}
+  for i = 2, #in_use, 2 do
+    free[in_use[i] + 1] = '0'
+  end
+  return table.concat(free, '', 1, permits)
+end
+
 local function visit()
   local held, now = try('GET', key), nil
   if held == ARGV[3] then
@@ -121,7 +133,8 @@ local function visit()
   end
   local place = not is_late and call('ZRANK', queue, waiter)
   local waiting = call('ZCARD', queue) + (place and 0 or 1)
-  return number or math.max(ARGV[2], 1), place or waiting - 1, is_mine, was_out, left, waiting
+  local free = is_mine and permits and free_permits(held) or ''
+  return number or math.max(ARGV[2], 1), place or waiting - 1, is_mine, was_out, left, waiting, free
 end
 
 if #KEYS > 1 and number_asked == '0' then
@@ -131,9 +144,10 @@ if #KEYS > 1 and number_asked == '0' then
   end
 end
 local largest, last, most, is_out, ends, late, mine_ends, mine = 0, 0, 0, false, nil, 0, nil, {}
+local number, place, is_mine, was_out, left, waiting, free
 for index, name in ipairs(KEYS) do
   go_to(name)
-  local number, place, is_mine, was_out, left, waiting = visit()
+  number, place, is_mine, was_out, left, waiting, free = visit()
   largest, last = math.max(largest, number), math.max(last, place)
   most, is_out = math.max(most, waiting), is_out or was_out
   if is_mine then
@@ -151,4 +165,4 @@ for _, name in ipairs(#KEYS > 1 and mine or {}) do
   end
 end
 local flags = (ends and 0 or 1) + (is_out and 2 or 0) + (mine[1] and 4 * late or 0)
-return {ARGV[6] + 0, largest, last, flags, ends or mine_ends, most}
+return {ARGV[6] + 0, largest, last, flags, ends or mine_ends, most, free}
