@@ -48,6 +48,7 @@ mod node_warnings;
 mod nodes;
 mod permit_links;
 mod permits;
+mod permits_crowd;
 mod quarantine;
 mod queue;
 mod queue_events;
