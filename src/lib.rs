@@ -122,7 +122,14 @@
 //! Where suspended time does not count, a guard can report a lock as held after the machine wakes
 //! up although the lock has expired on the nodes. On every platform, timeouts of calls and calls
 //! of [`LockGuard::on_lost`] can come late by as long as the machine slept. On Windows, a `unix://`
-//! URL is a [`ConfigError`]. The minimum Rust version is 1.85.
+//! URL is a [`ConfigError`].
+//!
+//! # Versions
+//!
+//! The minimum Rust version is 1.85. A later minor version may need a newer one that is at least a
+//! year old; a patch does not. One public function takes a type of another crate,
+//! `TlsSettings::from_config`: its `ClientConfig` is of rustls 0.23, and redlatch goes to another
+//! version of rustls in a version of its own that may break programs.
 //!
 //! [Redlock algorithm]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 
