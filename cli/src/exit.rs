@@ -125,16 +125,13 @@ fn no_quorum(error: &NoQuorum) -> u8 {
         NodeAnswer::Failed(failure) => Some(failure),
         _ => None,
     });
-    too_few(failures, error.needed())
+    too_few(&failures.collect::<Vec<_>>(), error.needed())
 }
 
 /// The code for too few nodes, by what is wrong with each: do so many refuse the client that the
 /// others are no majority?
-pub(crate) fn too_few<'a>(
-    failures: impl Iterator<Item = Option<&'a NodeError>>,
-    needed: usize,
-) -> u8 {
-    let others = failures.filter(|failure| !failure.is_some_and(is_refusal)).count();
+pub(crate) fn too_few(failures: &[Option<&NodeError>], needed: usize) -> u8 {
+    let others = failures.iter().filter(|failure| !failure.is_some_and(is_refusal)).count();
     if others < needed { NOT_ADMITTED } else { NO_QUORUM }
 }
 
