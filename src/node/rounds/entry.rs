@@ -281,15 +281,14 @@ impl<W> Entry<W> {
     pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
-        let is_question = self.request.as_ref().is_some_and(|it| it.verb().is_question());
+        let success = self.success();
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);
             let answer = match session.same_server().or(problem) {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
-                None if tally.granted.contains(node) && is_question => NodeAnswer::Answered,
-                None if tally.granted.contains(node) => NodeAnswer::Granted,
+                None if tally.granted.contains(node) => success.clone(),
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,
             };
