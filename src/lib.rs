@@ -193,7 +193,7 @@ pub use error::{
 pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
-pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
+pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, NodeWarning, QueueSupport};
 pub use register::Register;

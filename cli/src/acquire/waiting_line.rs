@@ -1,7 +1,7 @@
 //! The line that a terminal shows while this program waits for the lock.
 
 use super::AcquireArguments;
-use crate::inspect::{not_a_lock_text, quarantine_text, shown};
+use crate::inspect::{holder_name, not_a_lock_text, quarantine_text, shown};
 use crate::log::Log;
 use crate::run::is_in_foreground;
 use crate::{duration, output};
@@ -115,10 +115,7 @@ fn text(seen: &Inspection, owner: &[u8]) -> String {
         }
         None => String::new(),
     };
-    let holder = |holder: &redlatch::Holder| match holder.owner() {
-        Some(name) => format!("held by {name}"),
-        None => "held by an unknown owner".to_owned(),
-    };
+    let holder = |holder: &redlatch::Holder| format!("held by {}", holder_name(holder));
     let state = match &seen.state {
         LockState::Held(one) => holder(one),
         LockState::Shared(all) if all.len() == 1 => holder(&all[0]),
