@@ -9,6 +9,7 @@
 //! | [`registers`] | What if a lock is not exact enough: values that a majority agrees on |
 //! | [`transactions`] | Two processes change two databases, or none does |
 //! | [`zookeeper`] | Redis nodes or a ZooKeeper ensemble? What differs, and how do I move? |
+//! | [`other_programs`] | Which programs with other libraries exclude mine on the same keys? |
 //! | [`command`] | How do I run a command under a lock, and look at locks, without writing Rust? |
 //! | [`monitoring`] | Which logs and metrics are there, and what should I watch? |
 //! | [`one_server`] | What does one server promise, and how do I go to three? |
@@ -119,6 +120,13 @@ pub mod transactions {}
 /// [`LockRequest::owner`], [`LossReason::Expired`], [`LossReason::Gone`], [`NodeError::Refused`],
 /// [`NoQuorum`]
 pub mod zookeeper {}
+
+#[doc = include_str!("guide/links.txt")]
+#[doc = include_str!("guide/other_programs.md")]
+/// # Items of this page
+///
+/// [`Builder::queue`], [`Holder::other_program`], [`LockState::NotALock`], [`NotALock::NoTtl`]
+pub mod other_programs {}
 
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/command.md")]

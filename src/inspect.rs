@@ -3,12 +3,14 @@
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod not_a_lock;
+mod other_program;
 mod seen;
 mod shares;
 mod state;
 mod waiters;
 
 pub use not_a_lock::NotALock;
+pub use other_program::OtherProgram;
 pub(crate) use seen::Seen;
 pub use state::LockState;
 pub use waiters::QueuedWaiter;
@@ -87,11 +89,14 @@ pub struct Holder {
     /// When its znode was created, by the clock of ZooKeeper's leader: of a share, when it was
     /// granted; of the exclusive lock, when its holder began to wait for it. `None` on Redis.
     pub since: Option<WallTime>,
+    /// The other program that holds the exclusive lock, if the value of the key is not one that
+    /// this library sets. `None` on ZooKeeper.
+    pub other_program: Option<OtherProgram>,
 }
 
 impl Holder {
     /// The owner's [label](crate::LockRequest::owner), if there is one: the bytes that follow the
-    /// token in the key's value. A value that another program has set may look like one.
+    /// token in the key's value. `None` if [another program](Self::other_program) has set that.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockState};
@@ -204,12 +209,9 @@ impl Inspection {
         let others: Vec<NotALock> = snapshots.iter().flatten().filter_map(NotALock::of).collect();
         let state = match most {
             Some((value, _)) if *value == SHARED => shares::state(snapshots, needed),
-            Some((value, holders)) => LockState::Held(Holder {
-                owner: label(value),
-                remaining: remaining_of_majority(holders, needed),
-                slot: None,
-                since: None,
-            }),
+            Some((value, holders)) => {
+                LockState::Held(exclusive(value, remaining_of_majority(holders, needed)))
+            }
             None if free >= needed && !is_doubtful => LockState::Free,
             None if others.len() > snapshots.len() - needed => LockState::NotALock(others[0]),
             None if free + reserved >= needed && !is_doubtful => LockState::Reserved,
@@ -256,7 +258,14 @@ fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u
 fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
     let is_single = !is_reserved(snapshot) && !shares::is_shared(snapshot);
     let value = snapshot.value.as_ref().filter(|_| is_single)?;
-    Some(Holder { owner: label(value), remaining: remaining(snapshot), slot: None, since: None })
+    Some(exclusive(value, remaining(snapshot)))
+}
+
+/// The holder of the exclusive lock whose key has this value.
+fn exclusive(value: &[u8], remaining: Option<Duration>) -> Holder {
+    let other_program = OtherProgram::of(value);
+    let owner = label(value).filter(|_| other_program.is_none());
+    Holder { owner, remaining, slot: None, since: None, other_program }
 }
 
 /// The bytes that follow the token in a value.

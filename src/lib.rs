@@ -50,6 +50,7 @@
 //! | run a command under a lock, without writing Rust | [`guide::command`] |
 //! | test a program, call it from tokio | [`guide::recipes`] |
 //! | use one server, or go from one to three | [`guide::one_server`] |
+//! | lock beside programs that use another library | [`guide::other_programs`] |
 //! | keep the locks on ZooKeeper instead of Redis, or move there | [`guide::zookeeper`] |
 //!
 //! # Guarantees
@@ -200,7 +201,7 @@ pub use error::{
 pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
-pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
+pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, NodeWarning, QueueSupport};
 pub use register::Register;

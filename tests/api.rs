@@ -46,6 +46,7 @@ mod nobody_in_vain;
 mod node_events;
 mod node_warnings;
 mod nodes;
+mod other_programs;
 mod permit_links;
 mod permits;
 mod permits_crowd;

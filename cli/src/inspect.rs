@@ -4,7 +4,7 @@ use super::arguments::{InspectArguments, NodeArguments, ShownLock};
 use super::exit::{self, Failure};
 use super::table::{self, cell};
 use super::{duration, ensemble, output, settings};
-use redlatch::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
+use redlatch::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -150,7 +150,7 @@ fn not_shown(seen: &Inspection) -> String {
 
 /// Such as "host-7 with permit 2 for another 12 s".
 fn holder_text(holder: &Holder) -> String {
-    let mut text = owner(holder.owner());
+    let mut text = holder_name(holder);
     if let Some(permit) = holder.slot {
         text += &format!(" with permit {permit}");
     }
@@ -171,8 +171,14 @@ pub(crate) fn is_of_ensemble(seen: &Inspection) -> bool {
     seen.nodes.iter().any(|node| ensemble::is_member(&node.url))
 }
 
-fn owner(owner: Option<redlatch::Name<'_>>) -> String {
-    owner.map_or_else(|| "an unknown owner".to_owned(), |owner| owner.to_string())
+/// Such as "host-7", or "another program (likely redlock-py)".
+pub(crate) fn holder_name(holder: &Holder) -> String {
+    match (holder.other_program, holder.owner()) {
+        (Some(OtherProgram::Unknown), _) => "another program".to_owned(),
+        (Some(program), _) => format!("another program (likely {program})"),
+        (None, Some(owner)) => owner.to_string(),
+        (None, None) => "an unknown owner".to_owned(),
+    }
 }
 
 fn node_table(nodes: &[NodeView]) -> String {
@@ -269,6 +275,7 @@ pub(crate) fn seconds(left: Duration) -> f64 {
 pub(crate) fn holder_json(holder: &Holder) -> Value {
     json!({
         "owner": holder.owner().map(|owner| exact(owner.as_bytes())),
+        "other_program": holder.other_program.map(|program| program.to_string()),
         "remaining_millis": holder.remaining.map(millis),
         "permit": holder.slot,
         "since_unix_millis": holder.since.map(unix_millis),

@@ -78,10 +78,9 @@ impl NoQuorum {
     /// How many nodes gave an answer that counts. A refusal counts.
     #[must_use]
     pub fn answered(&self) -> usize {
-        let counts = |report: &&NodeReport| {
-            let answer = &report.answer;
-            matches!(answer, NodeAnswer::Granted | NodeAnswer::Refused | NodeAnswer::Answered)
-        };
+        use NodeAnswer::{Accepted, Answered, Granted, Refused};
+        let counts =
+            |report: &&NodeReport| matches!(report.answer, Granted | Answered | Accepted | Refused);
         self.reports.iter().filter(counts).count()
     }
 }

@@ -44,7 +44,8 @@ impl Inspection {
 
 fn holder(member: &Member) -> Holder {
     let since = Some(since(member));
-    Holder { slot: member.slot, owner: label(member), remaining: None, since }
+    let (slot, owner) = (member.slot, label(member));
+    Holder { slot, owner, remaining: None, since, other_program: None }
 }
 
 fn waiter(member: &Member) -> QueuedWaiter {

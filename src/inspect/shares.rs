@@ -59,5 +59,5 @@ fn read(member: &[u8], left: i64) -> Option<Holder> {
     // Where another client was given this slot, the member has a number that is larger by that.
     let slot = slot.map(|number| number % PERMITS_MAX);
     let remaining = u64::try_from(left).ok().map(Duration::from_millis);
-    Some(Holder { owner: label(value), slot, remaining, since: None })
+    Some(Holder { owner: label(value), slot, remaining, since: None, other_program: None })
 }

@@ -34,7 +34,9 @@ fn snapshot(text: &str) -> Option<KeySnapshot> {
             Some(string(value, left))
         }
         _ => {
-            let value = [[value.as_bytes()[0]; Token::LEN].as_slice(), value.as_bytes()].concat();
+            // One of this library: not all of its bytes are printable.
+            let token = [value.as_bytes()[0] | 0x80; Token::LEN];
+            let value = [token.as_slice(), value.as_bytes()].concat();
             let left = if left == "-" { -1 } else { left.parse().unwrap() };
             Some(string(value, left))
         }
@@ -52,6 +54,7 @@ fn held(owner: &str, left: Option<u64>) -> LockState {
         remaining: left.map(Duration::from_millis),
         slot: None,
         since: None,
+        other_program: None,
     })
 }
 

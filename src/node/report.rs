@@ -34,29 +34,29 @@ pub enum NodeAnswer {
     /// The node answered a question, such as an inspection, took a waiter into its queue, or did
     /// what was asked about a register.
     Answered,
+    /// The node has accepted a change of a register.
+    Accepted,
     /// The node refused the request: the key holds another token, or is gone.
     Refused,
     /// The node gave no answer that counts.
     Failed(NodeError),
     /// The other nodes decided the result before this node's answer arrived.
     Pending,
-    /// The node was not asked: nothing was ever written to it about this lock, so it does not hold
-    /// the key.
+    /// Nothing was ever written to the node about this lock, so it does not hold the key.
     NotAsked,
 }
 
 impl fmt::Display for NodeAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Granted => f.write_str("granted"),
-            Self::Answered => f.write_str("answered"),
-            Self::Refused => f.write_str("refused"),
-            Self::Failed(error) => error.fmt(f),
-            Self::NotAsked => f.write_str("not asked: nothing was sent to it about this lock"),
-            Self::Pending => {
-                f.write_str("no reply yet (the other nodes had already decided the result)")
-            }
-        }
+        f.write_str(match self {
+            Self::Granted => "granted",
+            Self::Answered => "answered",
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::Failed(error) => return error.fmt(f),
+            Self::NotAsked => "not asked: nothing was sent to it about this lock",
+            Self::Pending => "no reply yet (the other nodes had already decided the result)",
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //! get.
 
 use super::AcquireArguments;
-use crate::inspect::{WAY_OUT, not_a_lock_text, quarantine_text, shown};
+use crate::inspect::{WAY_OUT, holder_name, not_a_lock_text, quarantine_text, shown};
 use crate::log::Log;
 use crate::run::is_in_foreground;
 use crate::{duration, exit, output};
@@ -184,10 +184,7 @@ fn text(seen: &Inspection, owner: &[u8]) -> String {
         }
         None => String::new(),
     };
-    let holder = |holder: &redlatch::Holder| match holder.owner() {
-        Some(name) => format!("held by {name}"),
-        None => "held by an unknown owner".to_owned(),
-    };
+    let holder = |holder: &redlatch::Holder| format!("held by {}", holder_name(holder));
     let state = match &seen.state {
         LockState::Held(one) => holder(one),
         LockState::Shared(all) if all.len() == 1 => holder(&all[0]),

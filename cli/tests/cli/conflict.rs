@@ -132,6 +132,28 @@ fn a_key_that_is_no_lock_is_not_reported_as_held() {
 }
 
 #[test]
+fn a_lock_of_another_program_is_shown_as_that() {
+    let servers = Servers::start(3);
+    for (value, text, program) in [
+        ("3ZN5YNDuoiOLHpj9w3bxx7", "another program (likely redlock-py)", "redlock-py"),
+        ("of-another-program-here", "another program", "unknown"),
+    ] {
+        for server in servers.iter() {
+            server.command(&["SET", "name", value, "PX", "50000"]);
+        }
+        let refused = run(redlatch, &servers, &["--no-wait"]);
+        let line = format!("another client holds the lock: {text} for another ");
+        assert!(refused.code == 1 && refused.stderr.contains(&line), "{refused:?}");
+        let seen = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
+        assert!(seen.starts_with(&format!("name: held by {text} for another ")), "{seen}");
+        let json = end(&mut redlatch(&servers, &["inspect", "name", "--json"])).stdout;
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let holder = &json["holders"][0];
+        assert_eq!((&holder["other_program"], holder["owner"].is_null()), (&program.into(), true));
+    }
+}
+
+#[test]
 fn too_few_nodes_are_neither_held_nor_quarantined() {
     let servers = Servers::start(3);
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);

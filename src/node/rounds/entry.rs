@@ -279,17 +279,16 @@ impl<W> Entry<W> {
     }
 
     pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
-        let is_question = self.verb().is_some_and(|it| it.is_question() || it == Verb::Register);
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
+        let success = self.success();
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);
             let answer = match session.same_server().or(problem) {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
-                None if tally.granted.contains(node) && is_question => NodeAnswer::Answered,
-                None if tally.granted.contains(node) => NodeAnswer::Granted,
+                None if tally.granted.contains(node) => success.clone(),
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,
             };

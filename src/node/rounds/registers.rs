@@ -5,7 +5,8 @@ use super::entry::Entry;
 use super::result::RoundResult;
 use crate::clock::Time;
 use crate::engine::register::{RegisterCommand, RegisterRequest, Replies};
-use crate::engine::{Action, Node, NodeSet, Request, quorum};
+use crate::engine::{Action, Node, NodeSet, Request, Verb, quorum};
+use crate::node::report::NodeAnswer;
 use crate::node::session::Session;
 
 impl<W> Entry<W> {
@@ -13,6 +14,16 @@ impl<W> Entry<W> {
         match self.request.as_ref().map(|request| &request.action) {
             Some(Action::Register(register)) => Some(register),
             _ => None,
+        }
+    }
+
+    /// What is reported of a node that has done what the round asks of it.
+    pub(super) fn success(&self) -> NodeAnswer {
+        match self.register().map(|register| &register.command) {
+            Some(RegisterCommand::Accept { .. }) => NodeAnswer::Accepted,
+            Some(_) => NodeAnswer::Answered,
+            None if self.verb().is_some_and(Verb::is_question) => NodeAnswer::Answered,
+            None => NodeAnswer::Granted,
         }
     }
 

@@ -8,6 +8,7 @@ mod numbering;
 mod permits;
 mod quarantine;
 mod reaching;
+mod registers;
 mod same_server;
 mod silent;
 mod waits;
