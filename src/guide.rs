@@ -161,11 +161,12 @@ pub mod one_server {}
 ///
 /// [`TlsSettings::ca_file`], [`TlsSettings::client_certificate`],
 /// [`CancelToken`], [`ConfigError`], [`error::TlsErrorKind`], [`Error`], [`error`],
-/// [`ExtendError`], [`ForceReleaseError`], [`InspectError`], [`JoinError`],
-/// [`LockClient::inspect`], [`LockClient::nodes`], [`LockError`], [`LockLost`], [`LockState::NotALock`],
-/// [`LockState::Reserved`], [`NodeError::is_permanent`], [`NodeError::Refused`],
-/// [`NodeError::Tls`], [`NoQuorum::quarantine`], [`NoQuorum::reports`], [`NoQuorum`],
-/// [`OncePer::exact`], [`OncePerError`], [`RecoverError`], [`RegisterError`],
+/// [`ExtendError`], [`ForceReleaseError`], [`InspectError`], [`error::JoinError`],
+/// [`LockClient::inspect`], [`LockClient::nodes`], [`LockError`], [`LockLost`],
+/// [`LockState::NotALock`], [`LockState::Reserved`], [`NodeError::is_permanent`],
+/// [`NodeError::Refused`], [`NodeError::Tls`], [`NoQuorum::quarantine`], [`NoQuorum::reports`],
+/// [`NoQuorum`],
+/// [`OncePer::exact`], [`OncePerError`], [`error::RecoverError`], [`RegisterError`],
 /// [`RegisterError::may_have_happened`], [`ReleaseError`], [`SpawnError`], [`TransactionError`],
 /// [`WithLockError`]
 pub mod errors {}
