@@ -176,7 +176,7 @@ pub use cancel_token::CancelToken;
 pub use client::{
     Election, FoundLock, Leadership, LockClient, LockRequest, Locks, OncePer, OncePerRun,
 };
-pub use config::Builder;
+pub use config::{Builder, NodeUrls};
 #[cfg(feature = "serde")]
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 pub use config::ClientSettings;

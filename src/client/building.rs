@@ -1,26 +1,28 @@
 //! Building a client from URLs and settings.
 
 use super::LockClient;
-use crate::config::Builder;
+use crate::config::{Builder, NodeUrls};
 use crate::core::Core;
 use crate::error::ConfigError;
 use std::sync::Arc;
 
 impl LockClient {
     /// A client of these nodes with the default settings, as `builder().nodes(urls).build()` makes
-    /// it. [`Builder::nodes`] has the forms of a URL. Connects to nothing yet.
+    /// it: of several, or of one. [`Builder::nodes`] has the forms of a URL. Connects to nothing
+    /// yet.
     ///
     /// ```
     /// # use redlatch::{ConfigError, LockClient};
     /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
     /// let client = LockClient::new(urls)?;
+    /// let client_of_one_node = LockClient::new("redis://localhost")?;
     /// # Ok::<(), ConfigError>(())
     /// ```
     ///
     /// # Errors
     ///
     /// As [`Builder::build`].
-    pub fn new<I: IntoIterator<Item: Into<String>>>(urls: I) -> Result<Self, ConfigError> {
+    pub fn new<Form: ?Sized>(urls: impl NodeUrls<Form>) -> Result<Self, ConfigError> {
         Self::builder().nodes(urls).build()
     }
 
