@@ -1,10 +1,10 @@
 //! `with_lock`: the body runs with the lock held, and never without.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockClient, LockError, LockGuard, WithLockError};
+use redlatch::{Error, LockClient, LockError, LockGuard, LockRequest, WithLockError};
 use support::eventually;
 use support::locks::{
     BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, take, without_restart_guard,
@@ -60,11 +60,19 @@ fn a_panic_of_the_body_continues_and_the_lock_is_released() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let body = || client.with_lock("panic", TTL, |_| -> Result<(), Error> { panic!("as planned") });
-    let Err(panic) = catch_unwind(AssertUnwindSafe(body)) else { panic!("it has not panicked") };
+    let Err(panic) = catch_unwind(body) else { panic!("it has not panicked") };
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
     assert!(gone(&servers, "panic"));
     let next = client.with_lock("panic", TTL, |_| Ok(1));
     assert_eq!(next, Ok::<_, WithLockError<_>>(1), "the client still works");
+}
+
+#[test]
+fn a_client_its_requests_and_its_guards_may_be_used_after_a_panic() {
+    fn check<T: UnwindSafe + RefUnwindSafe>() {}
+    check::<LockClient>();
+    check::<LockRequest<'_>>();
+    check::<LockGuard>();
 }
 
 #[test]
