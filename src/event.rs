@@ -25,7 +25,7 @@ pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::{Callback, Listener};
 
 use crate::engine::register::NoVote;
-use crate::error::{ExtendError, LockError, LossReason, RegisterError};
+use crate::error::{Error, LossReason, RegisterError};
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
@@ -125,7 +125,7 @@ pub enum Event<'a> {
         /// From the call to now.
         waited: Duration,
         /// The error that the call returns.
-        error: &'a LockError,
+        error: &'a Error,
     },
     /// A majority confirmed an extension of a lock.
     #[non_exhaustive]
@@ -151,7 +151,7 @@ pub enum Event<'a> {
         /// How much of the lock's validity is left.
         validity: Duration,
         /// The error that the call returns, or would return.
-        error: &'a ExtendError,
+        error: &'a Error,
         /// Whether this was an automatic extension, because the lock is
         /// [kept alive](crate::LockRequest::keep_alive), and not a call. Then it is tried again. Of
         /// automatic extensions that fail one after another, the first is reported, and then one

@@ -28,13 +28,13 @@ use crate::*;
 /// [`FencingToken`], [`Leadership::epoch`], [`Leadership::on_lost`], [`LockClient::cancel_token`],
 /// [`LockClient::election`], [`LockClient::force_release`], [`LockClient::form_registers`],
 /// [`LockClient::inspect`], [`LockClient::once_per`], [`LockClient::request_all`],
-/// [`LockClient::with_lock`], [`LockError::Cancelled`], [`LockGuard::let_expire`],
+/// [`LockClient::with_lock`], [`Error::Cancelled`], [`LockGuard::let_expire`],
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
 /// [`LockRequest::owner`], [`LockRequest::shared`],
 /// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::retry_failed`],
 /// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
-/// [`Register::write_fenced`], [`WithLockError`]
+/// [`LockRequest::with_lock`], [`Register::write_fenced`]
 pub mod recipes {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -58,8 +58,8 @@ pub mod guarantees {}
 /// [`Builder::io_thread`], [`Builder::queue`],
 /// [`Builder::session_timeout`](Builder#method.session_timeout),
 /// [`error::ResourceError::SharedSet`], [`FencingToken`], [`LockClient::request_all`],
-/// [`LockClient::with_lock`], [`LockError::HeldByThisThread`], [`LockError::TooManyHeld`],
-/// [`LockError::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::let_expire`],
+/// [`LockClient::with_lock`], [`Error::HeldByThisThread`], [`Error::TooManyHeld`],
+/// [`Error::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::let_expire`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::shared`], [`NodeStatus::warnings`]
 pub mod limits {}
 
@@ -149,12 +149,12 @@ pub mod one_server {}
 /// # Items of this page
 ///
 /// [`TlsSettings::ca_file`], [`TlsSettings::client_certificate`],
-/// [`CancelToken`], [`ConfigError`], [`error::TlsErrorKind`], [`Error`], [`error`],
-/// [`ExtendError`], [`ForceReleaseError`], [`InspectError`], [`LockClient::inspect`],
-/// [`LockClient::nodes`], [`LockError`], [`LockLost`], [`LockState::NotALock`],
-/// [`LockState::Reserved`], [`NodeError::is_permanent`], [`NodeError::Refused`],
-/// [`NodeError::Tls`], [`NoQuorum::quarantine`], [`NoQuorum::reports`], [`NoQuorum`],
-/// [`ReleaseError`], [`SpawnError`], [`WithLockError`]
+/// [`CancelToken`], [`ConfigError`], [`Error`], [`error::TlsErrorKind`], [`error`],
+/// [`LockClient::inspect`], [`LockClient::nodes`], [`LockClient::with_lock`],
+/// [`LockRequest::with_lock`], [`LockState::NotALock`], [`LockState::Reserved`], [`LossReason`],
+/// [`NodeError::is_permanent`], [`NodeError::Refused`], [`NodeError::Tls`],
+/// [`NoQuorum::quarantine`], [`NoQuorum::reports`], [`NoQuorum`], [`OncePerError`],
+/// [`RegisterError`], [`TransactionError`]
 pub mod errors {}
 
 #[doc = include_str!("guide/links.txt")]

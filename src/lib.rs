@@ -176,18 +176,17 @@ pub use cancel_token::CancelToken;
 pub use client::{
     Election, FoundLock, Leadership, LockClient, LockRequest, Locks, OncePer, OncePerRun,
 };
-pub use config::{Builder, NodeUrls};
 #[cfg(feature = "serde")]
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 pub use config::ClientSettings;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use config::TlsSettings;
+pub use config::{Builder, NodeUrls};
 #[doc(inline)]
 pub use error::{
-    ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
-    LossReason, NoQuorum, NodeError, OncePerError, RegisterError, ReleaseError, SpawnError,
-    TransactionError, WithLockError,
+    ConfigError, Error, LockLost, LossReason, NoQuorum, NodeError, OncePerError, RegisterError,
+    SpawnError, TransactionError,
 };
 #[doc(inline)]
 pub use event::Event;

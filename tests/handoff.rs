@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockGuard, ReleaseError};
+use redlatch::{Error, LockClient, LockGuard};
 use support::eventually;
 use support::locks::{
     BRIEF, LIMIT, LONG, all_nodes_client, calls, gone, pause, resume, take, value,
@@ -224,7 +224,7 @@ fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
         key.is_some() && before.iter().filter(|other| *other == key).count() >= 2
     };
     assert!(before.iter().any(is_new), "{before:?}");
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     let is_kept = |(old, new): (&Option<Vec<u8>>, &_)| !is_new(old) || old == new;
     assert!(before.iter().zip(&keys()).all(is_kept), "{before:?} {:?}", keys());
     assert_eq!(next.release(), Ok(()));
@@ -257,7 +257,7 @@ fn waiters_do_not_wait_for_a_lock_that_an_extension_found_lost() {
     assert!(guard.extend(LONG).is_err());
     // The lock is free, whenever the former holder releases it.
     let next = finish(next);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(next.ensure_held().is_ok());
     assert_eq!(next.release(), Ok(()));
 }

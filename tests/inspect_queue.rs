@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use redlatch::embedded::Nodes;
-use redlatch::{Inspection, LockClient, LockGuard, LockState, ReleaseError};
+use redlatch::{Error, Inspection, LockClient, LockGuard, LockState};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, holders, take, value, with_long_timeout};
 use support::queue::finish;
@@ -144,7 +144,7 @@ fn a_forced_release_lets_the_first_waiter_have_the_lock() {
     let next = finish(first);
     assert!(!second.is_finished());
     // The inspection is out of date: what was seen is gone.
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert_eq!(next.release(), Ok(()));
     assert_eq!(finish(second).release(), Ok(()));
 }

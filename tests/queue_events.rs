@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;
-use redlatch::{Event, LockError, NodeStatus, QueueSupport};
+use redlatch::{Error, Event, NodeStatus, QueueSupport};
 use support::cli::Value;
 use support::eventually;
 use support::journal::{Journal, names, recorded_client};
@@ -72,7 +72,7 @@ fn a_wait_that_ends_without_the_lock_reports_no_turn() {
     let thread = std::thread::spawn(move || client.lock("job", LONG).unwrap_err());
     is_queued(&journal);
     handle.cancel();
-    assert_eq!(finish(thread), LockError::Cancelled);
+    assert_eq!(finish(thread), Error::Cancelled);
     assert_eq!(names(&journal.take_lock_events()), ["attempt", "queued", "failed"]);
     drop(held);
 }

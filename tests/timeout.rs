@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NoQuorum, NodeError};
+use redlatch::{Error, LockClient, NoQuorum, NodeError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -29,9 +29,9 @@ fn connected(client: LockClient) -> LockClient {
 }
 
 #[track_caller]
-fn no_quorum<T: std::fmt::Debug>(result: Result<T, LockError>) -> NoQuorum {
+fn no_quorum<T: std::fmt::Debug>(result: Result<T, Error>) -> NoQuorum {
     match result {
-        Err(LockError::NoQuorum(error)) => error,
+        Err(Error::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -222,7 +222,7 @@ fn late_replies_do_not_count() {
         let free = format!("free-{round}");
         proxies.iter().for_each(|proxy| proxy.set(late));
         // If this thread slept for longer than the replies took, they were not late.
-        let is_late = || matches!(client.try_lock(&free, LONG), Err(LockError::NoQuorum(_)));
+        let is_late = || matches!(client.try_lock(&free, LONG), Err(Error::NoQuorum(_)));
         assert!(eventually(LIMIT, is_late));
         // ... while the next lock, which is held, is requested.
         proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
@@ -241,7 +241,7 @@ fn grants_that_come_after_their_validity_are_no_lock() {
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
     let ttl = Duration::from_millis(200);
     match client.try_lock("late", ttl) {
-        Err(LockError::TooSlow { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
+        Err(Error::TooSlow { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
         other => panic!("{other:?}"),
     }
     // The same with less validity left than requested.
@@ -249,7 +249,7 @@ fn grants_that_come_after_their_validity_are_no_lock() {
     let builder =
         with_long_timeout(proxies.iter().map(Proxy::url)).min_validity(least).drift_factor(0.0);
     let client = connected(builder.build().unwrap());
-    assert!(matches!(client.try_lock("little", LONG), Err(LockError::TooSlow { .. })));
+    assert!(matches!(client.try_lock("little", LONG), Err(Error::TooSlow { .. })));
     assert!(gone(&servers, "little"));
 }
 

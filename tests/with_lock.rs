@@ -4,7 +4,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockClient, LockError, LockGuard, LockRequest, WithLockError};
+use redlatch::{Error, LockClient, LockGuard, LockRequest};
 use support::eventually;
 use support::locks::{
     BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, take, without_restart_guard,
@@ -30,7 +30,7 @@ fn the_lock_is_held_for_as_long_as_the_body_runs() {
         assert!(holders(&servers, "work") >= 2);
         Ok(42)
     });
-    assert_eq!(value, Ok::<_, WithLockError<_>>(42));
+    assert_eq!(value, Ok(42));
     assert!(gone(&servers, "work"));
 }
 
@@ -64,7 +64,7 @@ fn a_panic_of_the_body_continues_and_the_lock_is_released() {
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
     assert!(gone(&servers, "panic"));
     let next = client.with_lock("panic", TTL, |_| Ok(1));
-    assert_eq!(next, Ok::<_, WithLockError<_>>(1), "the client still works");
+    assert_eq!(next, Ok(1), "the client still works");
 }
 
 #[test]
@@ -79,14 +79,11 @@ fn a_client_its_requests_and_its_guards_may_be_used_after_a_panic() {
 fn without_the_lock_the_body_does_not_run() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let body = |_: &LockGuard| -> Result<(), WithLockError<()>> { panic!("it ran") };
-    let never = |resource: &str, ttl| match client.with_lock(resource, ttl, body) {
-        Err(WithLockError::NotAcquired(error)) => error,
-        other => panic!("{other:?}"),
-    };
-    assert!(matches!(never("", TTL), LockError::Resource(_)));
-    assert!(matches!(never("r", Duration::from_secs(1)), LockError::Ttl(_)));
-    assert!(matches!(never("r", Duration::MAX), LockError::Ttl(_)));
+    let body = |_: &LockGuard| -> Result<(), Error> { panic!("it ran") };
+    let never = |resource: &str, ttl| client.with_lock(resource, ttl, body).unwrap_err();
+    assert!(matches!(never("", TTL), Error::Resource(_)));
+    assert!(matches!(never("r", Duration::from_secs(1)), Error::Ttl(_)));
+    assert!(matches!(never("r", Duration::MAX), Error::Ttl(_)));
     assert!(eventually(LIMIT, || holders(&servers, "r") == 0));
 }
 
@@ -101,8 +98,7 @@ fn the_settings_of_a_request_apply_to_with_lock() {
     assert!(first.is_some() && first < second, "{first:?} {second:?}");
 
     let held = take(&all_nodes_client(servers.urls()), "fenced", TTL * 10);
-    let body =
-        |_: &LockGuard| -> Result<(), WithLockError<()>> { panic!("it does not run without it") };
+    let body = |_: &LockGuard| -> Result<(), Error> { panic!("it does not run without it") };
     let wait = Duration::from_millis(50);
     assert_eq!(request.clone().try_with_lock(body), Ok(None));
     assert_eq!(request.clone().try_with_lock_for(wait, body), Ok(None));
@@ -114,13 +110,13 @@ fn the_settings_of_a_request_apply_to_with_lock() {
 fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let own = |result: Result<_, LockError>| matches!(result, Err(LockError::HeldByThisThread));
+    let own = |result: Result<_, Error>| matches!(result, Err(Error::HeldByThisThread));
     let both = ["one", "two"];
     client
         .with_lock("own", TTL, |_| {
             assert!(own(client.lock("own", TTL).map(Some)));
             let again = client.clone().with_lock("own", TTL, |_| Ok(()));
-            assert!(own(again.or_else(WithLockError::into_value).map(|()| None)));
+            assert!(own(again.map(|()| None)));
             assert!(own(client.try_lock_for("own", TTL, LIMIT)));
             assert!(own(client.request("own").fenced().keep_alive().lock().map(Some)));
             // A request that does not wait is refused as usual, and other locks are free.
@@ -131,7 +127,7 @@ fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
                 assert!(own(client.request_all(both).lock().map(Some)));
                 Ok(())
             });
-            assert_eq!(several, Ok::<_, WithLockError<_>>(()));
+            assert_eq!(several, Ok::<_, Error>(()));
             // Another client and another thread wait as usual.
             let wait = Duration::from_millis(50);
             assert!(self::client(&servers).try_lock_for("own", TTL, wait).unwrap().is_none());
@@ -170,5 +166,5 @@ fn a_guard_that_is_dropped_after_its_lock_expired_leaves_the_next_lock_its_queue
         drop(expired);
         Ok::<_, Error>(client.try_lock_for("late", LONG, Duration::from_secs(1)).map(drop))
     });
-    assert!(matches!(own, Ok(Err(LockError::HeldByThisThread))), "{own:?}");
+    assert!(matches!(own, Ok(Err(Error::HeldByThisThread))), "{own:?}");
 }

@@ -7,7 +7,7 @@ use super::arguments::{BenchArguments, NodeArguments};
 use super::exit::{self, Failure};
 use super::{acquire, output, settings};
 use histogram::Histogram;
-use redlatch::{CancelToken, LockClient, LockError};
+use redlatch::{CancelToken, Error, LockClient};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -67,7 +67,7 @@ fn end_on_signals(stop: &Stop, cancel: [CancelToken; 2]) -> Result<(), Failure> 
 }
 
 /// What ends the benchmark: a signal, before the failure that follows from it.
-fn failure(stop: &Stop, error: LockError) -> Failure {
+fn failure(stop: &Stop, error: Error) -> Failure {
     check(stop).err().unwrap_or_else(|| error.into())
 }
 
@@ -112,7 +112,7 @@ fn hand_over(
 ) -> Result<Histogram, Failure> {
     let released: Mutex<Option<(usize, Instant)>> = Mutex::new(None);
     let times = Mutex::new(Vec::new());
-    let run = |number: usize| -> Result<(), LockError> {
+    let run = |number: usize| -> Result<(), Error> {
         loop {
             let guard = clients[number].lock(name, TTL)?;
             let now = Instant::now();
@@ -133,7 +133,7 @@ fn hand_over(
     thread::scope(|scope| {
         let other = scope.spawn(|| run(1));
         let result = run(0);
-        let other = other.join().unwrap_or(Err(LockError::Cancelled));
+        let other = other.join().unwrap_or(Err(Error::Cancelled));
         result.and(other)
     })
     .map_err(|error| failure(stop, error))?;

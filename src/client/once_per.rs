@@ -6,7 +6,8 @@ mod nodes_time;
 
 use super::{LockClient, LockRequest};
 use crate::clock::{self, WallTime};
-use crate::error::{LockError, OncePerError, RegisterError, WithLockError};
+use crate::engine::Wait;
+use crate::error::{Error, OncePerError, RegisterError, WithLockError};
 use crate::guard::LockGuard;
 use last_run::Schedule;
 use memory::Memory;
@@ -165,7 +166,7 @@ impl OncePer<'_> {
         }
         let ttl = request.settings.ttl;
         let wait = request.client.core.rules.node_timeout.saturating_add(WAIT);
-        let ran = request.try_with_lock_for(wait, |lock| {
+        let ran = request.run(Wait::Until(clock::now().after(wait)), |lock| {
             // Again: for how long the lock was waited for, or this process stopped, must not make
             // the period shorter.
             let claimable = match memory.claimable(schedule).map_err(Failure::Own)? {
@@ -178,7 +179,7 @@ impl OncePer<'_> {
             };
             if lock.ensure_held().is_err() {
                 memory.give_back(version, claimable.before.as_ref());
-                let error = LockError::TooSlow { took: lock.age(clock::now()), ttl };
+                let error = Error::TooSlow { took: lock.age(clock::now()), ttl };
                 return Err(Failure::Own(error.into()));
             }
             let value = job(lock).map_err(Failure::Job)?;

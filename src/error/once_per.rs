@@ -1,7 +1,6 @@
 //! Errors of jobs that run once in each period.
 
-use super::{LockError, LockLost, RegisterError};
-use std::error::Error;
+use super::{Error, LockLost, RegisterError};
 use std::fmt;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ pub enum OncePerError<T> {
     /// The nodes did not tell the time, and the job has not run.
     Clocks(ClocksError),
     /// The lock was not acquired, and the job has not run.
-    NotAcquired(LockError),
+    NotAcquired(Error),
     /// The job returned a value, but the lock was lost before it did: the next run may have begun.
     LostDuring {
         /// How the lock was lost.
@@ -66,8 +65,8 @@ impl<T> From<RegisterError> for OncePerError<T> {
     }
 }
 
-impl<T> From<LockError> for OncePerError<T> {
-    fn from(error: LockError) -> Self {
+impl<T> From<Error> for OncePerError<T> {
+    fn from(error: Error) -> Self {
         Self::NotAcquired(error)
     }
 }
@@ -79,7 +78,7 @@ impl<T> From<ClocksError> for OncePerError<T> {
 }
 
 /// Drops the job's value.
-impl<T> From<OncePerError<T>> for super::Error {
+impl<T> From<OncePerError<T>> for Error {
     fn from(error: OncePerError<T>) -> Self {
         let error = match error {
             OncePerError::Period { period, tolerance } => {
@@ -89,10 +88,10 @@ impl<T> From<OncePerError<T>> for super::Error {
             OncePerError::Register(error) | OncePerError::NotRecorded { error, .. } => {
                 return error.into();
             }
-            OncePerError::NotAcquired(error) => return error.into(),
+            OncePerError::NotAcquired(error) => return error,
             OncePerError::LostDuring { lost, .. } => return lost.into(),
         };
-        Self::OncePer(error)
+        Self::OncePer(Box::new(error))
     }
 }
 
@@ -113,8 +112,8 @@ impl<T> fmt::Display for OncePerError<T> {
     }
 }
 
-impl<T> Error for OncePerError<T> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
+impl<T> std::error::Error for OncePerError<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Register(error) | Self::NotRecorded { error, .. } => error.source(),
             Self::NotAcquired(error) => error.source(),
@@ -139,4 +138,4 @@ impl fmt::Display for ClocksError {
     }
 }
 
-impl Error for ClocksError {}
+impl std::error::Error for ClocksError {}

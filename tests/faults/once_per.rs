@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::ClocksError;
-use redlatch::{Error, LockClient, LockError, OncePerError, OncePerRun, RegisterError};
+use redlatch::{Error, LockClient, OncePerError, OncePerRun, RegisterError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, can_be_acquired, take, without_restart_guard};
 use support::program::{end_with_parent, succeed, test_process};
@@ -272,7 +272,7 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
     let named = client.once_per("", DAY).run(never);
     assert!(matches!(named, Err(Error::Register(RegisterError::Resource(_)))));
     let short = client.request("report").ttl(Duration::from_millis(1)).once_per(DAY).run(never);
-    assert!(matches!(short, Err(Error::Lock(LockError::Ttl(_)))), "{short:?}");
+    assert!(matches!(short, Err(Error::Ttl(_))), "{short:?}");
     for value in ["another program's", "once_per 2 a later version's"] {
         let register = client.register("once_per:report").unwrap();
         register.change(|_| Some(value.as_bytes().to_vec())).unwrap();

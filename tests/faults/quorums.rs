@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::LockError;
+use redlatch::Error;
 
 use support::eventually;
 use support::locks::{
@@ -83,7 +83,7 @@ fn one_server_with_several_addresses_has_one_vote() {
     for other in others {
         let twins = all_nodes_client([server.url(), other.clone()]);
         match twins.try_lock("twins", LONG) {
-            Err(LockError::SameServer { .. }) => {}
+            Err(Error::SameServer { .. }) => {}
             outcome => panic!("{other}: {outcome:?}"),
         }
         assert!(gone(std::slice::from_ref(&server), "twins"));

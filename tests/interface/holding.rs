@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{ExtendError, LossReason, ReleaseError};
+use redlatch::{Error, LossReason};
 use support::backend::Backend;
+use support::loss::loss;
 use support::{eventually, on_each_backend};
 
 use crate::{LIMIT, LONG};
@@ -34,8 +35,8 @@ fn a_lock_ends_with_its_ttl(backend: &Backend) {
     let next = other.try_lock_for("ends", LONG, LIMIT).unwrap().unwrap();
     assert!(began.elapsed() >= SHORT, "not before its ttl");
     assert_eq!(lock.remaining(), Duration::ZERO, "the first lost it before the second had it");
-    assert_eq!(lock.ensure_held().unwrap_err().reason(), LossReason::Expired);
-    let Err(ReleaseError::Lost(lost)) = lock.release() else { panic!("it was lost") };
+    assert_eq!(loss(&lock), Some(LossReason::Expired));
+    let Err(Error::Lost(lost)) = lock.release() else { panic!("it was lost") };
     assert_eq!(lost.reason(), LossReason::Expired);
     assert_eq!(next.release(), Ok(()), "the release of the first has not freed it");
 }
@@ -58,7 +59,7 @@ fn a_lock_that_has_ended_cannot_be_extended(backend: &Backend) {
     let client = backend.client();
     let mut lock = client.lock("too-late", Duration::from_millis(300)).unwrap();
     assert!(lock.wait_lost(LIMIT).is_some());
-    let Err(ExtendError::Lost(lost)) = lock.extend(LONG) else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = lock.extend(LONG) else { panic!("it was lost") };
     assert_eq!(
         (lost.reason(), lost.resource().as_bytes()),
         (LossReason::Expired, &b"too-late"[..])
@@ -70,9 +71,7 @@ fn no_extension_goes_beyond_max_hold(backend: &Backend) {
     let longest = Duration::from_secs(20);
     let mut lock = client.request("longest").ttl(SHORT).max_hold(longest).lock().unwrap();
     let refused = lock.extend(LONG);
-    assert!(
-        matches!(refused, Err(ExtendError::HeldTooLong { max_hold, .. }) if max_hold == longest)
-    );
+    assert!(matches!(refused, Err(Error::HeldTooLong { max_hold, .. }) if max_hold == longest));
     assert_eq!(lock.extend(Duration::from_secs(15)), Ok(()));
 }
 
@@ -93,7 +92,7 @@ fn a_lock_that_is_kept_alive_ends_with_max_hold(backend: &Backend) {
     let lock = request.lock().unwrap();
     let next = other.try_lock_for("kept-longest", LONG, LIMIT).unwrap();
     assert!(next.is_some() && began.elapsed() >= SHORT);
-    assert_eq!(lock.ensure_held().unwrap_err().reason(), LossReason::Expired);
+    assert_eq!(loss(&lock), Some(LossReason::Expired));
 }
 
 fn a_guard_that_is_leaked_frees_its_lock_when_its_ttl_has_passed(backend: &Backend) {

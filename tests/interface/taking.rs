@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockError, LockGuard};
+use redlatch::{Error, LockGuard};
 use support::backend::Backend;
 use support::on_each_backend;
 
@@ -127,7 +127,7 @@ fn a_body_that_waits_for_its_own_lock_is_told_so(backend: &Backend) {
     let client = backend.client();
     let inner =
         client.with_lock("own", LONG, |_| Ok::<_, redlatch::Error>(client.lock("own", LONG).err()));
-    assert_eq!(inner.unwrap(), Some(LockError::HeldByThisThread));
+    assert_eq!(inner.unwrap(), Some(Error::HeldByThisThread));
 }
 
 fn a_set_is_taken_as_a_whole(backend: &Backend) {

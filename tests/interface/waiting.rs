@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{CancelToken, LockError};
+use redlatch::{CancelToken, Error};
 use support::backend::Backend;
 use support::{eventually, on_each_backend};
 
@@ -100,7 +100,7 @@ fn a_wait_that_is_cancelled_ends_at_once(backend: &Backend) {
         let waiting = scope.spawn(waits);
         await_waiters(backend, "cancelled", 1);
         token.cancel();
-        assert_eq!(waiting.join().unwrap().err(), Some(LockError::Cancelled));
+        assert_eq!(waiting.join().unwrap().err(), Some(Error::Cancelled));
     });
     let is_alone = || holder.inspect("cancelled").is_ok_and(|seen| seen.waiter_count == 0);
     assert!(eventually(LIMIT, is_alone), "it has left the queue");
@@ -122,10 +122,10 @@ fn the_clients_token_ends_all_its_waits(backend: &Backend) {
         await_waiters(backend, "all-2", 1);
         other.cancel_token().cancel();
         for waiting in waiting {
-            assert_eq!(waiting.join().unwrap(), Some(LockError::Cancelled));
+            assert_eq!(waiting.join().unwrap(), Some(Error::Cancelled));
         }
     });
-    assert_eq!(other.try_lock("other", LONG).err(), Some(LockError::Cancelled));
+    assert_eq!(other.try_lock("other", LONG).err(), Some(Error::Cancelled));
 }
 
 fn a_try_overtakes_nobody(backend: &Backend) {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockState, LossReason, QueueSupport, ReleaseError};
+use redlatch::{Error, LockClient, LockState, LossReason, QueueSupport};
 
 use crate::operations_several as several;
 use support::cli::Value;
@@ -147,7 +147,7 @@ fn release(rig: &mut Rig) {
     let guard = take(&client, "release", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero() && gone(&rig.servers, "release")));
     assert_eq!(loss(&guard), Some(LossReason::Expired));
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
 }
 
 fn drop_releases(rig: &mut Rig) {
@@ -245,7 +245,7 @@ fn force_release(rig: &mut Rig) {
     let seen = other.inspect("force").expect("a majority answers");
     assert_eq!(other.force_release(&seen), Ok(true));
     assert_eq!(holders(&rig.servers, "force"), 0);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert_eq!(other.force_release(&seen), Ok(false));
 }
 

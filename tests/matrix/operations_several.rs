@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::NodeAnswer;
-use redlatch::{LockClient, LockError, NodeError, QueueSupport};
+use redlatch::{Error, LockClient, NodeError, QueueSupport};
 
 use crate::operations::{Rig, serve_in_order};
 use support::cli::Value;
@@ -27,7 +27,7 @@ pub(crate) fn request_all(rig: &mut Rig) {
 
 /// Scripts of Redis before 5 may not write after they have read the clock: a request for a share
 /// fails with the server's own words.
-fn refuses_shares(rig: &Rig, got: Result<bool, LockError>) -> bool {
+fn refuses_shares(rig: &Rig, got: Result<bool, Error>) -> bool {
     if rig.has_shares() {
         return false;
     }
@@ -134,7 +134,7 @@ pub(crate) fn restart_guard(rig: &mut Rig) {
     let client = guarded.max_ttl(Duration::from_secs(3)).build().expect("the settings are good");
     let ttl = Duration::from_secs(2);
     match client.try_lock("fresh", ttl) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let is_quarantine = |answer: &NodeAnswer| {
                 matches!(answer, NodeAnswer::Failed(NodeError::Quarantined { .. }))
             };

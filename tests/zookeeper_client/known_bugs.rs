@@ -1,6 +1,6 @@
 //! What has gone wrong in other libraries: see the table of this program.
 
-use redlatch::{CancelToken, LockClient, LockError, LossReason};
+use redlatch::{CancelToken, Error, LockClient, LossReason};
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn a_wait_that_is_cancelled_without_a_reply_to_its_create_leaves_nothing() {
         let waiting = scope.spawn(|| linked.request("a").ttl(LONG).cancelled_by(&token).lock());
         operator.await_count(&directory, 1);
         token.cancel();
-        assert_eq!(waiting.join().unwrap().err(), Some(LockError::Cancelled));
+        assert_eq!(waiting.join().unwrap().err(), Some(Error::Cancelled));
     });
     link.cut();
     link.release(Direction::Back);
@@ -237,7 +237,7 @@ fn a_release_after_the_directory_was_removed_says_that_the_lock_was_lost() {
     operator.delete_in(&directory, 0);
     operator.delete(&directory);
     let lost = guard.release().map_err(|error| match error {
-        redlatch::ReleaseError::Lost(lost) => lost.reason(),
+        redlatch::Error::Lost(lost) => lost.reason(),
         other => panic!("{other:?}"),
     });
     assert_eq!(lost, Err(LossReason::Gone));

@@ -1,7 +1,7 @@
 //! Servers that are killed, stopped, restarted, cut off from the others, or behind them.
 
 use redlatch::error::NodeAnswer;
-use redlatch::{LockError, LossReason};
+use redlatch::{Error, LossReason};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::zookeeper::{Ensemble, EnsembleBuilder, Installed, Link};
@@ -138,7 +138,7 @@ fn without_a_majority_the_holder_stops_and_waiters_go_on_when_it_is_back() {
         // Well before the session can end.
         let most = timeout;
         assert!(cut_at.elapsed() <= most, "{:?}", cut_at.elapsed());
-        let Err(LockError::NoQuorum(error)) = other.try_lock_for("a", LONG, SLACK * 2) else {
+        let Err(Error::NoQuorum(error)) = other.try_lock_for("a", LONG, SLACK * 2) else {
             panic!("no server has a majority")
         };
         assert_eq!(error.reports().len(), 3);
@@ -168,7 +168,7 @@ fn a_waiter_whose_deadline_comes_without_a_majority_is_told_so() {
             ensemble[follower].kill();
         }
         let ended = waiting.join().unwrap();
-        assert!(matches!(ended, Err(LockError::NoQuorum(_))), "{ended:?}");
+        assert!(matches!(ended, Err(Error::NoQuorum(_))), "{ended:?}");
     });
 }
 
@@ -210,7 +210,7 @@ fn a_server_that_can_only_be_read_is_not_used() {
         || support::zookeeper::ask(port, "isro").is_ok_and(|answer| answer.trim() == "ro");
     assert!(eventually(LIMIT, is_read_only));
     let refused = client.try_lock_for("a", LONG, Duration::from_secs(2));
-    assert!(matches!(refused, Err(LockError::NoQuorum(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::NoQuorum(_))), "{refused:?}");
     for follower in &followers {
         ensemble[*follower].restart();
     }

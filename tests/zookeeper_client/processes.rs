@@ -1,6 +1,6 @@
 //! Processes that hold a lock and are stopped, killed, or fork.
 
-use redlatch::{LossReason, ReleaseError};
+use redlatch::{Error, LossReason};
 use rustix::process::{Pid, Signal, kill_process};
 use std::env;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -64,7 +64,7 @@ fn as_a_holder() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
     assert_eq!(loss(&guard), Some(LossReason::Expired), "before anything else");
     assert_eq!(guard.remaining(), Duration::ZERO);
-    let Err(ReleaseError::Lost(lost)) = guard.release() else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = guard.release() else { panic!("it was lost") };
     assert_eq!(lost.reason(), LossReason::Expired);
     // The client goes on, in another session.
     assert!(client.try_lock_for("b", LONG, LIMIT).unwrap().is_some());
@@ -208,7 +208,7 @@ mod forks {
             assert_eq!(guards.each_ref().map(loss), [Some(LossReason::OtherProcess); 2]);
             assert!(client.try_lock("c", LONG).is_err());
             let [first, second] = guards;
-            assert_eq!(first.release(), Err(ReleaseError::OtherProcess));
+            assert_eq!(first.release(), Err(Error::OtherProcess));
             drop((second, client));
             exit(WELL);
         }

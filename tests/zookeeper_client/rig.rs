@@ -44,9 +44,7 @@ pub(crate) fn wait_for<'scope>(
 }
 
 /// Why the lock is lost; `None` if it is held.
-pub(crate) fn loss(guard: &LockGuard) -> Option<LossReason> {
-    guard.ensure_held().err().map(|lost| lost.reason())
-}
+pub(crate) use support::loss::loss;
 
 /// What `on_lost` is told, when it is.
 pub(crate) fn told(guard: &LockGuard) -> Receiver<LossReason> {

@@ -45,7 +45,7 @@ fn directories_are_swept_between_grants_and_no_lock_fails_and_tokens_grow() {
 #[cfg(target_os = "linux")] // as the test's certificates are
 #[test]
 fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
-    use redlatch::{LockClient, LockError, TlsSettings};
+    use redlatch::{Error, LockClient, TlsSettings};
     use support::certificates::Authority;
 
     let ensemble = needs_zookeeper!().ensemble(1).with_tls().start();
@@ -67,7 +67,7 @@ fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
     std::fs::write(&stranger, Authority::new("a stranger").pem()).unwrap();
     let wait = Duration::from_secs(2);
     let refused = |client: LockClient| match client.try_lock_for("a", LONG, wait) {
-        Err(LockError::NoQuorum(error)) => error.to_string(),
+        Err(Error::NoQuorum(error)) => error.to_string(),
         other => panic!("{other:?}"),
     };
     let text = refused(builder(format!("zks://localhost:{secure}/locks"), &stranger));

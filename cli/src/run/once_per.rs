@@ -7,7 +7,7 @@ use crate::acquire::{ended_by, owner, request};
 use crate::exit::{self, Failure};
 use crate::log::Log;
 use crate::{duration, output};
-use redlatch::{LockError, OncePerError, OncePerRun};
+use redlatch::{Error, OncePerError, OncePerRun};
 use std::time::{Duration, Instant};
 
 /// The command ran under the lock, and was no success; or it did not run.
@@ -75,7 +75,7 @@ pub(super) fn run(
 fn not_run(job: &Job<'_>, error: OncePerError<()>) -> Result<u8, Failure> {
     let arguments = &job.arguments.acquire;
     Err(match error {
-        OncePerError::NotAcquired(LockError::Cancelled) => ended_by(job.signals.first_that_ends()),
+        OncePerError::NotAcquired(Error::Cancelled) => ended_by(job.signals.first_that_ends()),
         OncePerError::NotAcquired(error) => refusal::failed(job.client, arguments, error),
         OncePerError::NotRecorded { .. } => {
             output::note(&error.to_string());
