@@ -42,12 +42,12 @@ use std::time::Duration;
 /// | method | waits for the lock | if others hold it or wait for it |
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | no | `Ok(None)` |
-/// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` at the end of it |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 /// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
-/// These four take a name and a ttl. Everything else is said by a [`request`](Self::request): a
-/// deadline, several resources, readers, permits, fencing tokens, locks that are kept alive.
+/// These three take a name and a ttl. Everything else is said by a [`request`](Self::request): [for
+/// how long](LockRequest::try_lock_for) the call waits, several resources, readers, permits,
+/// fencing tokens, locks that are kept alive.
 ///
 /// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or wait
 /// for it, or that another thread of this client holds it; [`inspect`](Self::inspect) tells which.
@@ -114,7 +114,7 @@ impl LockClient {
     /// no time for a second attempt, or when an attempt was lost before a grant of a node had
     /// arrived. So `None` says that another client or thread asked for the lock or holds it, not
     /// that it works under the lock. To be sure that one of them does the work, ask again or
-    /// [wait](Self::try_lock_for). On ZooKeeper, the first in the queue gets it.
+    /// [wait](LockRequest::try_lock_for). On ZooKeeper, the first in the queue gets it.
     ///
     /// # Errors
     ///
@@ -127,37 +127,6 @@ impl LockClient {
         ttl: Duration,
     ) -> Result<Option<LockGuard>, Error> {
         self.request(resource).ttl(ttl).try_lock()
-    }
-
-    /// Acquires the lock of `resource` for `ttl`, and waits for it for up to `wait`, in
-    /// [order](LockClient) with other calls that wait. A `wait` of zero is a
-    /// [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it takes.
-    /// The lock is [not re-entrant](LockClient).
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let (ttl, wait) = (Duration::from_secs(10), Duration::from_millis(500));
-    /// let Some(lock) = client.try_lock_for("orders:42", ttl, wait)? else {
-    ///     return Ok(()); // another client works on this order
-    /// };
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting cannot
-    /// help: see [`NodeError::is_permanent`](crate::NodeError::is_permanent).
-    pub fn try_lock_for(
-        &self,
-        resource: impl AsRef<[u8]>,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<LockGuard>, Error> {
-        self.request(resource).ttl(ttl).try_lock_for(wait)
     }
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the

@@ -28,7 +28,7 @@
 //! |---|---|
 //! | acquire a lock and wait until it is free | [`LockClient::lock`] |
 //! | acquire a lock only if it is free now | [`LockClient::try_lock`] |
-//! | wait for a limited time | [`LockClient::try_lock_for`], [`LockRequest::try_lock_until`] |
+//! | wait for a limited time | [`LockRequest::try_lock_for`], [`LockRequest::try_lock_until`] |
 //! | run a closure under a lock that is extended automatically | [`LockClient::with_lock`] |
 //! | hold a lock for as long as the work takes | [`LockRequest::keep_alive`] |
 //! | check the lock before a step | [`LockGuard::ensure_held`], [`LockGuard::remaining`] |

@@ -29,7 +29,7 @@ fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
     type Wait = fn(&LockClient) -> Result<bool, Error>;
     let waits: [Wait; 5] = [
         |client| client.lock("held", LONG).map(|_| true),
-        |client| client.try_lock_for("held", LONG, LONG).map(|lock| lock.is_some()),
+        |client| client.request("held").ttl(LONG).try_lock_for(LONG).map(|lock| lock.is_some()),
         |client| client.with_lock("held", LONG, |_| Ok(true)),
         |client| client.request("held").ttl(LONG).fenced().keep_alive().lock().map(|_| true),
         |client| client.request_all(["b", "a"]).lock().map(|_| true),
@@ -107,7 +107,7 @@ fn after_the_cancellation_nothing_is_acquired_by_any_clone() {
     for client in [&client, &client.clone()] {
         assert_cancelled(client.lock("free", LONG));
         assert_cancelled(client.try_lock("free", LONG));
-        assert_cancelled(client.try_lock_for("free", LONG, LIMIT));
+        assert_cancelled(client.request("free").ttl(LONG).try_lock_for(LIMIT));
         assert_cancelled(client.request("free").ttl(LONG).try_lock_until(Instant::now()));
         let ran = client.with_lock("free", LONG, |_| Ok(()));
         assert_cancelled(ran);

@@ -185,7 +185,10 @@ fn a_ttl_without_validity_or_above_the_maximum_is_refused_before_anything_is_sen
     let max_ttl = Duration::from_secs(60);
     for ttl in [max_ttl + Duration::from_nanos(1), Duration::from_secs(1 << 40), Duration::MAX] {
         let expected = Error::Ttl(TtlError::TooLong { ttl, max_ttl });
-        assert_eq!(client.try_lock_for("ttl", ttl, Duration::MAX).unwrap_err(), expected);
+        assert_eq!(
+            client.request("ttl").ttl(ttl).try_lock_for(Duration::MAX).unwrap_err(),
+            expected
+        );
         shown(&expected);
     }
     // Both limits follow the settings.

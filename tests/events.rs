@@ -96,7 +96,7 @@ fn a_handoff_is_an_event_released_and_an_event_acquired() {
     let servers = Servers::start(3);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = take(&client, "line", LONG);
-    assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
+    assert!(client.request("line").ttl(LONG).try_lock_for(SHORT).unwrap().is_none());
     let waiting = client.clone();
     let next = spawn_waiter(move || waiting.lock("line", LONG).unwrap());
     assert_eq!(names(&journal.take_lock_events()), ["attempt", "acquired", "contended"]);
@@ -121,7 +121,7 @@ fn a_thread_that_only_waited_in_the_queue_reports_no_attempt() {
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let _guard = take(&client, "line", LONG);
     journal.take_lock_events();
-    assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
+    assert!(client.request("line").ttl(LONG).try_lock_for(SHORT).unwrap().is_none());
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["contended"]);
     assert!(events[0].attempts == 0 && events[0].span >= SHORT, "{events:?}");

@@ -52,7 +52,7 @@ fn waiting_threads_get_the_lock_in_order() {
                 // With all ways to wait and to release.
                 let guard = match number % 3 {
                     0 => client.lock("order", LONG).unwrap(),
-                    _ => client.try_lock_for("order", LONG, LONG).unwrap().unwrap(),
+                    _ => client.request("order").ttl(LONG).try_lock_for(LONG).unwrap().unwrap(),
                 };
                 served.lock().unwrap().push(number);
                 if (number + round) % 2 == 0 { drop(guard) } else { drop(guard.release()) }
@@ -286,8 +286,9 @@ fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
     let next = stand_for(&client, "deadline");
     let start = Instant::now();
     let (waiting, wait) = (client.clone(), Duration::from_secs(2));
-    let waiting =
-        spawn_waiter(move || waiting.try_lock_for("deadline", LONG, wait).map(|it| it.is_some()));
+    let waiting = spawn_waiter(move || {
+        waiting.request("deadline").ttl(LONG).try_lock_for(wait).map(|it| it.is_some())
+    });
     // The nodes do not reply to the thread that takes the lock over.
     pause(&servers, 3);
     drop(guard);

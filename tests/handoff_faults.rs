@@ -24,7 +24,7 @@ type Attempt = Result<Option<LockGuard>, Error>;
 #[track_caller]
 fn stand_for(client: &LockClient, name: &'static str, wait: Duration) -> JoinHandle<Attempt> {
     let client = client.clone();
-    spawn_waiter(move || client.try_lock_for(name, LONG, wait))
+    spawn_waiter(move || client.request(name).ttl(LONG).try_lock_for(wait))
 }
 
 /// A thread that waits for the lock without limit, and gets it.
@@ -77,7 +77,7 @@ fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
                     let wait = Duration::from_micros((random >> 33) % 4_000);
                     let hold = Duration::from_micros((random >> 40) % 400);
                     // Some have less time than the nodes need to reply.
-                    let attempt = client.try_lock_for("stress", LONG, wait);
+                    let attempt = client.request("stress").ttl(LONG).try_lock_for(wait);
                     let Ok(Some(guard)) = attempt else { continue };
                     assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
                     thread::sleep(hold);

@@ -88,7 +88,7 @@ fn a_lock_that_is_held_on_nodes_in_quarantine_is_reported_as_held() {
     let other = guarded(nodes.urls());
     assert!(other.try_lock("rolling", LONG).unwrap().is_none());
     let wait = Duration::from_millis(400);
-    assert!(other.try_lock_for("rolling", LONG, wait).unwrap().is_none());
+    assert!(other.request("rolling").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let seen = other.inspect("rolling").unwrap();
     assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
     assert!(seen.quarantine.is_some_and(|left| left <= MAX_TTL), "{seen:?}");

@@ -65,7 +65,7 @@ fn a_wait_that_ends_without_the_lock_reports_no_turn() {
     let held = take(&all_nodes_client(servers.urls()), "job", LONG);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let wait = Duration::from_secs(1);
-    assert!(client.try_lock_for("job", LONG, wait).unwrap().is_none());
+    assert!(client.request("job").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     assert_eq!(names(&journal.take_lock_events()), ["attempt", "queued", "contended"]);
 
     let handle = client.cancel_token();

@@ -210,7 +210,7 @@ fn nodes_that_are_down_are_reported_to_a_thread_behind_one_that_waits_in_their_q
     let waiting = spawn_waiter(move || first.lock("name", LONG).map(drop));
     await_queued(&servers, "name", 1);
     // As long as they answer, that another client holds the lock is all that there is to say.
-    let behind = || client.try_lock_for("name", LONG, LEASE * 2);
+    let behind = || client.request("name").ttl(LONG).try_lock_for(LEASE * 2);
     assert!(behind().unwrap().is_none());
     pause(&servers, 2);
     let result = behind();

@@ -20,7 +20,7 @@ fn a_waiter_leaves_the_queue_at_its_deadline() {
     let held = take(&holder, "name", LONG);
     let wait = Duration::from_millis(400);
     let start = Instant::now();
-    assert!(client.try_lock_for("name", LONG, wait).unwrap().is_none());
+    assert!(client.request("name").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let waited = start.elapsed();
     assert!(waited >= wait * 9 / 10 && waited < BY_PUSH, "{waited:?}");
     // Long before its lease is over.
@@ -35,7 +35,7 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
     let held = take(&holder(servers.urls()), "name", LONG);
     let first = pushed(servers.urls());
     let leaving = spawn_waiter(move || {
-        first.try_lock_for("name", LONG, Duration::from_secs(3)).unwrap().is_none()
+        first.request("name").ttl(LONG).try_lock_for(Duration::from_secs(3)).unwrap().is_none()
     });
     await_queued(&servers, "name", 1);
     let client = pushed(servers.urls());

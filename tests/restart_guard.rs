@@ -105,7 +105,7 @@ fn a_wait_that_ends_before_the_quarantine_does_is_not_told_that_another_client_h
     let servers = Servers::start(3);
     let client = guarded(servers.urls(), Duration::from_secs(60));
     for wait in [Duration::from_millis(500), Duration::from_millis(1_500)] {
-        match client.try_lock_for("fresh", LONG, wait) {
+        match client.request("fresh").ttl(LONG).try_lock_for(wait) {
             Err(Error::NoQuorum(error)) => {
                 let text = error.to_string();
                 assert!(text.contains("quarantined for another"), "{wait:?}: {text}");
@@ -125,7 +125,7 @@ fn a_restart_cannot_give_a_guarded_lock_away() {
     servers[1].restart();
     let other = guarded(servers.urls(), max_ttl);
     // Two nodes know of no lock now, and another client must not get it ...
-    let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
+    let taken = other.request("away").ttl(max_ttl).try_lock_for(LIMIT).unwrap().unwrap();
     // ... before the lock expires.
     assert!(guard.remaining().is_zero());
     taken.release().unwrap();
@@ -187,7 +187,7 @@ fn quarantined_nodes_that_have_the_key_take_part_in_a_handoff() {
         }
         let next = support::queue::spawn_waiter({
             let client = client.clone();
-            move || client.try_lock_for("handed", LONG, Duration::from_secs(2))
+            move || client.request("handed").ttl(LONG).try_lock_for(Duration::from_secs(2))
         });
         drop(guard);
         let got = finish(next);

@@ -147,7 +147,7 @@ fn a_key_that_a_minority_has_does_not_keep_others_from_it_while_a_set_waits_for_
     let thread = spawn_waiter(move || waiting.request_all(names).ttl(ttl).lock().map(drop));
     await_queued(&servers, "b", 1);
     // Until it has waited for its ttl, and for a ttl in which it believes the first node.
-    let single = pushed(servers.urls()).try_lock_for("c", LONG, BY_PUSH).unwrap();
+    let single = pushed(servers.urls()).request("c").ttl(LONG).try_lock_for(BY_PUSH).unwrap();
     assert!(single.is_some(), "it is kept for as long as the other is held");
     set.cancel_token().cancel();
     assert_eq!(finish(thread), Err(Error::Cancelled));

@@ -98,7 +98,7 @@ fn waiting_for_a_lock_ends_if_most_nodes_are_other_servers_than_redis() {
             let urls = strangers.iter().chain([&silent]).map(Peer::url);
             let client = with_long_timeout(urls).build().unwrap();
             // A `lock` that waited on would not end the test.
-            let waited = client.try_lock_for("peers", LONG, 2 * LIMIT);
+            let waited = client.request("peers").ttl(LONG).try_lock_for(2 * LIMIT);
             let Err(Error::NoQuorum(error)) = waited else { panic!("{waited:?}") };
             let expected = NodeAnswer::Failed(NodeError::NotRedis(protocol));
             let strange = error.reports()[..2].iter().map(|report| &report.answer);

@@ -117,11 +117,11 @@ fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
             assert!(own(client.lock("own", TTL).map(Some)));
             let again = client.clone().with_lock("own", TTL, |_| Ok(()));
             assert!(own(again.map(|()| None)));
-            assert!(own(client.try_lock_for("own", TTL, LIMIT)));
+            assert!(own(client.request("own").ttl(TTL).try_lock_for(LIMIT)));
             assert!(own(client.request("own").fenced().keep_alive().lock().map(Some)));
             // A request that does not wait is refused as usual, and other locks are free.
             assert!(client.try_lock("own", TTL).unwrap().is_none());
-            assert!(client.try_lock_for("own", TTL, Duration::ZERO).unwrap().is_none());
+            assert!(client.request("own").ttl(TTL).try_lock_for(Duration::ZERO).unwrap().is_none());
             assert!(client.lock("other", TTL).is_ok());
             let several = client.request_all(both).ttl(TTL).with_lock(|_| {
                 assert!(own(client.request_all(both).lock().map(Some)));
@@ -130,10 +130,17 @@ fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
             assert_eq!(several, Ok::<_, Error>(()));
             // Another client and another thread wait as usual.
             let wait = Duration::from_millis(50);
-            assert!(self::client(&servers).try_lock_for("own", TTL, wait).unwrap().is_none());
+            assert!(
+                self::client(&servers)
+                    .request("own")
+                    .ttl(TTL)
+                    .try_lock_for(wait)
+                    .unwrap()
+                    .is_none()
+            );
             thread::scope(|scope| {
-                let other =
-                    scope.spawn(|| client.try_lock_for("own", TTL, wait).unwrap().is_none());
+                let other = scope
+                    .spawn(|| client.request("own").ttl(TTL).try_lock_for(wait).unwrap().is_none());
                 assert!(other.join().unwrap());
             });
             Ok::<_, Error>(())
@@ -164,7 +171,9 @@ fn a_guard_that_is_dropped_after_its_lock_expired_leaves_the_next_lock_its_queue
     drop(client.lock("late", LONG).expect("it waits until the first lock has expired"));
     let own = client.with_lock("late", LONG, |_| {
         drop(expired);
-        Ok::<_, Error>(client.try_lock_for("late", LONG, Duration::from_secs(1)).map(drop))
+        Ok::<_, Error>(
+            client.request("late").ttl(LONG).try_lock_for(Duration::from_secs(1)).map(drop),
+        )
     });
     assert!(matches!(own, Ok(Err(Error::HeldByThisThread))), "{own:?}");
 }

@@ -54,16 +54,18 @@ impl LockRequest<'_> {
         self.acquire(Wait::No)
     }
 
-    /// Acquires the lock, and waits for it for up to `wait`, as
-    /// [`LockClient::try_lock_for`](crate::LockClient::try_lock_for) does. `None` if another client
-    /// or thread still holds it then.
+    /// Acquires the lock, and waits for it for up to `wait`, in
+    /// [order](crate::LockClient) with other calls that wait. `None` if another client or thread
+    /// still holds it then. A `wait` of zero is a [`try_lock`](Self::try_lock), and one that
+    /// overflows the clock waits as long as it takes. The lock is [not
+    /// re-entrant](crate::LockClient).
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
+    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
     /// # fn charge_the_card() {}
     /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let request = client.request("orders:42").owner("billing");
+    /// let request = client.request("orders:42").ttl(Duration::from_secs(10));
     /// if let Some(lock) = request.try_lock_for(Duration::from_secs(1))? {
     ///     charge_the_card();
     ///     drop(lock);
@@ -74,8 +76,8 @@ impl LockRequest<'_> {
     ///
     /// # Errors
     ///
-    /// As [`LockClient::try_lock_for`](crate::LockClient::try_lock_for), and as
-    /// [`lock`](Self::lock).
+    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting cannot
+    /// help: see [`NodeError::is_permanent`](crate::NodeError::is_permanent).
     pub fn try_lock_for(self, wait: Duration) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::Until(clock::now().after(wait)))
     }

@@ -68,7 +68,7 @@ fn as_a_process_without_descriptors() {
     let is_refused = matches!(built, Err(Error::Config(ConfigError::System(_))));
     assert!(is_refused || is_tls() && built.is_err(), "{built:?}");
     let (wait, start) = (Duration::from_secs(2), Instant::now());
-    match new.try_lock_for("new", LONG, wait) {
+    match new.request("new").ttl(LONG).try_lock_for(wait) {
         Err(Error::NoQuorum(error)) => {
             let why = |words: &String| words.starts_with("no connection: Too many open files");
             assert!(report_texts(&error).iter().all(why), "{error}");

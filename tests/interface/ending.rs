@@ -29,7 +29,7 @@ fn a_lock_stays_taken_for_as_long_as_its_request_says(backend: &Backend) {
             assert_eq!(lock.release(), Ok(()));
         }
         assert!(other.try_lock("least", LONG).unwrap().is_none());
-        let next = other.try_lock_for("least", LONG, LIMIT).unwrap().unwrap();
+        let next = other.request("least").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap();
         assert!(began.elapsed() >= LEAST);
         next.release().unwrap();
     }
@@ -40,7 +40,7 @@ fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
     let began = Instant::now();
     client.lock("left", LEAST).unwrap().let_expire();
     assert!(other.try_lock("left", LONG).unwrap().is_none());
-    assert!(other.try_lock_for("left", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("left").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() >= LEAST);
 }
 
@@ -62,7 +62,7 @@ fn a_lock_that_lingers_outlives_its_client(backend: &Backend) {
     drop(client.request("lingers").ttl(LONG).hold_at_least(LEAST).lock().unwrap());
     drop(client);
     assert!(other.try_lock("lingers", LONG).unwrap().is_none());
-    assert!(other.try_lock_for("lingers", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("lingers").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() >= LEAST);
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use redlatch::{Error, LockClient, LossReason};
 use support::backend::Backend;
+use support::loss::loss_in;
 use support::on_each_backend;
 
 use crate::LIMIT;

@@ -103,7 +103,8 @@ impl Rig {
     pub(crate) fn queue_support(&self) -> Option<QueueSupport> {
         let (client, other) = (self.client(), self.client());
         let held = take(&client, "queue-support", LONG);
-        let waited = other.try_lock_for("queue-support", LONG, Duration::from_millis(300));
+        let waited =
+            other.request("queue-support").ttl(LONG).try_lock_for(Duration::from_millis(300));
         assert!(matches!(waited, Ok(None)), "{waited:?}");
         drop(held);
         other.nodes().remove(0).queue
@@ -125,7 +126,7 @@ fn try_lock_for(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());
     let guard = take(&client, "for", LONG);
     let start = Instant::now();
-    let refused = other.try_lock_for("for", LONG, Duration::from_millis(300));
+    let refused = other.request("for").ttl(LONG).try_lock_for(Duration::from_millis(300));
     assert!(matches!(refused, Ok(None)) && start.elapsed() >= Duration::from_millis(300));
     drop(guard);
     let got = other.request("for").ttl(LONG).try_lock_until(Instant::now() + LIMIT);
@@ -212,7 +213,7 @@ fn inspect(rig: &mut Rig) {
     assert!(holder.remaining.is_some_and(|left| left > LONG / 2));
     let waiting = thread::spawn({
         let waiter = rig.client();
-        move || waiter.try_lock_for("inspect", LONG, LIMIT)
+        move || waiter.request("inspect").ttl(LONG).try_lock_for(LIMIT)
     });
     assert!(eventually(LIMIT, || look().waiters.len() == 1));
     drop(guard);

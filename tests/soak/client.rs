@@ -96,7 +96,7 @@ impl Process {
             let ttl = chance.millis(800..=2_000);
             let wait = chance.pick(&[0, 0, 1, 20, 500, 2_000]);
             let wait = Duration::from_millis(wait);
-            match self.client.try_lock_for(RESOURCES[resource], ttl, wait) {
+            match self.client.request(RESOURCES[resource]).ttl(ttl).try_lock_for(wait) {
                 Ok(Some(guard)) => {
                     self.tally.add("taken");
                     number += 1;

@@ -202,7 +202,7 @@ fn a_server_that_answers_without_tls_is_reported() {
         assert!(text.contains("redis://"), "{text}");
         // It ends a call that would wait for the lock.
         let client = trusting(settings(&url)).build().expect("the settings are good");
-        let waited = client.try_lock_for("identity", LONG, LIMIT);
+        let waited = client.request("identity").ttl(LONG).try_lock_for(LIMIT);
         assert!(matches!(waited, Err(Error::NoQuorum(_))));
     }
 }

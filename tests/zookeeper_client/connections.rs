@@ -114,7 +114,10 @@ fn a_wait_that_ends_without_a_reply_to_its_create_leaves_nothing() {
     let mut operator = Operator::new(shared[0].port());
     client.lock("a", LONG).unwrap().release().unwrap();
     link.hold(Direction::Back);
-    assert!(client.try_lock_for("a", LONG, MOMENT).is_err(), "nothing is known of the lock");
+    assert!(
+        client.request("a").ttl(LONG).try_lock_for(MOMENT).is_err(),
+        "nothing is known of the lock"
+    );
     operator.await_count(&directory, 1);
     link.cut();
     link.release(Direction::Back);
@@ -138,7 +141,7 @@ fn release_in_vain(direction: Direction) {
     let is_carried_out = direction == Direction::Back;
     assert_eq!(operator.list(&directory).is_empty(), is_carried_out);
     link.release(direction);
-    assert!(other.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 #[test]
@@ -165,7 +168,7 @@ fn a_guard_that_is_dropped_without_a_connection_frees_the_lock_later() {
     link.refuse(false);
     // Long before the session would end.
     let began = Instant::now();
-    assert!(other.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() < timeout / 2, "{:?}", began.elapsed());
 }
 

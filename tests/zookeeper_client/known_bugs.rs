@@ -39,7 +39,7 @@ fn a_wait_that_is_cancelled_without_a_reply_to_its_create_leaves_nothing() {
     link.cut();
     link.release(Direction::Back);
     let began = Instant::now();
-    assert!(other.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() < TIMEOUT / 2, "before the end of the session");
 }
 
@@ -79,7 +79,10 @@ fn callers_that_get_no_lock_leave_no_places_behind() {
                 for round in 0..10 {
                     let wait = Duration::from_millis(10 + number * round);
                     // With the connection lost it is not known whether it could be had.
-                    assert!(!matches!(linked.try_lock_for("a", LONG, wait), Ok(Some(_))));
+                    assert!(!matches!(
+                        linked.request("a").ttl(LONG).try_lock_for(wait),
+                        Ok(Some(_))
+                    ));
                     assert!(!matches!(linked.try_lock("a", LONG), Ok(Some(_))));
                 }
             });

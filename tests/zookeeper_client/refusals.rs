@@ -25,7 +25,7 @@ fn with_credentials(shared: &Shared, credentials: &str) -> String {
 #[track_caller]
 fn assert_refused(client: &LockClient, name: &str, word: &str) {
     let began = Instant::now();
-    let Err(Error::NoQuorum(error)) = client.try_lock_for(name, LONG, LIMIT) else {
+    let Err(Error::NoQuorum(error)) = client.request(name).ttl(LONG).try_lock_for(LIMIT) else {
         panic!("it is refused")
     };
     assert!(began.elapsed() < LIMIT / 5, "no loop: {:?}", began.elapsed());
@@ -96,7 +96,7 @@ fn a_quota_that_is_used_up_is_told_in_the_servers_words_and_ends_with_a_release(
     operator.create_with("/zookeeper/quota/locks/zookeeper_limits", limits);
     operator.create_with("/zookeeper/quota/locks/zookeeper_stats", "count=1,bytes=0");
     let guard = keep(&holder, "a");
-    let Err(Error::NoQuorum(error)) = other.try_lock_for("b", LONG, MOMENT * 5) else {
+    let Err(Error::NoQuorum(error)) = other.request("b").ttl(LONG).try_lock_for(MOMENT * 5) else {
         panic!("the quota is used up")
     };
     assert!(error.to_string().contains("QuotaExceeded"), "{error}");

@@ -38,7 +38,7 @@ pub(crate) fn wait_for<'scope>(
 ) -> ScopedJoinHandle<'scope, (Instant, LockGuard)> {
     scope.spawn(move || {
         // Not for ever: a test that fails meanwhile must end.
-        let guard = client.try_lock_for(name, LONG, LIMIT * 2).unwrap();
+        let guard = client.request(name).ttl(LONG).try_lock_for(LIMIT * 2).unwrap();
         (Instant::now(), guard.expect("it is granted in the end"))
     })
 }

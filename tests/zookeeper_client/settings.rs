@@ -60,13 +60,13 @@ fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
     let guard = keep(&client, "a");
     assert!(waiter.try_lock("a", LONG).unwrap().is_none());
     assert_eq!(guard.release(), Ok(()));
-    assert!(waiter.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(waiter.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     // A server that nobody vouches for, and ports that speak something else.
     let folder = tempfile::tempdir().unwrap();
     let stranger = folder.path().join("stranger.pem");
     std::fs::write(&stranger, Authority::new("a stranger").pem()).unwrap();
     let wait = Duration::from_secs(2);
-    let refused = |client: LockClient| match client.try_lock_for("a", LONG, wait) {
+    let refused = |client: LockClient| match client.request("a").ttl(LONG).try_lock_for(wait) {
         Err(Error::NoQuorum(error)) => error.to_string(),
         other => panic!("{other:?}"),
     };

@@ -101,5 +101,7 @@ fn a_command_is_stopped_when_its_session_is_lost() {
     assert!(ended.stderr.contains("lost"), "{}", ended.stderr);
     ensemble.resume();
     let client = LockClient::new([ensemble.url()]).unwrap();
-    assert!(client.try_lock_for("job", Duration::from_secs(5), LIMIT).unwrap().is_some());
+    assert!(
+        client.request("job").ttl(Duration::from_secs(5)).try_lock_for(LIMIT).unwrap().is_some()
+    );
 }

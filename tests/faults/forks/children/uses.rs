@@ -171,7 +171,7 @@ fn as_a_parent_that_forks_in_a_callback() {
     let client = builder.build().unwrap();
     let start = Instant::now();
     let wait = Duration::from_secs(3);
-    let outcome = client.try_lock_for("busy", LONG, wait);
+    let outcome = client.request("busy").ttl(LONG).try_lock_for(wait);
     if is_child.load(Ordering::SeqCst) {
         assert_eq!(outcome.err(), Some(Error::OtherProcess));
         drop(client);
