@@ -79,7 +79,8 @@ pub mod limits {}
 /// [`LockClient::request_all`], [`LockClient::sweep_registers`], [`LockRequest::one_of`],
 /// [`LockRequest::shared`], [`LockRequest`], [`LockState::Undecided`], [`NodeStatus::queue`],
 /// [`NodeStatus::warnings`], [`NodeStatus`], [`NodeWarning::SameHost`], [`NodeWarning`],
-/// [`status::NoVote::RunNotTold`], [`QueueSupport::Unsupported`], [`QueueSupport::WithoutPushes`], [`TlsSettings::from_config`]
+/// [`status::NoVote::RunNotTold`], [`QueueSupport::Unsupported`], [`QueueSupport::WithoutPushes`],
+/// [`TlsSettings::from_config`]
 pub mod settings {}
 
 #[doc = include_str!("guide/links.txt")]

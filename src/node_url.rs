@@ -206,7 +206,7 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
 /// The scheme in lower case, and what follows its `://` if that has no character that no URL of a
 /// server has.
 fn checked_scheme(url: &str) -> Result<(String, &str), NodeUrlErrorKind> {
-    let (scheme, rest) = split_scheme(url).ok_or_else(|| scheme_error(url))?;
+    let (scheme, rest) = split_scheme(url).ok_or_else(|| NodeUrlErrorKind::of_scheme(url))?;
     if rest.chars().any(char::is_control) {
         return Err(NodeUrlErrorKind::ControlCharacter);
     }
@@ -221,15 +221,6 @@ pub(crate) fn has_scheme(text: &str) -> bool {
     let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
     let of_nodes = ["redis", "rediss", "valkey", "valkeys", "unix"];
     scheme.is_some_and(|scheme| of_nodes.contains(&&*scheme)) || is_ensemble(text)
-}
-
-/// What is wrong with the beginning of a text that has no such scheme.
-pub(crate) fn scheme_error(text: &str) -> NodeUrlErrorKind {
-    match split_scheme(text) {
-        Some((scheme, _)) => NodeUrlErrorKind::UnknownScheme(scheme.to_ascii_lowercase()),
-        None if text.starts_with(['"', '\'']) => NodeUrlErrorKind::Quoted,
-        None => NodeUrlErrorKind::MissingScheme,
-    }
 }
 
 /// Does this text begin with the scheme of a ZooKeeper ensemble? It may name several servers,

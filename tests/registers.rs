@@ -287,14 +287,12 @@ fn what_cannot_be_a_register_is_refused() {
             server.command(&[&b"SET"[..], b":redlatch:register:b", written]);
         }
         let register = client.register("b").unwrap();
-        let errors = [register.read().err(), register.change(|_| Some(vec![1])).err()];
-        for error in errors {
+        for error in [register.read().err(), register.change(|_| Some(vec![1])).err()] {
             let Some(RegisterError::OtherFormat { url: Some(_), format }) = error else { panic!() };
             assert_eq!(format, expected);
         }
     }
     for server in servers.iter() {
-        server.command(&["DEL", ":redlatch:promise:c"]);
         server.command(&["LPUSH", ":redlatch:promise:c", "x"]);
     }
     let error = client.register("c").unwrap().change(|_| Some(vec![1])).unwrap_err();

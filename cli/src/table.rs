@@ -137,9 +137,9 @@ mod tests {
         let why = "no connection: Connection refused (os error 111)";
         let rows = [cells(["redis://a:6379/0", "yes", "same", "-"]), cells(["b", "no", "-", why])];
         let headings = ["NODE", "UP", "CLOCK", "LAST ERROR"];
-        let wide = "NODE              UP   CLOCK  LAST ERROR\n\
-                    redis://a:6379/0  yes  same   -\n\
-                    b                 no   -      no connection: Connection refused (os error 111)\n";
+        let heads = "NODE              UP   CLOCK  LAST ERROR\n";
+        let first = "redis://a:6379/0  yes  same   -\n";
+        let wide = format!("{heads}{first}b                 no   -      {why}\n");
         assert_eq!(plain(&headings, &rows, usize::MAX), wide);
         assert_eq!(plain(&headings, &rows, 78), wide);
         let narrower = "NODE              UP   CLOCK  LAST ERROR\n\

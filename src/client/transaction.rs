@@ -172,8 +172,8 @@ impl LockClient {
     /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
     /// that is not to be. Participants that have voted roll back as soon as they ask.
     ///
-    /// [`Decision::Over`] is the answer for a transaction that was aborted before, that is committed
-    /// and finished by all, or that never was: nothing is known of it any more.
+    /// [`Decision::Over`] is the answer for a transaction that was aborted before, that all have
+    /// finished, or that never was: nothing is known of it any more.
     ///
     /// # Errors
     ///

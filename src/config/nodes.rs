@@ -4,9 +4,9 @@ use super::Builder;
 #[cfg(feature = "zookeeper")]
 use super::ensemble::Ensemble;
 use crate::engine::NODES_MAX;
-use crate::error::{ConfigError, NodeListError, NodeUrlError};
+use crate::error::{ConfigError, NodeListError, NodeUrlError, NodeUrlErrorKind};
 use crate::net::TlsTarget;
-use crate::node_url::{NodeUrl, has_scheme, is_ensemble, redact, scheme_error};
+use crate::node_url::{NodeUrl, has_scheme, is_ensemble, redact};
 use std::borrow::Cow;
 use std::env::{self, VarError};
 use std::time::Duration;
@@ -238,7 +238,7 @@ fn entries_of_list<'a>(
         let is_more = entries.last().is_some_and(|last| last.is_continued_by(&entry));
         if !is_more && !has_scheme(&entry.text) {
             return Err(match number {
-                1 => NodeListError::FirstScheme(scheme_error(&entry.text)),
+                1 => NodeListError::FirstScheme(NodeUrlErrorKind::of_scheme(&entry.text)),
                 _ => NodeListError::NoScheme { number },
             });
         }

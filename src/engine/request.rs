@@ -278,8 +278,8 @@ impl Request {
         self.verb() == Verb::Extend || self.verb().is_acquisition() && !is_reader()
     }
 
-    /// Does the answer of a node count that may have forgotten who holds the lock? No safety depends
-    /// on a register's turn, and whoever waits for it would wait in vain.
+    /// Does the answer of a node count that may have forgotten who holds the lock? No safety
+    /// depends on a register's turn, and whoever waits for it would wait in vain.
     #[must_use]
     pub fn counts_in_quarantine(&self) -> bool {
         self.key().ends_with(RegisterKeys::TURN)

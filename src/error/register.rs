@@ -132,7 +132,7 @@ impl fmt::Display for RegisterError {
                 )?;
                 f.write_str(
                     " whose formation has ended half way: only if that has kept no registers, \
-                     delete the key on it that ends with :redlatch:member, and form the group again",
+                     delete the key on it that ends with :redlatch:member, and form it again",
                 )
             }
             Self::NotDurable { nodes } => {

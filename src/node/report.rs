@@ -31,8 +31,7 @@ impl fmt::Display for NodeReport {
 pub enum NodeAnswer {
     /// The node carried out the request.
     Granted,
-    /// The node answered a question, such as an inspection, took a waiter into its queue, or did
-    /// what was asked about a register.
+    /// The node answered a question, took a waiter into its queue, or did as asked of a register.
     Answered,
     /// The node has accepted a change of a register.
     Accepted,

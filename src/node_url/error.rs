@@ -96,6 +96,15 @@ pub enum NodeUrlErrorKind {
 }
 
 impl NodeUrlErrorKind {
+    /// What is wrong with the beginning of a text that has no scheme of a node.
+    pub(crate) fn of_scheme(text: &str) -> Self {
+        match super::split_scheme(text) {
+            Some((scheme, _)) => Self::UnknownScheme(scheme.to_ascii_lowercase()),
+            None if text.starts_with(['"', '\'']) => Self::Quoted,
+            None => Self::MissingScheme,
+        }
+    }
+
     /// A name is repeated only if it looks like one. It may be a piece of a password.
     pub(super) fn unknown_option(name: &str) -> Self {
         let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');

@@ -4,7 +4,7 @@
 use crate::decision::Decision;
 use crate::membership::{Ask, Learnt, Membership, ask_mark, seen};
 use crate::mistake::Mistake;
-use crate::server::{Asked, GROUP, place_at};
+use crate::server::{Asked, GROUP, address_of, place_at};
 use redlatch::internal::engine::register::{
     Census, Epoch, MarkStep, Member, Refill, RefillEnd, RefillStep, RegisterReply, Replies, Seen,
 };
@@ -154,8 +154,8 @@ impl Repairer {
         if voters.len() < quorum(self.nodes) {
             return self.end(Ended::Failed);
         }
-        let without = census.seen().iter().filter(|seen| !voters.contains(seen.node));
-        let without: Vec<Seen> = without.cloned().collect();
+        let mut without = census.seen().to_vec();
+        without.retain(|seen| !voters.contains(seen.node));
         if without.is_empty() {
             let all = census.seen().len() == self.nodes;
             return self.end(if all { Ended::Repaired } else { Ended::Failed });
@@ -166,8 +166,7 @@ impl Repairer {
     /// The first of these nodes whose place is known begins to join.
     fn join(&mut self, census: Census, mut left: Vec<Seen>) -> Next {
         while let Some(first) = left.first() {
-            let address = place_at(first.node.index(), 0).address;
-            if let Ok(place) = census.place_of(first.node, &address, None) {
+            if let Ok(place) = census.place_of(first.node, &address_of(first.node), None) {
                 let seen = first.mark.clone().unwrap_or_default();
                 let ask = vec![ask_mark(first.node.index(), MarkStep::Join { seen })];
                 return self.go_on(Stage::Joining(Box::new(census), left, place), ask);
@@ -186,8 +185,7 @@ impl Repairer {
         mistake: Option<Mistake>,
     ) -> Next {
         let before = left.remove(0);
-        let now = seen(replies).pop();
-        let now = now.filter(|it| it.mark != before.mark && it.joining().is_some());
+        let now = seen(replies).pop().filter(|it| it.mark != before.mark && it.joining().is_some());
         let Some(target) = now else { return self.join(census, left) };
         let (id, token, before) = (self.draw(), self.draw(), census.epoch().clone());
         let new = place_at(target.node.index(), id);

@@ -263,7 +263,11 @@ pub(crate) fn epoch(nodes: usize) -> Epoch {
 
 /// The place of this member, which is this node.
 pub(crate) fn place_at(node: usize, id: u64) -> Place {
-    Place::new(id, &format!("n{node}"))
+    Place::new(id, &address_of(Node::new(node)))
+}
+
+pub(crate) fn address_of(node: Node) -> String {
+    format!("n{}", node.index())
 }
 
 fn run_id(run: u8) -> String {

@@ -6,7 +6,6 @@ use crate::node::{Place, Request, Slot};
 use crate::pace::Pace;
 use crate::scheme::Scheme;
 use crate::slots::{chosen_slot, free_slots};
-use crate::token::Token;
 use crate::violation::Violation;
 use crate::want::Want;
 use crate::world::{Command, World};

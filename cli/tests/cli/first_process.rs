@@ -1,5 +1,5 @@
-//! The command as the first process of a container: it gets no signal that it does not catch, and is
-//! the parent of what others leave behind.
+//! The command as the first process of a container: it gets no signal that it does not catch, and
+//! is the parent of what others leave behind.
 
 use std::process::Command;
 

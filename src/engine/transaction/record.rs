@@ -31,8 +31,8 @@ pub enum Told {
     Commit,
     /// It is aborted by this.
     Abort,
-    /// There is no record. A side that is prepared may conclude that it is aborted, since the record
-    /// is there until all have finished; nobody else may.
+    /// There is no record. A side that is prepared may conclude that it is aborted, since the
+    /// record is there until all have finished; nobody else may.
     Absent,
     /// It is committed, and this participant has finished: a late request to take part.
     FinishedBefore,

@@ -279,9 +279,9 @@ impl<W> Entry<W> {
     }
 
     pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
+        let success = self.success();
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
-        let success = self.success();
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);

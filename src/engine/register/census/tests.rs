@@ -8,7 +8,7 @@ const B: u64 = 2;
 const C: u64 = 3;
 
 fn at(id: u64) -> &'static str {
-    ["", "a:1/0", "b:1/0", "c:1/0", "d:1/0"].get(id as usize).unwrap_or(&"")
+    ["", "a:1/0", "b:1/0", "c:1/0", "d:1/0"].get(id as usize).copied().unwrap_or("")
 }
 
 fn epoch(number: u64, members: &[u64]) -> Epoch {
@@ -121,7 +121,9 @@ fn a_node_has_the_place_that_it_shows_or_of_its_address_or_that_it_is_given() {
     };
     assert_eq!(place([&a, &b, &None], 2, at(C)), Ok(C));
     // A new server, and one that was replaced and emptied.
-    let taken = |ids: &[u64]| Err(ids.iter().map(|id| Arc::from(at(*id))).collect());
+    let taken = |ids: &[u64]| -> Result<u64, Vec<Arc<str>>> {
+        Err(ids.iter().map(|id| Arc::from(at(*id))).collect())
+    };
     assert_eq!(place([&a, &b, &None], 2, "d:1/0"), taken(&[C]));
     let restarted = Some(member(&first(), B, "before"));
     assert_eq!(place([&a, &restarted, &None], 1, "moved:1/0"), Ok(B), "it shows");

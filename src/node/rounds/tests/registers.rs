@@ -1,6 +1,6 @@
 //! What is reported of the nodes in rounds about registers.
 
-use super::{Nodes, node, request};
+use super::{Nodes, request};
 use crate::engine::register::{Ballot, RegisterCommand};
 use crate::engine::{Action, Token, Verb};
 use crate::node::{NodeAnswer, NodeError, RoundResult};
