@@ -73,11 +73,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn std::error::Error>> {
 ///
 /// It asks for a while, and not once: machines that ask at the same moment can get some nodes
 /// each and a majority none of them.
-fn run_once(
-    client: &LockClient,
-    resource: &str,
-    work: impl FnOnce(),
-) -> Result<bool, redlatch::Error> {
+fn run_once(client: &LockClient, resource: &str, work: impl FnOnce()) -> Result<bool, Error> {
     let request = client.request(resource).hold_at_least(HOLD_AT_LEAST);
     let ran = request.try_with_lock_for(WAIT, |_lock| {
         work();

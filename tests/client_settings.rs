@@ -13,7 +13,7 @@ struct Configuration {
     locks: ClientSettings,
 }
 
-fn build(settings: ClientSettings) -> Result<LockClient, redlatch::Error> {
+fn build(settings: ClientSettings) -> Result<LockClient, Error> {
     Builder::from(settings).build()
 }
 

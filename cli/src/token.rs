@@ -75,10 +75,7 @@ pub(crate) const EXAMPLES: &str =
   redlatch release deploy
 ";
 
-pub(crate) fn acquire(
-    nodes: &NodeArguments,
-    mut arguments: AcquireCommand,
-) -> Result<u8, Failure> {
+pub(crate) fn acquire(nodes: &NodeArguments, mut arguments: AcquireCommand) -> Result<u8, Failure> {
     let acquire = &mut arguments.acquire;
     if acquire.hold_at_least.is_some() || acquire.max_hold.is_some() {
         return Err(Failure::usage(&"--hold-at-least and --max-hold: use --ttl"));

@@ -4,9 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{
-    Error, LockClient, LockRequest, LossReason, NoQuorum, NodeError, QueueSupport,
-};
+use redlatch::{Error, LockClient, LockRequest, LossReason, NoQuorum, NodeError, QueueSupport};
 
 use support::cli::Value;
 use support::eventually;

@@ -120,7 +120,7 @@ fn a_body_runs_under_the_lock(backend: &Backend) {
     let value = client.with_lock("body", LONG, |lock| {
         assert_eq!(lock.ensure_held(), Ok(()));
         assert!(other.try_lock("body", LONG)?.is_none());
-        Ok::<_, redlatch::Error>(7)
+        Ok::<_, Error>(7)
     });
     assert_eq!(value.unwrap(), 7);
     assert!(other.request("body").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
@@ -128,8 +128,7 @@ fn a_body_runs_under_the_lock(backend: &Backend) {
 
 fn a_body_that_waits_for_its_own_lock_is_told_so(backend: &Backend) {
     let client = backend.client();
-    let inner =
-        client.with_lock("own", LONG, |_| Ok::<_, redlatch::Error>(client.lock("own", LONG).err()));
+    let inner = client.with_lock("own", LONG, |_| Ok::<_, Error>(client.lock("own", LONG).err()));
     assert_eq!(inner.unwrap(), Some(Error::HeldByThisThread));
 }
 

@@ -134,9 +134,8 @@ fn try_lock_for(rig: &mut Rig) {
 }
 
 fn with_lock(rig: &mut Rig) {
-    let held = rig
-        .client()
-        .with_lock("with", LONG, |_| Ok::<_, redlatch::Error>(holders(&rig.servers, "with")));
+    let held =
+        rig.client().with_lock("with", LONG, |_| Ok::<_, Error>(holders(&rig.servers, "with")));
     assert_eq!(held.expect("it is free"), 3);
     assert!(gone(&rig.servers, "with"));
 }

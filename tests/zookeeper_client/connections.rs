@@ -217,9 +217,7 @@ fn errors_of_an_ensemble_name_no_urls_of_redis() {
     let link = Link::to(shared[0].port());
     link.refuse(true);
     let client = client(&through(&link, shared.root()), TIMEOUT);
-    let Err(redlatch::Error::NoQuorum(error)) = client.try_lock("a", LONG) else {
-        panic!("nobody answers")
-    };
+    let Err(Error::NoQuorum(error)) = client.try_lock("a", LONG) else { panic!("nobody answers") };
     let text = error.to_string();
     assert!(!text.contains("rediss://"), "{text}");
 }

@@ -240,7 +240,7 @@ fn a_release_after_the_directory_was_removed_says_that_the_lock_was_lost() {
     operator.delete_in(&directory, 0);
     operator.delete(&directory);
     let lost = guard.release().map_err(|error| match error {
-        redlatch::Error::Lost(lost) => lost.reason(),
+        Error::Lost(lost) => lost.reason(),
         other => panic!("{other:?}"),
     });
     assert_eq!(lost, Err(LossReason::Gone));
