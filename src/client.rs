@@ -16,6 +16,7 @@ mod once_per;
 mod options;
 mod register;
 mod request;
+mod resume;
 mod transaction;
 mod verbs;
 mod with_lock;

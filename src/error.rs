@@ -30,6 +30,7 @@ mod node_list;
 mod once_per;
 mod readable;
 mod register;
+mod token;
 mod transaction;
 mod with_lock;
 
@@ -48,6 +49,7 @@ pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
 pub use once_per::{ClocksError, OncePerError};
 pub use register::RegisterError;
+pub use token::{LockTokenError, NotResumable};
 pub use transaction::{JoinError, RecoverError, TransactionError};
 
 pub(crate) use crate::node::OTHER_PROCESS;
@@ -157,6 +159,10 @@ pub enum Error {
     TooManyHeld,
     /// A [`CancelToken`](crate::CancelToken) of the call, or of the client, was cancelled.
     Cancelled,
+    /// Another process cannot resume the lock.
+    NotResumable(NotResumable),
+    /// A text is no token of a lock.
+    LockToken(LockTokenError),
     /// Not released by force, on Redis: the key's value is no lock: it is not a string, is empty,
     /// has no ttl, or is longer than any lock's value. Nothing was removed.
     NotALock {
@@ -188,6 +194,8 @@ impl Error {
             Self::NoQuorum(error) => error,
             Self::Lost(error) => error,
             Self::Spawn(error) => error,
+            Self::NotResumable(error) => error,
+            Self::LockToken(error) => error,
             Self::Register(error) => error,
             Self::OncePer(error) => error,
             Self::Transaction(error) => error,
@@ -260,6 +268,7 @@ from! {
     TransactionError => Transaction,
     NodeError => Node,
     FencingTokenError => FencingToken,
+    LockTokenError => LockToken,
 }
 
 #[cfg(test)]

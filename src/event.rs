@@ -90,13 +90,13 @@ pub enum Event<'a> {
         waited: Duration,
     },
     /// A call has acquired the lock, from the nodes or from another thread of this client, or a
-    /// share of it.
+    /// share of it; or has [resumed](crate::LockRequest::resume) it.
     #[non_exhaustive]
     Acquired {
         /// The resource.
         resource: Name<'a>,
-        /// How many attempts it took: none if another thread of this client made them for a
-        /// [share](crate::LockRequest::shared) that both have.
+        /// How many attempts it took: none if it was resumed, or if another thread of this client
+        /// made them for a [share](crate::LockRequest::shared) that both have.
         attempts: u64,
         /// From the call to now.
         waited: Duration,
@@ -187,7 +187,8 @@ pub enum Event<'a> {
         /// time has passed, or if the lock was lost.
         remaining: Duration,
     },
-    /// A lock was [left](crate::LockGuard::let_expire) to its ttl.
+    /// A lock was [left](crate::LockGuard::let_expire) to its ttl, or [given
+    /// away](crate::LockGuard::into_token).
     #[non_exhaustive]
     LetExpire {
         /// The resource.

@@ -7,6 +7,7 @@ mod keep_alive;
 mod loss;
 mod release;
 mod reused_lock;
+mod token;
 
 use crate::clock::{self, Time};
 use crate::core::{Core, Member};
@@ -20,6 +21,7 @@ use reused_lock::ReusedLock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+pub use token::LockToken;
 
 /// A lock that is held until it is released, until its guard is dropped, or until its validity has
 /// passed.

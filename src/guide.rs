@@ -28,10 +28,11 @@ use crate::*;
 /// [`FencingToken`], [`Leadership::epoch`], [`Leadership::on_lost`], [`LockClient::cancel_token`],
 /// [`LockClient::election`], [`LockClient::force_release`], [`LockClient::form_registers`],
 /// [`LockClient::inspect`], [`LockClient::once_per`], [`LockClient::request_all`],
-/// [`LockClient::with_lock`], [`Error::Cancelled`], [`LockGuard::let_expire`],
+/// [`LockClient::with_lock`], [`Error::Cancelled`], [`Error::Lost`], [`Error::NoQuorum`],
+/// [`LockGuard::into_token`], [`LockGuard::let_expire`],
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
-/// [`LockRequest::owner`], [`LockRequest::shared`],
+/// [`LockRequest::owner`], [`LockRequest::resume`], [`LockRequest::shared`], [`LockToken`],
 /// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::retry_failed`],
 /// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
 /// [`LockRequest::with_lock`], [`Register::write_fenced`]
@@ -44,9 +45,10 @@ pub mod recipes {}
 /// [`Builder::connect_timeout`], [`Builder::drift_factor`], [`Builder::fencing_expiry`],
 /// [`Builder::io_thread`], [`Builder::max_ttl`], [`Builder::node_timeout`], [`Builder::queue`],
 /// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`], [`LockClient::once_per`],
-/// [`LockClient::request_all`], [`LockGuard::let_expire`], [`LockGuard::remaining`],
-/// [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`], [`LockRequest::one_of`],
-/// [`LockRequest::shared`], [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`],
+/// [`LockClient::request_all`], [`LockGuard::into_token`], [`LockGuard::let_expire`],
+/// [`LockGuard::remaining`], [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`],
+/// [`LockRequest::one_of`], [`LockRequest::resume`], [`LockRequest::shared`],
+/// [`Error::NotResumable`], [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`],
 /// [`OncePer::retry_failed`], [`Register::write_fenced`], [`RegisterError::may_have_happened`],
 /// [`RegisterError::Unknown`]
 pub mod guarantees {}
@@ -59,7 +61,8 @@ pub mod guarantees {}
 /// [`Builder::session_timeout`](Builder#method.session_timeout),
 /// [`error::ResourceError::SharedSet`], [`FencingToken`], [`LockClient::request_all`],
 /// [`LockClient::with_lock`], [`Error::HeldByThisThread`], [`Error::TooManyHeld`],
-/// [`Error::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::let_expire`],
+/// [`Error::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::into_token`],
+/// [`LockGuard::let_expire`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::shared`], [`NodeStatus::warnings`]
 pub mod limits {}
 
@@ -121,7 +124,8 @@ pub mod zookeeper {}
 #[doc = include_str!("guide/command.md")]
 /// # Items of this page
 ///
-/// [`FencingToken`], [`LockClient::request_all`], [`LockRequest::owner`], [`NodeStatus::warnings`],
+/// [`FencingToken`], [`LockClient::request_all`], [`LockRequest::owner`], [`LockRequest::resume`],
+/// [`NodeStatus::warnings`],
 /// [`OncePer::tolerance`]
 pub mod command {}
 

@@ -39,6 +39,7 @@
 //! | at most `n` holders at a time, each with a number | [`LockRequest::one_of`] |
 //! | run a job once in each hour or day, on one of many machines | [`LockClient::once_per`] |
 //! | run a job on one machine only | [`LockGuard::let_expire`], [`LockRequest::hold_at_least`] |
+//! | hand a lock to another process | [`LockGuard::into_token`], [`LockRequest::resume`] |
 //! | have one of several processes lead | [`LockClient::election`] |
 //! | stop waiting, in one call or at shutdown | [`CancelToken`], [`LockClient::cancel_token`] |
 //! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
@@ -191,7 +192,7 @@ pub use error::{
 #[doc(inline)]
 pub use event::Event;
 pub use fencing::FencingToken;
-pub use guard::LockGuard;
+pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, NodeWarning, QueueSupport};

@@ -255,7 +255,7 @@ impl<'a> LockRequest<'a> {
 }
 
 impl LockKeys {
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(&self.first).chain(&self.more).map(|key| &**key)
     }
 }

@@ -56,6 +56,10 @@ fn all_subcommands(url: &str) {
     let quiet = |name: &str| end(&mut on(url, &["inspect", "-q", name])).code;
     assert_eq!((quiet("job"), quiet("other")), (1, 0));
 
+    let refused = end(&mut on(url, &["acquire", "third"]));
+    assert_eq!((refused.code, &*refused.stdout), (2, ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("ends with the session"), "{}", refused.stderr);
+
     let waiting = Running::start(&mut on(url, &["run", "job", "--", "echo", "after"]));
     let waits = || client.inspect("job").is_ok_and(|seen| seen.waiter_count == 1);
     assert!(eventually(LIMIT, waits));
