@@ -171,9 +171,10 @@ pub(crate) struct ShownLock {
 /// With --token, or a token in REDLATCH_TOKEN, it releases the lock that `redlatch acquire` has
 /// acquired. The exit code is 75 if that had ended before, and somebody else may have had it.
 ///
-/// With --force, it needs no token. Shows the lock and asks first. Only what was shown is removed: a lock that another client has
-/// acquired since stays. On Redis nodes, the holder is not told: use it when you know that the
-/// holder is gone. On ZooKeeper, it learns of it within a seventh of its session timeout.
+/// With --force, it needs no token. Shows the lock and asks first. Only what was shown is removed:
+/// a lock that another client has acquired since stays. On Redis nodes, the holder is not told: use
+/// it when you know that the holder is gone. On ZooKeeper, it learns of it within a seventh of its
+/// session timeout.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArguments {
     /// The name of the lock.
