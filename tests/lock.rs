@@ -92,14 +92,8 @@ fn every_attempt_has_its_own_token() {
     server.command(&["SET", "fresh", "another's"]);
     let mut monitor = server.client();
     assert_eq!(monitor.command(&["MONITOR"]), Value::ok());
-    assert!(
-        hasty
-            .request("fresh")
-            .ttl(LONG)
-            .try_lock_for(Duration::from_millis(200))
-            .unwrap()
-            .is_none()
-    );
+    let wait = Duration::from_millis(200);
+    assert!(hasty.request("fresh").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     server.command(&["ECHO", "the end"]);
     let mut sets = Vec::new();
     loop {

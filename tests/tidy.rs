@@ -176,7 +176,7 @@ const LAYERS: [(&str, &str); 27] = [
     (
         "client",
         "cancel_token clock config core engine error event fencing glob guard inspect name net \
-         node wait_queue watchdog zookeeper",
+         node node_url wait_queue watchdog zookeeper",
     ),
 ];
 

@@ -42,7 +42,6 @@ fn waiting_for_a_held_lock_ends_at_the_deadline() {
     let client = all_nodes_client(servers.urls());
     let _held = take(&client, "held", LONG);
     let wait = Duration::from_secs(1);
-
     let start = Instant::now();
     assert!(client.request("held").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let took = start.elapsed();
@@ -76,15 +75,9 @@ fn a_wait_of_zero_is_one_attempt() {
     let client = all_nodes_client(servers.urls());
     let past = Instant::now();
     thread::sleep(Duration::from_millis(2));
-    client
-        .request("free")
-        .ttl(LONG)
-        .try_lock_for(Duration::ZERO)
-        .unwrap()
-        .unwrap()
-        .release()
-        .unwrap();
-    client.request("free").ttl(LONG).try_lock_until(past).unwrap().unwrap().release().unwrap();
+    let free = client.request("free").ttl(LONG);
+    free.clone().try_lock_for(Duration::ZERO).unwrap().unwrap().release().unwrap();
+    free.try_lock_until(past).unwrap().unwrap().release().unwrap();
 
     let _held = take(&client, "held", LONG);
     let before = calls(&servers[0], "set");

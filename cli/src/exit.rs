@@ -1,7 +1,6 @@
 //! The exit codes: one table, for the code, `--help`, the manual page and the guide.
 
 use super::duration;
-use super::inspect::WAY_OUT;
 use redlatch::error::{NodeAnswer, ServerErrorKind, TtlError};
 use redlatch::{ConfigError, Error, NoQuorum, NodeError, RegisterError};
 
@@ -30,6 +29,10 @@ pub(crate) const SIGNAL: u8 = 128;
 
 /// The signal of a closed pipe, which a command that lists something would die of.
 const SIGPIPE: u8 = 13;
+
+/// What can be done about a quarantine, besides waiting for its end.
+pub(crate) const WAY_OUT: &str = "--no-restart-guard does without the wait: for tests, and if the \
+                                  nodes write every change to disk";
 
 /// Every code, and what it means.
 pub(crate) const TABLE: [(&str, &str); 21] = [

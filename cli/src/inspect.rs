@@ -121,10 +121,6 @@ pub(crate) fn quarantine_text(left: Duration) -> String {
     format!("quarantined for another {}", duration::show(left))
 }
 
-/// What can be done about a quarantine, besides waiting for its end.
-pub(crate) const WAY_OUT: &str = "--no-restart-guard does without the wait: for tests, and if the \
-                                  nodes write every change to disk";
-
 pub(crate) fn not_a_lock_text(kind: NotALock) -> String {
     format!("the key's value is no lock: {kind}")
 }

@@ -1,11 +1,14 @@
 //! Mutation tests: each mutant is a small mistake in the source, and names the test that must fail
 //! with it.
 //!
-//! | to | run |
+//! | to try | run |
 //! |---|---|
-//! | try all mutants, as `./check --all` does | `cargo test --test mutants -- --ignored --nocapture` |
-//! | try those whose names or files contain a word | the same after `REDLATCH_MUTANT=<word>` |
-//! | try those of some files, and a tenth of the others, as `./check` does | the same after `REDLATCH_MUTANT_SEED=<number>` and `REDLATCH_MUTANT_FILES="<file> <file>"` |
+//! | all mutants: `./check --all` | `cargo test --test mutants -- --ignored --nocapture` |
+//! | those whose names or files contain a word | the same after `REDLATCH_MUTANT=<word>` |
+//! | those of some files, and a tenth of the others: `./check` | the same after two variables |
+//!
+//! The two variables are `REDLATCH_MUTANT_SEED=<number>` and
+//! `REDLATCH_MUTANT_FILES="<file> <file>"`.
 //!
 //! `docs/mutants.md` lists which test kills which mutant; the `.diff` files here have the changes.
 //! The mistakes are made only in copies of the source, below `target`, which are built there.

@@ -38,8 +38,8 @@ pub fn holder<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient 
     settings.build().expect("the settings are good")
 }
 
-/// Waits until so many have their place in the order: a majority has them. One that a node has may be
-/// overtaken.
+/// Waits until so many have their place in the order: a majority has them. One that a node has may
+/// be overtaken.
 #[track_caller]
 pub fn await_in_order(looker: &LockClient, resource: &str, count: usize) {
     let are_in_order = || {

@@ -2,7 +2,8 @@
 //! get.
 
 use super::AcquireArguments;
-use crate::inspect::{WAY_OUT, holder_name, not_a_lock_text, quarantine_text, shown};
+use crate::exit::WAY_OUT;
+use crate::inspect::{holder_name, not_a_lock_text, quarantine_text, shown};
 use crate::log::Log;
 use crate::run::is_in_foreground;
 use crate::{duration, exit, output};
