@@ -4,7 +4,7 @@ use crate::client::{Answer, Client, Phase};
 use crate::fault::Fault;
 use crate::grant::Order;
 use crate::kind::Kind;
-use crate::node::{Key, Lock, Node, Outcome, Request};
+use crate::node::{Node, Outcome, Request, Waiter};
 use crate::pace::Pace;
 use crate::request::Word;
 use crate::scheme::Scheme;
@@ -216,14 +216,10 @@ impl World {
         let client = usize::from(id.client);
         let was_firm = self.is_firm(client, scheme);
         let (site, state) = (&mut self.sites[node], &self.clients[client]);
-        // If its time is over, whoever asks next passes it over.
-        let is_over = |lock: &Lock| match lock.key {
-            Key::Reserved(it, time) if it == id => time.is_over(),
-            _ => lock.called.contains(&(id, true)),
-        };
-        let stands = site.node.has_waiter(id, state.awaited);
-        let is_late = site.node.locks.iter().any(is_over);
-        site.links[client].is_firm = state.id == id && stands && !is_late;
+        // A late request to join may have given it another number there than it has by then.
+        let is_right = |it: &Waiter| it.id != id || [0, it.number].contains(&state.number);
+        let stands = site.node.has_waiter(id, state.awaited) && site.node.waiters().all(is_right);
+        site.links[client].is_firm = state.id == id && stands;
         if !was_firm && self.is_firm(client, scheme) {
             for other in &mut self.clients {
                 if matches!(other.phase, Phase::Trying | Phase::Claiming) {
