@@ -12,7 +12,8 @@
 //! the lock is held for longer than the machines' clocks differ, however quick the job was.
 
 use redlatch::embedded::Nodes;
-use redlatch::{Error, LockClient};
+use redlatch::{LockClient, LockError, WithLockError};
+use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -25,7 +26,7 @@ const HOLD_AT_LEAST: Duration = Duration::from_secs(30);
 /// How long a machine tries to acquire the lock.
 const WAIT: Duration = Duration::from_secs(1);
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
     if urls.is_empty() {
         let nodes = Nodes::start(5)?;
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The job is due three times, on every machine.
-pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
     let clients: Result<Vec<_>, _> = MACHINES.iter().map(|_| LockClient::new(urls)).collect();
     let clients = clients?;
     for due in ["02:00", "03:00", "04:00"] {
@@ -73,14 +74,18 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn std::error::Error>> {
 ///
 /// It asks for a while, and not once: machines that ask at the same moment can get some nodes
 /// each and a majority none of them.
-fn run_once(client: &LockClient, resource: &str, work: impl FnOnce()) -> Result<bool, Error> {
+fn run_once(
+    client: &LockClient,
+    resource: &str,
+    work: impl FnOnce(),
+) -> Result<bool, redlatch::Error> {
     let request = client.request(resource).hold_at_least(HOLD_AT_LEAST);
     let ran = request.try_with_lock_for(WAIT, |_lock| {
         work();
         Ok(())
     });
     match ran {
-        Err(Error::NoQuorum(error)) => {
+        Err(WithLockError::NotAcquired(LockError::NoQuorum(error))) => {
             // Too few nodes answered to know who holds the lock. Not running
             // is better than running twice.
             say(&format!("   not run: {error}"));

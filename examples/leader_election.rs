@@ -13,7 +13,8 @@
 //! later, and what it does until then is told by its epoch, which is smaller than the new one.
 
 use redlatch::embedded::Nodes;
-use redlatch::{Error, FencingToken, Leadership, LockClient};
+use redlatch::{FencingToken, Leadership, LockClient, ReleaseError};
+use std::error::Error;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ const TTL: Duration = Duration::from_secs(2);
 /// How long each step of the leader's work takes.
 const STEP: Duration = Duration::from_millis(200);
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Failure = Box<dyn Error + Send + Sync>;
 
 /// What the leaders work on: it refuses an epoch that is smaller than one that it has seen.
 #[derive(Default)]
@@ -114,7 +115,7 @@ fn run(
     }
     match leadership.resign() {
         Ok(()) => say(&format!("{candidate} resigns.")),
-        Err(Error::Lost(_)) if term == 2 => {}
+        Err(ReleaseError::Lost(_)) if term == 2 => {}
         Err(error) => say(&format!("{candidate} resigns, and the ttl ends the lock: {error}.")),
     }
     Ok(())

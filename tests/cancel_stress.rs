@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use redlatch::{CancelToken, Error, LockClient, LockGuard};
+use redlatch::{CancelToken, LockClient, LockError, LockGuard, WithLockError};
 use support::locks::LONG;
 use support::servers::Servers;
 use support::waiters::{LONG_LEASE, await_keys, with_lease};
@@ -63,15 +63,15 @@ fn call(client: &LockClient, numbers: &mut Numbers, tally: &Tally) {
         2 => {
             let body = |guard: &_| {
                 work(guard, true);
-                Ok(())
+                Ok::<_, WithLockError<_>>(())
             };
-            request.with_lock(body)
+            request.with_lock(body).map_err(not_acquired)
         }
         _ => request.lock().map(|guard| work(&guard, true)),
     };
     match result {
         Ok(()) => tally.granted.fetch_add(1, Ordering::SeqCst),
-        Err(Error::Cancelled) => {
+        Err(LockError::Cancelled) => {
             assert!(token.is_cancelled(), "nobody cancelled it");
             tally.cancelled.fetch_add(1, Ordering::SeqCst)
         }
@@ -122,5 +122,13 @@ fn random_cancellations_leave_nothing_and_disturb_nobody() {
         let are_enough = granted > ENOUGH && cancelled > ENOUGH;
         assert!(are_enough, "{granted} granted, {cancelled} cancelled");
         await_keys(&servers, &[]);
+    }
+}
+
+/// Why the body did not run.
+fn not_acquired(error: WithLockError<()>) -> LockError {
+    match error {
+        WithLockError::NotAcquired(error) => error,
+        lost => panic!("{lost}"),
     }
 }

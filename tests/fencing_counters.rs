@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use redlatch::error::{ConfigError, NodeAnswer, NodeError, ServerErrorKind};
-use redlatch::{Error, LockClient, LockRequest};
+use redlatch::error::ConfigError;
+use redlatch::error::{NodeAnswer, NodeError, ServerErrorKind};
+use redlatch::{LockClient, LockError, LockRequest};
 use support::fencing::{AHEAD, counter, counter_key, fenced, scripts, set_counter, token};
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, pttl, take, value, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
@@ -24,7 +25,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 fn refused(request: LockRequest<'_>, waits: bool) -> Vec<bool> {
     let start = Instant::now();
     let error = match if waits { request.lock().map(Some) } else { request.try_lock() } {
-        Err(Error::NoQuorum(error)) => error,
+        Err(LockError::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     };
     assert!(start.elapsed() < LIMIT);
@@ -84,7 +85,7 @@ fn counters_must_outlive_locks() {
     ] {
         match build(HOUR, expiry) {
             Ok(_) => assert!(is_good, "{expiry:?}"),
-            Err(Error::Config(ConfigError::Setting { name, .. })) => {
+            Err(ConfigError::Setting { name, .. }) => {
                 assert!(!is_good && name == "fencing_expiry", "{expiry:?}");
             }
             Err(error) => panic!("{error}"),

@@ -10,7 +10,8 @@ use super::run::is_below_another;
 use super::run::signals::{CaughtSignal, Signals};
 use super::{duration, output};
 use clap::Args;
-use redlatch::{Error, Inspection, LockClient, LockGuard, LockRequest, LockState};
+use redlatch::{InspectError, Inspection, LockState};
+use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -138,7 +139,7 @@ pub(crate) fn acquire(
     let guard = match wait(client, arguments, is_fenced, log) {
         Ok(Some(guard)) => guard,
         Ok(None) => return Err(refusal::contended(client, arguments)),
-        Err(Error::Cancelled) => return Err(ended_by(signals.first_that_ends())),
+        Err(LockError::Cancelled) => return Err(ended_by(signals.first_that_ends())),
         Err(error) => return Err(refusal::failed(client, arguments, error)),
     };
     log.held(&guard, start.elapsed());
@@ -168,7 +169,7 @@ pub(crate) fn release(client: &LockClient, guard: LockGuard, is_ensemble: bool) 
     }
     match released {
         Ok(Ok(())) => true,
-        Ok(Err(Error::Lost(_))) => false,
+        Ok(Err(ReleaseError::Lost(_))) => false,
         Ok(Err(error)) => {
             output::note(&format!("the lock may stay until its ttl ends: {error}"));
             true
@@ -196,7 +197,7 @@ fn wait(
     arguments: &AcquireArguments,
     is_fenced: bool,
     log: &Log,
-) -> Result<Option<LockGuard>, Error> {
+) -> Result<Option<LockGuard>, LockError> {
     let owner = owner(arguments);
     let request = request(client, arguments, &owner);
     let request = if is_fenced { request.fenced() } else { request };
@@ -239,7 +240,7 @@ pub(crate) fn request<'a>(
 fn look<N: AsRef<OsStr>>(
     client: &LockClient,
     names: &[N],
-) -> Result<Option<(usize, Inspection)>, Error> {
+) -> Result<Option<(usize, Inspection)>, InspectError> {
     let mut found: Option<(u8, (usize, Inspection))> = None;
     for (index, name) in names.iter().enumerate() {
         let seen = client.inspect(name.as_ref().as_bytes())?;

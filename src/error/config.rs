@@ -2,11 +2,9 @@
 
 use super::{NodeListError, NodeUrlError};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::{fmt, io};
 
-/// Why a client could not be built. Two of them are equal if they say the same.
-#[derive(Clone)]
+/// Why a client could not be built.
 #[non_exhaustive]
 pub enum ConfigError {
     /// The configuration has no node.
@@ -40,16 +38,8 @@ pub enum ConfigError {
     Tls(TlsSettingsError),
     /// The operating system refused what the client needs: a poll for its sockets, or the thread
     /// that [`io_thread`](crate::Builder::io_thread) asks for.
-    System(Arc<io::Error>),
+    System(io::Error),
 }
-
-impl PartialEq for ConfigError {
-    fn eq(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
-    }
-}
-
-impl Eq for ConfigError {}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,7 +75,7 @@ impl std::error::Error for ConfigError {
 }
 
 /// Why the settings for TLS cannot be used. No text has any part of a file's content.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum TlsSettingsError {
     /// A file could not be read.
@@ -93,7 +83,7 @@ pub enum TlsSettingsError {
         /// The file.
         path: PathBuf,
         /// Why not.
-        error: Arc<io::Error>,
+        error: io::Error,
     },
     /// A file that should have certificates has none in PEM format.
     NoCertificate {

@@ -1,6 +1,7 @@
 //! Errors of jobs that run once in each period.
 
-use super::{Error, LockLost, RegisterError};
+use super::{LockError, LockLost, RegisterError};
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub enum OncePerError<T> {
     Clocks(ClocksError),
     /// The lock was not acquired, or the one that [remembers the last run](crate::OncePer) could
     /// not be read or set, and the job has not run.
-    NotAcquired(Error),
+    NotAcquired(LockError),
     /// The job returned a value, but the lock was lost before it did: the next run may have begun.
     LostDuring {
         /// How the lock was lost.
@@ -41,7 +42,7 @@ pub enum OncePerError<T> {
     /// The same where a [lock](crate::OncePer) remembers the last run.
     LockNotRecorded {
         /// Why not.
-        error: Error,
+        error: LockError,
         /// What the job returned.
         value: T,
     },
@@ -76,8 +77,8 @@ impl<T> From<RegisterError> for OncePerError<T> {
     }
 }
 
-impl<T> From<Error> for OncePerError<T> {
-    fn from(error: Error) -> Self {
+impl<T> From<LockError> for OncePerError<T> {
+    fn from(error: LockError) -> Self {
         Self::NotAcquired(error)
     }
 }
@@ -89,7 +90,7 @@ impl<T> From<ClocksError> for OncePerError<T> {
 }
 
 /// Drops the job's value.
-impl<T> From<OncePerError<T>> for Error {
+impl<T> From<OncePerError<T>> for super::Error {
     fn from(error: OncePerError<T>) -> Self {
         let error = match error {
             OncePerError::Period { period, tolerance } => {
@@ -100,11 +101,11 @@ impl<T> From<OncePerError<T>> for Error {
                 return error.into();
             }
             OncePerError::NotAcquired(error) | OncePerError::LockNotRecorded { error, .. } => {
-                return error;
+                return error.into();
             }
             OncePerError::LostDuring { lost, .. } => return lost.into(),
         };
-        Self::OncePer(Box::new(error))
+        Self::OncePer(error)
     }
 }
 
@@ -124,8 +125,8 @@ impl<T> fmt::Display for OncePerError<T> {
     }
 }
 
-impl<T> std::error::Error for OncePerError<T> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl<T> Error for OncePerError<T> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Register(error) | Self::NotRecorded { error, .. } => error.source(),
             Self::NotAcquired(error) | Self::LockNotRecorded { error, .. } => error.source(),
@@ -150,4 +151,4 @@ impl fmt::Display for ClocksError {
     }
 }
 
-impl std::error::Error for ClocksError {}
+impl Error for ClocksError {}

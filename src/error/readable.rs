@@ -35,5 +35,7 @@ macro_rules! debug {
 }
 
 debug! {
-    Error, ConfigError, LockLost, RegisterError, SpawnError, TransactionError, OncePerError<T>,
+    Error, ConfigError, LockError, WithLockError<T>, LockLost, ExtendError, ReleaseError,
+    InspectError, ForceReleaseError, RegisterError, SpawnError,
+    TransactionError, OncePerError<T>,
 }

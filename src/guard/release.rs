@@ -5,7 +5,7 @@ use super::joint::Left;
 use crate::callback;
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, NodeSet, Release, ReleaseOutcome, Ttl};
-use crate::error::{Error, LockLost, LossReason, NoQuorum};
+use crate::error::{LockLost, LossReason, NoQuorum, ReleaseError};
 use crate::released::Released;
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ impl LockGuard {
     /// have the same [share](crate::LockRequest::shared).
     ///
     /// ```no_run
-    /// # use redlatch::{LockGuard, Error};
-    /// # fn example(lock: LockGuard) -> Result<(), Error> {
+    /// # use redlatch::{LockGuard, ReleaseError};
+    /// # fn example(lock: LockGuard) -> Result<(), ReleaseError> {
     /// match lock.release() {
-    ///     Err(Error::Lost(lost)) => eprintln!("{lost}: others may have worked too"),
+    ///     Err(ReleaseError::Lost(lost)) => eprintln!("{lost}: others may have worked too"),
     ///     other => other?,
     /// }
     /// # Ok(())
@@ -31,14 +31,14 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// * [`Error::Lost`]: the lock's validity had passed, or no majority of the nodes still
+    /// * [`ReleaseError::Lost`]: the lock's validity had passed, or no majority of the nodes still
     ///   had its key. Another client may have held the lock while this one still worked.
-    /// * [`Error::NoQuorum`]: too few nodes answered. The release is sent to the others when
+    /// * [`ReleaseError::NoQuorum`]: too few nodes answered. The release is sent to the others when
     ///   they are reachable again; their key expires with its ttl in any case, or on ZooKeeper with
     ///   the session.
-    pub fn release(mut self) -> Result<(), Error> {
+    pub fn release(mut self) -> Result<(), ReleaseError> {
         if self.core.is_forked() {
-            return Err(Error::OtherProcess);
+            return Err(ReleaseError::OtherProcess);
         }
         self.release_and_report()
     }
@@ -46,22 +46,22 @@ impl LockGuard {
     /// Releases the lock when the work under it has ended. An error if it was lost before that, as
     /// far as the nodes say. If too few of them answer, the clock decides.
     pub(crate) fn release_after_work(mut self) -> Result<(), LockLost> {
-        self.check()?;
+        self.ensure_held()?;
         match self.release_and_report() {
-            Err(Error::Lost(lost)) => Err(lost),
+            Err(ReleaseError::Lost(lost)) => Err(lost),
             _ => Ok(()),
         }
     }
 
-    fn release_and_report(&mut self) -> Result<(), Error> {
+    fn release_and_report(&mut self) -> Result<(), ReleaseError> {
         let result = self.release_or_hand_off();
         let is_late = matches!(result, Ok(Released::TooLate));
         let lost = is_late.then(|| self.loss(self.late_reason()));
         self.emit_released(result.as_ref().ok().copied());
-        lost.map_or(result.map(|_| ()), |lost| Err(Error::Lost(lost)))
+        lost.map_or(result.map(|_| ()), |lost| Err(ReleaseError::Lost(lost)))
     }
 
-    fn release_or_hand_off(&mut self) -> Result<Released, Error> {
+    fn release_or_hand_off(&mut self) -> Result<Released, ReleaseError> {
         let stays_until = match self.leave(Time::ZERO) {
             Left::ToOthers(released) => return Ok(released),
             Left::Alone(stays_until) => stays_until,
@@ -75,7 +75,9 @@ impl LockGuard {
         match self.core.run(release) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
             (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
-            (ReleaseOutcome::Unanswered, last) => Err(Error::NoQuorum(NoQuorum::new(last.reports))),
+            (ReleaseOutcome::Unanswered, last) => {
+                Err(ReleaseError::NoQuorum(NoQuorum::new(last.reports)))
+            }
         }
     }
 
@@ -88,10 +90,10 @@ impl LockGuard {
     /// was quick:
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
+    /// # use redlatch::{LockClient, LockError};
     /// # use std::time::Duration;
     /// # fn send_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
     /// // Started by cron at 03:00 on each of five machines.
     /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
     ///     send_the_report();
