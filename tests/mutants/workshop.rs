@@ -160,6 +160,12 @@ impl Workshop {
         }
         cargo.args(targets).env("CARGO_TARGET_DIR", TARGET_DIR).env("CARGO_INCREMENTAL", "1");
         cargo.env("CARGO_TERM_COLOR", "never");
+        // What cargo tells this program: build scripts of other crates look at variables of these
+        // names, and those crates would be built anew, here and after this.
+        let is_told =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        let told = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_told));
+        told.for_each(|(name, _)| _ = cargo.env_remove(name));
         cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");
         let (status, output) = self.finish(&mut cargo, Duration::MAX);
         if status.is_some_and(|status| status.success()) {
