@@ -12,8 +12,7 @@
 //! the lock is held for longer than the machines' clocks differ, however quick the job was.
 
 use redlatch::embedded::Nodes;
-use redlatch::{LockClient, LockError, WithLockError};
-use std::error::Error;
+use redlatch::{Error, LockClient};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -26,7 +25,7 @@ const HOLD_AT_LEAST: Duration = Duration::from_secs(30);
 /// How long a machine tries to acquire the lock.
 const WAIT: Duration = Duration::from_secs(1);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
     if urls.is_empty() {
         let nodes = Nodes::start(5)?;
@@ -37,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The job is due three times, on every machine.
-pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
+pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let clients: Result<Vec<_>, _> = MACHINES.iter().map(|_| LockClient::new(urls)).collect();
     let clients = clients?;
     for due in ["02:00", "03:00", "04:00"] {
@@ -74,18 +73,14 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
 ///
 /// It asks for a while, and not once: machines that ask at the same moment can get some nodes
 /// each and a majority none of them.
-fn run_once(
-    client: &LockClient,
-    resource: &str,
-    work: impl FnOnce(),
-) -> Result<bool, redlatch::Error> {
+fn run_once(client: &LockClient, resource: &str, work: impl FnOnce()) -> Result<bool, Error> {
     let request = client.request(resource).hold_at_least(HOLD_AT_LEAST);
     let ran = request.try_with_lock_for(WAIT, |_lock| {
         work();
         Ok(())
     });
     match ran {
-        Err(WithLockError::NotAcquired(LockError::NoQuorum(error))) => {
+        Err(Error::NoQuorum(error)) => {
             // Too few nodes answered to know who holds the lock. Not running
             // is better than running twice.
             say(&format!("   not run: {error}"));

@@ -13,8 +13,7 @@
 //! later, and what it does until then is told by its epoch, which is smaller than the new one.
 
 use redlatch::embedded::Nodes;
-use redlatch::{FencingToken, Leadership, LockClient, ReleaseError};
-use std::error::Error;
+use redlatch::{Error, FencingToken, Leadership, LockClient};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ const TTL: Duration = Duration::from_secs(2);
 /// How long each step of the leader's work takes.
 const STEP: Duration = Duration::from_millis(200);
 
-type Failure = Box<dyn Error + Send + Sync>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the leaders work on: it refuses an epoch that is smaller than one that it has seen.
 #[derive(Default)]
@@ -115,7 +114,7 @@ fn run(
     }
     match leadership.resign() {
         Ok(()) => say(&format!("{candidate} resigns.")),
-        Err(ReleaseError::Lost(_)) if term == 2 => {}
+        Err(Error::Lost(_)) if term == 2 => {}
         Err(error) => say(&format!("{candidate} resigns, and the ttl ends the lock: {error}.")),
     }
     Ok(())

@@ -12,8 +12,7 @@
 //! a ZooKeeper-like server inside this process, whose session with a holder then ends.
 
 use redlatch::embedded::Nodes;
-use redlatch::{LockClient, LockError, LockGuard};
-use std::error::Error;
+use redlatch::{Error, LockClient, LockGuard};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
@@ -31,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), Box<dyn Error>> {
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
     if urls == ["--zookeeper"] {
         return on_zookeeper("orders:42");
@@ -49,7 +48,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 
 /// The same on ZooKeeper, and a session that ends.
 #[cfg(feature = "zookeeper")]
-fn on_zookeeper(resource: &str) -> Result<(), Box<dyn Error>> {
+fn on_zookeeper(resource: &str) -> Result<(), Box<dyn std::error::Error>> {
     say("Starting a ZooKeeper-like server inside this process.");
     let ensemble = redlatch::embedded::Ensemble::start()?;
     let urls = [ensemble.url()];
@@ -66,12 +65,12 @@ fn on_zookeeper(resource: &str) -> Result<(), Box<dyn Error>> {
 }
 
 #[cfg(not(feature = "zookeeper"))]
-fn on_zookeeper(_: &str) -> Result<(), Box<dyn Error>> {
+fn on_zookeeper(_: &str) -> Result<(), Box<dyn std::error::Error>> {
     Err("this program was built without the feature zookeeper".into())
 }
 
 /// Two clients want the same lock.
-fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
+fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn std::error::Error>> {
     // Two clients, as two programs on two machines would have them. No ttl is longer than TTL
     // here, so the grants of nodes that restarted need not be ignored for longer than that.
     let client = || LockClient::builder().nodes(urls).max_ttl(TTL).build();
@@ -95,7 +94,7 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
     let (asked, waiting) = mpsc::channel();
     let bob = thread::spawn({
         let resource = resource.to_owned();
-        move || -> Result<Duration, LockError> {
+        move || -> Result<Duration, Error> {
             let start = Instant::now();
             let _ = asked.send(());
             let lock = bob.lock(&resource, TTL)?;
@@ -129,7 +128,10 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
 
 /// Grants of nodes that were started a moment ago do not count yet. Says so, and waits until those
 /// of a majority do.
-fn wait_for_young_nodes(client: &LockClient, resource: &str) -> Result<(), Box<dyn Error>> {
+fn wait_for_young_nodes(
+    client: &LockClient,
+    resource: &str,
+) -> Result<(), Box<dyn std::error::Error>> {
     let nodes = client.nodes();
     let young = nodes.iter().filter_map(|node| Some((&node.url, node.quarantine?)));
     let young: Vec<_> = young.collect();
@@ -150,7 +152,7 @@ fn wait_for_young_nodes(client: &LockClient, resource: &str) -> Result<(), Box<d
 }
 
 /// Nodes fail: first a minority of them, then a majority.
-fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
+fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn std::error::Error>> {
     let carol = LockClient::new(nodes.urls())?;
 
     nodes.stop(0);
@@ -163,7 +165,7 @@ fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
     nodes.stop(2);
     say("A third node is stopped. Two of five are no majority.");
     match carol.try_lock(resource, TTL) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             say("Carol gets an error: too few nodes answered to know who holds the lock.");
             for report in error.reports() {
                 say(&format!("   {report}"));

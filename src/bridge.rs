@@ -23,7 +23,7 @@ mod words {
 
     use crate::error::LossReason;
     #[cfg(feature = "metrics")]
-    use crate::error::{LockError, RegisterError};
+    use crate::error::{Error, RegisterError};
     use crate::released::Released;
 
     /// Whether a lock was held to the end.
@@ -45,15 +45,14 @@ mod words {
 
     /// Why a call failed. The rarer reasons are one word.
     #[cfg(feature = "metrics")]
-    pub(super) fn failed(error: &LockError) -> &'static str {
+    pub(super) fn failed(error: &Error) -> &'static str {
         match error {
-            LockError::NoQuorum(_) => "no_quorum",
-            LockError::TooSlow { .. } => "too_slow",
-            LockError::SameServer { .. } => "same_server",
-            LockError::Cancelled => "cancelled",
-            LockError::Resource(_) | LockError::Ttl(_) | LockError::HeldByThisThread => "other",
-            LockError::NoEntropy | LockError::Spawn(_) | LockError::OtherProcess => "other",
-            LockError::TooManyKeptAlive { .. } | LockError::TooManyHeld => "other",
+            Error::NoQuorum(_) => "no_quorum",
+            Error::TooSlow { .. } => "too_slow",
+            Error::SameServer { .. } => "same_server",
+            Error::Cancelled => "cancelled",
+            Error::Lost(_) => "lost",
+            _ => "other",
         }
     }
 

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// the client's own, [`LockClient::cancel_token`](crate::LockClient::cancel_token).
 ///
 /// ```no_run
-/// # use redlatch::{CancelToken, LockClient, LockError};
+/// # use redlatch::{CancelToken, LockClient, Error};
 /// # fn on_hang_up(callback: impl Fn() + Send + 'static) {}
 /// # fn charge_the_card() {}
-/// # fn example(client: &LockClient) -> Result<(), LockError> {
+/// # fn example(client: &LockClient) -> Result<(), Error> {
 /// let hung_up = CancelToken::new();
 /// let token = hung_up.clone();
 /// on_hang_up(move || token.cancel()); // called by the thread that watches the connection
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 ///         charge_the_card();
 ///         drop(lock);
 ///     }
-///     Err(LockError::Cancelled) => {} // nobody waits for the answer any more
+///     Err(Error::Cancelled) => {} // nobody waits for the answer any more
 ///     Err(error) => return Err(error),
 /// }
 /// # Ok(())
@@ -67,7 +67,7 @@ impl CancelToken {
     }
 
     /// Makes every call that has this token return
-    /// [`LockError::Cancelled`](crate::LockError::Cancelled): those that wait now, at once, and all
+    /// [`Error::Cancelled`](crate::Error::Cancelled): those that wait now, at once, and all
     /// later ones without asking a node, also those that do not wait. It cannot be undone, and
     /// cancelling twice is the same as once.
     ///

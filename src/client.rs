@@ -16,8 +16,10 @@ mod once_per;
 mod options;
 mod register;
 mod request;
+mod resume;
 mod transaction;
 mod verbs;
+mod with_lock;
 
 pub use election::{Election, Leadership};
 pub use locks::{FoundLock, Locks};
@@ -29,7 +31,7 @@ pub use transaction::{Decision, Participant, Transaction};
 #[cfg(doc)]
 use crate::config::Builder;
 use crate::core::Core;
-use crate::error::{LockError, WithLockError};
+use crate::error::Error;
 use crate::guard::LockGuard;
 use std::fmt;
 use std::sync::Arc;
@@ -41,17 +43,17 @@ use std::time::Duration;
 /// | method | waits for the lock | if others hold it or wait for it |
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | no | `Ok(None)` |
-/// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` at the end of it |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 /// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
-/// These four take a name and a ttl. Everything else is said by a [`request`](Self::request): a
-/// deadline, several resources, readers, permits, fencing tokens, locks that are kept alive.
+/// These three take a name and a ttl. Everything else is said by a [`request`](Self::request): [for
+/// how long](LockRequest::try_lock_for) the call waits, several resources, readers, permits,
+/// fencing tokens, locks that are kept alive.
 ///
 /// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or wait
 /// for it, or that another thread of this client holds it; [`inspect`](Self::inspect) tells which.
 /// If too few nodes answered to know, or too many are in
-/// [quarantine](Builder::restart_guard), the result is [`LockError::NoQuorum`], with a report from
+/// [quarantine](Builder::restart_guard), the result is [`Error::NoQuorum`], with a report from
 /// each node.
 ///
 /// Calls that wait are served in the order in which their clients came, and a release wakes the
@@ -69,7 +71,7 @@ use std::time::Duration;
 /// [kept alive](LockRequest::keep_alive), that is up to 24 hours. As a guard may be sent to another
 /// thread, which then releases it, such a wait may be right and is no error. Only a body that runs
 /// [under a lock](Self::with_lock) and waits for the same lock gets one:
-/// [`LockError::HeldByThisThread`].
+/// [`Error::HeldByThisThread`].
 ///
 /// With a `zk://` URL, a [ZooKeeper ensemble](crate::guide::zookeeper) keeps the locks instead of
 /// Redis nodes, and all methods are the same. What is said of a majority of the nodes holds for the
@@ -82,7 +84,7 @@ use std::time::Duration;
 /// it ends the session, which frees all locks at once, and waits for `node_timeout` at most.
 ///
 /// In a forked child of the process that built it, every method fails
-/// ([`LockError::OtherProcess`]), and dropping it does nothing.
+/// ([`Error::OtherProcess`]), and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {
     core: Arc<Core>,
@@ -93,10 +95,10 @@ impl LockClient {
     /// without waiting.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn send_newsletter() {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// if let Some(lock) = client.try_lock("newsletter", Duration::from_secs(10))? {
     ///     send_newsletter();
     ///     drop(lock); // releases it
@@ -113,7 +115,7 @@ impl LockClient {
     /// no time for a second attempt, or when an attempt was lost before a grant of a node had
     /// arrived. So `None` says that another client or thread asked for the lock or holds it, not
     /// that it works under the lock. To be sure that one of them does the work, ask again or
-    /// [wait](Self::try_lock_for). On ZooKeeper, the first in the queue gets it.
+    /// [wait](LockRequest::try_lock_for). On ZooKeeper, the first in the queue gets it.
     ///
     /// # Errors
     ///
@@ -124,39 +126,8 @@ impl LockClient {
         &self,
         resource: impl AsRef<[u8]>,
         ttl: Duration,
-    ) -> Result<Option<LockGuard>, LockError> {
+    ) -> Result<Option<LockGuard>, Error> {
         self.request(resource).ttl(ttl).try_lock()
-    }
-
-    /// Acquires the lock of `resource` for `ttl`, and waits for it for up to `wait`, in
-    /// [order](LockClient) with other calls that wait. A `wait` of zero is a
-    /// [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it takes.
-    /// The lock is [not re-entrant](LockClient).
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// let (ttl, wait) = (Duration::from_secs(10), Duration::from_millis(500));
-    /// let Some(lock) = client.try_lock_for("orders:42", ttl, wait)? else {
-    ///     return Ok(()); // another client works on this order
-    /// };
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting cannot
-    /// help: see [`NodeError::is_permanent`](crate::NodeError::is_permanent).
-    pub fn try_lock_for(
-        &self,
-        resource: impl AsRef<[u8]>,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<LockGuard>, LockError> {
-        self.request(resource).ttl(ttl).try_lock_for(wait)
     }
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the
@@ -188,13 +159,12 @@ impl LockClient {
     ///
     /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
     /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials.
-    pub fn lock(&self, resource: impl AsRef<[u8]>, ttl: Duration) -> Result<LockGuard, LockError> {
+    pub fn lock(&self, resource: impl AsRef<[u8]>, ttl: Duration) -> Result<LockGuard, Error> {
         self.request(resource).ttl(ttl).lock()
     }
 
     /// Waits for the lock of `resource` as long as it takes, runs `body` under it, and releases it.
-    /// Meanwhile the lock is extended automatically by `ttl`. The same as
-    /// [`LockRequest::with_lock`].
+    /// Meanwhile the lock is extended automatically by `ttl`.
     ///
     /// ```no_run
     /// # use redlatch::{Error, LockClient};
@@ -209,44 +179,26 @@ impl LockClient {
     ///         send(order);
     ///         sent += 1;
     ///     }
-    ///     Ok::<_, Error>(sent)
+    ///     Ok(sent)
     /// })?;
     /// # let _: u32 = sent;
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// The error type is the body's own: any that a [`WithLockError`] converts into, such as
-    /// [`Error`](crate::Error), `Box<dyn std::error::Error>`, an enum of the application, or
-    /// `WithLockError` itself, which says what happened and has the value of a `body` that came too
-    /// late:
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockError, WithLockError};
-    /// # use std::time::Duration;
-    /// # fn book() -> u32 { 1 }
-    /// # fn unbook(number: u32) {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// match client.with_lock("seats", Duration::from_secs(10), |_lock| Ok(book())) {
-    ///     Ok(_number) => {}
-    ///     Err(WithLockError::LostDuring { value: number, .. }) => unbook(number),
-    ///     Err(WithLockError::NotAcquired(error)) => return Err(error), // nothing was booked
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// This `body` fails in no other way than a lock does. One with errors of its own, of whatever
+    /// type, is run by [`LockRequest::with_lock`], which is the same otherwise:
+    /// `client.request("outbox").ttl(ttl).with_lock(body)`.
     ///
     /// # Errors
     ///
-    /// The error of `body`. Or, converted, a [`WithLockError`]: the lock was not acquired, as
-    /// [`lock`](Self::lock) and [`keep_alive`](LockRequest::keep_alive) have it, and `body` was not
-    /// called; or the lock was lost before `body` had ended.
-    pub fn with_lock<T, E: From<WithLockError<T>>>(
+    /// As [`LockRequest::with_lock`].
+    pub fn with_lock<T>(
         &self,
         resource: impl AsRef<[u8]>,
         ttl: Duration,
-        body: impl FnOnce(&LockGuard) -> Result<T, E>,
-    ) -> Result<T, E> {
+        body: impl FnOnce(&LockGuard) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.request(resource).ttl(ttl).with_lock(body)
     }
 }

@@ -26,6 +26,7 @@ pub(crate) use ensemble::Ensemble;
 use events::EventSettings;
 pub(crate) use names::is_reserved;
 use nodes::NodeSource;
+pub use nodes::NodeUrls;
 pub(crate) use nodes::{NodeSettings, RedisNode};
 use std::sync::Arc;
 use std::time::Duration;

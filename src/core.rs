@@ -43,6 +43,7 @@ pub(crate) use redlock::Redlock;
 use registers::Registers;
 pub(crate) use registers::{Leader, Made, Message, Role, Seat, Slot};
 pub(crate) use repair::Repair;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 use survey::Survey;
@@ -189,6 +190,11 @@ impl Core {
         })
     }
 }
+
+/// A panic of the caller's code leaves no half of a change behind: no callback, body or closure
+/// runs while the state is locked or between two steps that belong together.
+impl UnwindSafe for Core {}
+impl RefUnwindSafe for Core {}
 
 /// The caller of an operation, as the main loop sees it: how it pauses, and when it wants the
 /// result no more.

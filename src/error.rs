@@ -2,20 +2,16 @@
 //!
 //! | error | of | fixed by |
 //! |---|---|---|
-//! | [`ConfigError`] | building a client | the author of the configuration |
-//! | [`LockError`] | acquiring a lock | its variants say |
-//! | [`WithLockError`] | running something under a lock | its variants say |
-//! | [`LockLost`] | holding a lock | the lock is lost: stop the work |
-//! | [`ExtendError`] | extending a lock | its variants say |
-//! | [`ReleaseError`] | releasing a lock | its variants say |
-//! | [`InspectError`] | inspecting a lock | its variants say |
-//! | [`ForceReleaseError`] | releasing a lock by force | its variants say |
+//! | [`Error`] | everything about locks, and building a client | its variants say |
 //! | [`RegisterError`] | reading or changing a register | its variants say |
 //! | [`OncePerError`] | running a job once in each period | its variants say |
 //! | [`TransactionError`] | beginning or aborting a transaction | its variants say |
 //! | [`JoinError`], [`RecoverError`] | taking part in a transaction | its variants say |
-//! | [`SpawnError`] | starting a thread | the operator of this machine |
-//! | [`Error`] | any of these: each converts into it | |
+//!
+//! Those of registers, of jobs and of transactions convert into [`Error`]. An error of an
+//! application that an [`Error`] converts into, and that of `anyhow` or a `Box<dyn Error>`, is all
+//! that a function needs for `?` behind every method of a lock: see
+//! [`guide::errors`](crate::guide::errors#in-an-application).
 //!
 //! A lock that another client holds is no error. Where nodes are at fault, the error has a report
 //! from each of them ([`NoQuorum`]). No text contains a password.
@@ -28,14 +24,13 @@
 //! what is printed if `main` returns an error.
 
 mod cause;
-mod combined;
 mod config;
-mod inspect;
 mod lost;
 mod node_list;
 mod once_per;
 mod readable;
 mod register;
+mod token;
 mod transaction;
 mod with_lock;
 
@@ -49,34 +44,62 @@ pub use crate::node::{
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use crate::resp::ProtocolError;
 pub use cause::{NoQuorum, ResourceError, SpawnError, TtlError};
-pub use combined::Error;
 pub use config::{ConfigError, TlsSettingsError};
-pub use inspect::{ForceReleaseError, InspectError};
 pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
 pub use once_per::{ClocksError, OncePerError};
 pub use register::RegisterError;
+pub use token::{LockTokenError, NotResumable};
 pub use transaction::{JoinError, RecoverError, TransactionError};
-pub use with_lock::WithLockError;
 
 pub(crate) use crate::node::OTHER_PROCESS;
+pub(crate) use with_lock::WithLockError;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a lock could not be acquired. That another client holds it is no error.
+/// Why something about a lock did not succeed: the one error of all methods of a client, a request
+/// and a guard, so that `?` is enough, also in a function whose own error is made from this one.
+///
+/// ```no_run
+/// # use redlatch::LockClient;
+/// # use std::time::Duration;
+/// # fn charge_the_card() {}
+/// fn charge_once(client: &LockClient) -> Result<(), redlatch::Error> {
+///     let mut lock = client.lock("orders:42", Duration::from_secs(10))?;
+///     lock.extend(Duration::from_secs(20))?;
+///     lock.ensure_held()?;
+///     charge_the_card();
+///     lock.release()?;
+///     Ok(())
+/// }
+/// ```
+///
+/// That another client holds a lock is no error. Each method says which variants it returns.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LockError {
+pub enum Error {
+    /// A client could not be built.
+    Config(ConfigError),
     /// The resource's name cannot be used.
     Resource(ResourceError),
     /// The ttl cannot be used.
     Ttl(TtlError),
-    /// Too few nodes answered to know whether the lock is free, or too many are in
-    /// [quarantine](NoQuorum::quarantine) to grant it; or no server of a ZooKeeper ensemble that
-    /// has a majority could be asked.
+    /// Too few nodes gave an answer that counts; or no server of a ZooKeeper ensemble that has a
+    /// majority could be asked.
+    ///
+    /// * Acquiring: it is not known whether the lock is free, or too many nodes are in
+    ///   [quarantine](NoQuorum::quarantine) to grant it.
+    /// * Extending: the lock is held until its validity ends, and extending it may be tried again.
+    /// * Releasing: the release is sent to the other nodes as soon as they can be reached again,
+    ///   and in any case their key expires with its ttl, or on ZooKeeper with the session.
+    /// * Releasing by force: the nodes that did answer have removed the value that was seen. On
+    ///   ZooKeeper, some of the znodes that were seen may be deleted, or all.
     NoQuorum(NoQuorum),
+    /// The lock was lost: its validity had passed, or no majority of the nodes still had its key.
+    /// Another client may have held it while this one still worked.
+    Lost(LockLost),
     /// A majority granted the lock, but too little of its validity was left by then. It was
     /// released again. The nodes are slow, or the ttl is too short for them.
     TooSlow {
@@ -105,9 +128,17 @@ pub enum LockError {
     /// detected if the lock was acquired without the wait queue, as
     /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
     HeldByThisThread,
+    /// The lock would be held for longer in all than
+    /// [`max_hold`](crate::LockRequest::max_hold) allows. It is held as before.
+    HeldTooLong {
+        /// For how long it would be held.
+        held: Duration,
+        /// For how long it may be held.
+        max_hold: Duration,
+    },
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
-    /// The thread that keeps the lock alive could not be started.
+    /// The thread that keeps locks alive, or the one that calls callbacks, could not be started.
     Spawn(SpawnError),
     /// The client keeps so many locks alive already that with this one it could not extend all of
     /// them in time. The nodes were not asked. Use a longer ttl, nearer nodes, or another client,
@@ -128,16 +159,56 @@ pub enum LockError {
     TooManyHeld,
     /// A [`CancelToken`](crate::CancelToken) of the call, or of the client, was cancelled.
     Cancelled,
-    /// This is a forked child of the process that built the client, which works only there.
+    /// Another process cannot resume the lock.
+    NotResumable(NotResumable),
+    /// A text is no token of a lock.
+    LockToken(LockTokenError),
+    /// Not released by force, on Redis: the key's value is no lock: it is not a string, is empty,
+    /// has no ttl, or is longer than any lock's value. Nothing was removed.
+    NotALock {
+        /// The nodes that have such a value.
+        urls: Vec<Arc<str>>,
+    },
+    /// This is a forked child of the process that built the client, which works only there. A lock
+    /// that was acquired there stays as it is.
     OtherProcess,
+    /// A register could not be read or changed.
+    Register(RegisterError),
+    /// A job that runs once in each period has not run: its period, or the nodes' clocks.
+    OncePer(Box<OncePerError<()>>),
+    /// A transaction could not be begun, looked at or changed.
+    Transaction(TransactionError),
+    /// The answer of one node does not count.
+    Node(NodeError),
+    /// A number is no fencing token.
+    FencingToken(FencingTokenError),
 }
 
-impl fmt::Display for LockError {
+impl Error {
+    /// The error inside, if there is one.
+    fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Config(error) => error,
+            Self::Resource(error) => error,
+            Self::Ttl(error) => error,
+            Self::NoQuorum(error) => error,
+            Self::Lost(error) => error,
+            Self::Spawn(error) => error,
+            Self::NotResumable(error) => error,
+            Self::LockToken(error) => error,
+            Self::Register(error) => error,
+            Self::OncePer(error) => error,
+            Self::Transaction(error) => error,
+            Self::Node(error) => error,
+            Self::FencingToken(error) => error,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Resource(error) => error.fmt(f),
-            Self::Ttl(error) => error.fmt(f),
-            Self::NoQuorum(error) => error.fmt(f),
             Self::TooSlow { took, ttl } => {
                 write!(
                     f,
@@ -150,8 +221,10 @@ impl fmt::Display for LockError {
             Self::HeldByThisThread => f.write_str(
                 "this thread holds the lock itself and would wait for its own work to end",
             ),
+            Self::HeldTooLong { held, max_hold } => {
+                write!(f, "held for {held:.1?}: longer than max_hold of {max_hold:?}")
+            }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
-            Self::Spawn(error) => error.fmt(f),
             Self::TooManyKeptAlive { kept, most, ttl, round } => write!(
                 f,
                 "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
@@ -161,104 +234,41 @@ impl fmt::Display for LockError {
                 "too many locks: the znodes of one ZooKeeper session have paths of 512 KiB at most",
             ),
             Self::Cancelled => f.write_str("the call was cancelled"),
-            Self::OtherProcess => f.write_str(OTHER_PROCESS),
-        }
-    }
-}
-
-impl std::error::Error for LockError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Resource(error) => error.source(),
-            Self::Ttl(error) => error.source(),
-            Self::NoQuorum(error) => error.source(),
-            Self::Spawn(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-/// Why a lock could not be extended. Unless it is [`Lost`](Self::Lost), the lock is held as before.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExtendError {
-    /// The ttl cannot be used.
-    Ttl(TtlError),
-    /// The lock was lost.
-    Lost(LockLost),
-    /// Too few nodes confirmed the extension. The lock is held until its validity ends, and
-    /// extending it may be tried again.
-    NoQuorum(NoQuorum),
-    /// The lock would be held for longer in all than
-    /// [`max_hold`](crate::LockRequest::max_hold) allows.
-    HeldTooLong {
-        /// For how long it would be held.
-        held: Duration,
-        /// For how long it may be held.
-        max_hold: Duration,
-    },
-    /// This is a forked child of the process that acquired the lock. Only that one can extend it.
-    OtherProcess,
-}
-
-impl fmt::Display for ExtendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ttl(error) => error.fmt(f),
-            Self::Lost(error) => error.fmt(f),
-            Self::NoQuorum(error) => error.fmt(f),
-            Self::HeldTooLong { held, max_hold } => {
-                write!(f, "held for {held:.1?}: longer than max_hold of {max_hold:?}")
+            Self::NotALock { urls } => {
+                write!(f, "the key's value is no lock and was not removed: {}", urls.join(", "))
             }
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
+            other => other.inner().map_or(Ok(()), |error| fmt::Display::fmt(error, f)),
         }
     }
 }
 
-impl std::error::Error for ExtendError {
+impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Ttl(error) => error.source(),
-            Self::Lost(error) => error.source(),
-            Self::NoQuorum(error) => error.source(),
-            Self::HeldTooLong { .. } | Self::OtherProcess => None,
-        }
+        self.inner()?.source()
     }
 }
 
-/// Why a release did not confirm that the lock was held to the end.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReleaseError {
-    /// The lock was lost before it was released: its validity had passed, or no majority of the
-    /// nodes still had its key. Another client may have held it while this one still worked.
-    Lost(LockLost),
-    /// Too few nodes confirmed the release. It is sent to the others as soon as they can be reached
-    /// again, and in any case their key expires with its ttl, or on ZooKeeper with the session.
-    NoQuorum(NoQuorum),
-    /// This is a forked child of the process that acquired the lock. Only that one can release it,
-    /// and the lock stays as it is.
-    OtherProcess,
+macro_rules! from {
+    ($($error:ident => $variant:ident),+ $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )+};
 }
 
-impl fmt::Display for ReleaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(error) => error.fmt(f),
-            Self::NoQuorum(error) => error.fmt(f),
-            Self::OtherProcess => f.write_str(OTHER_PROCESS),
-        }
-    }
-}
-
-impl std::error::Error for ReleaseError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Lost(error) => error.source(),
-            Self::NoQuorum(error) => error.source(),
-            Self::OtherProcess => None,
-        }
-    }
+from! {
+    ConfigError => Config,
+    LockLost => Lost,
+    NoQuorum => NoQuorum,
+    SpawnError => Spawn,
+    RegisterError => Register,
+    TransactionError => Transaction,
+    NodeError => Node,
+    FencingTokenError => FencingToken,
+    LockTokenError => LockToken,
 }
 
 #[cfg(test)]

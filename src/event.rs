@@ -25,7 +25,7 @@ pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::{Callback, Listener};
 
 use crate::engine::register::NoVote;
-use crate::error::{ExtendError, LockError, LossReason, RegisterError};
+use crate::error::{Error, LossReason, RegisterError};
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
@@ -90,13 +90,13 @@ pub enum Event<'a> {
         waited: Duration,
     },
     /// A call has acquired the lock, from the nodes or from another thread of this client, or a
-    /// share of it.
+    /// share of it; or has [resumed](crate::LockRequest::resume) it.
     #[non_exhaustive]
     Acquired {
         /// The resource.
         resource: Name<'a>,
-        /// How many attempts it took: none if another thread of this client made them for a
-        /// [share](crate::LockRequest::shared) that both have.
+        /// How many attempts it took: none if it was resumed, or if another thread of this client
+        /// made them for a [share](crate::LockRequest::shared) that both have.
         attempts: u64,
         /// From the call to now.
         waited: Duration,
@@ -125,7 +125,7 @@ pub enum Event<'a> {
         /// From the call to now.
         waited: Duration,
         /// The error that the call returns.
-        error: &'a LockError,
+        error: &'a Error,
     },
     /// A majority confirmed an extension of a lock.
     #[non_exhaustive]
@@ -151,7 +151,7 @@ pub enum Event<'a> {
         /// How much of the lock's validity is left.
         validity: Duration,
         /// The error that the call returns, or would return.
-        error: &'a ExtendError,
+        error: &'a Error,
         /// Whether this was an automatic extension, because the lock is
         /// [kept alive](crate::LockRequest::keep_alive), and not a call. Then it is tried again. Of
         /// automatic extensions that fail one after another, the first is reported, and then one
@@ -187,7 +187,8 @@ pub enum Event<'a> {
         /// time has passed, or if the lock was lost.
         remaining: Duration,
     },
-    /// A lock was [left](crate::LockGuard::let_expire) to its ttl.
+    /// A lock was [left](crate::LockGuard::let_expire) to its ttl, or [given
+    /// away](crate::LockGuard::into_token).
     #[non_exhaustive]
     LetExpire {
         /// The resource.

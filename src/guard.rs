@@ -7,11 +7,12 @@ mod keep_alive;
 mod loss;
 mod release;
 mod reused_lock;
+mod token;
 
 use crate::clock::{self, Time};
 use crate::core::{Core, Member};
 use crate::engine::HeldLock;
-use crate::error::{LockLost, LossReason};
+use crate::error::{Error, LockLost, LossReason};
 use crate::fencing::FencingToken;
 use crate::name::Name;
 use crate::wait_queue::QueueHead;
@@ -20,6 +21,7 @@ use reused_lock::ReusedLock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+pub use token::LockToken;
 
 /// A lock that is held until it is released, until its guard is dropped, or until its validity has
 /// passed.
@@ -126,9 +128,9 @@ impl LockGuard {
     /// to a writer, and less than that of the next.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # fn write(order: u64, fence: i64) {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// let lock = client.request("orders:42").fenced().lock()?;
     /// let fence = lock.fencing_token().expect("the request asked for one");
     /// write(42, fence.into()); // the database refuses a number below the last one it has seen
@@ -145,8 +147,8 @@ impl LockGuard {
     /// zero, and extending the lock keeps it. `None` for a reader and for the exclusive lock.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # use redlatch::{LockClient, Error};
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// let licence = client.request("licence").one_of(3).lock()?;
     /// assert!(licence.slot().is_some_and(|slot| slot < 3));
     /// # drop(licence);
@@ -187,10 +189,10 @@ impl LockGuard {
     /// It asks no node: the answer is what this client knows.
     ///
     /// ```no_run
-    /// # use redlatch::{LockGuard, LockLost};
+    /// # use redlatch::{Error, LockGuard};
     /// # fn orders() -> Vec<u32> { Vec::new() }
     /// # fn charge(order: u32) {}
-    /// # fn example(lock: LockGuard) -> Result<(), LockLost> {
+    /// # fn example(lock: LockGuard) -> Result<(), Error> {
     /// for order in orders() {
     ///     lock.ensure_held()?;
     ///     charge(order);
@@ -201,8 +203,12 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// How it was lost. A lock that was lost does not come back.
-    pub fn ensure_held(&self) -> Result<(), LockLost> {
+    /// [`Error::Lost`], with how it was lost. A lock that was lost does not come back.
+    pub fn ensure_held(&self) -> Result<(), Error> {
+        self.check().map_err(Error::Lost)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), LockLost> {
         if self.core.is_forked() {
             return Err(self.loss(LossReason::OtherProcess));
         }

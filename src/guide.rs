@@ -29,13 +29,14 @@ use crate::*;
 /// [`FencingToken`], [`Leadership::epoch`], [`Leadership::on_lost`], [`LockClient::cancel_token`],
 /// [`LockClient::election`], [`LockClient::force_release`], [`LockClient::form_registers`],
 /// [`LockClient::inspect`], [`LockClient::once_per`], [`LockClient::request_all`],
-/// [`LockClient::with_lock`], [`LockError::Cancelled`], [`LockGuard::let_expire`],
+/// [`LockClient::with_lock`], [`Error::Cancelled`], [`Error::Lost`], [`Error::NoQuorum`],
+/// [`LockGuard::into_token`], [`LockGuard::let_expire`],
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
-/// [`LockRequest::owner`], [`LockRequest::shared`],
+/// [`LockRequest::owner`], [`LockRequest::resume`], [`LockRequest::shared`], [`LockToken`],
 /// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::exact`], [`OncePer::retry_failed`],
 /// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
-/// [`Register::write_fenced`], [`WithLockError`]
+/// [`LockRequest::with_lock`], [`Register::write_fenced`]
 pub mod recipes {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -44,12 +45,13 @@ pub mod recipes {}
 ///
 /// [`Builder::connect_timeout`], [`Builder::drift_factor`], [`Builder::fencing_expiry`],
 /// [`Builder::io_thread`], [`Builder::max_ttl`], [`Builder::node_timeout`], [`Builder::queue`],
-/// [`Builder::waiter_lease`], [`Event::Quarantined`], [`FencingToken`],
-/// [`LockClient::request_all`], [`LockGuard::let_expire`], [`LockGuard::remaining`],
-/// [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`], [`LockRequest::one_of`],
-/// [`LockRequest::shared`], [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`],
-/// [`OncePer::exact`], [`OncePer::retry_failed`], [`Register::write_fenced`],
-/// [`RegisterError::may_have_happened`], [`RegisterError::Unknown`]
+/// [`Builder::waiter_lease`], [`Error::NotResumable`], [`Event::Quarantined`], [`FencingToken`],
+/// [`LockClient::request_all`], [`LockGuard::into_token`], [`LockGuard::let_expire`],
+/// [`LockGuard::remaining`], [`LockRequest::hold_at_least`], [`LockRequest::keep_alive`],
+/// [`LockRequest::one_of`], [`LockRequest::resume`], [`LockRequest::shared`],
+/// [`NodeStatus::quarantine`], [`NodeStatus::queue`], [`NoQuorum`], [`OncePer::exact`],
+/// [`OncePer::retry_failed`], [`Register::write_fenced`], [`RegisterError::may_have_happened`],
+/// [`RegisterError::Unknown`]
 pub mod guarantees {}
 
 #[doc = include_str!("guide/links.txt")]
@@ -59,8 +61,9 @@ pub mod guarantees {}
 /// [`Builder::io_thread`], [`Builder::queue`],
 /// [`Builder::session_timeout`](Builder#method.session_timeout),
 /// [`error::ResourceError::SharedSet`], [`FencingToken`], [`LockClient::request_all`],
-/// [`LockClient::with_lock`], [`LockError::HeldByThisThread`], [`LockError::TooManyHeld`],
-/// [`LockError::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::let_expire`],
+/// [`LockClient::with_lock`], [`Error::HeldByThisThread`], [`Error::TooManyHeld`],
+/// [`Error::TooManyKeptAlive`], [`LockGuard::ensure_held`], [`LockGuard::into_token`],
+/// [`LockGuard::let_expire`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::shared`], [`NodeStatus::warnings`]
 pub mod limits {}
 
@@ -133,7 +136,8 @@ pub mod other_programs {}
 #[doc = include_str!("guide/command.md")]
 /// # Items of this page
 ///
-/// [`FencingToken`], [`LockClient::request_all`], [`LockRequest::owner`], [`NodeStatus::warnings`],
+/// [`FencingToken`], [`LockClient::request_all`], [`LockRequest::owner`], [`LockRequest::resume`],
+/// [`NodeStatus::warnings`],
 /// [`OncePer::tolerance`]
 pub mod command {}
 
@@ -161,15 +165,13 @@ pub mod one_server {}
 /// # Items of this page
 ///
 /// [`TlsSettings::ca_file`], [`TlsSettings::client_certificate`],
-/// [`CancelToken`], [`ConfigError`], [`error::TlsErrorKind`], [`Error`], [`error`],
-/// [`ExtendError`], [`ForceReleaseError`], [`InspectError`], [`error::JoinError`],
-/// [`LockClient::inspect`], [`LockClient::nodes`], [`LockError`], [`LockLost`],
-/// [`LockState::NotALock`], [`LockState::Reserved`], [`NodeError::is_permanent`],
-/// [`NodeError::Refused`], [`NodeError::Tls`], [`NoQuorum::quarantine`], [`NoQuorum::reports`],
-/// [`NoQuorum`],
-/// [`OncePer::exact`], [`OncePerError`], [`error::RecoverError`], [`RegisterError`],
-/// [`RegisterError::may_have_happened`], [`ReleaseError`], [`SpawnError`], [`TransactionError`],
-/// [`WithLockError`]
+/// [`CancelToken`], [`ConfigError`], [`Error`], [`error::JoinError`], [`error::TlsErrorKind`],
+/// [`error`], [`LockClient::inspect`], [`LockClient::nodes`], [`LockClient::with_lock`],
+/// [`LockRequest::with_lock`], [`LockState::NotALock`], [`LockState::Reserved`], [`LossReason`],
+/// [`NodeError::is_permanent`], [`NodeError::Refused`], [`NodeError::Tls`],
+/// [`NoQuorum::quarantine`], [`NoQuorum::reports`], [`NoQuorum`], [`OncePer::exact`],
+/// [`OncePerError`], [`error::RecoverError`], [`RegisterError`],
+/// [`RegisterError::may_have_happened`], [`TransactionError`]
 pub mod errors {}
 
 #[doc = include_str!("guide/links.txt")]

@@ -28,7 +28,7 @@
 //! |---|---|
 //! | acquire a lock and wait until it is free | [`LockClient::lock`] |
 //! | acquire a lock only if it is free now | [`LockClient::try_lock`] |
-//! | wait for a limited time | [`LockClient::try_lock_for`], [`LockRequest::try_lock_until`] |
+//! | wait for a limited time | [`LockRequest::try_lock_for`], [`LockRequest::try_lock_until`] |
 //! | run a closure under a lock that is extended automatically | [`LockClient::with_lock`] |
 //! | hold a lock for as long as the work takes | [`LockRequest::keep_alive`] |
 //! | check the lock before a step | [`LockGuard::ensure_held`], [`LockGuard::remaining`] |
@@ -39,6 +39,7 @@
 //! | at most `n` holders at a time, each with a number | [`LockRequest::one_of`] |
 //! | run a job once in each hour or day, on one of many machines | [`LockClient::once_per`] |
 //! | run a job on one machine only | [`LockGuard::let_expire`], [`LockRequest::hold_at_least`] |
+//! | hand a lock to another process | [`LockGuard::into_token`], [`LockRequest::resume`] |
 //! | have one of several processes lead | [`LockClient::election`] |
 //! | stop waiting, in one call or at shutdown | [`CancelToken`], [`LockClient::cancel_token`] |
 //! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
@@ -184,23 +185,22 @@ pub use cancel_token::CancelToken;
 pub use client::{
     Election, FoundLock, Leadership, LockClient, LockRequest, Locks, OncePer, OncePerRun,
 };
-pub use config::Builder;
 #[cfg(feature = "serde")]
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 pub use config::ClientSettings;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use config::TlsSettings;
+pub use config::{Builder, NodeUrls};
 #[doc(inline)]
 pub use error::{
-    ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
-    LossReason, NoQuorum, NodeError, OncePerError, RegisterError, ReleaseError, SpawnError,
-    TransactionError, WithLockError,
+    ConfigError, Error, LockLost, LossReason, NoQuorum, NodeError, OncePerError, RegisterError,
+    SpawnError, TransactionError,
 };
 #[doc(inline)]
 pub use event::Event;
 pub use fencing::FencingToken;
-pub use guard::LockGuard;
+pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, NodeWarning, QueueSupport};

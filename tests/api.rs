@@ -40,6 +40,7 @@ mod leave;
 mod listing;
 mod listing_odd_servers;
 mod lock;
+mod lock_tokens;
 mod more_nodes;
 mod name_length;
 mod nobody_in_vain;

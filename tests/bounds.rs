@@ -84,9 +84,9 @@ fn a_long_wait_for_a_held_lock_costs_no_memory() {
         with_long_timeout(servers.urls()).retry(base, cap).build().expect("the settings are good");
     let _held = take(&client, "held", LONG);
     let wait = Duration::from_millis(300);
-    assert!(matches!(client.try_lock_for("held", LONG, wait), Ok(None)));
+    assert!(matches!(client.request("held").ttl(LONG).try_lock_for(wait), Ok(None)));
     let before = resident();
-    assert!(matches!(client.try_lock_for("held", LONG, 5 * wait), Ok(None)));
+    assert!(matches!(client.request("held").ttl(LONG).try_lock_for(5 * wait), Ok(None)));
     let after = resident();
     assert!(after < before + 4 * 1024 * 1024, "{before} to {after} bytes");
 }

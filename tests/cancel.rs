@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{CancelToken, LockClient, LockError, WithLockError};
+use redlatch::{CancelToken, Error, LockClient};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{
@@ -16,8 +16,8 @@ use support::servers::Servers;
 const PROMPT: Duration = Duration::from_secs(10);
 
 #[track_caller]
-fn assert_cancelled<T: std::fmt::Debug>(result: Result<T, LockError>) {
-    assert_eq!(result.expect_err("it is cancelled"), LockError::Cancelled);
+fn assert_cancelled<T: std::fmt::Debug>(result: Result<T, Error>) {
+    assert_eq!(result.expect_err("it is cancelled"), Error::Cancelled);
 }
 
 #[test]
@@ -26,11 +26,11 @@ fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
     let client = all_nodes_client(servers.urls());
     let mut held = take(&client, "held", LONG);
     let both = client.request_all(["a", "b"]).ttl(LONG).try_lock().unwrap().unwrap();
-    type Wait = fn(&LockClient) -> Result<bool, LockError>;
+    type Wait = fn(&LockClient) -> Result<bool, Error>;
     let waits: [Wait; 5] = [
         |client| client.lock("held", LONG).map(|_| true),
-        |client| client.try_lock_for("held", LONG, LONG).map(|lock| lock.is_some()),
-        |client| client.with_lock("held", LONG, |_| Ok(true)).or_else(WithLockError::into_value),
+        |client| client.request("held").ttl(LONG).try_lock_for(LONG).map(|lock| lock.is_some()),
+        |client| client.with_lock("held", LONG, |_| Ok(true)),
         |client| client.request("held").ttl(LONG).fenced().keep_alive().lock().map(|_| true),
         |client| client.request_all(["b", "a"]).lock().map(|_| true),
     ];
@@ -107,12 +107,12 @@ fn after_the_cancellation_nothing_is_acquired_by_any_clone() {
     for client in [&client, &client.clone()] {
         assert_cancelled(client.lock("free", LONG));
         assert_cancelled(client.try_lock("free", LONG));
-        assert_cancelled(client.try_lock_for("free", LONG, LIMIT));
+        assert_cancelled(client.request("free").ttl(LONG).try_lock_for(LIMIT));
         assert_cancelled(client.request("free").ttl(LONG).try_lock_until(Instant::now()));
         let ran = client.with_lock("free", LONG, |_| Ok(()));
-        assert_cancelled(ran.or_else(WithLockError::into_value));
+        assert_cancelled(ran);
         let ran = client.request("free").try_with_lock(|_| Ok(()));
-        assert!(matches!(ran, Err(WithLockError::NotAcquired(LockError::Cancelled))), "{ran:?}");
+        assert!(matches!(ran, Err(Error::Cancelled)), "{ran:?}");
         assert_cancelled(client.request_all(["free", "other"]).lock());
     }
     assert_eq!(holders(&servers, "free"), 0);
@@ -143,7 +143,7 @@ fn a_body_that_runs_under_a_lock_is_not_interrupted() {
         client.cancel_token().cancel();
         assert_cancelled(client.try_lock("other", LONG));
         assert_eq!(lock.ensure_held(), Ok(()));
-        Ok::<_, WithLockError<_>>(42)
+        Ok::<_, Error>(42)
     });
     assert_eq!(value, Ok(42));
     assert!(gone(&servers, "work"));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use redlatch::{CancelToken, LockClient, LockError, LockGuard, WithLockError};
+use redlatch::{CancelToken, Error, LockClient, LockGuard};
 use support::locks::LONG;
 use support::servers::Servers;
 use support::waiters::{LONG_LEASE, await_keys, with_lease};
@@ -63,15 +63,15 @@ fn call(client: &LockClient, numbers: &mut Numbers, tally: &Tally) {
         2 => {
             let body = |guard: &_| {
                 work(guard, true);
-                Ok::<_, WithLockError<_>>(())
+                Ok(())
             };
-            request.with_lock(body).map_err(not_acquired)
+            request.with_lock(body)
         }
         _ => request.lock().map(|guard| work(&guard, true)),
     };
     match result {
         Ok(()) => tally.granted.fetch_add(1, Ordering::SeqCst),
-        Err(LockError::Cancelled) => {
+        Err(Error::Cancelled) => {
             assert!(token.is_cancelled(), "nobody cancelled it");
             tally.cancelled.fetch_add(1, Ordering::SeqCst)
         }
@@ -122,13 +122,5 @@ fn random_cancellations_leave_nothing_and_disturb_nobody() {
         let are_enough = granted > ENOUGH && cancelled > ENOUGH;
         assert!(are_enough, "{granted} granted, {cancelled} cancelled");
         await_keys(&servers, &[]);
-    }
-}
-
-/// Why the body did not run.
-fn not_acquired(error: WithLockError<()>) -> LockError {
-    match error {
-        WithLockError::NotAcquired(error) => error,
-        lost => panic!("{lost}"),
     }
 }

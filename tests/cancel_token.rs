@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use redlatch::WithLockError;
-use redlatch::{CancelToken, LockClient, LockError, LockGuard, LockRequest, ReleaseError};
+use redlatch::{CancelToken, Error, LockClient, LockGuard, LockRequest};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{LIMIT, LONG, connections, holders, pause, resume, take, with_long_timeout};
@@ -26,11 +25,11 @@ fn wait(client: &LockClient, name: &'static str, token: &CancelToken, ask: Ask) 
     })
 }
 
-type Waiting = JoinHandle<Result<Result<(), ReleaseError>, LockError>>;
+type Waiting = JoinHandle<Result<Result<(), Error>, Error>>;
 
 #[track_caller]
 fn assert_cancelled(waiting: Waiting) {
-    assert_eq!(finish(waiting), Err(LockError::Cancelled));
+    assert_eq!(finish(waiting), Err(Error::Cancelled));
 }
 
 #[test]
@@ -49,9 +48,9 @@ fn a_call_that_is_cancelled_before_it_begins_sends_nothing() {
         request().one_of(2).keep_alive().lock().map(|_| ()),
         client.request_all(["a", "b"]).cancelled_by(&token).lock().map(|_| ()),
     ];
-    assert!(results.iter().all(|result| *result == Err(LockError::Cancelled)), "{results:?}");
-    let ran = request().with_lock(|_| Ok::<_, WithLockError<_>>(()));
-    assert_eq!(ran, Err(WithLockError::NotAcquired(LockError::Cancelled)));
+    assert!(results.iter().all(|result| *result == Err(Error::Cancelled)), "{results:?}");
+    let ran = request().with_lock(|_| Ok::<_, Error>(()));
+    assert_eq!(ran, Err(Error::Cancelled));
     assert!(servers.iter().all(|server| connections(server, "silent") == 0));
     // Only calls with this token are cancelled.
     assert_eq!(take(&client, "free", LONG).release(), Ok(()));

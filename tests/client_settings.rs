@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redlatch::error::TtlError;
-use redlatch::{Builder, ClientSettings, LockClient, LockError};
+use redlatch::{Builder, ClientSettings, Error, LockClient};
 use support::locks::LONG;
 use support::servers::Servers;
 
@@ -13,7 +13,7 @@ struct Configuration {
     locks: ClientSettings,
 }
 
-fn build(settings: ClientSettings) -> Result<LockClient, redlatch::ConfigError> {
+fn build(settings: ClientSettings) -> Result<LockClient, Error> {
     Builder::from(settings).build()
 }
 
@@ -42,9 +42,9 @@ fn a_file_makes_a_client_with_its_settings() {
     let longest = client.try_lock("orders", Duration::from_secs(61));
     assert!(longest.unwrap().is_some());
     let longer = client.try_lock("orders", Duration::from_secs(62));
-    assert!(matches!(longer, Err(LockError::Ttl(_))), "{longer:?}");
+    assert!(matches!(longer, Err(Error::Ttl(_))), "{longer:?}");
     let beyond = client.request("orders").ttl(Duration::from_secs(21)).keep_alive().try_lock();
-    assert!(matches!(beyond, Err(LockError::Ttl(TtlError::BeyondHold { .. }))), "{beyond:?}");
+    assert!(matches!(beyond, Err(Error::Ttl(TtlError::BeyondHold { .. }))), "{beyond:?}");
 }
 
 #[test]

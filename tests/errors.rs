@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redlatch::error::{NodeListError, NodeUrlErrorKind, ResourceError, TtlError};
-use redlatch::{Builder, ConfigError, LockClient, LockError};
+use redlatch::{Builder, ConfigError, Error, LockClient};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, with_long_timeout};
 use support::proxy::Proxy;
@@ -17,12 +17,13 @@ fn refused(builder: Builder) -> ConfigError {
     assert!(!shown_builder.contains("s3cr3t"), "{shown_builder}");
     let error = builder.build().expect_err("this is no good");
     assert!(!shown(&error).is_empty());
+    let Error::Config(error) = error else { panic!("{error}") };
     error
 }
 
 #[test]
 fn a_client_without_nodes_or_with_too_many_is_refused() {
-    assert!(matches!(LockClient::new([""; 0]), Err(ConfigError::NoNodes)));
+    assert!(matches!(refused(LockClient::builder()), ConfigError::NoNodes));
     let many = (1..=65).map(|number| format!("redis://10.0.0.{number}"));
     assert!(matches!(refused(LockClient::builder().nodes(many)), ConfigError::TooManyNodes(65)));
     let most = (1..=64).map(|number| format!("redis://10.0.0.{number}"));
@@ -177,14 +178,17 @@ fn a_ttl_without_validity_or_above_the_maximum_is_refused_before_anything_is_sen
     let client = LockClient::new(["redis://127.0.0.1:1"]).unwrap();
     let millis = Duration::from_millis;
     for ttl in [Duration::ZERO, Duration::from_nanos(1), millis(1), millis(2)] {
-        let expected = LockError::Ttl(TtlError::TooShort { ttl, shortest: millis(3) });
+        let expected = Error::Ttl(TtlError::TooShort { ttl, shortest: millis(3) });
         assert_eq!(client.try_lock("ttl", ttl).unwrap_err(), expected);
         assert_eq!(client.lock("ttl", ttl).unwrap_err(), expected);
     }
     let max_ttl = Duration::from_secs(60);
     for ttl in [max_ttl + Duration::from_nanos(1), Duration::from_secs(1 << 40), Duration::MAX] {
-        let expected = LockError::Ttl(TtlError::TooLong { ttl, max_ttl });
-        assert_eq!(client.try_lock_for("ttl", ttl, Duration::MAX).unwrap_err(), expected);
+        let expected = Error::Ttl(TtlError::TooLong { ttl, max_ttl });
+        assert_eq!(
+            client.request("ttl").ttl(ttl).try_lock_for(Duration::MAX).unwrap_err(),
+            expected
+        );
         shown(&expected);
     }
     // Both limits follow the settings.
@@ -193,7 +197,7 @@ fn a_ttl_without_validity_or_above_the_maximum_is_refused_before_anything_is_sen
     let strict = strict.max_ttl(Duration::from_secs(2)).build().unwrap();
     for (ttl, is_refused) in [(1_000, true), (1_010, true), (1_100, false), (2_001, true)] {
         let error = strict.try_lock("ttl", millis(ttl)).unwrap_err();
-        assert_eq!(matches!(error, LockError::Ttl(_)), is_refused, "{ttl}: {error}");
+        assert_eq!(matches!(error, Error::Ttl(_)), is_refused, "{ttl}: {error}");
     }
 }
 
@@ -203,15 +207,15 @@ fn empty_and_huge_names_are_refused() {
     let client = client.build().unwrap();
     let name = |length: usize| vec![b'n'; length];
     let error = client.lock("", LONG).unwrap_err();
-    assert_eq!(error, LockError::Resource(ResourceError::Empty));
+    assert_eq!(error, Error::Resource(ResourceError::Empty));
     for length in [63 * 1024 - 4, 64 * 1024, 64 * 1024 * 1024] {
         let too_long = ResourceError::TooLong { length: length + 5, most: 63 * 1024 };
         let error = client.lock(name(length), LONG).unwrap_err();
-        assert_eq!(error, LockError::Resource(too_long));
+        assert_eq!(error, Error::Resource(too_long));
         assert!(shown(&error).len() < 200);
     }
     let error = client.try_lock(name(63 * 1024 - 5), LONG).unwrap_err();
-    assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
+    assert!(matches!(error, Error::NoQuorum(_)), "{error}");
 }
 
 #[test]
@@ -226,7 +230,7 @@ fn two_urls_of_one_server_are_detected() {
         let client = all_nodes_client(urls.clone());
         for _ in 0..3 {
             match client.try_lock("twins", LONG).unwrap_err() {
-                LockError::SameServer { first, second } => {
+                Error::SameServer { first, second } => {
                     assert_eq!(format!("{first}"), format!("redis://127.0.0.1:{port}/0"));
                     assert!(second.starts_with(&other[..12]), "{second}");
                 }
@@ -234,11 +238,11 @@ fn two_urls_of_one_server_are_detected() {
             }
         }
         // Waiting cannot fix it, so a request without a time limit gets the error too.
-        assert!(matches!(client.lock("twins", LONG), Err(LockError::SameServer { .. })));
+        assert!(matches!(client.lock("twins", LONG), Err(Error::SameServer { .. })));
         assert!(gone(&servers, "twins"));
         // Without `wait_for_all`, the error comes as soon as both nodes have replied.
         let hasty = with_long_timeout(urls).build().unwrap();
-        let found = || matches!(hasty.try_lock("twins", LONG), Err(LockError::SameServer { .. }));
+        let found = || matches!(hasty.try_lock("twins", LONG), Err(Error::SameServer { .. }));
         assert!(eventually(LIMIT, found));
         assert!(found() && gone(&servers, "twins"));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;
-use redlatch::{ExtendError, LockClient, LockError, LossReason, ReleaseError, Released};
+use redlatch::{Error, LockClient, LossReason, Released};
 use support::eventually;
 use support::journal::{Journal, names, recorded_client};
 use support::locks::{
@@ -96,7 +96,7 @@ fn a_handoff_is_an_event_released_and_an_event_acquired() {
     let servers = Servers::start(3);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = take(&client, "line", LONG);
-    assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
+    assert!(client.request("line").ttl(LONG).try_lock_for(SHORT).unwrap().is_none());
     let waiting = client.clone();
     let next = spawn_waiter(move || waiting.lock("line", LONG).unwrap());
     assert_eq!(names(&journal.take_lock_events()), ["attempt", "acquired", "contended"]);
@@ -121,7 +121,7 @@ fn a_thread_that_only_waited_in_the_queue_reports_no_attempt() {
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let _guard = take(&client, "line", LONG);
     journal.take_lock_events();
-    assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
+    assert!(client.request("line").ttl(LONG).try_lock_for(SHORT).unwrap().is_none());
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["contended"]);
     assert!(events[0].attempts == 0 && events[0].span >= SHORT, "{events:?}");
@@ -137,14 +137,14 @@ fn extensions_are_reported_and_a_loss_is_reported_once() {
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["extended"]);
     assert!(events[0].validity > LONG / 2 && events[0].span > Duration::ZERO);
-    assert!(matches!(guard.extend(Duration::MAX), Err(ExtendError::Ttl(_))));
+    assert!(matches!(guard.extend(Duration::MAX), Err(Error::Ttl(_))));
     assert_eq!(journal.take_lock_events().len(), 0, "nothing was sent");
 
     servers.iter().for_each(|server| drop(server.command(&["DEL", "extended"])));
     for _ in 0..2 {
         assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
     }
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["lost", "released"]);
     assert!(events[0].text.contains("no majority"), "{}", events[0].text);
@@ -157,7 +157,7 @@ fn a_lock_that_is_released_too_late_is_reported_as_lost() {
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     type GiveBack = fn(redlatch::LockGuard);
     let ways: [GiveBack; 2] =
-        [drop, |guard| assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))))];
+        [drop, |guard| assert!(matches!(guard.release(), Err(Error::Lost(_))))];
     for give_back in ways {
         let guard = take(&client, "late", SHORT);
         assert!(eventually(LIMIT, || guard.remaining().is_zero()));
@@ -171,7 +171,7 @@ fn a_lock_that_is_released_too_late_is_reported_as_lost() {
     // Not by the clock, but by the nodes' replies.
     let guard = take(&client, "forgotten", LONG);
     servers.iter().for_each(|server| drop(server.command(&["DEL", "forgotten"])));
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     let events = journal.take_lock_events();
     assert_eq!(names(&events[2..]), ["lost", "released"]);
     assert!(events[2].text.contains("no majority"), "{}", events[2].text);
@@ -183,7 +183,7 @@ fn a_release_that_finds_an_automatically_extended_lock_gone_emits_the_loss() {
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = client.request("kept").ttl(LONG).keep_alive().lock().unwrap();
     servers.iter().for_each(|server| drop(server.command(&["DEL", "kept"])));
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "acquired", "lost", "released"]);
 }
@@ -199,8 +199,8 @@ fn an_attempt_without_replies_is_reported_as_failed() {
     journal.take_lock_events();
     pause(&servers, 2);
     let error = client.try_lock("failed", LONG).unwrap_err();
-    assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
-    assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
+    assert!(matches!(error, Error::NoQuorum(_)), "{error}");
+    assert!(matches!(guard.extend(LONG), Err(Error::NoQuorum(_))));
     assert!(guard.release().is_err());
     resume(&servers, 2);
     let events = journal.take_lock_events();

@@ -170,7 +170,7 @@ fn the_callers_deadline_ends_the_first_round_too() {
     let settings = without_restart_guard(servers.urls()).connect_timeout(connecting);
     let client = settings.build().expect("the settings are good");
     let start = Instant::now();
-    let taken = client.try_lock_for("name", LONG, Duration::from_millis(100));
+    let taken = client.request("name").ttl(LONG).try_lock_for(Duration::from_millis(100));
     assert!(taken.is_err() && start.elapsed() < connecting / 2, "{:?}", start.elapsed());
 }
 

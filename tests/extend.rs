@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{ExtendError, LossReason, ReleaseError};
+use redlatch::{Error, LossReason};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -80,7 +80,7 @@ fn the_ttl_of_an_unconfirmed_extension_is_not_shortened() {
     // The node that was connected last may have missed the lock, and gets it with an extension.
     assert!(eventually(LIMIT, || guard.extend(HALF).is_ok() && pttl(&servers[2], "half") > 0));
     pause(&servers, 2);
-    assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
+    assert!(matches!(guard.extend(LONG), Err(Error::NoQuorum(_))));
     resume(&servers, 2);
     assert!(eventually(LIMIT, || guard.extend(HALF).is_ok()));
     // The node that replied all along has the ttl LONG, which nothing has shortened.
@@ -103,7 +103,7 @@ fn an_expired_lock_is_not_extended_and_nothing_is_sent() {
         assert_eq!(scripts(server), before + 1, "that of `nodes`, which looks at a mark");
         assert_eq!(calls(server, "set"), 1);
     }
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn an_invalid_ttl_changes_nothing() {
     let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "odd", LONG);
     for ttl in [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(61), Duration::MAX] {
-        assert!(matches!(guard.extend(ttl), Err(ExtendError::Ttl(_))), "{ttl:?}");
+        assert!(matches!(guard.extend(ttl), Err(Error::Ttl(_))), "{ttl:?}");
     }
     assert_eq!(guard.release(), Ok(()));
 }
@@ -130,7 +130,7 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
     let (before, token) = (guard.remaining(), value(&servers[4], "failed"));
     pause(&servers, 3);
     let error = match guard.extend(LONG) {
-        Err(ExtendError::NoQuorum(error)) => error,
+        Err(Error::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     };
     assert_eq!((error.needed(), error.answered()), (3, 2));
@@ -161,7 +161,7 @@ fn a_lock_whose_key_a_majority_no_longer_has_is_lost() {
     assert_eq!(loss(&guard), Some(LossReason::Gone));
     assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
     assert_eq!(holders(&servers[..3], "gone"), 0, "without a majority no key is restored");
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(gone(&servers, "gone"));
 }
 
@@ -230,7 +230,7 @@ fn max_hold_limits_the_total_time() {
     let mut guard = take(&client, "hold", HALF);
     guard.extend(HALF).unwrap();
     match guard.extend(LONG) {
-        Err(ExtendError::HeldTooLong { held, max_hold: allowed }) => {
+        Err(Error::HeldTooLong { held, max_hold: allowed }) => {
             assert!(held >= LONG && allowed == max_hold, "{held:?}");
         }
         other => panic!("{other:?}"),

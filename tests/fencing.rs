@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, WithLockError};
+use redlatch::{Error, LockClient};
 use support::eventually;
 use support::fencing::{AHEAD, counter, fenced, scripts, set_counter, token};
 use support::journal::{Journal, names};
@@ -218,8 +218,7 @@ fn a_lock_without_a_token_does_not_touch_counters() {
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 1, "the lock's key and nothing else");
     drop(guard);
     let first = scripts_of_a_grant(&servers, &client, 2);
-    let token =
-        client.with_lock("name", LONG, |held| Ok::<_, WithLockError<_>>(held.fencing_token()));
+    let token = client.with_lock("name", LONG, |held| Ok::<_, Error>(held.fencing_token()));
     assert_eq!(token, Ok(None));
     drop(take(&client, "name", LONG));
     assert!(servers.iter().all(|server| counter(server, "name") == Some(first)));

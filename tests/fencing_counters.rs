@@ -3,9 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use redlatch::error::ConfigError;
-use redlatch::error::{NodeAnswer, NodeError, ServerErrorKind};
-use redlatch::{LockClient, LockError, LockRequest};
+use redlatch::error::{ConfigError, NodeAnswer, NodeError, ServerErrorKind};
+use redlatch::{Error, LockClient, LockRequest};
 use support::fencing::{AHEAD, counter, counter_key, fenced, scripts, set_counter, token};
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, pttl, take, value, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
@@ -25,7 +24,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 fn refused(request: LockRequest<'_>, waits: bool) -> Vec<bool> {
     let start = Instant::now();
     let error = match if waits { request.lock().map(Some) } else { request.try_lock() } {
-        Err(LockError::NoQuorum(error)) => error,
+        Err(Error::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     };
     assert!(start.elapsed() < LIMIT);
@@ -85,7 +84,7 @@ fn counters_must_outlive_locks() {
     ] {
         match build(HOUR, expiry) {
             Ok(_) => assert!(is_good, "{expiry:?}"),
-            Err(ConfigError::Setting { name, .. }) => {
+            Err(Error::Config(ConfigError::Setting { name, .. })) => {
                 assert!(!is_good && name == "fencing_expiry", "{expiry:?}");
             }
             Err(error) => panic!("{error}"),

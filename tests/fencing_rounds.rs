@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use redlatch::LockError;
+use redlatch::Error;
 use redlatch::event::AttemptOutcome;
 use support::cli::{Client, encode};
 use support::eventually;
@@ -153,7 +153,7 @@ fn without_replies_about_the_token_the_request_fails_and_its_lock_is_removed() {
     rig.set([Silence, Silence, Nothing]);
     let request = client.request("name").ttl(LONG).fenced();
     let error = request.try_lock().unwrap_err();
-    let LockError::NoQuorum(reports) = &error else { panic!("{error}") };
+    let Error::NoQuorum(reports) = &error else { panic!("{error}") };
     assert_eq!(reports.reports().len(), 3);
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "failed"]);
@@ -181,7 +181,7 @@ fn the_callers_deadline_ends_the_second_round() {
     let wait = Duration::from_secs(1);
     let request = client.request("name").ttl(LONG).fenced();
     let error = request.try_lock_for(wait).unwrap_err();
-    assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
+    assert!(matches!(error, Error::NoQuorum(_)), "{error}");
     let took = start.elapsed();
     assert!(took >= wait && took < timeout / 2, "{took:?}");
     let is_undone = || holders(&rig.servers[2..], "name") == 0;

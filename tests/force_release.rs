@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redlatch::{ForceReleaseError, InspectError, Inspection, LockClient, LossReason, ReleaseError};
+use redlatch::{Error, Inspection, LockClient, LossReason};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -29,7 +29,7 @@ fn run_on_each(servers: &Servers, command: &str) {
 }
 
 /// Inspects a lock and force-releases it.
-fn force(client: &LockClient, name: &str) -> Result<bool, ForceReleaseError> {
+fn force(client: &LockClient, name: &str) -> Result<bool, Error> {
     client.force_release(&client.inspect(name).expect("a majority answers"))
 }
 
@@ -42,7 +42,7 @@ fn an_inspected_lock_is_removed_once() {
     guard.extend(LONG).expect("it is the same lock for that");
     assert_eq!(other.force_release(&seen), Ok(true));
     assert_eq!(holders(&servers, "job"), 0);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert_eq!(other.force_release(&seen), Ok(false), "it is gone");
 }
 
@@ -83,13 +83,13 @@ fn a_value_that_is_no_lock_is_refused_and_stays() {
     for thing in things {
         run_on_each(&servers, thing);
         let refused = client.force_release(&look(&client));
-        let is_refused = matches!(refused, Err(ForceReleaseError::NotALock { .. }));
+        let is_refused = matches!(refused, Err(Error::NotALock { .. }));
         assert!(is_refused, "{thing}: {refused:?}");
         run_on_each(&servers, "PEXPIRE job 50000");
         // A string with a ttl may be a lock of another program. Any other value is no lock.
         if !thing.starts_with("SET") {
             let refused = client.force_release(&look(&client));
-            let is_refused = matches!(refused, Err(ForceReleaseError::NotALock { .. }));
+            let is_refused = matches!(refused, Err(Error::NotALock { .. }));
             assert!(is_refused, "{thing}: {refused:?}");
         }
         let is_there = |server| pttl(server, "job") > 0;
@@ -111,7 +111,7 @@ fn a_value_that_changed_after_the_inspection_stays() {
         let forced = other.force_release(&seen);
         assert!(!matches!(forced, Ok(true)), "{thing}: {forced:?}");
         assert!(servers.iter().all(|server| pttl(server, "job") == -1), "{thing}: it stays");
-        assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+        assert!(matches!(guard.release(), Err(Error::Lost(_))));
         run_on_each(&servers, "DEL job");
     }
 }
@@ -134,7 +134,7 @@ fn removal_comes_late(urls_of: impl Fn(&Servers, &[Relay]) -> Vec<String>) {
     }));
     relays[..2].iter().for_each(Relay::hold);
     let forced = client.force_release(&seen.expect("it was looked at"));
-    assert!(matches!(forced, Err(ForceReleaseError::NoQuorum(_))), "{forced:?}");
+    assert!(matches!(forced, Err(Error::NoQuorum(_))), "{forced:?}");
     reconnect(&client, &relays[..2]);
     drop(guard);
     assert!(gone(&servers, "job"));
@@ -165,7 +165,7 @@ fn the_former_holder_learns_of_the_loss_and_does_not_affect_the_next_lock() {
     assert_eq!(holders(&servers, "job") + holders(&servers, "more"), 0);
     let next = take(&other, "job", LONG);
     // The former holder learns of it when it asks, and does not affect the next lock.
-    assert!(matches!(released.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(released.release(), Err(Error::Lost(_))));
     assert_eq!(loss_in(extended.extend(LONG)), Some(LossReason::Gone));
     assert_eq!(next.release(), Ok(()));
 
@@ -175,7 +175,7 @@ fn the_former_holder_learns_of_the_loss_and_does_not_affect_the_next_lock() {
     assert!(force(&other, "odd").unwrap());
     assert_eq!(servers[1].command(&["EXISTS", "odd"]).integer(), 0);
     for name in ["", "job:redlatch:fence", "job:redlatch:queue"] {
-        assert!(matches!(other.inspect(name), Err(InspectError::Resource(_))));
+        assert!(matches!(other.inspect(name), Err(Error::Resource(_))));
     }
 }
 
@@ -195,7 +195,7 @@ fn a_lock_is_removed_although_another_node_has_a_value_that_is_no_lock() {
         servers[1].command(&["DEL", "data"]);
         servers[1].command(words);
         let error = force(&client, "data").unwrap_err();
-        let ForceReleaseError::NotALock { urls } = &error else { panic!("{error}") };
+        let Error::NotALock { urls } = &error else { panic!("{error}") };
         assert_eq!(urls.len(), 1);
         assert!(error.to_string().contains(&*urls[0]), "{error}");
         assert_eq!(servers[1].command(&["EXISTS", "data"]).integer(), 1, "{words:?}");
@@ -218,5 +218,5 @@ fn a_forced_release_keeps_the_fencing_counter() {
         next.fencing_token() > first.fencing_token(),
         "the resource can refuse the late writer"
     );
-    assert!(matches!(first.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(first.release(), Err(Error::Lost(_))));
 }

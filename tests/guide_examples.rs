@@ -7,17 +7,82 @@ use redlatch::embedded::Nodes;
 use std::time::Duration;
 
 // src/guide/recipes.md
-/// Any error: that of the work, and that of a lock that was lost or not acquired.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-async fn charge(client: &LockClient) -> Result<String, Failure> {
+async fn charge(client: &LockClient) -> Result<String, Box<dyn std::error::Error>> {
     let client = client.clone();
     let receipt = tokio::task::spawn_blocking(move || {
-        client.with_lock("orders:42", Duration::from_secs(10), |_lock| {
-            Ok::<_, Failure>("charged".to_owned())
-        })
+        client.with_lock("orders:42", Duration::from_secs(10), |_lock| Ok("charged".to_owned()))
     });
-    receipt.await? // the `?` is for a closure that panicked
+    Ok(receipt.await??) // the first `?` is for a closure that panicked
+}
+
+// src/guide/errors.md
+#[derive(Debug, thiserror::Error)]
+enum OrderError {
+    #[error("the card was declined")]
+    Declined,
+    #[error("the order is not charged: {0}")]
+    Lock(#[from] redlatch::Error),
+}
+
+fn charge_once(client: &LockClient) -> Result<(), OrderError> {
+    let mut lock = client.lock("orders:42", Duration::from_secs(10))?;
+    reserve_the_amount()?; // OrderError
+    lock.extend(Duration::from_secs(10))?;
+    lock.ensure_held()?;
+    take_the_amount()?;
+    lock.release()?;
+    Ok(())
+}
+
+fn charge_under_a_lock(client: &LockClient) -> Result<(), OrderError> {
+    client.request("orders:42").with_lock(|lock| {
+        reserve_the_amount()?;
+        lock.ensure_held()?;
+        take_the_amount()?;
+        Ok(())
+    })
+}
+
+/// The same functions with another error.
+macro_rules! charges {
+    ($module:ident, $result:ty) => {
+        mod $module {
+            use super::{reserve_the_amount, take_the_amount};
+            use redlatch::LockClient;
+            use std::time::Duration;
+
+            pub(super) fn charge_once(client: &LockClient) -> $result {
+                let mut lock = client.lock("orders:42", Duration::from_secs(10))?;
+                reserve_the_amount()?;
+                lock.extend(Duration::from_secs(10))?;
+                lock.ensure_held()?;
+                take_the_amount()?;
+                lock.release()?;
+                Ok(())
+            }
+
+            pub(super) fn charge_under_a_lock(client: &LockClient) -> $result {
+                client.request("orders:42").with_lock(|lock| {
+                    reserve_the_amount()?;
+                    lock.ensure_held()?;
+                    take_the_amount()?;
+                    Ok(())
+                })
+            }
+        }
+    };
+}
+
+charges!(with_anyhow, anyhow::Result<()>);
+charges!(boxed, Result<(), Box<dyn std::error::Error>>);
+charges!(sendable, Result<(), Box<dyn std::error::Error + Send + Sync>>);
+
+fn reserve_the_amount() -> Result<(), OrderError> {
+    Ok(())
+}
+
+fn take_the_amount() -> Result<(), OrderError> {
+    Err(OrderError::Declined)
 }
 
 // src/guide/monitoring.md
@@ -36,6 +101,42 @@ fn a_task_of_tokio_runs_work_under_a_lock() {
     let client = LockClient::new(nodes.urls()).expect("the URLs are good");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
     assert_eq!(runtime.block_on(charge(&client)).expect("the lock is free"), "charged");
+}
+
+/// A client for a busy machine.
+fn patient(nodes: &Nodes) -> LockClient {
+    let client = LockClient::builder().nodes(nodes.urls()).node_timeout(Duration::from_secs(2));
+    client.build().expect("the settings are good")
+}
+
+#[test]
+fn an_application_returns_errors_of_its_own_from_under_a_lock() {
+    let nodes = Nodes::start(3).expect("ports are free");
+    let client = patient(&nodes);
+    for charged in [charge_once, charge_under_a_lock] {
+        assert!(matches!(charged(&client), Err(OrderError::Declined)));
+    }
+    let declined = "the card was declined";
+    for charged in [with_anyhow::charge_once, with_anyhow::charge_under_a_lock] {
+        assert_eq!(charged(&client).unwrap_err().to_string(), declined);
+    }
+    for charged in [boxed::charge_once, boxed::charge_under_a_lock] {
+        assert_eq!(charged(&client).unwrap_err().to_string(), declined);
+    }
+    for charged in [sendable::charge_once, sendable::charge_under_a_lock] {
+        assert_eq!(charged(&client).unwrap_err().to_string(), declined);
+    }
+    let refused = client.lock("", Duration::from_secs(10)).map_err(OrderError::from).unwrap_err();
+    assert!(refused.to_string().starts_with("the order is not charged: "), "{refused}");
+}
+
+#[test]
+fn no_type_has_to_be_named_where_the_body_fails_only_as_locks_do() -> anyhow::Result<()> {
+    let nodes = Nodes::start(3)?;
+    let client = patient(&nodes);
+    let one = client.with_lock("a", Duration::from_secs(10), |_| Ok(1))?;
+    assert_eq!(one, 1);
+    Ok(())
 }
 
 #[test]

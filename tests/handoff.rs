@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockGuard, ReleaseError};
+use redlatch::{Error, LockClient, LockGuard};
 use support::eventually;
 use support::locks::{
     BRIEF, LIMIT, LONG, all_nodes_client, calls, gone, pause, resume, take, value,
@@ -52,7 +52,7 @@ fn waiting_threads_get_the_lock_in_order() {
                 // With all ways to wait and to release.
                 let guard = match number % 3 {
                     0 => client.lock("order", LONG).unwrap(),
-                    _ => client.try_lock_for("order", LONG, LONG).unwrap().unwrap(),
+                    _ => client.request("order").ttl(LONG).try_lock_for(LONG).unwrap().unwrap(),
                 };
                 served.lock().unwrap().push(number);
                 if (number + round) % 2 == 0 { drop(guard) } else { drop(guard.release()) }
@@ -224,7 +224,7 @@ fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
         key.is_some() && before.iter().filter(|other| *other == key).count() >= 2
     };
     assert!(before.iter().any(is_new), "{before:?}");
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     let is_kept = |(old, new): (&Option<Vec<u8>>, &_)| !is_new(old) || old == new;
     assert!(before.iter().zip(&keys()).all(is_kept), "{before:?} {:?}", keys());
     assert_eq!(next.release(), Ok(()));
@@ -257,7 +257,7 @@ fn waiters_do_not_wait_for_a_lock_that_an_extension_found_lost() {
     assert!(guard.extend(LONG).is_err());
     // The lock is free, whenever the former holder releases it.
     let next = finish(next);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(next.ensure_held().is_ok());
     assert_eq!(next.release(), Ok(()));
 }
@@ -286,8 +286,9 @@ fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
     let next = stand_for(&client, "deadline");
     let start = Instant::now();
     let (waiting, wait) = (client.clone(), Duration::from_secs(2));
-    let waiting =
-        spawn_waiter(move || waiting.try_lock_for("deadline", LONG, wait).map(|it| it.is_some()));
+    let waiting = spawn_waiter(move || {
+        waiting.request("deadline").ttl(LONG).try_lock_for(wait).map(|it| it.is_some())
+    });
     // The nodes do not reply to the thread that takes the lock over.
     pause(&servers, 3);
     drop(guard);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockError, LockGuard};
+use redlatch::{Error, LockClient, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -18,13 +18,13 @@ use support::proxy::{Mode, Proxy};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 
-type Attempt = Result<Option<LockGuard>, LockError>;
+type Attempt = Result<Option<LockGuard>, Error>;
 
 /// A thread that waits for the lock for at most `wait`.
 #[track_caller]
 fn stand_for(client: &LockClient, name: &'static str, wait: Duration) -> JoinHandle<Attempt> {
     let client = client.clone();
-    spawn_waiter(move || client.try_lock_for(name, LONG, wait))
+    spawn_waiter(move || client.request(name).ttl(LONG).try_lock_for(wait))
 }
 
 /// A thread that waits for the lock without limit, and gets it.
@@ -77,7 +77,7 @@ fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
                     let wait = Duration::from_micros((random >> 33) % 4_000);
                     let hold = Duration::from_micros((random >> 40) % 400);
                     // Some have less time than the nodes need to reply.
-                    let attempt = client.try_lock_for("stress", LONG, wait);
+                    let attempt = client.request("stress").ttl(LONG).try_lock_for(wait);
                     let Ok(Some(guard)) = attempt else { continue };
                     assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
                     thread::sleep(hold);
@@ -144,7 +144,7 @@ fn waiters_behind_a_thread_without_replies_all_report_no_quorum() {
     let threads: Vec<_> = waits.into_iter().map(wait).collect();
     for (thread, wait) in threads.into_iter().zip(waits) {
         let attempt = finish(thread);
-        assert!(matches!(attempt, Err(LockError::NoQuorum(_))), "{wait}: {attempt:?}");
+        assert!(matches!(attempt, Err(Error::NoQuorum(_))), "{wait}: {attempt:?}");
     }
     servers[1].restart();
     assert!(eventually(LIMIT, || matches!(client.try_lock("down", LONG), Ok(Some(_)))));
@@ -236,7 +236,7 @@ fn a_handoff_that_fails_leaves_no_key() {
     pause(&servers, 2);
     drop(guard);
     let attempt = finish(next);
-    assert!(matches!(attempt, Err(LockError::NoQuorum(_))), "{attempt:?}");
+    assert!(matches!(attempt, Err(Error::NoQuorum(_))), "{attempt:?}");
     assert_eq!(value(&servers[2], "failed"), None);
     resume(&servers, 2);
     let is_gone = || {

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::TtlError;
-use redlatch::{LockClient, LockError, LockRequest, ReleaseError, WithLockError};
+use redlatch::{Error, LockClient, LockRequest};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{
@@ -78,7 +78,7 @@ fn a_lock_whose_job_was_quick_stays_taken_and_is_not_extended_any_more() {
         .build()
         .unwrap();
     let asked = Instant::now();
-    let ran = request(&client, "cron").try_with_lock(|_| Ok::<_, WithLockError<_>>(()));
+    let ran = request(&client, "cron").try_with_lock(|_| Ok::<_, Error>(()));
     assert_eq!(ran, Ok(Some(())));
     assert!(eventually(LIMIT, || pttl(&servers[0], "cron") > 2_000), "it was not lengthened");
     stays_taken(&servers, "cron", asked);
@@ -120,7 +120,7 @@ fn another_lock_under_the_key_keeps_its_ttl() {
     let guard = request(&client, "lost").lock().unwrap();
     servers[0].command(&["DEL", "lost"]);
     let other = take(&all_nodes_client(servers.urls()), "lost", LONG);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(pttl(&servers[0], "lost") > 10_000, "its time to live was changed");
     drop(other);
 }
@@ -167,7 +167,7 @@ fn it_may_be_much_longer_than_max_ttl() {
     drop(ask("dropped").fenced().lock().unwrap());
     drop(ask("permit").one_of(1).lock().unwrap());
     drop(ask("reader").shared().lock().unwrap());
-    let ran = ask("job").ttl(LONG).try_with_lock(|_| Ok::<_, WithLockError<_>>(()));
+    let ran = ask("job").ttl(LONG).try_with_lock(|_| Ok::<_, Error>(()));
     assert_eq!(ran, Ok(Some(())));
     for name in ["cron", "dropped", "permit", "reader", "job"] {
         let stays = |server| (13 * 60_000..=14 * 60_000).contains(&pttl(server, name));
@@ -202,14 +202,14 @@ fn it_is_at_most_max_hold_or_a_day() {
     let hold_at_least = day + Duration::from_millis(1);
     let refused = request(&client, "long").hold_at_least(hold_at_least).try_lock();
     let error = TtlError::HoldTooLong { hold_at_least, longest: day };
-    assert_eq!(refused.map(drop), Err(LockError::Ttl(error)));
+    assert_eq!(refused.map(drop), Err(Error::Ttl(error)));
     let refused = request(&client, "long").max_hold(TTL).try_lock();
     let error = TtlError::HoldTooLong { hold_at_least: LEAST, longest: TTL };
-    assert_eq!(refused.map(drop), Err(LockError::Ttl(error)));
+    assert_eq!(refused.map(drop), Err(Error::Ttl(error)));
     let year = Duration::from_secs(366 * day.as_secs() / 60 * 60);
     let refused = request(&client, "long").max_hold(Duration::MAX).hold_at_least(year).try_lock();
     let error = TtlError::HoldTooLong { hold_at_least: year, longest: day * 365 };
-    assert_eq!(refused.map(drop), Err(LockError::Ttl(error)));
+    assert_eq!(refused.map(drop), Err(Error::Ttl(error)));
     assert_eq!(holders(&servers, "long"), 0);
     let guard = request(&client, "long").max_hold(LEAST).try_lock().unwrap();
     drop(guard.expect("no other client holds the lock"));

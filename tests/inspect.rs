@@ -3,10 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ResourceError};
-use redlatch::{
-    ForceReleaseError, Holder, InspectError, Inspection, LockClient, LockError, LockState,
-    NodeError, NotALock,
-};
+use redlatch::{Error, Holder, Inspection, LockClient, LockState, NodeError, NotALock};
 use support::locks::{LIMIT, LONG, all_nodes_client, holders, take, value, with_long_timeout};
 use support::servers::Servers;
 
@@ -133,7 +130,7 @@ fn data_that_is_no_lock_is_not_shown_as_one() {
         // It is in the way of all clients.
         assert!(client.try_lock("k", LONG).unwrap().is_none());
         let refused = client.force_release(&seen).unwrap_err();
-        assert!(matches!(refused, ForceReleaseError::NotALock { .. }), "{refused}");
+        assert!(matches!(refused, Error::NotALock { .. }), "{refused}");
         // On a minority, it keeps nobody from the lock.
         servers[1].command(&["DEL", "k"]);
         servers[2].command(&["DEL", "k"]);
@@ -160,14 +157,12 @@ fn a_minority_that_is_down_is_shown_and_a_majority_that_is_down_is_an_error() {
     assert!(matches!(error, NodeError::Disconnected(_) | NodeError::Unreachable { .. }), "{error}");
 
     servers[1].kill();
-    let InspectError::NoQuorum(error) = client.inspect("job").unwrap_err() else { panic!() };
+    let Error::NoQuorum(error) = client.inspect("job").unwrap_err() else { panic!() };
     assert_eq!((error.reports().len(), error.answered(), error.needed()), (3, 1, 2));
     let failed = |index: usize| matches!(error.reports()[index].answer, NodeAnswer::Failed(_));
     assert!(!failed(0) && failed(1) && failed(2), "{error}");
     assert_eq!(error.reports()[0].answer, NodeAnswer::Answered, "an inspection grants nothing");
-    let ForceReleaseError::NoQuorum(error) = client.force_release(&seen).unwrap_err() else {
-        panic!()
-    };
+    let Error::NoQuorum(error) = client.force_release(&seen).unwrap_err() else { panic!() };
     assert_eq!(error.answered(), 1);
     drop(lock);
 }
@@ -222,7 +217,7 @@ fn labels_above_the_maximum_length_are_refused() {
     assert_eq!(lock.release(), Ok(()));
     let refused = client.request("job").owner([b'x'; 257]).lock().unwrap_err();
     let too_long = ResourceError::OwnerTooLong { length: 257, most: 256 };
-    assert_eq!(refused, LockError::Resource(too_long));
+    assert_eq!(refused, Error::Resource(too_long));
     // An empty label is no label.
     let lock = client.request("job").owner("").try_lock().unwrap();
     assert_eq!(holder(&client, "job").owner(), None);

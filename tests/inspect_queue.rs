@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use redlatch::embedded::Nodes;
-use redlatch::{Inspection, LockClient, LockGuard, LockState, ReleaseError};
+use redlatch::{Error, Inspection, LockClient, LockGuard, LockState};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, holders, take, value, with_long_timeout};
 use support::queue::finish;
@@ -79,8 +79,9 @@ fn a_waiter_whose_deadline_has_passed_is_shown_no_more() {
     let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let _guard = take(&client, "job", LONG);
     let wait = Duration::from_secs(2);
-    let waiting =
-        std::thread::spawn(move || other.try_lock_for("job", LONG, wait).expect("it waits"));
+    let waiting = std::thread::spawn(move || {
+        other.request("job").ttl(LONG).try_lock_for(wait).expect("it waits")
+    });
     assert!(eventually(LIMIT, || look(&client, "job").waiters.len() == 1));
     assert!(finish(waiting).is_none());
     assert!(eventually(LIMIT, || look(&client, "job").waiters.is_empty()));
@@ -93,7 +94,7 @@ fn a_call_that_does_not_queue_is_not_shown() {
     let guard = take(&client, "job", LONG);
     let alone = with_long_timeout(servers.urls()).queue(false).build().expect("it can be set");
     let wait = Duration::from_millis(500);
-    assert!(alone.try_lock_for("job", LONG, wait).unwrap().is_none());
+    assert!(alone.request("job").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let set = all_nodes_client(servers.urls());
     assert!(set.request_all(["job", "more"]).try_lock_for(wait).unwrap().is_none());
     for server in servers.iter() {
@@ -144,7 +145,7 @@ fn a_forced_release_lets_the_first_waiter_have_the_lock() {
     let next = finish(first);
     assert!(!second.is_finished());
     // The inspection is out of date: what was seen is gone.
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert_eq!(next.release(), Ok(()));
     assert_eq!(finish(second).release(), Ok(()));
 }

@@ -7,7 +7,7 @@
 #![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
 
 use redlatch::error::{NodeAnswer, NodeError, Phase};
-use redlatch::{Builder, LockClient, LockError, LockGuard, LossReason};
+use redlatch::{Builder, Error, LockClient, LockGuard, LossReason};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use rustix::thread::gettid;
 use std::env;
@@ -158,7 +158,7 @@ fn expect_timeouts(client: &LockClient, left: LockGuard, dropped: LockGuard) {
     let start = Instant::now();
     drop(dropped);
     assert!(start.elapsed() < NODE_TIMEOUT);
-    let Err(LockError::NoQuorum(error)) = client.try_lock("after", LONG) else {
+    let Err(Error::NoQuorum(error)) = client.try_lock("after", LONG) else {
         panic!("no request can have been sent");
     };
     in_time(start);

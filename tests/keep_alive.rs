@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::TtlError;
-use redlatch::{Builder, ExtendError, LockClient, LockError, LockGuard};
+use redlatch::{Builder, Error, LockClient, LockGuard};
 use support::eventually;
 use support::locks::{
     LIMIT, await_value, calls, gone, holders, value, with_long_timeout, without_restart_guard,
@@ -183,20 +183,20 @@ fn invalid_requests_are_refused_before_anything_is_sent() {
     let client = client(&servers);
     let request = client.request("odd").keep_alive();
     let refused = request.clone().ttl(3 * NODE_TIMEOUT).lock().unwrap_err();
-    let LockError::Ttl(TtlError::TooShortToKeep { shortest, .. }) = refused else {
+    let Error::Ttl(TtlError::TooShortToKeep { shortest, .. }) = refused else {
         panic!("{refused}")
     };
     assert!(shortest > 3 * NODE_TIMEOUT && shortest < 4 * NODE_TIMEOUT);
     let refused = request.clone().ttl(TTL).max_hold(TTL / 2).lock().unwrap_err();
-    assert!(matches!(refused, LockError::Ttl(TtlError::BeyondHold { .. })), "{refused}");
+    assert!(matches!(refused, Error::Ttl(TtlError::BeyondHold { .. })), "{refused}");
     let strict = settings(&servers).max_hold(TTL / 2).build().unwrap();
     let refused = strict.request("odd").keep_alive().ttl(TTL).max_hold(LIMIT).lock();
-    assert!(matches!(refused, Err(LockError::Ttl(TtlError::BeyondHold { .. }))));
+    assert!(matches!(refused, Err(Error::Ttl(TtlError::BeyondHold { .. }))));
     assert_eq!(calls(&servers[0], "set"), 0);
     drop(request.ttl(shortest).lock().unwrap());
 
     // Without `keep_alive`, `max_hold` limits the holder's own extensions.
     let mut plain = strict.request("odd").ttl(TTL).max_hold(TTL * 2).lock().unwrap();
     let refused = plain.extend(TTL);
-    assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })));
+    assert!(matches!(refused, Err(Error::HeldTooLong { .. })));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockError, LockGuard};
+use redlatch::{Builder, Error, LockClient, LockGuard};
 use support::locks::{LIMIT, calls, without_restart_guard};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
@@ -83,9 +83,7 @@ fn a_lock_beyond_the_capacity_is_refused_before_it_is_requested_and_the_others_a
         assert!(guards.len() < 100, "there is a limit");
     };
     let sets = calls(&servers[0], "set");
-    let LockError::TooManyKeptAlive { kept, most, ttl, round } = refused else {
-        panic!("{refused}")
-    };
+    let Error::TooManyKeptAlive { kept, most, ttl, round } = refused else { panic!("{refused}") };
     assert_eq!((kept, ttl), (guards.len(), Duration::from_millis(2_600)));
     assert!(most <= kept && most > 0 && round >= Duration::from_millis(200), "{refused}");
     assert!(take(100).is_err());

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockGuard, LossReason, ReleaseError};
+use redlatch::{Builder, Error, LockClient, LockGuard, LossReason};
 use rustix::process::{Pid, Signal, kill_process};
 use support::eventually;
 use support::locks::{
@@ -75,7 +75,7 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     assert_eq!(loss(&guard), Some(LossReason::Expired));
     assert_eq!(guard.wait_lost(Duration::ZERO).map(reason), Some(LossReason::Expired));
     assert_not_called(&losses);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(gone(&servers, "stopped"));
 }
 
@@ -92,7 +92,7 @@ fn the_next_extension_finds_a_lock_lost_whose_key_a_majority_lost() {
     assert!(start.elapsed() < ttl + LIMIT);
     assert_eq!(loss(&guard), Some(LossReason::Gone));
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(gone(&servers, "deleted"));
 }
 
@@ -257,5 +257,5 @@ fn in_the_frozen_process() {
     println!("frozen: called with {:?}", losses.recv_timeout(LIMIT).unwrap().0);
     thread::sleep(TTL);
     assert!(guard.ensure_held().is_err());
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
 }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use redlatch::{ExtendError, LockClient, LockGuard};
+use redlatch::{Error, LockClient, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::journal::Journal;
@@ -96,7 +96,7 @@ fn check_late_extension(rights: Rights) {
     setup.relays[..2].iter().for_each(Relay::hold);
     // As far as the client knows, this is no longer than the remaining ttl.
     let failed = guard.extend(SHORT);
-    assert!(matches!(failed, Err(ExtendError::NoQuorum(_))), "{failed:?}");
+    assert!(matches!(failed, Err(Error::NoQuorum(_))), "{failed:?}");
     extend_and_deliver(&setup, guard);
 }
 

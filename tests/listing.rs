@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{InspectError, LockClient, LockGuard, Locks};
+use redlatch::{Error, LockClient, LockGuard, Locks};
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, connected, take, with_long_timeout, without_restart_guard,
@@ -108,7 +108,7 @@ fn a_majority_of_the_nodes_is_enough_and_fewer_are_an_error_at_the_end() {
     servers[1].kill();
     let mut locks = client.locks("*");
     assert!(locks.next().unwrap().unwrap().resource() == "job", "the third node has it");
-    let Some(Err(InspectError::NoQuorum(error))) = locks.next() else {
+    let Some(Err(Error::NoQuorum(error))) = locks.next() else {
         panic!("two of three nodes are down")
     };
     assert_eq!((error.answered(), error.reports().len()), (1, 3));

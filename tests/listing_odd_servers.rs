@@ -3,7 +3,7 @@
 use crate::listing::names;
 
 use redlatch::error::{NodeAnswer, ResourceError, ServerErrorKind};
-use redlatch::{InspectError, LockClient, NodeError};
+use redlatch::{Error, LockClient, NodeError};
 use support::locks::{
     LONG, all_nodes_client, can_be_acquired, report_texts, take, without_restart_guard,
 };
@@ -11,7 +11,7 @@ use support::peer::Peer;
 use support::servers::Servers;
 
 #[track_caller]
-fn error(client: &LockClient, pattern: &str) -> InspectError {
+fn error(client: &LockClient, pattern: &str) -> Error {
     let last = client.locks(pattern).last().expect("an item");
     last.expect_err("no majority can be read")
 }
@@ -20,9 +20,9 @@ fn error(client: &LockClient, pattern: &str) -> InspectError {
 fn a_pattern_that_no_name_can_match_is_an_error() {
     let servers = Servers::start(1);
     let client = all_nodes_client(servers.urls());
-    assert_eq!(error(&client, ""), InspectError::Resource(ResourceError::Empty));
+    assert_eq!(error(&client, ""), Error::Resource(ResourceError::Empty));
     let long = "x".repeat(70_000);
-    let InspectError::Resource(ResourceError::TooLong { .. }) = error(&client, &long) else {
+    let Error::Resource(ResourceError::TooLong { .. }) = error(&client, &long) else {
         panic!("no key is so long")
     };
 }
@@ -37,7 +37,7 @@ fn a_missing_right_is_an_error_and_no_empty_list() {
         for server in servers.iter() {
             server.command(&["ACL", "SETUSER", "default", "+@all", &format!("-{right}")]);
         }
-        let InspectError::NoQuorum(error) = error(&client, "*") else { panic!("no {right}") };
+        let Error::NoQuorum(error) = error(&client, "*") else { panic!("no {right}") };
         for report in error.reports() {
             let NodeAnswer::Failed(NodeError::Server(error)) = &report.answer else {
                 panic!("{report}")
@@ -55,7 +55,7 @@ fn a_command_that_a_server_has_lost_is_an_error_and_no_empty_list() {
         let servers = Servers::start_with(1, &["--rename-command", command, ""]);
         let client = all_nodes_client(servers.urls());
         let lock = take(&client, "held", LONG);
-        let InspectError::NoQuorum(error) = error(&client, "*") else { panic!("no {command}") };
+        let Error::NoQuorum(error) = error(&client, "*") else { panic!("no {command}") };
         let texts = report_texts(&error);
         assert!(texts[0].contains("command called from"), "{texts:?}");
         drop(lock);
@@ -127,7 +127,7 @@ fn a_listing_ends_although_a_node_begins_it_again_and_again() {
         let client = without_restart_guard(vec![peer.url()]).build().unwrap();
         let mut locks = client.locks("*");
         assert!(locks.next().unwrap().unwrap().resource() == "job");
-        let Some(Err(InspectError::NoQuorum(error))) = locks.next() else { panic!("it ends") };
+        let Some(Err(Error::NoQuorum(error))) = locks.next() else { panic!("it ends") };
         let texts = report_texts(&error);
         assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
         assert!(locks.next().is_none());
@@ -142,7 +142,7 @@ fn what_a_node_lists_without_end_is_not_all_remembered() {
     let client = without_restart_guard(vec![peer.url()]).build().unwrap();
     let mut count = 0;
     let error = client.locks("*").inspect(|_| count += 1).find_map(Result::err);
-    let Some(InspectError::NoQuorum(error)) = error else { panic!("{error:?}") };
+    let Some(Error::NoQuorum(error)) = error else { panic!("{error:?}") };
     let texts = report_texts(&error);
     assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
     assert!((1_000..10_000).contains(&count), "{count} names of 60 kB");

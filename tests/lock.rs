@@ -22,7 +22,7 @@ fn all_four_methods_acquire_a_free_lock() {
     let request = client.request("way-until").ttl(LONG);
     let guards = [
         client.try_lock("way", LONG).unwrap().unwrap(),
-        client.try_lock_for("way-for", LONG, LIMIT).unwrap().unwrap(),
+        client.request("way-for").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap(),
         request.try_lock_until(Instant::now() + LIMIT).unwrap().unwrap(),
         client.lock("way-waiting", LONG).unwrap(),
     ];
@@ -44,7 +44,7 @@ fn all_four_methods_respect_a_held_lock() {
     let guard = take(&holder, "held", LONG);
     let wait = Duration::from_millis(100);
     assert!(other.try_lock("held", LONG).unwrap().is_none());
-    assert!(other.try_lock_for("held", LONG, wait).unwrap().is_none());
+    assert!(other.request("held").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let request = other.request("held").ttl(LONG);
     assert!(request.try_lock_until(Instant::now() + wait).unwrap().is_none());
     // Also in the same client: the lock is not reentrant.
@@ -92,7 +92,8 @@ fn every_attempt_has_its_own_token() {
     server.command(&["SET", "fresh", "another's"]);
     let mut monitor = server.client();
     assert_eq!(monitor.command(&["MONITOR"]), Value::ok());
-    assert!(hasty.try_lock_for("fresh", LONG, Duration::from_millis(200)).unwrap().is_none());
+    let wait = Duration::from_millis(200);
+    assert!(hasty.request("fresh").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     server.command(&["ECHO", "the end"]);
     let mut sets = Vec::new();
     loop {

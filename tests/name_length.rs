@@ -1,7 +1,7 @@
 //! Names of the greatest length: everything works with them, and one byte more is refused at once.
 
 use redlatch::error::ResourceError;
-use redlatch::{InspectError, LockClient, LockError, LockGuard};
+use redlatch::{Error, LockClient, LockGuard};
 use support::locks::{LONG, connections, holders, take};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
@@ -84,10 +84,10 @@ fn one_byte_more_is_refused_at_once_and_nothing_is_sent() {
         client.request_all([&name[..KEY_MAX / 2], &name[KEY_MAX / 2..], "n"]).lock().map(drop),
     ];
     let is_refused =
-        |error: &LockError| matches!(error, LockError::Resource(ResourceError::TooLong { .. }));
+        |error: &Error| matches!(error, Error::Resource(ResourceError::TooLong { .. }));
     assert!(refused.iter().all(|it| it.as_ref().is_err_and(is_refused)), "{refused:?}");
-    assert_eq!(refused[0], Err(LockError::Resource(error)));
-    assert_eq!(client.inspect(&name).map(drop), Err(InspectError::Resource(error)));
+    assert_eq!(refused[0], Err(Error::Resource(error)));
+    assert_eq!(client.inspect(&name).map(drop), Err(Error::Resource(error)));
     assert!(servers.iter().all(|server| connections(server, "silent") == 0));
     // The same client works with shorter names.
     drop(take(&pushed(servers.urls()), "n", LONG));

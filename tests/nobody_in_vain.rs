@@ -146,7 +146,7 @@ fn the_next_one_hears_when_a_lock_that_stays_taken_ends_although_the_first_gave_
         let held = client.request(&name).ttl(LONG).hold_at_least(stays).lock().expect("free");
         let (first, key) = (first.clone(), name.clone());
         let gives_up = Duration::from_millis(200);
-        let first = spawn_waiter(move || first.try_lock_for(key, LONG, gives_up));
+        let first = spawn_waiter(move || first.request(key).ttl(LONG).try_lock_for(gives_up));
         let is_there = || are_queued(&servers, &name, 1);
         assert!(eventually(LIMIT, || is_there() || first.is_finished()));
         let (next, key) = (pushed(servers.urls()), name.clone());

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus};
+use redlatch::{Error, LockClient, NoQuorum, NodeError, NodeStatus};
 use support::capability::Capability;
 use support::cli::{Value, encode};
 use support::cluster_node::ClusterNode;
@@ -23,7 +23,7 @@ use support::servers::Servers;
 #[track_caller]
 fn no_quorum(client: &LockClient) -> NoQuorum {
     match client.try_lock("lock:asked", LONG) {
-        Err(LockError::NoQuorum(error)) => error,
+        Err(Error::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -41,7 +41,7 @@ fn answered(url: &str, text: &str) -> ServerErrorKind {
 /// Does a request without a time limit fail, because waiting cannot fix this?
 #[track_caller]
 fn is_given_up(url: &str) -> bool {
-    matches!(all_nodes_client([url]).lock("lock:asked", LONG), Err(LockError::NoQuorum(_)))
+    matches!(all_nodes_client([url]).lock("lock:asked", LONG), Err(Error::NoQuorum(_)))
 }
 
 #[test]
@@ -132,9 +132,7 @@ fn a_node_that_is_busy_with_a_script_is_reported() {
     let mut hog = server.client();
     hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
     let is_busy = || match client.try_lock("lock:asked", LONG) {
-        Err(LockError::NoQuorum(error)) => {
-            report_texts(&error)[0].starts_with("server error: BUSY")
-        }
+        Err(Error::NoQuorum(error)) => report_texts(&error)[0].starts_with("server error: BUSY"),
         // The script is not running yet.
         _ => false,
     };
@@ -176,9 +174,7 @@ fn a_node_that_is_loading_is_reported_and_waited_for() {
         server
     });
     let is_loading = || match client.try_lock("lock:loading", LONG) {
-        Err(LockError::NoQuorum(error)) => {
-            report_texts(&error)[0].starts_with("server error: LOADING")
-        }
+        Err(Error::NoQuorum(error)) => report_texts(&error)[0].starts_with("server error: LOADING"),
         _ => false,
     };
     assert!(eventually(LIMIT, is_loading));

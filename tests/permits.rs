@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;
-use redlatch::{LockClient, LockError, LockGuard, LockState};
+use redlatch::{Error, LockClient, LockGuard, LockState};
 use support::fencing::token;
 use support::locks::{LONG, pause, resume, take, without_restart_guard};
 use support::queue::{finish, spawn_waiter};
@@ -203,8 +203,7 @@ fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
     let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
     for count in [0, 1025, u32::MAX] {
         let refused = client.request("name").one_of(count).try_lock();
-        let Err(LockError::Resource(ResourceError::Permits { count: named, most })) = refused
-        else {
+        let Err(Error::Resource(ResourceError::Permits { count: named, most })) = refused else {
             panic!("{refused:?}")
         };
         assert_eq!((named, most), (count, 1024));

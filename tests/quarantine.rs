@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use redlatch::embedded::Nodes;
-use redlatch::{LockClient, LockError, LockGuard, LockState, NoQuorum};
+use redlatch::{Error, LockClient, LockGuard, LockState, NoQuorum};
 use support::locks::{LONG, take, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
@@ -21,7 +21,7 @@ fn guarded(urls: Vec<String>) -> LockClient {
 /// A client that waits for the lock until it is cancelled.
 struct Waiter {
     client: LockClient,
-    thread: JoinHandle<Result<LockGuard, LockError>>,
+    thread: JoinHandle<Result<LockGuard, Error>>,
 }
 
 impl Waiter {
@@ -37,14 +37,14 @@ impl Waiter {
     #[track_caller]
     fn end(self) {
         self.client.cancel_token().cancel();
-        assert!(matches!(finish(self.thread), Err(LockError::Cancelled)));
+        assert!(matches!(finish(self.thread), Err(Error::Cancelled)));
     }
 }
 
 #[track_caller]
-fn no_quorum(result: Result<Option<LockGuard>, LockError>) -> NoQuorum {
+fn no_quorum(result: Result<Option<LockGuard>, Error>) -> NoQuorum {
     match result {
-        Err(LockError::NoQuorum(error)) => error,
+        Err(Error::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -88,7 +88,7 @@ fn a_lock_that_is_held_on_nodes_in_quarantine_is_reported_as_held() {
     let other = guarded(nodes.urls());
     assert!(other.try_lock("rolling", LONG).unwrap().is_none());
     let wait = Duration::from_millis(400);
-    assert!(other.try_lock_for("rolling", LONG, wait).unwrap().is_none());
+    assert!(other.request("rolling").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let seen = other.inspect("rolling").unwrap();
     assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
     assert!(seen.quarantine.is_some_and(|left| left <= MAX_TTL), "{seen:?}");

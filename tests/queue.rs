@@ -70,7 +70,7 @@ fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
     assert!(holder.request_all(["name", "other"]).ttl(LONG).try_lock().unwrap().is_none());
     let little = Duration::from_millis(50);
     assert!(without.try_lock("name", LONG).unwrap().is_none());
-    assert!(without.try_lock_for("name", LONG, little).unwrap().is_none());
+    assert!(without.request("name").ttl(LONG).try_lock_for(little).unwrap().is_none());
     for server in servers.iter() {
         let set = server.command(&["SET", "name", "of another program", "NX", "PX", "1000"]);
         assert_eq!(set, Value::Null);
@@ -87,7 +87,7 @@ fn calls_that_do_not_wait_do_not_queue() {
     let (holder, other) = (holder(servers.urls()), pushed(servers.urls()));
     let held = take(&holder, "name", LONG);
     assert!(other.try_lock("name", LONG).unwrap().is_none());
-    assert!(other.try_lock_for("name", LONG, Duration::ZERO).unwrap().is_none());
+    assert!(other.request("name").ttl(LONG).try_lock_for(Duration::ZERO).unwrap().is_none());
     assert!(other.request("name").ttl(LONG).try_lock_until(Instant::now()).unwrap().is_none());
     await_keys(&servers, &["name"]);
     drop(held);
@@ -123,7 +123,7 @@ const WAITS: [Wait; 6] = [
         work(&guard);
     },
     |client, work| {
-        let guard = client.try_lock_for("name", LONG, LIMIT).unwrap().expect("in time");
+        let guard = client.request("name").ttl(LONG).try_lock_for(LIMIT).unwrap().expect("in time");
         work(&guard);
         assert_eq!(guard.release(), Ok(()));
     },

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;
-use redlatch::{Event, LockError, NodeStatus, QueueSupport};
+use redlatch::{Error, Event, NodeStatus, QueueSupport};
 use support::cli::Value;
 use support::eventually;
 use support::journal::{Journal, names, recorded_client};
@@ -65,14 +65,14 @@ fn a_wait_that_ends_without_the_lock_reports_no_turn() {
     let held = take(&all_nodes_client(servers.urls()), "job", LONG);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let wait = Duration::from_secs(1);
-    assert!(client.try_lock_for("job", LONG, wait).unwrap().is_none());
+    assert!(client.request("job").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     assert_eq!(names(&journal.take_lock_events()), ["attempt", "queued", "contended"]);
 
     let handle = client.cancel_token();
     let thread = std::thread::spawn(move || client.lock("job", LONG).unwrap_err());
     is_queued(&journal);
     handle.cancel();
-    assert_eq!(finish(thread), LockError::Cancelled);
+    assert_eq!(finish(thread), Error::Cancelled);
     assert_eq!(names(&journal.take_lock_events()), ["attempt", "queued", "failed"]);
     drop(held);
 }

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockError};
+use redlatch::{Builder, Error, LockClient};
 use support::eventually;
 use support::locks::{LIMIT, LONG, pause, pttl, resume, take};
 use support::queue::{finish, spawn_waiter};
@@ -164,7 +164,7 @@ fn a_reservation_lasts_until_the_end_of_a_quarantine() {
     assert!(eventually(LIMIT, lasts));
     for (client, thread) in waiters {
         client.cancel_token().cancel();
-        assert_eq!(finish(thread), Err(LockError::Cancelled));
+        assert_eq!(finish(thread), Err(Error::Cancelled));
     }
     await_keys(&servers, &[]);
 }
@@ -210,13 +210,13 @@ fn nodes_that_are_down_are_reported_to_a_thread_behind_one_that_waits_in_their_q
     let waiting = spawn_waiter(move || first.lock("name", LONG).map(drop));
     await_queued(&servers, "name", 1);
     // As long as they answer, that another client holds the lock is all that there is to say.
-    let behind = || client.try_lock_for("name", LONG, LEASE * 2);
+    let behind = || client.request("name").ttl(LONG).try_lock_for(LEASE * 2);
     assert!(behind().unwrap().is_none());
     pause(&servers, 2);
     let result = behind();
     resume(&servers, 2);
-    assert!(matches!(result, Err(LockError::NoQuorum(_))), "{result:?}");
+    assert!(matches!(result, Err(Error::NoQuorum(_))), "{result:?}");
     client.cancel_token().cancel();
-    assert_eq!(finish(waiting), Err(LockError::Cancelled));
+    assert_eq!(finish(waiting), Err(Error::Cancelled));
     drop(held);
 }

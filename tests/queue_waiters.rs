@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockError, LockGuard, ReleaseError};
+use redlatch::{Error, LockGuard};
 use support::eventually;
 use support::locks::{LIMIT, LONG, holders, take};
 use support::queue::{finish, spawn_waiter};
@@ -20,7 +20,7 @@ fn a_waiter_leaves_the_queue_at_its_deadline() {
     let held = take(&holder, "name", LONG);
     let wait = Duration::from_millis(400);
     let start = Instant::now();
-    assert!(client.try_lock_for("name", LONG, wait).unwrap().is_none());
+    assert!(client.request("name").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let waited = start.elapsed();
     assert!(waited >= wait * 9 / 10 && waited < BY_PUSH, "{waited:?}");
     // Long before its lease is over.
@@ -35,7 +35,7 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
     let held = take(&holder(servers.urls()), "name", LONG);
     let first = pushed(servers.urls());
     let leaving = spawn_waiter(move || {
-        first.try_lock_for("name", LONG, Duration::from_secs(3)).unwrap().is_none()
+        first.request("name").ttl(LONG).try_lock_for(Duration::from_secs(3)).unwrap().is_none()
     });
     await_queued(&servers, "name", 1);
     let client = pushed(servers.urls());
@@ -66,7 +66,7 @@ fn cancelling_wakes_all_waiters_at_once_and_leaves_nothing() {
     let start = Instant::now();
     client.cancel_token().cancel();
     for waiter in waiting {
-        assert_eq!(finish(waiter), Err(LockError::Cancelled));
+        assert_eq!(finish(waiter), Err(Error::Cancelled));
     }
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
     ["a", "b"].iter().for_each(|name| await_queued(&servers, name, 0));
@@ -146,7 +146,7 @@ fn a_forced_release_serves_the_next_waiter() {
     let start = Instant::now();
     assert_eq!(holder.force_release(&seen), Ok(true));
     assert!(line.end() - start < BY_PUSH, "{:?}", start.elapsed());
-    assert!(matches!(held.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(held.release(), Err(Error::Lost(_))));
     await_keys(&servers, &[]);
 }
 
@@ -217,7 +217,7 @@ fn a_key_that_another_program_deletes_is_found_free_at_the_next_renewal() {
     }
     let served = line.end() - start;
     assert!(served < lease + LIMIT / 4, "{served:?}");
-    assert!(matches!(held.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(held.release(), Err(Error::Lost(_))));
     await_keys(&servers, &[]);
 }
 
@@ -265,7 +265,7 @@ fn whatever_clients_do_at_once_no_waiter_stays_behind() {
                         };
                         let guard = match guard {
                             // On a busy machine nothing may be known after so little time.
-                            Err(LockError::NoQuorum(_)) => None,
+                            Err(Error::NoQuorum(_)) => None,
                             guard => guard.expect("no other error is possible"),
                         };
                         if round % 2 == 0 {

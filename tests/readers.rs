@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;
-use redlatch::{Error, LockClient, LockError, LockGuard, LockState, ReleaseError};
+use redlatch::{Error, LockClient, LockGuard, LockState};
 use support::cli::Value;
 use support::eventually;
 use support::fencing::{fenced, token};
@@ -180,7 +180,7 @@ fn an_inspection_shows_all_readers_and_who_waits() {
     assert!(client.force_release(&seen).unwrap());
     assert_eq!(finish(waiting).unwrap(), Ok(()));
     for reader in readers {
-        assert!(matches!(reader.release(), Err(ReleaseError::Lost(_))));
+        assert!(matches!(reader.release(), Err(Error::Lost(_))));
     }
 }
 
@@ -211,7 +211,7 @@ fn a_thread_that_waits_for_itself_is_told_so() {
     client
         .with_lock("name", LONG, |_| {
             let again = client.request("name").shared().lock();
-            assert!(matches!(again, Err(LockError::HeldByThisThread)), "{again:?}");
+            assert!(matches!(again, Err(Error::HeldByThisThread)), "{again:?}");
             // It does not wait, whichever way it says so.
             let request = client.request("name").shared();
             assert!(matches!(request.clone().try_lock(), Ok(None)));
@@ -226,7 +226,7 @@ fn a_set_of_resources_has_no_readers() {
     support::needs!(Shares);
     let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
     let refused = client.request_all(["one", "other"]).shared().try_lock();
-    assert!(matches!(refused, Err(LockError::Resource(ResourceError::SharedSet))));
+    assert!(matches!(refused, Err(Error::Resource(ResourceError::SharedSet))));
     // A set of one resource is that resource.
     let servers = Servers::start(1);
     assert!(holder(servers.urls()).request_all(["one"]).shared().lock().is_ok());

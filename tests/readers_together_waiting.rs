@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{CancelToken, LockClient, LockError, LockRequest, ReleaseError};
+use redlatch::{CancelToken, Error, LockClient, LockRequest};
 use support::eventually;
 use support::locks::{LIMIT, LONG, take};
 use support::queue::{finish, spawn_waiter};
@@ -79,7 +79,7 @@ fn those_that_wait_together_are_cancelled_one_by_one() {
     let rest = ended.split_off(5);
     for (thread, token) in ended {
         token.cancel();
-        assert!(matches!(finish(thread), Err(LockError::Cancelled)));
+        assert!(matches!(finish(thread), Err(Error::Cancelled)));
     }
     drop(writer);
     for (thread, _) in rest {
@@ -104,7 +104,7 @@ fn those_that_wait_together_time_out_one_by_one() {
                     match reader(&client).try_lock_for(wait) {
                         Ok(guard) => guard.is_none_or(|guard| guard.release().is_ok()),
                         // The last round of a short wait may end before the nodes answer.
-                        Err(error) => matches!(error, LockError::NoQuorum(_)),
+                        Err(error) => matches!(error, Error::NoQuorum(_)),
                     }
                 })
             })
@@ -152,6 +152,6 @@ fn readers_who_come_later_stand_behind_a_writer_that_waits() {
     }
 }
 
-fn spawn_writer(client: LockClient) -> thread::JoinHandle<Result<(), ReleaseError>> {
+fn spawn_writer(client: LockClient) -> thread::JoinHandle<Result<(), Error>> {
     spawn_waiter(move || client.lock("name", LONG).unwrap().release())
 }

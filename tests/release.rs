@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockGuard, ReleaseError};
+use redlatch::{Error, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -33,13 +33,13 @@ fn a_release_after_the_validity_is_too_late_but_no_error() {
     let client = all_nodes_client(servers.urls());
     let guard = take(&client, "late", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
 
     // The same if a majority has lost the key before.
     let guard = take(&client, "lost", LONG);
     servers[0].command(&["DEL", "lost"]);
     servers[2].command(&["DEL", "lost"]);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(gone(&servers, "lost"));
 }
 
@@ -62,7 +62,7 @@ fn a_foreign_key_is_never_deleted() {
     let late = take(&client, "late", BRIEF);
     assert!(eventually(LIMIT, || late.remaining().is_zero() && holders(&servers, "late") == 0));
     let theirs = take(&all_nodes_client(servers.urls()), "late", LONG);
-    assert!(matches!(late.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(late.release(), Err(Error::Lost(_))));
     assert!(untouched());
     assert_eq!(theirs.release(), Ok(()));
 }
@@ -76,7 +76,7 @@ fn a_key_of_another_type_is_not_deleted() {
         server.command(&["DEL", "list"]);
         server.command(&["RPUSH", "list", "item"]);
     }
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert_eq!(servers[0].command(&["LLEN", "list"]), Value::Integer(1));
     assert!(gone(&servers[2..], "list"));
 }
@@ -104,7 +104,7 @@ fn with_a_paused_majority_a_release_is_unknown_and_happens_when_they_resume() {
     let guard = take(&client, "majority", LONG);
     assert_eq!(holders(&servers, "majority"), 5);
     pause(&servers, 3);
-    let ReleaseError::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
+    let Error::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
     assert_eq!((error.answered(), error.needed()), (2, 3));
     assert_eq!(holders(&servers[3..], "majority"), 0);
     resume(&servers, 3);
@@ -119,7 +119,7 @@ fn with_a_majority_down_a_release_says_why() {
     let guard = take(&client, "down", LONG);
     servers[0].kill();
     servers[1].kill();
-    let ReleaseError::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
+    let Error::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
     // Not a timeout: they refused at once.
     let refused = "no connection: Connection refused (os error 111)";
     assert_eq!(report_texts(&error), [refused, refused, "granted"]);

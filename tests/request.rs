@@ -1,7 +1,7 @@
 //! Requests: the settings of a lock besides its resource and its ttl.
 
 use redlatch::error::{ResourceError, TtlError};
-use redlatch::{LockError, LockGuard, LockRequest};
+use redlatch::{Error, LockGuard, LockRequest};
 use std::time::{Duration, Instant};
 use support::locks::{LONG, all_nodes_client, gone, holders, pttl, take};
 use support::servers::Servers;
@@ -13,7 +13,7 @@ fn a_request_waits_as_long_as_it_says() {
     let servers = Servers::start(3);
     let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let held = take(&other, "held", LONG);
-    type Taken = Result<Option<LockGuard>, LockError>;
+    type Taken = Result<Option<LockGuard>, Error>;
     let ways: [fn(LockRequest<'_>) -> Taken; 5] = [
         |request| request.try_lock(),
         |request| request.try_lock_for(Duration::ZERO),
@@ -53,13 +53,13 @@ fn a_ttl_without_the_minimum_validity_is_refused_before_anything_is_sent() {
     let least = |millis| request.clone().min_validity(Duration::from_millis(millis));
     assert_eq!(least(10).try_lock().unwrap().unwrap().release(), Ok(()));
     let refused = least(989).try_lock().unwrap_err();
-    assert!(matches!(refused, LockError::Ttl(TtlError::TooShort { .. })), "{refused}");
+    assert!(matches!(refused, Error::Ttl(TtlError::TooShort { .. })), "{refused}");
     assert_eq!(holders(&servers, "tight"), 0);
     // The longest and the shortest.
     let refused = request.clone().min_validity(Duration::MAX).try_lock().unwrap_err();
-    assert!(matches!(refused, LockError::Ttl(TtlError::TooShort { .. })), "{refused}");
+    assert!(matches!(refused, Error::Ttl(TtlError::TooShort { .. })), "{refused}");
     let refused = request.ttl(Duration::MAX).try_lock().unwrap_err();
-    assert!(matches!(refused, LockError::Ttl(TtlError::TooLong { .. })), "{refused}");
+    assert!(matches!(refused, Error::Ttl(TtlError::TooLong { .. })), "{refused}");
     assert!(gone(&servers, "tight"));
 }
 
@@ -68,6 +68,6 @@ fn an_invalid_name_is_an_error_of_the_request() {
     let servers = Servers::start(1);
     let client = all_nodes_client(servers.urls());
     let refused = client.request("").try_lock().unwrap_err();
-    assert_eq!(refused, LockError::Resource(ResourceError::Empty));
+    assert_eq!(refused, Error::Resource(ResourceError::Empty));
     assert!(format!("{:?}", client.request([0xFF, b'\n'])).contains("\\\\xff\\\\n"));
 }

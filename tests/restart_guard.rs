@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::error::NodeAnswer;
-use redlatch::{ExtendError, LockClient, LockError, NodeError, NodeStatus};
+use redlatch::{Error, LockClient, NodeError, NodeStatus};
 use support::capability::Capability;
 use support::eventually;
 use support::fencing::scripts;
@@ -69,7 +69,7 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
     let (ttl, max_ttl) = (Duration::from_secs(1), Duration::from_secs(3));
     let client = guarded(servers.urls(), max_ttl);
     match client.try_lock("fresh", ttl) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             for report in error.reports() {
                 let NodeAnswer::Failed(NodeError::Quarantined { left }) = report.answer else {
                     panic!("{error}");
@@ -97,7 +97,7 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
     servers[0].restart();
     take(&client, "one", ttl).release().unwrap();
     servers[1].restart();
-    assert!(matches!(client.try_lock("two", ttl), Err(LockError::NoQuorum(_))));
+    assert!(matches!(client.try_lock("two", ttl), Err(Error::NoQuorum(_))));
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn a_wait_that_ends_before_the_quarantine_does_is_not_told_that_another_client_h
     let servers = Servers::start(3);
     let client = guarded(servers.urls(), Duration::from_secs(60));
     for wait in [Duration::from_millis(500), Duration::from_millis(1_500)] {
-        match client.try_lock_for("fresh", LONG, wait) {
-            Err(LockError::NoQuorum(error)) => {
+        match client.request("fresh").ttl(LONG).try_lock_for(wait) {
+            Err(Error::NoQuorum(error)) => {
                 let text = error.to_string();
                 assert!(text.contains("quarantined for another"), "{wait:?}: {text}");
             }
@@ -125,7 +125,7 @@ fn a_restart_cannot_give_a_guarded_lock_away() {
     servers[1].restart();
     let other = guarded(servers.urls(), max_ttl);
     // Two nodes know of no lock now, and another client must not get it ...
-    let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
+    let taken = other.request("away").ttl(max_ttl).try_lock_for(LIMIT).unwrap().unwrap();
     // ... before the lock expires.
     assert!(guard.remaining().is_zero());
     taken.release().unwrap();
@@ -156,7 +156,7 @@ fn a_lock_from_before_is_extended_while_every_node_restarts_in_turn() {
     let other = default(&nodes);
     assert!(other.try_lock("rolling", LONG).unwrap().is_none(), "refused, not quarantined");
     assert_eq!(guard.release(), Ok(()));
-    assert!(matches!(other.try_lock("rolling", LONG), Err(LockError::NoQuorum(_))));
+    assert!(matches!(other.try_lock("rolling", LONG), Err(Error::NoQuorum(_))));
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn a_restarted_majority_has_lost_the_lock_and_grants_it_to_no_client() {
     nodes.restart(0).unwrap();
     nodes.restart(1).unwrap();
     let other = default(&nodes);
-    assert!(matches!(other.try_lock("forgotten", LONG), Err(LockError::NoQuorum(_))));
-    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(_))));
+    assert!(matches!(other.try_lock("forgotten", LONG), Err(Error::NoQuorum(_))));
+    assert!(matches!(guard.extend(LONG), Err(Error::Lost(_))));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn quarantined_nodes_that_have_the_key_take_part_in_a_handoff() {
         }
         let next = support::queue::spawn_waiter({
             let client = client.clone();
-            move || client.try_lock_for("handed", LONG, Duration::from_secs(2))
+            move || client.request("handed").ttl(LONG).try_lock_for(Duration::from_secs(2))
         });
         drop(guard);
         let got = finish(next);
@@ -210,7 +210,7 @@ fn without_a_reported_uptime_a_quarantine_counts_from_the_first_connection() {
     guard.release().unwrap();
     // A new connection starts it again.
     servers[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
-    assert!(matches!(client.try_lock("shy", max_ttl), Err(LockError::NoQuorum(_))));
+    assert!(matches!(client.try_lock("shy", max_ttl), Err(Error::NoQuorum(_))));
     assert_eq!(value(&servers[0], "shy"), None);
 }
 
@@ -220,7 +220,7 @@ fn a_ttl_that_is_longer_than_a_quarantine_is_refused() {
     let error = client.try_lock("long", Duration::from_secs(61)).unwrap_err();
     assert!(error.to_string().contains("setting max_ttl"), "{error}");
     let mut guard = take(&client, "long", LONG);
-    assert!(matches!(guard.extend(Duration::from_secs(61)), Err(ExtendError::Ttl(_))));
+    assert!(matches!(guard.extend(Duration::from_secs(61)), Err(Error::Ttl(_))));
 }
 
 #[test]

@@ -102,7 +102,9 @@ fn work(number: usize, client: &LockClient, all_claims: &Claims) {
             return;
         }
         // Too few nodes may be up, or count: then it retries.
-        let Ok(Some(mut guard)) = client.try_lock_for(RESOURCE, TTL, wait) else { continue };
+        let Ok(Some(mut guard)) = client.request(RESOURCE).ttl(TTL).try_lock_for(wait) else {
+            continue;
+        };
         let from = Instant::now();
         let (is_stubborn, until) = (turn % 3 == 0, promised(&guard));
         let claim = all_claims.begin(Claim { client: number, is_stubborn, from, until });

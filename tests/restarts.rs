@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockClient, LockError, LockGuard};
+use redlatch::{Error, LockClient, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -229,7 +229,7 @@ fn the_first_call_after_one_that_timed_out_trusts_no_connection_that_was_silent_
         match client.try_lock("after", LONG) {
             Ok(_) => true,
             // On a busy machine, the connection may not be made in time.
-            Err(LockError::NoQuorum(_)) if start.elapsed() >= round => false,
+            Err(Error::NoQuorum(_)) if start.elapsed() >= round => false,
             Err(error) => panic!("after {:?}: {error}", start.elapsed()),
         }
     };

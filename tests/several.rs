@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;
-use redlatch::{LockClient, LockError, LockGuard, LossReason, ReleaseError};
+use redlatch::{Error, LockClient, LockGuard, LossReason};
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, value, with_long_timeout,
@@ -131,7 +131,7 @@ fn if_a_majority_lost_one_of_the_keys_the_whole_lock_is_lost() {
         |key: &str| servers[..2].iter().for_each(|server| drop(server.command(&["DEL", key])));
     let both = take_all(&client, &["a", "b"]);
     lose("b");
-    assert!(matches!(both.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(both.release(), Err(Error::Lost(_))));
     assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0), "no key stays behind");
 
     let mut both = take_all(&client, &["a", "b"]);
@@ -149,7 +149,7 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     let servers = Servers::start(1);
     let client = all_nodes_client(servers.urls());
     let refusal = |resources: Vec<Vec<u8>>| match client.request_all(resources).lock() {
-        Err(LockError::Resource(error)) => error,
+        Err(Error::Resource(error)) => error,
         other => panic!("{other:?}"),
     };
     let name = |number: usize| number.to_string().into_bytes();
@@ -159,7 +159,7 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     assert_eq!(refusal((0..65).map(name).collect()), too_many);
     assert_eq!(refusal(vec![name(1); 65]), too_many, "names are counted, not resources");
     let endless = client.request_all(std::iter::repeat("again")).lock().unwrap_err();
-    assert_eq!(endless, LockError::Resource(too_many));
+    assert_eq!(endless, Error::Resource(too_many));
     let long = |byte| vec![byte; 63 * 512];
     let (length, most) = (63 * 1024 + 1, 63 * 1024);
     let too_long = ResourceError::TooLong { length, most };
@@ -169,7 +169,7 @@ fn invalid_input_is_refused_before_anything_is_sent() {
         let other = format!("account:redlatch:{suffix}").into_bytes();
         assert_eq!(refusal(vec![b"account".to_vec(), other.clone()]), ResourceError::Reserved);
         let plain = client.request(&other).lock().unwrap_err();
-        assert_eq!(plain, LockError::Resource(ResourceError::Reserved), "{suffix}");
+        assert_eq!(plain, Error::Resource(ResourceError::Reserved), "{suffix}");
     }
     for error in [too_many, too_long, ResourceError::None, ResourceError::Reserved] {
         assert!(!error.to_string().is_empty() && !error.to_string().ends_with('.'));

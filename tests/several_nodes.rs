@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{LockClient, LockError, LockGuard, NodeError, NodeStatus};
+use redlatch::{Error, LockClient, LockGuard, NodeError, NodeStatus};
 use support::cluster_node::ClusterNode;
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, value, with_long_timeout};
@@ -72,7 +72,7 @@ fn without_a_majority_the_request_fails_and_leaves_no_key() {
     servers[1].kill();
     let request = client.request_all(["a", "b"]).ttl(LONG);
     let error = request.try_lock().unwrap_err();
-    assert!(matches!(&error, LockError::NoQuorum(error) if error.reports().len() == 3), "{error}");
+    assert!(matches!(&error, Error::NoQuorum(error) if error.reports().len() == 3), "{error}");
     assert!(gone(&servers[2..], "a") && gone(&servers[2..], "b"));
 }
 
@@ -100,7 +100,7 @@ fn nodes_of_a_cluster_are_reported() {
     // It would wait without a limit, but this error is permanent.
     let error = client.request_all(["a", "b"]).lock().unwrap_err();
     assert!(start.elapsed() < LIMIT);
-    let LockError::NoQuorum(error) = error else { panic!("{error}") };
+    let Error::NoQuorum(error) = error else { panic!("{error}") };
     let NodeAnswer::Failed(node_error) = &error.reports()[0].answer else { panic!("{error}") };
     let kind = match node_error {
         NodeError::Server(error) => error.kind,
@@ -157,7 +157,7 @@ fn an_invalid_counter_is_reported_and_no_lock_is_held() {
         assert_eq!(lock.release(), Ok(()));
         servers[1].command(&["SET", &counter, odd]);
         // It would wait without a limit, but this error is permanent.
-        let LockError::NoQuorum(error) = request.lock().unwrap_err() else { panic!() };
+        let Error::NoQuorum(error) = request.lock().unwrap_err() else { panic!() };
         let is_counter = |index: usize| match &error.reports()[index].answer {
             NodeAnswer::Failed(NodeError::Server(error)) => error.kind == ServerErrorKind::Counter,
             _ => false,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockError, LockGuard};
+use redlatch::{Error, LockClient, LockGuard};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, holders, take};
 use support::queue::{finish, spawn_waiter};
@@ -147,10 +147,10 @@ fn a_key_that_a_minority_has_does_not_keep_others_from_it_while_a_set_waits_for_
     let thread = spawn_waiter(move || waiting.request_all(names).ttl(ttl).lock().map(drop));
     await_queued(&servers, "b", 1);
     // Until it has waited for its ttl, and for a ttl in which it believes the first node.
-    let single = pushed(servers.urls()).try_lock_for("c", LONG, BY_PUSH).unwrap();
+    let single = pushed(servers.urls()).request("c").ttl(LONG).try_lock_for(BY_PUSH).unwrap();
     assert!(single.is_some(), "it is kept for as long as the other is held");
     set.cancel_token().cancel();
-    assert_eq!(finish(thread), Err(LockError::Cancelled));
+    assert_eq!(finish(thread), Err(Error::Cancelled));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn what_was_reserved_for_a_set_that_leaves_is_for_the_next() {
     let next = spawn_waiter(move || single.lock("a", LONG).map(drop));
     await_queued(&servers, "a", 2);
     set.cancel_token().cancel();
-    assert_eq!(finish(thread), Err(LockError::Cancelled));
+    assert_eq!(finish(thread), Err(Error::Cancelled));
     assert_eq!(finish(next), Ok(()));
     drop(held);
     assert!(gone(&servers, "a") && eventually(LIMIT, || holders(&servers, "b") == 0));

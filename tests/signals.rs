@@ -6,7 +6,7 @@
 
 #![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
 
-use redlatch::LockError;
+use redlatch::Error;
 use std::env;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::UdpSocket;
@@ -73,7 +73,7 @@ fn in_the_storm() {
     let urls = silent.iter().map(Peer::url);
     let client = without_restart_guard(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
     let (before, start) = (signals.load(Ordering::SeqCst), Instant::now());
-    assert!(matches!(client.try_lock("silence", TTL), Err(LockError::NoQuorum(_))));
+    assert!(matches!(client.try_lock("silence", TTL), Err(Error::NoQuorum(_))));
     assert!(start.elapsed() >= NODE_TIMEOUT);
     assert!(start.elapsed() < Duration::from_secs(20), "the wait is not begun anew");
     assert!(signals.load(Ordering::SeqCst) > before, "the wait was interrupted");

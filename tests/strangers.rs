@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
-use redlatch::{LockClient, LockError, NoQuorum, NodeError};
+use redlatch::{Error, LockClient, NoQuorum, NodeError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, report_texts, take, with_long_timeout};
 use support::peer::Peer;
@@ -28,7 +28,7 @@ fn asked(urls: &[String; 3]) -> NoQuorum {
         assert!(!format!("{status:?} {client:?}").contains("s3cr3t"));
     }
     match error {
-        LockError::NoQuorum(error) => {
+        Error::NoQuorum(error) => {
             assert_eq!((error.reports().len(), error.answered()), (3, 0));
             error
         }
@@ -59,7 +59,7 @@ fn other_programs_than_redis_are_reported_as_such() {
     // A request without a time limit gets the error at once, too.
     let peers = [Peer::http(), Peer::ssh(), Peer::silent()];
     let client = with_long_timeout(peers.iter().map(Peer::url)).build().unwrap();
-    assert!(matches!(client.lock("peers", LONG), Err(LockError::NoQuorum(_))));
+    assert!(matches!(client.lock("peers", LONG), Err(Error::NoQuorum(_))));
 }
 
 /// Sends this as soon as a client has connected, in pieces of so many bytes.
@@ -98,8 +98,8 @@ fn waiting_for_a_lock_ends_if_most_nodes_are_other_servers_than_redis() {
             let urls = strangers.iter().chain([&silent]).map(Peer::url);
             let client = with_long_timeout(urls).build().unwrap();
             // A `lock` that waited on would not end the test.
-            let waited = client.try_lock_for("peers", LONG, 2 * LIMIT);
-            let Err(LockError::NoQuorum(error)) = waited else { panic!("{waited:?}") };
+            let waited = client.request("peers").ttl(LONG).try_lock_for(2 * LIMIT);
+            let Err(Error::NoQuorum(error)) = waited else { panic!("{waited:?}") };
             let expected = NodeAnswer::Failed(NodeError::NotRedis(protocol));
             let strange = error.reports()[..2].iter().map(|report| &report.answer);
             assert!(strange.clone().all(|answer| *answer == expected), "{error}");
@@ -196,7 +196,7 @@ fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     // The quotation marks differ, and some versions quote the arguments too.
     assert!(text.contains("ERR unknown command") && text.contains("AUTH"), "{error}");
     assert!(!text.contains(SECRET), "{error}");
-    let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
+    let Error::NoQuorum(error) = error else { panic!("{error:?}") };
     let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
     take(&all_nodes_client([server.url()]), "renamed", LONG).release().unwrap();
@@ -215,9 +215,7 @@ fn an_unknown_host_name_is_reported_and_delays_no_call() {
 
     let alone = all_nodes_client([nowhere]);
     let unresolved = || match alone.try_lock("named", LONG) {
-        Err(LockError::NoQuorum(error)) => {
-            report_texts(&error)[0].starts_with("name not resolved: ")
-        }
+        Err(Error::NoQuorum(error)) => report_texts(&error)[0].starts_with("name not resolved: "),
         other => panic!("{other:?}"),
     };
     // A resolver whose DNS servers do not answer is slow, and the result is a timeout.
@@ -253,7 +251,7 @@ fn a_peer_that_sends_without_end_does_not_delay_the_timeout() {
     for _ in 0..3 {
         let start = Instant::now();
         let error = client.try_lock("flood", LONG).unwrap_err();
-        assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
+        assert!(matches!(error, Error::NoQuorum(_)), "{error}");
         assert!(start.elapsed() < LIMIT, "the flood has no end, but the round has");
     }
 }

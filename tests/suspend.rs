@@ -15,7 +15,7 @@ mod linux {
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 
-    use redlatch::{LossReason, ReleaseError};
+    use redlatch::{Error, LossReason};
     use rustix::process::geteuid;
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -91,7 +91,7 @@ mod linux {
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Expired));
         assert!(start.elapsed() < HOUR, "other clocks do not count the suspension");
-        assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+        assert!(matches!(guard.release(), Err(Error::Lost(_))));
         // The connections were silent for an hour: they are still good or are replaced.
         for _ in 0..5 {
             let after = client.lock("after", LONG).expect("all nodes are up");

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NoQuorum, NodeError};
+use redlatch::{Error, LockClient, NoQuorum, NodeError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -29,9 +29,9 @@ fn connected(client: LockClient) -> LockClient {
 }
 
 #[track_caller]
-fn no_quorum<T: std::fmt::Debug>(result: Result<T, LockError>) -> NoQuorum {
+fn no_quorum<T: std::fmt::Debug>(result: Result<T, Error>) -> NoQuorum {
     match result {
-        Err(LockError::NoQuorum(error)) => error,
+        Err(Error::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -42,9 +42,8 @@ fn waiting_for_a_held_lock_ends_at_the_deadline() {
     let client = all_nodes_client(servers.urls());
     let _held = take(&client, "held", LONG);
     let wait = Duration::from_secs(1);
-
     let start = Instant::now();
-    assert!(client.try_lock_for("held", LONG, wait).unwrap().is_none());
+    assert!(client.request("held").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     let took = start.elapsed();
     // It may end early by the time of another attempt, not by half.
     assert!(took > wait / 2 && took < wait + MARGIN, "{took:?}");
@@ -64,7 +63,7 @@ fn waiting_for_a_held_lock_retries_with_pauses() {
     let builder = with_long_timeout(servers.urls()).retry(pause, pause).queue(false);
     let client = connected(builder.build().unwrap());
     let before = calls(&servers[0], "set");
-    assert!(client.try_lock_for("held", LONG, pause * 5).unwrap().is_none());
+    assert!(client.request("held").ttl(LONG).try_lock_for(pause * 5).unwrap().is_none());
     // Ten attempts are usual; a tight loop makes hundreds.
     let attempts = calls(&servers[0], "set") - before;
     assert!((2..60).contains(&attempts), "{attempts}");
@@ -76,12 +75,13 @@ fn a_wait_of_zero_is_one_attempt() {
     let client = all_nodes_client(servers.urls());
     let past = Instant::now();
     thread::sleep(Duration::from_millis(2));
-    client.try_lock_for("free", LONG, Duration::ZERO).unwrap().unwrap().release().unwrap();
-    client.request("free").ttl(LONG).try_lock_until(past).unwrap().unwrap().release().unwrap();
+    let free = client.request("free").ttl(LONG);
+    free.clone().try_lock_for(Duration::ZERO).unwrap().unwrap().release().unwrap();
+    free.try_lock_until(past).unwrap().unwrap().release().unwrap();
 
     let _held = take(&client, "held", LONG);
     let before = calls(&servers[0], "set");
-    assert!(client.try_lock_for("held", LONG, Duration::ZERO).unwrap().is_none());
+    assert!(client.request("held").ttl(LONG).try_lock_for(Duration::ZERO).unwrap().is_none());
     assert!(client.request("held").ttl(LONG).try_lock_until(past).unwrap().is_none());
     assert_eq!(calls(&servers[0], "set"), before + 2);
 }
@@ -95,7 +95,7 @@ fn the_longest_wait_has_no_end() {
     let waiting = [true, false].map(|queue| {
         let client = with_long_timeout(servers.urls()).queue(queue).build().unwrap();
         thread::spawn(move || {
-            client.try_lock_for("ever", LONG, Duration::MAX).map(|it| it.is_some())
+            client.request("ever").ttl(LONG).try_lock_for(Duration::MAX).map(|it| it.is_some())
         })
     });
     assert!(eventually(LIMIT, || calls(&servers[0], "set") > 9));
@@ -118,7 +118,7 @@ fn a_held_lock_is_never_reported_as_nodes_that_are_down() {
     for extra in 0..20 {
         let wait = Duration::from_millis(100 + 2 * extra);
         let before = calls(&servers[0], "set");
-        let ended = client.try_lock_for("held", LONG, wait);
+        let ended = client.request("held").ttl(LONG).try_lock_for(wait);
         let attempts = calls(&servers[0], "set") - before;
         let is_known = matches!(ended, Ok(None));
         assert!(is_known || attempts <= 1, "{ended:?} after {attempts} attempts");
@@ -148,7 +148,7 @@ fn a_paused_majority_is_reported_within_the_node_timeout() {
     // A caller's own deadline also limits the round.
     let wait = Duration::from_secs(1);
     let start = Instant::now();
-    let error = no_quorum(client.try_lock_for("stopped", LONG, wait));
+    let error = no_quorum(client.request("stopped").ttl(LONG).try_lock_for(wait));
     assert!(start.elapsed() > wait / 4 && start.elapsed() < wait + MARGIN);
     assert!(report_texts(&error)[0].starts_with("timed out"), "{error}");
     resume(&servers, 3);
@@ -222,11 +222,11 @@ fn late_replies_do_not_count() {
         let free = format!("free-{round}");
         proxies.iter().for_each(|proxy| proxy.set(late));
         // If this thread slept for longer than the replies took, they were not late.
-        let is_late = || matches!(client.try_lock(&free, LONG), Err(LockError::NoQuorum(_)));
+        let is_late = || matches!(client.try_lock(&free, LONG), Err(Error::NoQuorum(_)));
         assert!(eventually(LIMIT, is_late));
         // ... while the next lock, which is held, is requested.
         proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
-        let waited = client.try_lock_for("held", LONG, Duration::from_millis(800));
+        let waited = client.request("held").ttl(LONG).try_lock_for(Duration::from_millis(800));
         assert!(matches!(waited, Ok(None)), "{waited:?}");
         assert!(gone(&servers, &free), "late grants are removed");
     }
@@ -241,7 +241,7 @@ fn grants_that_come_after_their_validity_are_no_lock() {
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
     let ttl = Duration::from_millis(200);
     match client.try_lock("late", ttl) {
-        Err(LockError::TooSlow { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
+        Err(Error::TooSlow { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
         other => panic!("{other:?}"),
     }
     // The same with less validity left than requested.
@@ -249,7 +249,7 @@ fn grants_that_come_after_their_validity_are_no_lock() {
     let builder =
         with_long_timeout(proxies.iter().map(Proxy::url)).min_validity(least).drift_factor(0.0);
     let client = connected(builder.build().unwrap());
-    assert!(matches!(client.try_lock("little", LONG), Err(LockError::TooSlow { .. })));
+    assert!(matches!(client.try_lock("little", LONG), Err(Error::TooSlow { .. })));
     assert!(gone(&servers, "little"));
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redlatch::{LockClient, LockGuard, WithLockError};
+use redlatch::{Error, LockClient, LockGuard};
 use support::fencing::{counter, fenced, token};
 use support::locks::{LONG, all_nodes_client, gone, holders, pttl, take, value};
 use support::queue::{finish, spawn_waiter};
@@ -59,7 +59,7 @@ fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
         assert_eq!(theirs.release(), Ok(()), "the failed attempt has removed nothing");
     }
     let held = client.with_lock("job", LONG, |guard| Ok(guard.ensure_held()));
-    assert_eq!(held, Ok::<_, WithLockError<_>>(Ok(())));
+    assert_eq!(held, Ok::<_, Error>(Ok(())));
     assert!(gone(&servers, "job"));
 }
 

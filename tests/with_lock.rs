@@ -1,10 +1,10 @@
 //! `with_lock`: the body runs with the lock held, and never without.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockClient, LockError, LockGuard, WithLockError};
+use redlatch::{Error, LockClient, LockGuard, LockRequest};
 use support::eventually;
 use support::locks::{
     BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, take, without_restart_guard,
@@ -30,7 +30,7 @@ fn the_lock_is_held_for_as_long_as_the_body_runs() {
         assert!(holders(&servers, "work") >= 2);
         Ok(42)
     });
-    assert_eq!(value, Ok::<_, WithLockError<_>>(42));
+    assert_eq!(value, Ok(42));
     assert!(gone(&servers, "work"));
 }
 
@@ -60,25 +60,30 @@ fn a_panic_of_the_body_continues_and_the_lock_is_released() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let body = || client.with_lock("panic", TTL, |_| -> Result<(), Error> { panic!("as planned") });
-    let Err(panic) = catch_unwind(AssertUnwindSafe(body)) else { panic!("it has not panicked") };
+    let Err(panic) = catch_unwind(body) else { panic!("it has not panicked") };
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
     assert!(gone(&servers, "panic"));
     let next = client.with_lock("panic", TTL, |_| Ok(1));
-    assert_eq!(next, Ok::<_, WithLockError<_>>(1), "the client still works");
+    assert_eq!(next, Ok(1), "the client still works");
+}
+
+#[test]
+fn a_client_its_requests_and_its_guards_may_be_used_after_a_panic() {
+    fn check<T: UnwindSafe + RefUnwindSafe>() {}
+    check::<LockClient>();
+    check::<LockRequest<'_>>();
+    check::<LockGuard>();
 }
 
 #[test]
 fn without_the_lock_the_body_does_not_run() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let body = |_: &LockGuard| -> Result<(), WithLockError<()>> { panic!("it ran") };
-    let never = |resource: &str, ttl| match client.with_lock(resource, ttl, body) {
-        Err(WithLockError::NotAcquired(error)) => error,
-        other => panic!("{other:?}"),
-    };
-    assert!(matches!(never("", TTL), LockError::Resource(_)));
-    assert!(matches!(never("r", Duration::from_secs(1)), LockError::Ttl(_)));
-    assert!(matches!(never("r", Duration::MAX), LockError::Ttl(_)));
+    let body = |_: &LockGuard| -> Result<(), Error> { panic!("it ran") };
+    let never = |resource: &str, ttl| client.with_lock(resource, ttl, body).unwrap_err();
+    assert!(matches!(never("", TTL), Error::Resource(_)));
+    assert!(matches!(never("r", Duration::from_secs(1)), Error::Ttl(_)));
+    assert!(matches!(never("r", Duration::MAX), Error::Ttl(_)));
     assert!(eventually(LIMIT, || holders(&servers, "r") == 0));
 }
 
@@ -93,8 +98,7 @@ fn the_settings_of_a_request_apply_to_with_lock() {
     assert!(first.is_some() && first < second, "{first:?} {second:?}");
 
     let held = take(&all_nodes_client(servers.urls()), "fenced", TTL * 10);
-    let body =
-        |_: &LockGuard| -> Result<(), WithLockError<()>> { panic!("it does not run without it") };
+    let body = |_: &LockGuard| -> Result<(), Error> { panic!("it does not run without it") };
     let wait = Duration::from_millis(50);
     assert_eq!(request.clone().try_with_lock(body), Ok(None));
     assert_eq!(request.clone().try_with_lock_for(wait, body), Ok(None));
@@ -106,30 +110,37 @@ fn the_settings_of_a_request_apply_to_with_lock() {
 fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let own = |result: Result<_, LockError>| matches!(result, Err(LockError::HeldByThisThread));
+    let own = |result: Result<_, Error>| matches!(result, Err(Error::HeldByThisThread));
     let both = ["one", "two"];
     client
         .with_lock("own", TTL, |_| {
             assert!(own(client.lock("own", TTL).map(Some)));
             let again = client.clone().with_lock("own", TTL, |_| Ok(()));
-            assert!(own(again.or_else(WithLockError::into_value).map(|()| None)));
-            assert!(own(client.try_lock_for("own", TTL, LIMIT)));
+            assert!(own(again.map(|()| None)));
+            assert!(own(client.request("own").ttl(TTL).try_lock_for(LIMIT)));
             assert!(own(client.request("own").fenced().keep_alive().lock().map(Some)));
             // A request that does not wait is refused as usual, and other locks are free.
             assert!(client.try_lock("own", TTL).unwrap().is_none());
-            assert!(client.try_lock_for("own", TTL, Duration::ZERO).unwrap().is_none());
+            assert!(client.request("own").ttl(TTL).try_lock_for(Duration::ZERO).unwrap().is_none());
             assert!(client.lock("other", TTL).is_ok());
             let several = client.request_all(both).ttl(TTL).with_lock(|_| {
                 assert!(own(client.request_all(both).lock().map(Some)));
                 Ok(())
             });
-            assert_eq!(several, Ok::<_, WithLockError<_>>(()));
+            assert_eq!(several, Ok::<_, Error>(()));
             // Another client and another thread wait as usual.
             let wait = Duration::from_millis(50);
-            assert!(self::client(&servers).try_lock_for("own", TTL, wait).unwrap().is_none());
+            assert!(
+                self::client(&servers)
+                    .request("own")
+                    .ttl(TTL)
+                    .try_lock_for(wait)
+                    .unwrap()
+                    .is_none()
+            );
             thread::scope(|scope| {
-                let other =
-                    scope.spawn(|| client.try_lock_for("own", TTL, wait).unwrap().is_none());
+                let other = scope
+                    .spawn(|| client.request("own").ttl(TTL).try_lock_for(wait).unwrap().is_none());
                 assert!(other.join().unwrap());
             });
             Ok::<_, Error>(())
@@ -160,7 +171,9 @@ fn a_guard_that_is_dropped_after_its_lock_expired_leaves_the_next_lock_its_queue
     drop(client.lock("late", LONG).expect("it waits until the first lock has expired"));
     let own = client.with_lock("late", LONG, |_| {
         drop(expired);
-        Ok::<_, Error>(client.try_lock_for("late", LONG, Duration::from_secs(1)).map(drop))
+        Ok::<_, Error>(
+            client.request("late").ttl(LONG).try_lock_for(Duration::from_secs(1)).map(drop),
+        )
     });
-    assert!(matches!(own, Ok(Err(LockError::HeldByThisThread))), "{own:?}");
+    assert!(matches!(own, Ok(Err(Error::HeldByThisThread))), "{own:?}");
 }

@@ -1,11 +1,10 @@
-//! `with_lock` whose lock is lost while the body runs: the result says so, and has the body's
-//! value.
+//! `with_lock` whose lock is lost while the body runs: the result says so.
 
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use redlatch::{Error, Event, LockClient, LockGuard, LossReason, Released, WithLockError};
+use redlatch::{Error, Event, LockClient, LockGuard, LossReason, Released};
 use support::locks::{LIMIT, LONG, gone, pause, resume, without_restart_guard};
 use support::loss::reason;
 use support::servers::Servers;
@@ -24,9 +23,9 @@ enum Failure {
     Lock(Error),
 }
 
-impl<T> From<WithLockError<T>> for Failure {
-    fn from(error: WithLockError<T>) -> Self {
-        Self::Lock(error.into())
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Lock(error)
     }
 }
 
@@ -44,12 +43,12 @@ fn the_bodys_own_error_is_returned_also_when_the_lock_was_lost() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let error = || fs::read("/nowhere/to/be/found").map(|_| ()).map_err(Failure::Body);
-    let came = client.with_lock("error", TTL, |_| error()).unwrap_err();
+    let came = client.request("error").ttl(TTL).with_lock(|_| error()).unwrap_err();
     assert!(came.is_the_body_s());
     assert!(gone(&servers, "error"));
 
     // With a lost lock, and nodes that do not reply to the release.
-    let came = client.with_lock("error", TTL, |held| {
+    let came = client.request("error").ttl(TTL).with_lock(|held| {
         pause(&servers, 3);
         assert_eq!(held.wait_lost(LIMIT).map(reason), Some(LossReason::Expired));
         error()
@@ -59,40 +58,34 @@ fn the_bodys_own_error_is_returned_also_when_the_lock_was_lost() {
     assert!(gone(&servers, "error"));
 }
 
-/// Why the lock was lost, of whose body this is the result, and what the body returned.
+/// Why the lock was lost, of whose body this is the result.
 #[track_caller]
-fn lost_during<T>(result: Result<T, WithLockError<T>>) -> (LossReason, T) {
+fn loss<T>(result: Result<T, Error>) -> LossReason {
     match result {
-        Err(WithLockError::LostDuring { lost, value }) => (lost.reason(), value),
-        Err(WithLockError::NotAcquired(error)) => panic!("{error}"),
+        Err(Error::Lost(lost)) => lost.reason(),
+        Err(error) => panic!("{error}"),
         Ok(_) => panic!("it was held to the end"),
     }
 }
 
 #[test]
-fn a_body_that_succeeds_after_its_lock_expired_is_an_error_that_has_its_value() {
+fn a_body_that_succeeds_after_its_lock_expired_is_an_error() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let wait = |held: &LockGuard| {
+    let mut booked = None;
+    let result = client.with_lock("seats", TTL, |held| {
         pause(&servers, 3);
         assert!(held.wait_lost(LIMIT).is_some());
         thread::sleep(Duration::from_millis(10));
-        Ok::<_, WithLockError<_>>(42)
-    };
-    let result = client.with_lock("seats", TTL, wait);
+        booked = Some(42);
+        Ok(())
+    });
     resume(&servers, 3);
     let text = result.as_ref().unwrap_err().to_string();
     assert!(text.starts_with("the lock \"seats\" is lost: its validity has passed"), "{text}");
-    assert_eq!(lost_during(result), (LossReason::Expired, 42));
-
-    // Whoever does not care gets the value, and an error of any kind can be made of it.
-    let result = client.with_lock("seats", TTL, wait);
-    resume(&servers, 3);
-    assert_eq!(result.clone().or_else(WithLockError::into_value), Ok(42));
-    let error: Box<dyn std::error::Error + Send + Sync> = result.clone().unwrap_err().into();
-    assert!(error.downcast_ref::<WithLockError<i32>>().is_some());
-    let Error::Lost(lost) = result.unwrap_err().into() else { panic!("it was acquired") };
+    let Err(Error::Lost(lost)) = result else { panic!("it was acquired") };
     assert_eq!((lost.resource().as_bytes(), lost.reason()), (&b"seats"[..], LossReason::Expired));
+    assert_eq!(booked, Some(42), "the body leaves what must be undone");
 }
 
 #[test]
@@ -107,11 +100,11 @@ fn a_lock_whose_keys_vanished_during_the_body_was_lost_also_if_no_extension_noti
     };
     for nodes in [2, 3] {
         let result = client.with_lock("orders", LONG, |held| flush(held, nodes));
-        assert_eq!(lost_during(result), (LossReason::Gone, "sent"));
+        assert_eq!(loss(result), LossReason::Gone);
     }
     let request = client.request("orders").ttl(LONG);
     let result = request.clone().try_with_lock(|held| flush(held, 3));
-    assert!(matches!(result, Err(WithLockError::LostDuring { value: "sent", .. })));
+    assert_eq!(loss(result), LossReason::Gone);
     // A majority still has it.
     assert_eq!(request.with_lock(|held| flush(held, 1)), Ok("sent"));
 }
@@ -122,7 +115,7 @@ fn nodes_that_do_not_answer_the_release_are_no_loss() {
     let client = client(&servers);
     let result = client.with_lock("orders", LONG, |_| {
         pause(&servers, 3);
-        Ok::<_, Error>(7)
+        Ok(7)
     });
     assert_eq!(result.unwrap(), 7);
     resume(&servers, 3);
@@ -143,16 +136,17 @@ fn a_body_that_returns_makes_a_release_with_a_known_outcome() {
         })
         .build()
         .unwrap();
-    client.with_lock("one", LONG, |_| Ok::<_, Error>(())).unwrap();
+    client.with_lock("one", LONG, |_| Ok(())).unwrap();
     assert_eq!(outcomes.recv_timeout(LIMIT), Ok(Some(Released::InTime)));
+    let request = client.request("one").ttl(LONG);
     let failed: Result<(), Failure> =
-        client.with_lock("one", LONG, |_| Err(Failure::Body(io::ErrorKind::NotFound.into())));
+        request.with_lock(|_| Err(Failure::Body(io::ErrorKind::NotFound.into())));
     assert!(failed.unwrap_err().is_the_body_s());
     assert_eq!(outcomes.recv_timeout(LIMIT), Ok(Some(Released::InTime)));
     let result = client.with_lock("one", LONG, |_| {
         servers.iter().for_each(|server| _ = server.command(&["DEL", "one"]));
         Ok(())
     });
-    assert_eq!(lost_during(result).0, LossReason::Gone);
+    assert_eq!(loss(result), LossReason::Gone);
     assert_eq!(outcomes.recv_timeout(LIMIT), Ok(Some(Released::TooLate)));
 }

@@ -10,8 +10,7 @@ use super::run::is_below_another;
 use super::run::signals::{CaughtSignal, Signals};
 use super::{duration, output};
 use clap::Args;
-use redlatch::{InspectError, Inspection, LockState};
-use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
+use redlatch::{Error, Inspection, LockClient, LockGuard, LockRequest, LockState};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -139,7 +138,7 @@ pub(crate) fn acquire(
     let guard = match wait(client, arguments, is_fenced, log) {
         Ok(Some(guard)) => guard,
         Ok(None) => return Err(refusal::contended(client, arguments)),
-        Err(LockError::Cancelled) => return Err(ended_by(signals.first_that_ends())),
+        Err(Error::Cancelled) => return Err(ended_by(signals.first_that_ends())),
         Err(error) => return Err(refusal::failed(client, arguments, error)),
     };
     log.held(&guard, start.elapsed());
@@ -169,7 +168,7 @@ pub(crate) fn release(client: &LockClient, guard: LockGuard, is_ensemble: bool) 
     }
     match released {
         Ok(Ok(())) => true,
-        Ok(Err(ReleaseError::Lost(_))) => false,
+        Ok(Err(Error::Lost(_))) => false,
         Ok(Err(error)) => {
             output::note(&format!("the lock may stay until its ttl ends: {error}"));
             true
@@ -197,7 +196,7 @@ fn wait(
     arguments: &AcquireArguments,
     is_fenced: bool,
     log: &Log,
-) -> Result<Option<LockGuard>, LockError> {
+) -> Result<Option<LockGuard>, Error> {
     let owner = owner(arguments);
     let request = request(client, arguments, &owner);
     let request = if is_fenced { request.fenced() } else { request };
@@ -240,7 +239,7 @@ pub(crate) fn request<'a>(
 fn look<N: AsRef<OsStr>>(
     client: &LockClient,
     names: &[N],
-) -> Result<Option<(usize, Inspection)>, InspectError> {
+) -> Result<Option<(usize, Inspection)>, Error> {
     let mut found: Option<(u8, (usize, Inspection))> = None;
     for (index, name) in names.iter().enumerate() {
         let seen = client.inspect(name.as_ref().as_bytes())?;

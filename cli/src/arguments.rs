@@ -5,6 +5,7 @@ use super::exporter::arguments::ExporterArguments;
 use super::lock::LockArguments;
 use super::registers::arguments::RegistersArguments;
 use super::run::arguments::RunArguments;
+use super::token::{AcquireCommand, ExtendArguments};
 use super::top::arguments::TopArguments;
 use super::{duration, exit};
 use clap::{Args, Parser, Subcommand};
@@ -92,6 +93,8 @@ pub(crate) struct TlsArguments {
 pub(crate) enum Command {
     Run(RunArguments),
     Lock(LockArguments),
+    Acquire(AcquireCommand),
+    Extend(ExtendArguments),
     Status(StatusArguments),
     Doctor(DoctorArguments),
     Inspect(InspectArguments),
@@ -118,7 +121,10 @@ pub(crate) enum Command {
 impl Command {
     /// Or some of its ways do, and it sees to the others.
     pub(crate) fn catches_signals(&self) -> bool {
-        matches!(self, Self::Run(_) | Self::Lock(_) | Self::Top(_) | Self::Bench(_))
+        matches!(
+            self,
+            Self::Run(_) | Self::Lock(_) | Self::Acquire(_) | Self::Top(_) | Self::Bench(_)
+        )
     }
 }
 
@@ -160,20 +166,31 @@ pub(crate) struct ShownLock {
     pub(crate) json: bool,
 }
 
-/// Remove the lock of another client.
+/// Release a lock by its token, or remove the lock of another client.
 ///
-/// Shows the lock and asks first. Only what was shown is removed: a lock that another client has
-/// acquired since stays. On Redis nodes, the holder is not told: use it when you know that the
-/// holder is gone. On ZooKeeper, it learns of it within a seventh of its session timeout.
+/// With --token, or a token in REDLATCH_TOKEN, it releases the lock that `redlatch acquire` has
+/// acquired. The exit code is 75 if that had ended before, and somebody else may have had it.
+///
+/// With --force, it needs no token. Shows the lock and asks first. Only what was shown is removed:
+/// a lock that another client has acquired since stays. On Redis nodes, the holder is not told: use
+/// it when you know that the holder is gone. On ZooKeeper, it learns of it within a seventh of its
+/// session timeout.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArguments {
     /// The name of the lock.
     pub(crate) name: OsString,
-    /// Required, since there is no other way to release another's lock.
-    #[arg(long, required = true)]
+    /// Another lock that is held together with it, as it was acquired; may be given again.
+    #[arg(long, value_name = "NAME", conflicts_with = "force")]
+    pub(crate) also: Vec<OsString>,
+    /// The token that `redlatch acquire` has printed [default: that in REDLATCH_TOKEN, which other
+    /// users cannot see].
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) token: Option<String>,
+    /// Release it without its token, whoever has it.
+    #[arg(long)]
     pub(crate) force: bool,
     /// Do not ask.
-    #[arg(long)]
+    #[arg(long, requires = "force")]
     pub(crate) yes: bool,
     /// As JSON.
     #[arg(long)]

@@ -7,7 +7,7 @@ use super::arguments::{BenchArguments, NodeArguments};
 use super::exit::{self, Failure};
 use super::{acquire, output, settings};
 use histogram::Histogram;
-use redlatch::{CancelToken, LockClient, LockError, ReleaseError};
+use redlatch::{CancelToken, Error, LockClient};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -74,7 +74,7 @@ fn end_on_signals(stop: &Stop, cancel: [CancelToken; 2]) -> Result<(), Failure> 
 }
 
 /// What ends the benchmark: a signal, before the failure that follows from it.
-fn failure(stop: &Stop, error: LockError) -> Failure {
+fn failure(stop: &Stop, error: Error) -> Failure {
     check(stop).err().unwrap_or_else(|| error.into())
 }
 
@@ -104,7 +104,7 @@ fn rounds(
         let start = Instant::now();
         let guard = match client.lock(name, TTL) {
             Ok(guard) => guard,
-            Err(LockError::TooSlow { .. }) => {
+            Err(Error::TooSlow { .. }) => {
                 failed += 1;
                 continue;
             }
@@ -116,7 +116,7 @@ fn rounds(
                 acquired.push(held - start);
                 released.push(held.elapsed());
             }
-            Err(ReleaseError::NoQuorum(_) | ReleaseError::Lost(_)) => failed += 1,
+            Err(Error::NoQuorum(_) | Error::Lost(_)) => failed += 1,
             Err(error) => return Err(error.into()),
         }
     }
@@ -133,10 +133,10 @@ fn hand_over(
 ) -> Result<Histogram, Failure> {
     let released: Mutex<Option<(usize, Instant)>> = Mutex::new(None);
     let times = Mutex::new(Vec::new());
-    let run = |number: usize| -> Result<(), LockError> {
+    let run = |number: usize| -> Result<(), Error> {
         loop {
             let guard = match clients[number].lock(name, TTL) {
-                Err(LockError::TooSlow { .. }) => continue,
+                Err(Error::TooSlow { .. }) => continue,
                 locked => locked?,
             };
             let now = Instant::now();
@@ -157,7 +157,7 @@ fn hand_over(
     thread::scope(|scope| {
         let other = scope.spawn(|| run(1));
         let result = run(0);
-        let other = other.join().unwrap_or(Err(LockError::Cancelled));
+        let other = other.join().unwrap_or(Err(Error::Cancelled));
         result.and(other)
     })
     .map_err(|error| failure(stop, error))?;

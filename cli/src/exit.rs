@@ -2,10 +2,7 @@
 
 use super::duration;
 use redlatch::error::{NodeAnswer, ServerErrorKind, TtlError};
-use redlatch::{
-    ConfigError, ForceReleaseError, InspectError, LockError, NoQuorum, NodeError, RegisterError,
-    ReleaseError,
-};
+use redlatch::{ConfigError, Error, NoQuorum, NodeError, RegisterError};
 
 pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const HELD: u8 = 1;
@@ -149,17 +146,10 @@ fn is_refusal(failure: &NodeError) -> bool {
     }
 }
 
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        let code = if matches!(error, ConfigError::System(_)) { FAILED } else { USAGE };
-        Self::new(code, &error)
-    }
-}
-
-impl From<LockError> for Failure {
-    fn from(error: LockError) -> Self {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
         match &error {
-            LockError::NoQuorum(reports) if reports.quarantine().is_some() => {
+            Error::NoQuorum(reports) if reports.quarantine().is_some() => {
                 let left = duration::show(reports.quarantine().unwrap_or_default());
                 let text = format!(
                     "quarantined for another {left}: too few nodes have been up for max-ttl, and \
@@ -167,35 +157,19 @@ impl From<LockError> for Failure {
                 );
                 Self::new(QUARANTINED, &text)
             }
-            LockError::NoQuorum(inner) => Self::new(no_quorum(inner), &error),
-            LockError::TooSlow { .. } => Self::new(NO_QUORUM, &error),
-            LockError::Ttl(TtlError::TooLong { .. }) => {
+            Error::NoQuorum(inner) => Self::new(no_quorum(inner), &error),
+            Error::TooSlow { .. } => Self::new(NO_QUORUM, &error),
+            Error::Lost(_) => Self::new(LOST, &error),
+            Error::Ttl(TtlError::TooLong { .. }) => {
                 let hint = "(--max-ttl sets it; all clients that share locks must set the same)";
                 Self::usage(&format!("{error} {hint}"))
             }
-            LockError::Resource(_) | LockError::Ttl(_) | LockError::SameServer { .. } => {
+            Error::Config(ConfigError::System(_)) => Self::new(FAILED, &error),
+            Error::Config(_) | Error::Resource(_) | Error::Ttl(_) | Error::SameServer { .. } => {
                 Self::usage(&error)
             }
             _ => Self::new(FAILED, &error),
         }
-    }
-}
-
-impl From<ReleaseError> for Failure {
-    fn from(error: ReleaseError) -> Self {
-        let code = if matches!(error, ReleaseError::Lost(_)) { LOST } else { NO_QUORUM };
-        Self::new(code, &error)
-    }
-}
-
-impl From<InspectError> for Failure {
-    fn from(error: InspectError) -> Self {
-        let code = match &error {
-            InspectError::Resource(_) => USAGE,
-            InspectError::NoQuorum(inner) => no_quorum(inner),
-            _ => FAILED,
-        };
-        Self::new(code, &error)
     }
 }
 
@@ -212,16 +186,6 @@ impl From<RegisterError> for Failure {
             | RegisterError::AlreadyFormed
             | RegisterError::NodesDiffer { .. }
             | RegisterError::NotDurable { .. } => NO_GROUP,
-            _ => FAILED,
-        };
-        Self::new(code, &error)
-    }
-}
-
-impl From<ForceReleaseError> for Failure {
-    fn from(error: ForceReleaseError) -> Self {
-        let code = match &error {
-            ForceReleaseError::NoQuorum(inner) => no_quorum(inner),
             _ => FAILED,
         };
         Self::new(code, &error)

@@ -25,6 +25,7 @@ mod settings;
 mod status;
 mod table;
 mod tls;
+mod token;
 mod top;
 mod transactions;
 
@@ -58,6 +59,8 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
     match command {
         Command::Run(arguments) => run::run(&nodes, arguments),
         Command::Lock(arguments) => lock::lock(&nodes, arguments),
+        Command::Acquire(arguments) => token::acquire(&nodes, arguments),
+        Command::Extend(arguments) => token::extend(&nodes, &arguments),
         Command::Status(arguments) => status::status(&nodes, &arguments),
         Command::Doctor(arguments) => doctor::doctor(&nodes, &arguments),
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),

@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::exit::{self, Failure};
-use super::{lock, output, registers, run};
+use super::{lock, output, registers, run, token};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -70,6 +70,7 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
     let examples = match command.get_name() {
         "run" => Some(run::arguments::EXAMPLES),
         "lock" => Some(lock::EXAMPLES),
+        "acquire" => Some(token::EXAMPLES),
         "registers" => Some(registers::arguments::EXAMPLES),
         _ => None,
     };

@@ -1,8 +1,8 @@
-//! `redlatch release --force`: removes the lock of another client.
+//! `redlatch release`: releases a lock by its token, or removes that of another client by force.
 
 use super::arguments::{NodeArguments, ReleaseArguments};
 use super::exit::{self, Failure};
-use super::{inspect, output, settings};
+use super::{inspect, output, settings, token};
 use redlatch::{Inspection, LockState};
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -10,11 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 
 pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Result<u8, Failure> {
     let name = &arguments.name;
-    let client = settings::client(nodes)?;
-    let seen = client.inspect(name.as_bytes())?;
-    // Only what was shown is removed, and nothing that another client has acquired since.
-    let is_held = !matches!(seen.state, LockState::Free | LockState::Reserved);
-    let is_released = is_held && is_confirmed(arguments, &seen)? && client.force_release(&seen)?;
+    let is_released = if arguments.force {
+        by_force(nodes, arguments)?
+    } else {
+        let token = token::read(arguments.token.as_deref())?.ok_or_else(token::no_token)?;
+        token::release(nodes, name, &arguments.also, &token)?;
+        true
+    };
     let text = match (arguments.json, is_released) {
         (true, _) => {
             json!({ "name": inspect::exact(name.as_bytes()), "released": is_released }).to_string()
@@ -24,6 +26,14 @@ pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Re
     };
     output::print(&format!("{text}\n"))?;
     Ok(if is_released { exit::SUCCESS } else { exit::HELD })
+}
+
+fn by_force(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Result<bool, Failure> {
+    let client = settings::client(nodes)?;
+    let seen = client.inspect(arguments.name.as_bytes())?;
+    // Only what was shown is removed, and nothing that another client has acquired since.
+    let is_held = !matches!(seen.state, LockState::Free | LockState::Reserved);
+    Ok(is_held && is_confirmed(arguments, &seen)? && client.force_release(&seen)?)
 }
 
 /// Asks on the terminal, unless the arguments say yes.

@@ -1,7 +1,7 @@
 //! An event of each kind, for the tests of the bridges.
 
 use crate::engine::register::NoVote;
-use crate::error::{ExtendError, LockError, LockLost, LossReason, RegisterError};
+use crate::error::{Error, LockLost, LossReason, RegisterError};
 use crate::event::{AttemptOutcome, Event};
 use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
@@ -44,9 +44,9 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
     let resource = Name::new(b"orders:42");
     let [took, waited, held] = [1, 20, 300].map(Duration::from_millis);
     let [validity, left, remaining] = [9, 60, 2].map(Duration::from_secs);
-    let (error, url, silent) = (&LockError::NoEntropy, "redis://10.0.0.1:6379/0", waited);
+    let (error, url, silent) = (&Error::NoEntropy, "redis://10.0.0.1:6379/0", waited);
     let (expired, gone) = (LossReason::Expired, LossReason::Gone);
-    let not_extended = &ExtendError::Lost(LockLost::new(*b"orders", gone));
+    let not_extended = &Error::Lost(LockLost::new(*b"orders", gone));
     let outcome = Some(Released::InTime);
     let samples = [
         Event::Attempt { resource, number: 1, outcome: AttemptOutcome::Granted, took },
@@ -56,7 +56,7 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
         Event::Acquired { resource, attempts: 1, waited, validity },
         Event::Contended { resource, attempts: 1, waited },
         Event::Failed { resource, attempts: 1, waited, error },
-        Event::Failed { resource, attempts: 1, waited, error: &LockError::Cancelled },
+        Event::Failed { resource, attempts: 1, waited, error: &Error::Cancelled },
         Event::Extended { resource, took, validity, is_automatic: false },
         Event::Extended { resource, took, validity, is_automatic: true },
         Event::NotExtended { resource, took, validity, error: not_extended, is_automatic: true },

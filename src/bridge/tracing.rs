@@ -5,7 +5,7 @@
 //! steps in between, and for what goes on by itself all the time.
 
 use super::words;
-use crate::error::LockError;
+use crate::error::Error;
 use crate::event::Event;
 use ::tracing::{debug, info, trace, warn};
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn trace_lock(event: &Event<'_>) {
         Event::Contended { resource, attempts, waited } => {
             debug!(target: LOCK, %resource, attempts, waited = secs(waited), "contended");
         }
-        Event::Failed { resource, attempts, waited, error: LockError::Cancelled } => {
+        Event::Failed { resource, attempts, waited, error: Error::Cancelled } => {
             debug!(target: LOCK, %resource, attempts, waited = secs(waited), "cancelled");
         }
         Event::Failed { resource, attempts, waited, error } => {

@@ -10,7 +10,7 @@ use super::request::RequestSettings;
 use crate::clock::{self, Time};
 use crate::core::{Backend, Call, Caller, LastRound};
 use crate::engine::{Acquire, Acquired, HeldLock, LockAttributes, Ttl, Wait};
-use crate::error::{LockError, NoQuorum};
+use crate::error::{Error, NoQuorum};
 use crate::guard::LockGuard;
 use crate::name::Name;
 use crate::wait_queue::QueueHead;
@@ -41,13 +41,13 @@ impl LockClient {
         attributes: Option<&Arc<LockAttributes>>,
         settings: &RequestSettings,
         wait: Wait,
-    ) -> Result<Option<LockGuard>, LockError> {
+    ) -> Result<Option<LockGuard>, Error> {
         if self.core.is_forked() {
-            return Err(LockError::OtherProcess);
+            return Err(Error::OtherProcess);
         }
         let call = &self.core.cancellation.call(settings.cancelled_by.as_ref());
         if call.is_cancelled() {
-            return Err(LockError::Cancelled);
+            return Err(Error::Cancelled);
         }
         let terms = &Terms { settings, wait, call };
         if !self.core.has_listener() {
@@ -56,7 +56,7 @@ impl LockClient {
         let resource = Name::new(&key[self.core.key_prefix.len()..]);
         let mut recorder = EventRecorder::begin(self, resource);
         let result = self.take(key, attributes, terms, Some(&mut recorder));
-        if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
+        if !matches!(result, Err(Error::Ttl(_) | Error::HeldByThisThread)) {
             recorder.emit_result(&result);
         }
         result
@@ -68,12 +68,12 @@ impl LockClient {
         attributes: Option<&Arc<LockAttributes>>,
         terms: &Terms<'_>,
         recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<Option<LockGuard>, LockError> {
+    ) -> Result<Option<LockGuard>, Error> {
         let settings = terms.settings;
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
-        let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
-        self.check_hold_at_least(settings).map_err(LockError::Ttl)?;
+        let ttl = self.core.ttl(settings.ttl, least).map_err(Error::Ttl)?;
+        self.check_hold_at_least(settings).map_err(Error::Ttl)?;
         let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(settings, ttl, key_bytes)?;
@@ -100,7 +100,7 @@ impl LockClient {
         terms: &Terms<'_>,
         place: Place,
         recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<Option<LockGuard>, LockError> {
+    ) -> Result<Option<LockGuard>, Error> {
         let (head, (outcome, last)) = self.ask(wanted, terms, place, recorder)?;
         self.settle(wanted, terms, head, outcome, last)
     }
@@ -113,16 +113,16 @@ impl LockClient {
         head: Option<QueueHead>,
         outcome: Acquired,
         last: LastRound,
-    ) -> Result<Option<LockGuard>, LockError> {
+    ) -> Result<Option<LockGuard>, Error> {
         let rules = &self.core.rules;
         if self.core.is_known_forked() {
-            return Err(LockError::OtherProcess);
+            return Err(Error::OtherProcess);
         }
         if call.is_cancelled() {
             if let Acquired::Held(held) = outcome {
                 self.give_back(held, head.as_ref());
             }
-            return Err(LockError::Cancelled);
+            return Err(Error::Cancelled);
         }
         match outcome {
             Acquired::Held(held) => {
@@ -137,14 +137,14 @@ impl LockClient {
                 if error.quarantine().is_some() && self.is_held(key, attributes) {
                     return Ok(None);
                 }
-                Err(LockError::NoQuorum(error))
+                Err(Error::NoQuorum(error))
             }
-            Acquired::TooSlow(took) => Err(LockError::TooSlow { took, ttl: ttl.as_duration() }),
-            Acquired::NoEntropy => Err(LockError::NoEntropy),
+            Acquired::TooSlow(took) => Err(Error::TooSlow { took, ttl: ttl.as_duration() }),
+            Acquired::NoEntropy => Err(Error::NoEntropy),
             Acquired::SameServer => {
                 let same = last.same_server();
                 let (first, second) = same.expect("a report names the two nodes");
-                Err(LockError::SameServer { first, second })
+                Err(Error::SameServer { first, second })
             }
         }
     }
@@ -156,7 +156,7 @@ impl LockClient {
         terms: &Terms<'_>,
         Place { head, held, not_before }: Place,
         recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<(Option<QueueHead>, (Acquired, LastRound)), LockError> {
+    ) -> Result<(Option<QueueHead>, (Acquired, LastRound)), Error> {
         let Wanted { key, attributes, ttl, least } = *wanted;
         let (rules, wait, call) = (&self.core.rules, terms.wait, terms.call);
         let asked = match &self.core.backend {

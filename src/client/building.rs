@@ -1,26 +1,28 @@
 //! Building a client from URLs and settings.
 
 use super::LockClient;
-use crate::config::Builder;
+use crate::config::{Builder, NodeUrls};
 use crate::core::Core;
-use crate::error::ConfigError;
+use crate::error::Error;
 use std::sync::Arc;
 
 impl LockClient {
     /// A client of these nodes with the default settings, as `builder().nodes(urls).build()` makes
-    /// it. [`Builder::nodes`] has the forms of a URL. Connects to nothing yet.
+    /// it: of several, or of one. [`Builder::nodes`] has the forms of a URL. Connects to nothing
+    /// yet.
     ///
     /// ```
-    /// # use redlatch::{ConfigError, LockClient};
+    /// # use redlatch::{Error, LockClient};
     /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
     /// let client = LockClient::new(urls)?;
-    /// # Ok::<(), ConfigError>(())
+    /// let client_of_one_node = LockClient::new("redis://localhost")?;
+    /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     ///
     /// As [`Builder::build`].
-    pub fn new<I: IntoIterator<Item: Into<String>>>(urls: I) -> Result<Self, ConfigError> {
+    pub fn new<Form: ?Sized>(urls: impl NodeUrls<Form>) -> Result<Self, Error> {
         Self::builder().nodes(urls).build()
     }
 
@@ -28,13 +30,13 @@ impl LockClient {
     /// [environment variable](Builder::nodes_from_env).
     ///
     /// ```
-    /// # use redlatch::{ConfigError, LockClient};
+    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
     /// let client = LockClient::builder()
     ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
     ///     .node_timeout(Duration::from_millis(20))
     ///     .build()?;
-    /// # Ok::<(), ConfigError>(())
+    /// # Ok::<(), Error>(())
     /// ```
     pub fn builder() -> Builder {
         Builder::new()
@@ -47,10 +49,10 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// A setting is out of range, there is no node or too many, a URL cannot be used, two URLs are
-    /// the same server, or the operating system provides no poll, or no thread for
-    /// [`io_thread`](Self::io_thread).
-    pub fn build(self) -> Result<LockClient, ConfigError> {
+    /// [`Error::Config`]: a setting is out of range, there is no node or too many, a URL cannot be
+    /// used, two URLs are the same server, or the operating system provides no poll, or no thread
+    /// for [`io_thread`](Self::io_thread).
+    pub fn build(self) -> Result<LockClient, Error> {
         Ok(LockClient { core: Arc::new(Core::new(self.check()?)?) })
     }
 }

@@ -6,7 +6,7 @@ use crate::clock::{self, Time};
 use crate::core::{Call, Ensemble, LastRound, draw};
 use crate::engine::{Acquired, Backoff, Ballot, Entropy, HeldLock, Jitter, Node};
 use crate::engine::{NodeSet, Rules, Share, Tally, Token, Wait};
-use crate::error::{LockError, TtlError};
+use crate::error::{Error, TtlError};
 use crate::net::{KeeperOrder, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::zookeeper::contender::Plan;
@@ -45,7 +45,7 @@ impl Contest<'_> {
         held: Option<HeldLock>,
         not_before: Option<Time>,
         mut recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<(Acquired, LastRound), LockError> {
+    ) -> Result<(Acquired, LastRound), Error> {
         if not_before.is_some_and(|time| self.call.pause_until(time)) {
             return Ok((Acquired::Contended, LastRound::default()));
         }
@@ -90,7 +90,7 @@ impl Contest<'_> {
         &self,
         entropy: Entropy,
         recorder: &mut Option<&mut EventRecorder<'_>>,
-    ) -> Result<Attempt, LockError> {
+    ) -> Result<Attempt, Error> {
         let (token, began) = (entropy.token, clock::now());
         let until = began.after(self.ensemble.patience());
         let (plan, hold) = (Box::new(self.plan()), self.hold);
@@ -126,7 +126,7 @@ impl Contest<'_> {
                     let (acquired, last) = self.too_long();
                     return Ok(Attempt::Over(acquired, last));
                 }
-                Some(Outcome::NoRoom) => return Err(LockError::TooManyHeld),
+                Some(Outcome::NoRoom) => return Err(Error::TooManyHeld),
                 Some(Outcome::NoEntropy) => {
                     return Ok(Attempt::Over(Acquired::NoEntropy, LastRound::default()));
                 }
@@ -153,12 +153,12 @@ impl Contest<'_> {
         token: Token,
         place: Option<usize>,
         now: Time,
-    ) -> Result<Option<Attempt>, LockError> {
+    ) -> Result<Option<Attempt>, Error> {
         // The ensemble may have granted a shorter session than was asked for.
         let (min_validity, most) = (self.wanted.least, self.ensemble.longest_validity());
         if min_validity > most {
             self.ensemble.give_up(token);
-            return Err(LockError::Ttl(TtlError::BeyondSession { min_validity, most }));
+            return Err(Error::Ttl(TtlError::BeyondSession { min_validity, most }));
         }
         let is_over = self.wait.deadline().is_some_and(|end| now >= end);
         if !(self.call.is_cancelled() || is_over || self.is_hopeless()) {

@@ -2,7 +2,7 @@
 
 use super::{LockClient, LockRequest};
 use crate::clock::{self, WallTime};
-use crate::error::{InspectError, LockError, LockLost, ReleaseError, SpawnError};
+use crate::error::{Error, LockLost};
 use crate::fencing::FencingToken;
 use crate::guard::LockGuard;
 use crate::inspect::{Holder, LockState};
@@ -74,7 +74,7 @@ impl Election<'_> {
     /// # Errors
     ///
     /// As [`LockRequest::lock`] with [`keep_alive`](LockRequest::keep_alive).
-    pub fn campaign(&self) -> Result<Leadership, LockError> {
+    pub fn campaign(&self) -> Result<Leadership, Error> {
         self.request.clone().lock().map(Leadership::new)
     }
 
@@ -84,7 +84,7 @@ impl Election<'_> {
     /// # Errors
     ///
     /// As [`LockRequest::try_lock_for`] with [`keep_alive`](LockRequest::keep_alive).
-    pub fn campaign_for(&self, wait: Duration) -> Result<Option<Leadership>, LockError> {
+    pub fn campaign_for(&self, wait: Duration) -> Result<Option<Leadership>, Error> {
         Ok(self.request.clone().try_lock_for(wait)?.map(Leadership::new))
     }
 
@@ -94,12 +94,12 @@ impl Election<'_> {
     /// [`Break`](ControlFlow::Break), and resigns.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # use std::ops::ControlFlow;
     /// # use std::time::Duration;
     /// # fn schedule_jobs() {}
     /// # fn is_shutting_down() -> bool { true }
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// client.election("scheduler").lead(|leadership| {
     ///     while leadership.is_leader() {
     ///         schedule_jobs();
@@ -115,10 +115,7 @@ impl Election<'_> {
     /// # Errors
     ///
     /// As [`campaign`](Self::campaign).
-    pub fn lead<T>(
-        &self,
-        mut term: impl FnMut(&Leadership) -> ControlFlow<T>,
-    ) -> Result<T, LockError> {
+    pub fn lead<T>(&self, mut term: impl FnMut(&Leadership) -> ControlFlow<T>) -> Result<T, Error> {
         loop {
             let leadership = self.campaign()?;
             if let ControlFlow::Break(value) = term(&leadership) {
@@ -133,8 +130,8 @@ impl Election<'_> {
     /// # Errors
     ///
     /// As [`LockClient::inspect`].
-    pub fn leader(&self) -> Result<Option<Holder>, InspectError> {
-        let keys = self.request.keys.as_ref().map_err(|error| InspectError::Resource(*error))?;
+    pub fn leader(&self) -> Result<Option<Holder>, Error> {
+        let keys = self.request.keys.as_ref().map_err(|error| Error::Resource(*error))?;
         match self.request.client.inspect_key(keys.first.clone())?.state {
             LockState::Held(holder) => Ok(Some(holder)),
             _ => Ok(None),
@@ -168,7 +165,7 @@ impl Leadership {
     /// # Errors
     ///
     /// How the leadership was lost. It does not come back.
-    pub fn ensure(&self) -> Result<(), LockLost> {
+    pub fn ensure(&self) -> Result<(), Error> {
         self.lock.ensure_held()
     }
 
@@ -192,10 +189,7 @@ impl Leadership {
     /// # Errors
     ///
     /// The notifier's thread could not be started.
-    pub fn on_lost(
-        &self,
-        callback: impl FnOnce(LockLost) + Send + 'static,
-    ) -> Result<(), SpawnError> {
+    pub fn on_lost(&self, callback: impl FnOnce(LockLost) + Send + 'static) -> Result<(), Error> {
         self.lock.on_lost(callback)
     }
 
@@ -210,7 +204,7 @@ impl Leadership {
     ///
     /// As [`LockGuard::release`]: the leadership was lost before, or too few nodes answered, and
     /// the lock ends with its ttl.
-    pub fn resign(self) -> Result<(), ReleaseError> {
+    pub fn resign(self) -> Result<(), Error> {
         self.lock.release()
     }
 }

@@ -5,7 +5,7 @@ use super::acquire::Terms;
 use crate::clock::{self, Time};
 use crate::core::draw;
 use crate::engine::{HeldLock, Jitter};
-use crate::error::LockError;
+use crate::error::Error;
 use crate::event::Listener;
 use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl LockClient {
         key: &Arc<[u8]>,
         &Terms { wait, call, .. }: &Terms<'_>,
         is_shared: bool,
-    ) -> Result<Option<Place>, LockError> {
+    ) -> Result<Option<Place>, Error> {
         if self.is_in_callback() {
             // The call that this callback belongs to may be ahead of this one in the queue.
             return Ok(Some(Place::default()));
@@ -42,7 +42,7 @@ impl LockClient {
         let node_timeout = self.core.rules.node_timeout;
         if is_shared {
             if wait_queues.waits_for_itself(key, wait) {
-                return Err(LockError::HeldByThisThread);
+                return Err(Error::HeldByThisThread);
             }
             // Threads of this client can have the lock at the same time.
             return Ok(Some(Place::default()));
@@ -51,15 +51,15 @@ impl LockClient {
             Joined::Head(head, held) => (head, held),
             Joined::NotQueued => return Ok(Some(Place::default())),
             Joined::TimedOut => return Ok(None),
-            Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
-            Joined::Cancelled => return Err(LockError::Cancelled),
+            Joined::HeldByThisThread => return Err(Error::HeldByThisThread),
+            Joined::Cancelled => return Err(Error::Cancelled),
         };
         let deadline = wait.deadline();
         let mut not_before = None;
         if let Some(held) = &held {
             if call.is_cancelled() {
                 self.give_back(held.clone(), Some(&head));
-                return Err(LockError::Cancelled);
+                return Err(Error::Cancelled);
             }
             if deadline.is_some_and(|deadline| clock::now() >= deadline) {
                 self.give_back(held.clone(), Some(&head));

@@ -5,7 +5,7 @@ use super::acquire::WaitingCaller;
 use crate::clock::{self, Time};
 use crate::core::{Caller, Core, LastRound};
 use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verb, Verdict};
-use crate::error::LockError;
+use crate::error::Error;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
 use crate::name::Name;
@@ -99,16 +99,16 @@ impl<'a> EventRecorder<'a> {
 
     /// Emits the result of the call. The guard is complete: if the callback panics, dropping the
     /// guard releases the lock.
-    pub(super) fn emit_result(mut self, result: &Result<Option<LockGuard>, LockError>) {
+    pub(super) fn emit_result(mut self, result: &Result<Option<LockGuard>, Error>) {
         let outcome = match result {
             Ok(Some(_)) => AttemptOutcome::Granted,
             Ok(None) => AttemptOutcome::Contended,
-            Err(LockError::TooSlow { .. }) => AttemptOutcome::TooSlow,
-            Err(LockError::SameServer { .. }) => AttemptOutcome::SameServer,
+            Err(Error::TooSlow { .. }) => AttemptOutcome::TooSlow,
+            Err(Error::SameServer { .. }) => AttemptOutcome::SameServer,
             Err(_) => AttemptOutcome::NoQuorum,
         };
         // A cancelled call returns the same error whatever the outcome of its last attempt.
-        let is_cancelled = matches!(result, Err(LockError::Cancelled));
+        let is_cancelled = matches!(result, Err(Error::Cancelled));
         self.emit_attempt(|ballot| if is_cancelled { last_of_cancelled(ballot) } else { outcome });
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::core::Ensemble;
 use crate::core::{Backend, Core, Redlock};
 use crate::engine::{Action, NodeSet, Request, Ttl, Verdict};
-use crate::error::{ForceReleaseError, InspectError, NoQuorum};
+use crate::error::{Error, NoQuorum};
 use crate::inspect::{Inspection, Seen};
 use crate::node::{NodeError, NodeStatus, RoundResult, Standards, judge};
 use std::sync::Arc;
@@ -109,26 +109,26 @@ impl LockClient {
     /// # Errors
     ///
     /// The resource's name cannot be used, or fewer nodes than a majority answered.
-    pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InspectError> {
-        let key = self.key(resource.as_ref()).map_err(InspectError::Resource)?;
+    pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, Error> {
+        let key = self.key(resource.as_ref()).map_err(Error::Resource)?;
         self.inspect_key(key)
     }
 
-    pub(super) fn inspect_key(&self, key: Arc<[u8]>) -> Result<Inspection, InspectError> {
+    pub(super) fn inspect_key(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {
         if self.core.is_forked() {
-            return Err(InspectError::OtherProcess);
+            return Err(Error::OtherProcess);
         }
         match &self.core.backend {
             Backend::Redlock(redlock) => self.inspect_nodes(redlock, key),
             #[cfg(feature = "zookeeper")]
             Backend::ZooKeeper(ensemble) => match ensemble.look(&key) {
                 Ok((url, view)) => Ok(Inspection::of_ensemble(key, url, &view)),
-                Err(error) => Err(InspectError::NoQuorum(error)),
+                Err(error) => Err(Error::NoQuorum(error)),
             },
         }
     }
 
-    fn inspect_nodes(&self, redlock: &Redlock, key: Arc<[u8]>) -> Result<Inspection, InspectError> {
+    fn inspect_nodes(&self, redlock: &Redlock, key: Arc<[u8]>) -> Result<Inspection, Error> {
         let action = Action::Inspect { key: Arc::clone(&key) };
         let request = Request::to_all(&self.core.rules, clock::now(), action);
         let result = redlock.net.submit(request);
@@ -136,7 +136,7 @@ impl LockClient {
             unreachable!("the result of an inspection is {result:?}");
         };
         Inspection::of(key, &snapshots, reports)
-            .map_err(|reports| InspectError::NoQuorum(NoQuorum::new(reports)))
+            .map_err(|reports| Error::NoQuorum(NoQuorum::new(reports)))
     }
 
     /// Releases a lock of any holder by force: removes the values that [`inspect`](Self::inspect)
@@ -173,26 +173,26 @@ impl LockClient {
     ///
     /// The value that was seen is no lock (not a string, without a ttl, or too long), and stays. Or
     /// fewer nodes than a majority answered: the lock may still be held.
-    pub fn force_release(&self, seen: &Inspection) -> Result<bool, ForceReleaseError> {
+    pub fn force_release(&self, seen: &Inspection) -> Result<bool, Error> {
         if self.core.is_forked() {
-            return Err(ForceReleaseError::OtherProcess);
+            return Err(Error::OtherProcess);
         }
         match &self.core.backend {
             Backend::Redlock(redlock) => self.remove(redlock, seen),
             #[cfg(feature = "zookeeper")]
             Backend::ZooKeeper(ensemble) => {
                 let Seen { key, locks, .. } = &seen.seen;
-                ensemble.remove(key, locks).map_err(ForceReleaseError::NoQuorum)
+                ensemble.remove(key, locks).map_err(Error::NoQuorum)
             }
         }
     }
 
     /// Removes the values that were seen.
-    fn remove(&self, redlock: &Redlock, seen: &Inspection) -> Result<bool, ForceReleaseError> {
+    fn remove(&self, redlock: &Redlock, seen: &Inspection) -> Result<bool, Error> {
         let Seen { key, locks, others, .. } = &seen.seen;
         if locks.is_empty() {
             let is_free = others.is_empty();
-            let error = || ForceReleaseError::NotALock { urls: others.clone() };
+            let error = || Error::NotALock { urls: others.clone() };
             return if is_free { Ok(false) } else { Err(error()) };
         }
         let action = Action::Remove { key: Arc::clone(key), seen: Arc::clone(locks) };
@@ -202,7 +202,7 @@ impl LockClient {
             unreachable!("the result of a removal by force is {result:?}");
         };
         if tally.answered_by_majority() != Verdict::Won {
-            return Err(ForceReleaseError::NoQuorum(NoQuorum::new(reports)));
+            return Err(Error::NoQuorum(NoQuorum::new(reports)));
         }
         Ok(!tally.granted.is_empty())
     }

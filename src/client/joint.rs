@@ -8,7 +8,7 @@ use super::request::RequestSettings;
 use crate::clock::{self, Time};
 use crate::core::{Granted, Member};
 use crate::engine::{Share, Ttl};
-use crate::error::LockError;
+use crate::error::Error;
 use crate::guard::LockGuard;
 use crate::wait_queue::Joined;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl LockClient {
         terms: &Terms<'_>,
         kind: &Arc<[u8]>,
         recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<Option<LockGuard>, LockError> {
+    ) -> Result<Option<LockGuard>, Error> {
         let began = clock::now();
         let member = Member::enter(&self.core, kind, began, wanted.least);
         if let Some(granted) = member.usable(began, wanted.least) {
@@ -36,10 +36,10 @@ impl LockClient {
                 return self.take_alone(wanted, terms, Place::default(), recorder);
             }
             Joined::TimedOut => return Ok(None),
-            Joined::Cancelled => return Err(LockError::Cancelled),
+            Joined::Cancelled => return Err(Error::Cancelled),
         };
         if terms.call.is_cancelled() {
-            return Err(LockError::Cancelled);
+            return Err(Error::Cancelled);
         }
         if let Some(granted) = member.usable(clock::now(), wanted.least) {
             drop(head); // The next one has it too.
@@ -67,7 +67,7 @@ impl LockClient {
         granted: Granted,
         &Terms { settings, .. }: &Terms<'_>,
         began: Time,
-    ) -> Result<Option<LockGuard>, LockError> {
+    ) -> Result<Option<LockGuard>, Error> {
         let max_hold = self.core.max_hold(settings.max_hold);
         let guard = LockGuard::of_member(&self.core, member, granted, began, max_hold);
         if settings.keep_alive { guard.kept_with_others() } else { Ok(guard) }.map(Some)

@@ -4,7 +4,7 @@ use super::LockClient;
 use super::request::RequestSettings;
 use crate::core::{Backend, Redlock};
 use crate::engine::{HeldLock, TTL_LIMIT, Ttl};
-use crate::error::{LockError, TtlError};
+use crate::error::{Error, TtlError};
 use crate::guard::LockGuard;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{MAX_HOLD, shortest_ttl};
@@ -19,14 +19,14 @@ impl LockClient {
         settings: &RequestSettings,
         ttl: Ttl,
         key_bytes: usize,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), Error> {
         if !settings.keep_alive {
             return Ok(());
         }
         let whole = ttl.as_duration();
         let max_hold = self.core.max_hold(settings.max_hold).unwrap_or(MAX_HOLD);
         if whole > max_hold {
-            return Err(LockError::Ttl(TtlError::BeyondHold { ttl: settings.ttl, max_hold }));
+            return Err(Error::Ttl(TtlError::BeyondHold { ttl: settings.ttl, max_hold }));
         }
         match &self.core.backend {
             Backend::Redlock(Redlock { watchdog, .. }) => {
@@ -34,10 +34,10 @@ impl LockClient {
                 let shortest = shortest_ttl(rules).map_or(Duration::MAX, Ttl::as_duration);
                 if whole < shortest {
                     let error = TtlError::TooShortToKeep { ttl: settings.ttl, shortest };
-                    return Err(LockError::Ttl(error));
+                    return Err(Error::Ttl(error));
                 }
                 watchdog.load().admit(self.core.demand(ttl, key_bytes))?;
-                watchdog.start().map_err(LockError::Spawn)
+                watchdog.start().map_err(Error::Spawn)
             }
             // The session keeps it alive.
             #[cfg(feature = "zookeeper")]
@@ -75,7 +75,7 @@ impl LockClient {
         held: HeldLock,
         head: Option<QueueHead>,
         settings: &RequestSettings,
-    ) -> Result<LockGuard, LockError> {
+    ) -> Result<LockGuard, Error> {
         let max_hold = self.core.max_hold(settings.max_hold);
         let mut guard = LockGuard::new(Arc::clone(&self.core), held, head, max_hold);
         guard.watch();

@@ -9,7 +9,7 @@ use super::names::check_length;
 use crate::core::FoundDirectory;
 use crate::core::{Backend, KeyStep, NodeKeys, Redlock};
 use crate::engine::{Node, quorum};
-use crate::error::{InspectError, NoQuorum, ResourceError};
+use crate::error::{Error, NoQuorum, ResourceError};
 use crate::name::Name;
 use crate::node::{NodeAnswer, NodeReport};
 use std::collections::HashSet;
@@ -102,9 +102,9 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// The pattern is empty or too long, and the only item is [`InspectError::Resource`]. Or fewer
+    /// The pattern is empty or too long, and the only item is [`Error::Resource`]. Or fewer
     /// nodes than a majority could be read to their end, and the last item is
-    /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer in time
+    /// [`Error::NoQuorum`]: some locks may be missing. A node that does not answer in time
     /// is asked three times for the same step. One is given up if it goes round in circles, or has
     /// listed names of 256 MiB (2.5 million short ones) that no node before it had, or answers four
     /// million steps without an end. The user on the nodes needs the right to `SCAN` and `STRLEN`,
@@ -149,7 +149,7 @@ impl LockClient {
 }
 
 impl Iterator for Locks<'_> {
-    type Item = Result<FoundLock, InspectError>;
+    type Item = Result<FoundLock, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.is_over {
@@ -175,11 +175,11 @@ impl Locks<'_> {
     }
 
     /// Reads the next names from the nodes, if there are any.
-    fn read(&mut self) -> Result<(), InspectError> {
+    fn read(&mut self) -> Result<(), Error> {
         let client = self.client;
-        let pattern = self.pattern.clone().map_err(InspectError::Resource)?;
+        let pattern = self.pattern.clone().map_err(Error::Resource)?;
         if client.core.is_forked() {
-            return Err(InspectError::OtherProcess);
+            return Err(Error::OtherProcess);
         }
         match &client.core.backend {
             Backend::Redlock(redlock) => self.read_keys(redlock, &pattern),
@@ -189,7 +189,7 @@ impl Locks<'_> {
     }
 
     /// Reads the next keys from one node after another.
-    fn read_keys(&mut self, redlock: &Redlock, pattern: &Arc<[u8]>) -> Result<(), InspectError> {
+    fn read_keys(&mut self, redlock: &Redlock, pattern: &Arc<[u8]>) -> Result<(), Error> {
         let core = &self.client.core;
         let index = self.reports.len();
         if index == core.rules.nodes {
@@ -198,7 +198,7 @@ impl Locks<'_> {
             let read = self.reports.iter().filter(is_read).count();
             if read < quorum(core.rules.nodes) {
                 let reports = std::mem::take(&mut self.reports);
-                return Err(InspectError::NoQuorum(NoQuorum::new(reports)));
+                return Err(Error::NoQuorum(NoQuorum::new(reports)));
             }
             return Ok(());
         }

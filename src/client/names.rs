@@ -17,8 +17,8 @@ impl LockClient {
     /// lock directly are short for this.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # use redlatch::{LockClient, Error};
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// let lock = client.request("orders:42").fenced().keep_alive().lock()?;
     /// let token = lock.fencing_token();
     /// # let _ = token;

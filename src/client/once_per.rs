@@ -7,8 +7,8 @@ mod nodes_time;
 
 use super::{LockClient, LockRequest};
 use crate::clock::{self, WallTime};
-use crate::engine::Ttl;
-use crate::error::{LockError, OncePerError, WithLockError};
+use crate::engine::{Ttl, Wait};
+use crate::error::{Error, OncePerError, WithLockError};
 use crate::guard::LockGuard;
 use by_lock::ByLock;
 use last_run::Schedule;
@@ -179,7 +179,7 @@ impl OncePer<'_> {
     /// [longer](crate::error::TtlError::HoldTooLong) than half of the session timeout.
     ///
     /// If it is not known whether the run was claimed, because too few nodes have answered
-    /// ([`NoQuorum`](LockError::NoQuorum), or a register's error that [may have
+    /// ([`NoQuorum`](crate::Error::NoQuorum), or a register's error that [may have
     /// happened](crate::RegisterError::may_have_happened)), the job has not run, and this period
     /// may be without a run; with [`retry_failed`](Self::retry_failed), the next call runs it.
     pub fn run<T, E: From<OncePerError<T>>>(
@@ -206,7 +206,7 @@ impl OncePer<'_> {
         }
         let ttl = run_ttl(&self.request, self.schedule);
         let wait = self.request.client.core.rules.node_timeout.saturating_add(WAIT);
-        let ran = self.request.ttl(ttl).try_with_lock_for(wait, |lock| {
+        let ran = self.request.ttl(ttl).run(Wait::Until(clock::now().after(wait)), |lock| {
             // Again: for how long the lock was waited for, or this process stopped, must not make
             // the period shorter.
             let claimable = match memory.claimable().map_err(Failure::Own)? {
@@ -218,7 +218,7 @@ impl OncePer<'_> {
             };
             if lock.ensure_held().is_err() {
                 memory.give_back(claim);
-                let error = LockError::TooSlow { took: lock.age(clock::now()), ttl };
+                let error = Error::TooSlow { took: lock.age(clock::now()), ttl };
                 return Err(Failure::Own(error.into()));
             }
             let begun = memory.begin(claim).map_err(Failure::Own)?;

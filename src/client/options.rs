@@ -5,7 +5,7 @@ use super::{LockClient, LockRequest};
 use crate::cancel_token::CancelToken;
 use crate::engine::Share;
 #[cfg(doc)]
-use crate::error::LockError;
+use crate::error::Error;
 #[cfg(doc)]
 use crate::guard::LockGuard;
 
@@ -18,10 +18,10 @@ impl LockRequest<'_> {
     /// holder.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # fn read_the_catalog() {}
     /// # fn write_the_catalog() {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// let reading = client.request("catalog").shared().lock()?; // other readers may read too
     /// read_the_catalog();
     /// drop(reading);
@@ -84,9 +84,9 @@ impl LockRequest<'_> {
     /// time, each in a slot of its own, a number from 0, which [`LockGuard::slot`] returns.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # fn render_on(gpu: u32) {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// let gpu = client.request("gpu").one_of(4).lock()?;
     /// render_on(gpu.slot().expect("it is one of four"));
     /// # drop(gpu);
@@ -131,7 +131,7 @@ impl LockRequest<'_> {
     /// client that can read the keys can read it.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
     /// let lock = client.request("orders:42").owner("billing, release 7").lock()?;
     /// # drop(lock);
     /// # Ok(())
@@ -145,7 +145,7 @@ impl LockRequest<'_> {
     /// Sets an [owner](Self::owner) that names this host, process and thread: `host:pid:thread`.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
     /// let lock = client.request("orders:42").owned_by_this_thread().lock()?;
     /// # drop(lock);
     /// # Ok(())
@@ -160,13 +160,13 @@ impl LockRequest<'_> {
         self.owner(label)
     }
 
-    /// Has the call end as [`LockError::Cancelled`] once this token is
+    /// Has the call end as [`Error::Cancelled`] once this token is
     /// [cancelled](CancelToken::cancel), however long it would wait: for a server whose client has
     /// hung up, for instance. If the token is cancelled before the call, nothing is sent.
     ///
     /// ```no_run
-    /// # use redlatch::{CancelToken, LockClient, LockError};
-    /// # fn example(client: &LockClient, hung_up: &CancelToken) -> Result<(), LockError> {
+    /// # use redlatch::{CancelToken, LockClient, Error};
+    /// # fn example(client: &LockClient, hung_up: &CancelToken) -> Result<(), Error> {
     /// let lock = client.request("orders:42").cancelled_by(hung_up).lock()?;
     /// # drop(lock);
     /// # Ok(())
@@ -188,11 +188,11 @@ impl LockClient {
     /// that. [`LockRequest::cancelled_by`] is for a single call.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn wait_for_the_signal_to_stop() {}
     /// # fn work() {}
-    /// # fn example(client: LockClient) -> Result<(), LockError> {
+    /// # fn example(client: LockClient) -> Result<(), Error> {
     /// let token = client.cancel_token();
     /// std::thread::spawn(move || {
     ///     wait_for_the_signal_to_stop();
@@ -204,7 +204,7 @@ impl LockClient {
     ///             work();
     ///             drop(lock);
     ///         }
-    ///         Err(LockError::Cancelled) => break,
+    ///         Err(Error::Cancelled) => break,
     ///         Err(error) => return Err(error),
     ///     }
     /// }

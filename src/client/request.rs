@@ -4,7 +4,7 @@ use super::LockClient;
 use crate::cancel_token::CancelToken;
 use crate::engine::Share;
 #[cfg(doc)]
-use crate::error::LockError;
+use crate::error::Error;
 use crate::error::ResourceError;
 #[cfg(doc)]
 use crate::fencing::FencingToken;
@@ -23,10 +23,10 @@ const DEFAULT_TTL: Duration = Duration::from_secs(10);
 /// [`LockClient::request_all`].
 ///
 /// ```no_run
-/// # use redlatch::{LockClient, LockError};
+/// # use redlatch::{LockClient, Error};
 /// # use std::time::Duration;
 /// # fn charge_the_card() {}
-/// # fn example(client: &LockClient) -> Result<(), LockError> {
+/// # fn example(client: &LockClient) -> Result<(), Error> {
 /// let request = client.request("orders:42").ttl(Duration::from_secs(5)).keep_alive();
 /// if let Some(lock) = request.try_lock_for(Duration::from_secs(1))? {
 ///     charge_the_card();
@@ -91,7 +91,7 @@ impl<'a> LockRequest<'a> {
     /// dead client stays taken: see [`guide::zookeeper`](crate::guide::zookeeper).
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
     /// let lock = client.request("orders:42").ttl(std::time::Duration::from_secs(3)).lock()?;
     /// # drop(lock);
     /// # Ok(())
@@ -108,7 +108,7 @@ impl<'a> LockRequest<'a> {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
     /// // The work takes up to 8 of the 10 seconds.
     /// let lock = client.request("report").min_validity(Duration::from_secs(8)).lock()?;
     /// # drop(lock);
@@ -130,7 +130,7 @@ impl<'a> LockRequest<'a> {
     ///
     /// ```no_run
     /// # fn update(state: &str, token: i64) {}
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
     /// let lock = client.request("orders:42").fenced().lock()?;
     /// let token = lock.fencing_token().expect("the request is fenced");
     /// update("charged", token.into());
@@ -177,7 +177,7 @@ impl<'a> LockRequest<'a> {
     /// [`node_timeout`](crate::Builder::node_timeout) do not fit into the validity of the ttl (it
     /// must be about 154 ms by default), if the ttl is longer than `max_hold`, if the thread cannot
     /// be started, or if the client keeps too many locks alive
-    /// ([`LockError::TooManyKeptAlive`]): 320 extensions are under way at a time, so with rounds of
+    /// ([`Error::TooManyKeptAlive`]): 320 extensions are under way at a time, so with rounds of
     /// 50 ms a client keeps about 12,600 locks with a ttl of 3 s alive, and ten times as many with
     /// rounds of 5 ms or a ttl of 30 s. The rounds of the last while count. If they take longer
     /// afterwards, locks can be lost.
@@ -198,7 +198,7 @@ impl<'a> LockRequest<'a> {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
     /// let request = client.request("backup").keep_alive();
     /// let lock = request.max_hold(Duration::from_secs(2 * 60 * 60)).lock()?;
     /// # drop(lock);
@@ -255,7 +255,7 @@ impl<'a> LockRequest<'a> {
 }
 
 impl LockKeys {
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(&self.first).chain(&self.more).map(|key| &**key)
     }
 }

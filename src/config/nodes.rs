@@ -50,8 +50,41 @@ impl NodeSettings {
     }
 }
 
+/// The URL of one node, which is a string, or those of several, which are anything that iterates
+/// over strings: what [`Builder::nodes`] and [`LockClient::new`](crate::LockClient::new) take.
+/// `Form` is inferred; it keeps the two apart for the compiler.
+pub trait NodeUrls<Form: ?Sized> {
+    /// The URLs.
+    fn into_urls(self) -> Vec<String>;
+}
+
+impl NodeUrls<str> for &str {
+    fn into_urls(self) -> Vec<String> {
+        vec![self.to_owned()]
+    }
+}
+
+impl NodeUrls<str> for &String {
+    fn into_urls(self) -> Vec<String> {
+        vec![self.clone()]
+    }
+}
+
+impl NodeUrls<str> for String {
+    fn into_urls(self) -> Vec<String> {
+        vec![self]
+    }
+}
+
+impl<I: IntoIterator<Item: Into<String>>> NodeUrls<[String]> for I {
+    fn into_urls(self) -> Vec<String> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
 impl Builder {
-    /// Adds nodes by their URLs, with user, password and path percent-encoded:
+    /// Adds one node by its URL, or several by a list of URLs, with user, password and path
+    /// percent-encoded:
     ///
     /// * `redis://[[user]:password@]host[:port][/db]`, or the same with `valkey://`;
     /// * `rediss://…` or `valkeys://…` for the same over TLS, with the feature `tls`. The option
@@ -84,8 +117,8 @@ impl Builder {
     /// is the same as `["zk://h1,h2,h3/locks"]`. Several `zk://` URLs name servers of one ensemble,
     /// and differ in nothing but the hosts and `server_name`. Not all servers need to be named, but
     /// the client connects to no others.
-    pub fn nodes<I: IntoIterator<Item: Into<String>>>(mut self, urls: I) -> Self {
-        self.nodes.extend(urls.into_iter().map(|url| NodeSource::Url(url.into())));
+    pub fn nodes<Form: ?Sized>(mut self, urls: impl NodeUrls<Form>) -> Self {
+        self.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
         self
     }
 
@@ -261,6 +294,21 @@ mod tests {
     fn urls(source: NodeSource) -> Result<Vec<String>, ConfigError> {
         let urls = node_urls(&entries(&[source])?)?;
         Ok(urls.iter().map(NodeUrl::to_string).collect())
+    }
+
+    #[test]
+    fn one_url_works_as_a_list_of_it_does() {
+        let url = || "redis://localhost".to_owned();
+        let of = |builder: Builder| {
+            let urls = node_urls(&entries(&builder.nodes).unwrap()).unwrap();
+            urls.iter().map(NodeUrl::to_string).collect::<Vec<_>>()
+        };
+        let list = of(Builder::new().nodes([url()]));
+        assert_eq!(list, ["redis://localhost:6379/0"]);
+        assert_eq!(of(Builder::new().nodes("redis://localhost")), list);
+        assert_eq!(of(Builder::new().nodes(&url())), list);
+        assert_eq!(of(Builder::new().nodes(url())), list);
+        assert_eq!(of(Builder::new().nodes(url()).nodes("redis://b")).len(), 2);
     }
 
     fn list(text: &str) -> Result<Vec<String>, ConfigError> {

@@ -238,7 +238,8 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsSettingsError> 
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsSettingsError> {
-    file::read(path).map_err(|error| TlsSettingsError::File { path: path.to_owned(), error })
+    file::read(path)
+        .map_err(|error| TlsSettingsError::File { path: path.to_owned(), error: Arc::new(error) })
 }
 
 fn unusable(path: &Path, error: &rustls::Error) -> TlsSettingsError {

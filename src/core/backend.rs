@@ -121,6 +121,15 @@ impl Backend {
         }
     }
 
+    /// Do locks end with the session of the client, so that no other process can have them?
+    pub(crate) fn keeps_locks_in_session(&self) -> bool {
+        match self {
+            Self::Redlock(_) => false,
+            #[cfg(feature = "zookeeper")]
+            Self::ZooKeeper(_) => true,
+        }
+    }
+
     /// May a lock that is given up go to another thread of this client?
     pub(crate) fn may_hand_off(&self, held: &HeldLock) -> bool {
         match self {

@@ -69,7 +69,7 @@ impl Ensemble {
             rules.node_timeout,
         );
         Ok(Self {
-            net: Arc::new(net.map_err(ConfigError::System)?),
+            net: Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?),
             notifier: Arc::downgrade(notifier),
             root: ensemble.root.clone(),
             layout: ensemble.layout,

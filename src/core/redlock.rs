@@ -39,7 +39,7 @@ impl Redlock {
             changes,
             settings.io_thread,
         );
-        let net = Arc::new(net.map_err(ConfigError::System)?);
+        let net = Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?);
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, owner_process, notifier),
             net,

@@ -1,7 +1,7 @@
 //! Errors that several operations share.
 
 use crate::engine::{quorum, until_quorum};
-use crate::node::{NodeAnswer, NodeReport, OTHER_PROCESS};
+use crate::node::{NodeAnswer, NodeReport};
 use crate::node_url::is_ensemble;
 use std::error::Error;
 use std::time::Duration;
@@ -54,11 +54,11 @@ impl NoQuorum {
     /// [`restart_guard`](crate::Builder::restart_guard). Never on ZooKeeper.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn example(client: &LockClient) {
     /// match client.try_lock("orders:42", Duration::from_secs(10)) {
-    ///     Err(LockError::NoQuorum(error)) => match error.quarantine() {
+    ///     Err(Error::NoQuorum(error)) => match error.quarantine() {
     ///         Some(left) => eprintln!("the nodes were just started: try again in {left:?}"),
     ///         None => eprintln!("{error}"),
     ///     },
@@ -259,7 +259,7 @@ impl fmt::Display for TtlError {
 impl Error for TtlError {}
 
 /// A thread of the client could not be started: the one that keeps locks alive, or the one that
-/// calls callbacks. Or this is a forked child, and the thread is in its parent.
+/// calls callbacks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SpawnError {
     kind: io::ErrorKind,
@@ -269,11 +269,6 @@ pub struct SpawnError {
 impl SpawnError {
     pub(crate) fn new(error: &io::Error) -> Self {
         Self { kind: error.kind(), why: error.to_string() }
-    }
-
-    /// The thread is in another process.
-    pub(crate) fn elsewhere() -> Self {
-        Self { kind: io::ErrorKind::Unsupported, why: OTHER_PROCESS.to_owned() }
     }
 
     /// What kind of failure it was.

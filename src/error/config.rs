@@ -2,9 +2,11 @@
 
 use super::{NodeListError, NodeUrlError};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::{fmt, io};
 
-/// Why a client could not be built.
+/// Why a client could not be built. Two of them are equal if they say the same.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The configuration has no node.
@@ -38,8 +40,16 @@ pub enum ConfigError {
     Tls(TlsSettingsError),
     /// The operating system refused what the client needs: a poll for its sockets, or the thread
     /// that [`io_thread`](crate::Builder::io_thread) asks for.
-    System(io::Error),
+    System(Arc<io::Error>),
 }
+
+impl PartialEq for ConfigError {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+impl Eq for ConfigError {}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,7 +85,7 @@ impl std::error::Error for ConfigError {
 }
 
 /// Why the settings for TLS cannot be used. No text has any part of a file's content.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TlsSettingsError {
     /// A file could not be read.
@@ -83,7 +93,7 @@ pub enum TlsSettingsError {
         /// The file.
         path: PathBuf,
         /// Why not.
-        error: io::Error,
+        error: Arc<io::Error>,
     },
     /// A file that should have certificates has none in PEM format.
     NoCertificate {

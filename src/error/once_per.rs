@@ -1,7 +1,6 @@
 //! Errors of jobs that run once in each period.
 
-use super::{LockError, LockLost, RegisterError};
-use std::error::Error;
+use super::{Error, LockLost, RegisterError};
 use std::fmt;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ pub enum OncePerError<T> {
     Clocks(ClocksError),
     /// The lock was not acquired, or the one that [remembers the last run](crate::OncePer) could
     /// not be read or set, and the job has not run.
-    NotAcquired(LockError),
+    NotAcquired(Error),
     /// The job returned a value, but the lock was lost before it did: the next run may have begun.
     LostDuring {
         /// How the lock was lost.
@@ -42,7 +41,7 @@ pub enum OncePerError<T> {
     /// The same where a [lock](crate::OncePer) remembers the last run.
     LockNotRecorded {
         /// Why not.
-        error: LockError,
+        error: Error,
         /// What the job returned.
         value: T,
     },
@@ -77,8 +76,8 @@ impl<T> From<RegisterError> for OncePerError<T> {
     }
 }
 
-impl<T> From<LockError> for OncePerError<T> {
-    fn from(error: LockError) -> Self {
+impl<T> From<Error> for OncePerError<T> {
+    fn from(error: Error) -> Self {
         Self::NotAcquired(error)
     }
 }
@@ -90,7 +89,7 @@ impl<T> From<ClocksError> for OncePerError<T> {
 }
 
 /// Drops the job's value.
-impl<T> From<OncePerError<T>> for super::Error {
+impl<T> From<OncePerError<T>> for Error {
     fn from(error: OncePerError<T>) -> Self {
         let error = match error {
             OncePerError::Period { period, tolerance } => {
@@ -101,11 +100,11 @@ impl<T> From<OncePerError<T>> for super::Error {
                 return error.into();
             }
             OncePerError::NotAcquired(error) | OncePerError::LockNotRecorded { error, .. } => {
-                return error.into();
+                return error;
             }
             OncePerError::LostDuring { lost, .. } => return lost.into(),
         };
-        Self::OncePer(error)
+        Self::OncePer(Box::new(error))
     }
 }
 
@@ -125,8 +124,8 @@ impl<T> fmt::Display for OncePerError<T> {
     }
 }
 
-impl<T> Error for OncePerError<T> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
+impl<T> std::error::Error for OncePerError<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Register(error) | Self::NotRecorded { error, .. } => error.source(),
             Self::NotAcquired(error) | Self::LockNotRecorded { error, .. } => error.source(),
@@ -151,4 +150,4 @@ impl fmt::Display for ClocksError {
     }
 }
 
-impl Error for ClocksError {}
+impl std::error::Error for ClocksError {}

@@ -35,7 +35,5 @@ macro_rules! debug {
 }
 
 debug! {
-    Error, ConfigError, LockError, WithLockError<T>, LockLost, ExtendError, ReleaseError,
-    InspectError, ForceReleaseError, RegisterError, SpawnError,
-    TransactionError, OncePerError<T>,
+    Error, ConfigError, LockLost, RegisterError, SpawnError, TransactionError, OncePerError<T>,
 }

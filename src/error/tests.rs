@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::node_url::NodeUrl;
-use std::error::Error;
+use std::error::Error as StdError;
 use std::io;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ impl fmt::Display for Root {
     }
 }
 
-impl Error for Root {}
+impl StdError for Root {}
 
 /// An error of the system that has a cause.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ impl fmt::Display for Caused {
     }
 }
 
-impl Error for Caused {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
+impl StdError for Caused {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
         Some(&Root)
     }
 }
@@ -47,7 +47,11 @@ fn lost(reason: LossReason) -> LockLost {
     LockLost::new(*b"orders:42", reason)
 }
 
-fn configuration() -> Vec<Box<dyn Error>> {
+fn no_poll(error: io::Error) -> ConfigError {
+    ConfigError::System(Arc::new(error))
+}
+
+fn configuration() -> Vec<Box<dyn StdError>> {
     let bad = NodeUrl::parse("redis://").expect_err("there is no host");
     vec![
         Box::new(bad.kind().clone()),
@@ -62,58 +66,50 @@ fn configuration() -> Vec<Box<dyn Error>> {
         Box::new(ConfigError::TooManyNodes(65)),
         Box::new(ConfigError::Duplicate { first: "a".to_owned(), second: "b".to_owned() }),
         Box::new(ConfigError::Setting { name: "max_ttl", reason: "too long".to_owned() }),
-        Box::new(ConfigError::System(io::Error::from(io::ErrorKind::OutOfMemory))),
-        Box::new(ConfigError::System(io::Error::other(Caused))),
+        Box::new(no_poll(io::Error::from(io::ErrorKind::OutOfMemory))),
+        Box::new(no_poll(io::Error::other(Caused))),
     ]
 }
 
-fn locking() -> Vec<Box<dyn Error>> {
+fn locking() -> Vec<Box<dyn StdError>> {
     let (ttl, took) = (SECOND, SECOND);
     let (first, second): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
     let no_thread = SpawnError::new(&io::Error::other(Caused));
     vec![
         Box::new(ResourceError::Empty),
-        Box::new(LockError::Resource(ResourceError::Reserved)),
-        Box::new(LockError::Resource(ResourceError::SharedSet)),
+        Box::new(Error::Resource(ResourceError::Reserved)),
+        Box::new(Error::Resource(ResourceError::SharedSet)),
         Box::new(ResourceError::Permits { count: 1_025, most: 1_024 }),
         Box::new(TtlError::TooLong { ttl, max_ttl: ttl }),
-        Box::new(LockError::Ttl(TtlError::TooShort { ttl, shortest: ttl })),
+        Box::new(Error::Ttl(TtlError::TooShort { ttl, shortest: ttl })),
         Box::new(no_quorum()),
-        Box::new(LockError::NoQuorum(no_quorum())),
-        Box::new(LockError::TooSlow { took, ttl }),
-        Box::new(LockError::SameServer { first, second }),
-        Box::new(LockError::HeldByThisThread),
-        Box::new(LockError::NoEntropy),
+        Box::new(Error::NoQuorum(no_quorum())),
+        Box::new(Error::TooSlow { took, ttl }),
+        Box::new(Error::SameServer { first, second }),
+        Box::new(Error::HeldByThisThread),
+        Box::new(Error::NoEntropy),
         Box::new(no_thread.clone()),
-        Box::new(LockError::Spawn(no_thread)),
-        Box::new(SpawnError::elsewhere()),
-        Box::new(LockError::TooManyKeptAlive { kept: 2, most: 2, ttl, round: took }),
-        Box::new(LockError::Cancelled),
-        Box::new(LockError::OtherProcess),
+        Box::new(Error::Spawn(no_thread)),
+        Box::new(Error::TooManyKeptAlive { kept: 2, most: 2, ttl, round: took }),
+        Box::new(Error::Cancelled),
+        Box::new(Error::OtherProcess),
     ]
 }
 
-fn the_others() -> Vec<Box<dyn Error>> {
+fn the_others() -> Vec<Box<dyn StdError>> {
     let server = ServerError::parse(b"NOPERM no", None);
     vec![
-        Box::new(ExtendError::Ttl(TtlError::BeyondHold { ttl: SECOND, max_hold: SECOND })),
-        Box::new(ExtendError::OtherProcess),
+        Box::new(Error::Ttl(TtlError::BeyondHold { ttl: SECOND, max_hold: SECOND })),
         Box::new(lost(LossReason::OtherProcess)),
         Box::new(lost(LossReason::Gone)),
-        Box::new(ExtendError::Lost(lost(LossReason::Expired))),
-        Box::new(WithLockError::<()>::NotAcquired(LockError::Cancelled)),
-        Box::new(WithLockError::LostDuring { lost: lost(LossReason::Gone), value: 42 }),
-        Box::new(ExtendError::NoQuorum(no_quorum())),
-        Box::new(ExtendError::HeldTooLong { held: SECOND, max_hold: SECOND }),
-        Box::new(InspectError::Resource(ResourceError::None)),
-        Box::new(InspectError::NoQuorum(no_quorum())),
-        Box::new(InspectError::OtherProcess),
-        Box::new(ForceReleaseError::NotALock { urls: vec!["a".into()] }),
-        Box::new(ForceReleaseError::NoQuorum(no_quorum())),
-        Box::new(ForceReleaseError::OtherProcess),
-        Box::new(ReleaseError::Lost(lost(LossReason::Gone))),
-        Box::new(ReleaseError::NoQuorum(no_quorum())),
-        Box::new(ReleaseError::OtherProcess),
+        Box::new(Error::Lost(lost(LossReason::Expired))),
+        Box::new(Error::HeldTooLong { held: SECOND, max_hold: SECOND }),
+        Box::new(Error::Resource(ResourceError::None)),
+        Box::new(Error::TooManyHeld),
+        Box::new(Error::NotResumable(NotResumable::Session)),
+        Box::new(Error::NotResumable(NotResumable::SharedByThreads)),
+        Box::new(Error::LockToken(LockTokenError)),
+        Box::new(Error::NotALock { urls: vec!["a".into()] }),
         Box::new(NodeError::OtherProcess),
         Box::new(server.clone()),
         Box::new(NodeError::Server(server)),
@@ -124,7 +120,7 @@ fn the_others() -> Vec<Box<dyn Error>> {
 }
 
 /// The texts of an error and all its causes, as programs print them.
-fn chain(error: &dyn Error) -> Vec<String> {
+fn chain(error: &dyn StdError) -> Vec<String> {
     let mut texts = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -147,7 +143,7 @@ fn nothing_is_said_twice_in_a_chain_of_errors() {
 
 #[test]
 fn an_error_says_all_of_what_is_inside_it_but_its_cause() {
-    let error = ConfigError::System(io::Error::other(Caused));
+    let error = no_poll(io::Error::other(Caused));
     assert_eq!(
         chain(&error),
         [
@@ -155,7 +151,7 @@ fn an_error_says_all_of_what_is_inside_it_but_its_cause() {
             "the root of it"
         ]
     );
-    let error = LockError::NoQuorum(no_quorum());
+    let error = Error::NoQuorum(no_quorum());
     assert!(error.to_string().contains("LOADING the dataset"), "{error}");
     assert_eq!(chain(&error).len(), 1);
 }
@@ -168,18 +164,15 @@ fn a_loss_names_the_lock_and_shows_it_on_one_line() {
     let here = "is not held here: the process that forked this one acquired it";
     assert_eq!(odd.to_string(), format!("the lock \"a\\n\\xff\" {here}"));
     assert_eq!(odd.resource(), *b"a\n\xff");
-    let during = WithLockError::LostDuring { lost: lost(LossReason::Gone), value: 42 };
-    assert!(during.to_string().starts_with("the lock \"orders:42\" is lost: "), "{during}");
-    assert_eq!(during.into_value(), Ok(42));
 }
 
 #[test]
 fn what_main_prints_of_an_error_is_its_text_with_its_causes_below() {
-    let io = || io::Error::other(Caused);
     let expected = "the sockets' poll or I/O thread could not be created: no more \
                     descriptors\n\nCaused by:\n    the root of it";
-    assert_eq!(format!("{:?}", ConfigError::System(io())), expected);
-    assert_eq!(format!("{:?}", super::Error::from(ConfigError::System(io()))), expected);
+    let error = no_poll(io::Error::other(Caused));
+    assert_eq!(format!("{error:?}"), expected);
+    assert_eq!(format!("{:?}", Error::from(error)), expected);
     let mut returned = 0;
     for error in locking().into_iter().chain(the_others()).filter(|error| is_returned(&**error)) {
         assert_eq!(format!("{error:?}"), error.to_string(), "none of these has a cause");
@@ -189,30 +182,18 @@ fn what_main_prints_of_an_error_is_its_text_with_its_causes_below() {
 }
 
 /// Is this an error that a function of the crate returns, and not a part of one?
-fn is_returned(error: &(dyn Error + 'static)) -> bool {
-    error.is::<LockError>()
-        || error.is::<LockLost>()
-        || error.is::<WithLockError<i32>>()
-        || error.is::<ExtendError>()
-        || error.is::<ReleaseError>()
-        || error.is::<InspectError>()
-        || error.is::<ForceReleaseError>()
-        || error.is::<SpawnError>()
+fn is_returned(error: &(dyn StdError + 'static)) -> bool {
+    error.is::<Error>() || error.is::<LockLost>() || error.is::<SpawnError>()
 }
 
 #[test]
 fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
-    type Combined = super::Error;
     let server = NodeError::Server(ServerError::parse(b"NOPERM no", None));
     let spawn = SpawnError::new(&io::Error::other(Caused));
     let token = crate::fencing::FencingToken::try_from(0_u64).unwrap_err();
-    let pairs: Vec<(String, Combined)> = vec![
+    let pairs: Vec<(String, Error)> = vec![
         (ConfigError::NoNodes.to_string(), ConfigError::NoNodes.into()),
-        (LockError::Cancelled.to_string(), LockError::Cancelled.into()),
-        (ExtendError::OtherProcess.to_string(), ExtendError::OtherProcess.into()),
-        (ReleaseError::OtherProcess.to_string(), ReleaseError::OtherProcess.into()),
-        (InspectError::OtherProcess.to_string(), InspectError::OtherProcess.into()),
-        (ForceReleaseError::OtherProcess.to_string(), ForceReleaseError::OtherProcess.into()),
+        (RegisterError::NotFormed.to_string(), RegisterError::NotFormed.into()),
         (lost(LossReason::Gone).to_string(), lost(LossReason::Gone).into()),
         (no_quorum().to_string(), no_quorum().into()),
         (server.to_string(), server.into()),
@@ -222,7 +203,7 @@ fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
     for (text, combined) in pairs {
         assert_eq!(chain(&combined), [text]);
     }
-    let combined = Combined::from(ConfigError::System(io::Error::other(Caused)));
+    let combined = Error::from(no_poll(io::Error::other(Caused)));
     assert_eq!(chain(&combined)[1..], ["the root of it"]);
 }
 

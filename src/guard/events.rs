@@ -2,16 +2,16 @@
 
 use super::LockGuard;
 use crate::clock::{self, Time};
-use crate::error::{ExtendError, LossReason};
+use crate::error::{Error, LossReason};
 use crate::event::Event;
 use crate::released::Released;
 use std::time::Duration;
 
 impl LockGuard {
     /// Emits the result of an extension by a call, if there was a listener when it `began`.
-    pub(super) fn emit_extended(&mut self, began: Option<Time>, result: &Result<(), ExtendError>) {
+    pub(super) fn emit_extended(&mut self, began: Option<Time>, result: &Result<(), Error>) {
         let Some(began) = began else { return };
-        if let Err(ExtendError::Lost(lost)) = result {
+        if let Err(Error::Lost(lost)) = result {
             return self.emit_lost(lost.reason());
         }
         let (resource, validity) = (self.resource(), self.remaining());
@@ -22,7 +22,7 @@ impl LockGuard {
                 self.core.emit(|| Event::Extended { resource, took, validity, is_automatic });
             }
             // No node was asked.
-            Err(ExtendError::Ttl(_)) => {}
+            Err(Error::Ttl(_)) => {}
             Err(error) => {
                 self.core.emit(|| Event::NotExtended {
                     resource,

@@ -3,7 +3,7 @@
 use super::LockGuard;
 use crate::clock;
 use crate::engine::{Extend, Extended, Rules, Ttl};
-use crate::error::{ExtendError, NoQuorum};
+use crate::error::{Error, NoQuorum};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,9 +36,9 @@ impl LockGuard {
     /// The ttl cannot be used, the lock was lost, too few nodes confirmed the extension, or the
     /// lock would be held for longer than [`max_hold`](crate::Builder::max_hold). Unless it was
     /// lost, it stays valid until its validity has passed, and may be extended again.
-    pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
+    pub fn extend(&mut self, ttl: Duration) -> Result<(), Error> {
         if self.core.is_forked() {
-            return Err(ExtendError::OtherProcess);
+            return Err(Error::OtherProcess);
         }
         let began = self.core.now_if_listened();
         let result = self.extend_held(ttl);
@@ -46,20 +46,20 @@ impl LockGuard {
         result
     }
 
-    fn extend_held(&mut self, ttl: Duration) -> Result<(), ExtendError> {
+    fn extend_held(&mut self, ttl: Duration) -> Result<(), Error> {
         let rules = self.extension_rules();
-        let ttl = self.core.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
+        let ttl = self.core.ttl(ttl, rules.min_validity).map_err(Error::Ttl)?;
         let (extend, is_sent) = self.begin_extension(&rules, ttl)?;
         let (outcome, last) = self.core.run(extend);
         let error = match &outcome {
             Extended::HeldTooLong(held) => {
                 let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
-                Some(ExtendError::HeldTooLong { held: *held, max_hold })
+                Some(Error::HeldTooLong { held: *held, max_hold })
             }
             // Too late for this extension to be confirmed is not lost, if the watchdog has extended
             // the lock meanwhile.
             Extended::Unanswered(_) | Extended::Lost(_) => {
-                Some(ExtendError::NoQuorum(NoQuorum::new(last.reports)))
+                Some(Error::NoQuorum(NoQuorum::new(last.reports)))
             }
             Extended::Confirmed(_) => None,
         };
@@ -76,13 +76,13 @@ impl LockGuard {
         if let Err(reason) = held_until {
             // The notifier would find it only when the validity would have passed.
             self.core.watch_for_loss(Arc::clone(&self.held));
-            return Err(ExtendError::Lost(self.loss(reason)));
+            return Err(Error::Lost(self.loss(reason)));
         }
         error.map_or(Ok(()), Err)
     }
 
     /// Begins an extension, and says whether it has a request to send.
-    fn begin_extension(&self, rules: &Arc<Rules>, ttl: Ttl) -> Result<(Extend, bool), ExtendError> {
+    fn begin_extension(&self, rules: &Arc<Rules>, ttl: Ttl) -> Result<(Extend, bool), Error> {
         let now = clock::now();
         let mut begun = None;
         let begin = |held| {
@@ -91,7 +91,7 @@ impl LockGuard {
             begun = Some((extend, is_sent));
             is_sent
         };
-        let lost = |reason| ExtendError::Lost(self.loss(reason));
+        let lost = |reason| Error::Lost(self.loss(reason));
         self.held.begin_extension(now, ttl, begin).map_err(lost)?;
         Ok(begun.expect("an extension that began without an error is there"))
     }
@@ -127,7 +127,7 @@ mod tests {
         let mut guard = guard();
         let before = guard.held.granted().clone();
         let refused = guard.extend(Duration::from_secs(900));
-        assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::HeldTooLong { .. })), "{refused:?}");
         assert!(guard.ensure_held().is_ok());
         let held = guard.close();
         assert_eq!((held.ttl_longest, held.nodes), (before.ttl_longest, NodeSet::EMPTY));

@@ -4,7 +4,7 @@ use super::LockGuard;
 use super::reused_lock::ReusedLock;
 use crate::clock::{self, Time};
 use crate::core::{Core, Departure, Granted, Member, PUBLISHER};
-use crate::error::LockError;
+use crate::error::Error;
 use crate::released::Released;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl LockGuard {
     /// # Errors
     ///
     /// The notifier cannot be started. The guard is dropped.
-    pub(crate) fn kept_with_others(mut self) -> Result<Self, LockError> {
+    pub(crate) fn kept_with_others(mut self) -> Result<Self, Error> {
         if self.core.has_listener() {
             self.emit_when_lost()?;
         }

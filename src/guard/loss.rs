@@ -2,7 +2,7 @@
 
 use super::LockGuard;
 use crate::clock;
-use crate::error::{LockLost, LossReason, SpawnError};
+use crate::error::{Error, LockLost, LossReason};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl LockGuard {
     /// as long as the machine slept, but [`ensure_held`](Self::ensure_held) is right at once.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # use std::sync::Arc;
     /// # use std::sync::atomic::{AtomicBool, Ordering};
     /// # fn work_step() {}
@@ -47,14 +47,11 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// The notifier's thread could not be started, and `callback` will not be called. A forked
-    /// child has none.
-    pub fn on_lost(
-        &self,
-        callback: impl FnOnce(LockLost) + Send + 'static,
-    ) -> Result<(), SpawnError> {
+    /// [`Error::Spawn`]: the notifier's thread could not be started, and `callback` will not be
+    /// called. A forked child has none ([`Error::OtherProcess`]).
+    pub fn on_lost(&self, callback: impl FnOnce(LockLost) + Send + 'static) -> Result<(), Error> {
         if self.core.is_forked() {
-            return Err(SpawnError::elsewhere());
+            return Err(Error::OtherProcess);
         }
         self.core.start_notifier()?;
         let resource: Arc<[u8]> = self.resource().as_bytes().into();

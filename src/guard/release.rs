@@ -5,7 +5,7 @@ use super::joint::Left;
 use crate::callback;
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, NodeSet, Release, ReleaseOutcome, Ttl};
-use crate::error::{LockLost, LossReason, NoQuorum, ReleaseError};
+use crate::error::{Error, LockLost, LossReason, NoQuorum};
 use crate::released::Released;
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ impl LockGuard {
     /// have the same [share](crate::LockRequest::shared).
     ///
     /// ```no_run
-    /// # use redlatch::{LockGuard, ReleaseError};
-    /// # fn example(lock: LockGuard) -> Result<(), ReleaseError> {
+    /// # use redlatch::{LockGuard, Error};
+    /// # fn example(lock: LockGuard) -> Result<(), Error> {
     /// match lock.release() {
-    ///     Err(ReleaseError::Lost(lost)) => eprintln!("{lost}: others may have worked too"),
+    ///     Err(Error::Lost(lost)) => eprintln!("{lost}: others may have worked too"),
     ///     other => other?,
     /// }
     /// # Ok(())
@@ -31,14 +31,14 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// * [`ReleaseError::Lost`]: the lock's validity had passed, or no majority of the nodes still
+    /// * [`Error::Lost`]: the lock's validity had passed, or no majority of the nodes still
     ///   had its key. Another client may have held the lock while this one still worked.
-    /// * [`ReleaseError::NoQuorum`]: too few nodes answered. The release is sent to the others when
+    /// * [`Error::NoQuorum`]: too few nodes answered. The release is sent to the others when
     ///   they are reachable again; their key expires with its ttl in any case, or on ZooKeeper with
     ///   the session.
-    pub fn release(mut self) -> Result<(), ReleaseError> {
+    pub fn release(mut self) -> Result<(), Error> {
         if self.core.is_forked() {
-            return Err(ReleaseError::OtherProcess);
+            return Err(Error::OtherProcess);
         }
         self.release_and_report()
     }
@@ -46,22 +46,22 @@ impl LockGuard {
     /// Releases the lock when the work under it has ended. An error if it was lost before that, as
     /// far as the nodes say. If too few of them answer, the clock decides.
     pub(crate) fn release_after_work(mut self) -> Result<(), LockLost> {
-        self.ensure_held()?;
+        self.check()?;
         match self.release_and_report() {
-            Err(ReleaseError::Lost(lost)) => Err(lost),
+            Err(Error::Lost(lost)) => Err(lost),
             _ => Ok(()),
         }
     }
 
-    fn release_and_report(&mut self) -> Result<(), ReleaseError> {
+    fn release_and_report(&mut self) -> Result<(), Error> {
         let result = self.release_or_hand_off();
         let is_late = matches!(result, Ok(Released::TooLate));
         let lost = is_late.then(|| self.loss(self.late_reason()));
         self.emit_released(result.as_ref().ok().copied());
-        lost.map_or(result.map(|_| ()), |lost| Err(ReleaseError::Lost(lost)))
+        lost.map_or(result.map(|_| ()), |lost| Err(Error::Lost(lost)))
     }
 
-    fn release_or_hand_off(&mut self) -> Result<Released, ReleaseError> {
+    fn release_or_hand_off(&mut self) -> Result<Released, Error> {
         let stays_until = match self.leave(Time::ZERO) {
             Left::ToOthers(released) => return Ok(released),
             Left::Alone(stays_until) => stays_until,
@@ -75,9 +75,7 @@ impl LockGuard {
         match self.core.run(release) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
             (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
-            (ReleaseOutcome::Unanswered, last) => {
-                Err(ReleaseError::NoQuorum(NoQuorum::new(last.reports)))
-            }
+            (ReleaseOutcome::Unanswered, last) => Err(Error::NoQuorum(NoQuorum::new(last.reports))),
         }
     }
 
@@ -90,10 +88,10 @@ impl LockGuard {
     /// was quick:
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn send_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
     /// // Started by cron at 03:00 on each of five machines.
     /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
     ///     send_the_report();

@@ -5,7 +5,7 @@ use super::load;
 use super::notifier::BackgroundEvent;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
-use crate::error::{ExtendError, LossReason, NoQuorum};
+use crate::error::{Error, LossReason, NoQuorum};
 use crate::net::Votes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl AutoExtension {
             if !is_confirmed && !kept.plan.is_to_report(now) {
                 return BackgroundEvent::Nodes;
             }
-            let no_quorum = || ExtendError::NoQuorum(NoQuorum::new(votes.reports));
+            let no_quorum = || Error::NoQuorum(NoQuorum::new(votes.reports));
             let error = (!is_confirmed).then(no_quorum);
             let key = Arc::clone(&kept.held.granted().key);
             BackgroundEvent::AutoExtension { key, took, validity: valid_until.since(now), error }

@@ -5,7 +5,7 @@
 //! more extensions than that cannot be kept alive, so a lock beyond the capacity is refused before
 //! it is taken, and not lost later.
 
-use crate::error::LockError;
+use crate::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl Load {
     /// # Errors
     ///
     /// With it, more extensions would be needed than can be made.
-    pub(crate) fn admit(&self, demand: Demand) -> Result<(), LockError> {
+    pub(crate) fn admit(&self, demand: Demand) -> Result<(), Error> {
         self.lock().admit(demand)
     }
 
@@ -86,7 +86,7 @@ impl Load {
     /// # Errors
     ///
     /// As [`admit`](Self::admit).
-    pub(crate) fn reserve(self: &Arc<Self>, demand: Demand) -> Result<ReservedCapacity, LockError> {
+    pub(crate) fn reserve(self: &Arc<Self>, demand: Demand) -> Result<ReservedCapacity, Error> {
         let mut state = self.lock();
         state.admit(demand)?;
         state.kept += 1;
@@ -107,7 +107,7 @@ impl Load {
 }
 
 impl State {
-    fn admit(&self, demand: Demand) -> Result<(), LockError> {
+    fn admit(&self, demand: Demand) -> Result<(), Error> {
         let Self { kept, rate, round } = *self;
         let Some(most) = capacity(round) else { return Ok(()) };
         // A single lock is admitted in any case: only a round shows how long rounds take now.
@@ -115,7 +115,7 @@ impl State {
             return Ok(());
         }
         let most = usize::try_from(most / demand.rate.max(1)).unwrap_or(usize::MAX);
-        Err(LockError::TooManyKeptAlive { kept, most, ttl: demand.ttl, round })
+        Err(Error::TooManyKeptAlive { kept, most, ttl: demand.ttl, round })
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     /// How many such locks are admitted.
-    fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<ReservedCapacity>, LockError) {
+    fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<ReservedCapacity>, Error) {
         let mut reserved = Vec::new();
         loop {
             match load.reserve(demand) {
@@ -168,9 +168,7 @@ mod tests {
         let (reserved, error) = fill(&load, demand(20));
         // 320 in a round, 20 rounds a second, and 1.978 s for each: two thirds of the validity.
         assert_eq!(reserved.len(), 12_659);
-        let LockError::TooManyKeptAlive { kept, most, ttl, round } = error else {
-            panic!("{error}")
-        };
+        let Error::TooManyKeptAlive { kept, most, ttl, round } = error else { panic!("{error}") };
         assert_eq!((kept, most), (12_659, 12_659));
         assert_eq!((ttl, round), (3_000 * MILLISECOND, 50 * MILLISECOND));
         // Freed capacity makes room, once.

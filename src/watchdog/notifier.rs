@@ -14,7 +14,7 @@ use super::guarded_lock::{GuardedLock, HoldStatus};
 use super::schedule::Schedule;
 use crate::callback::contain;
 use crate::clock;
-use crate::error::{ExtendError, SpawnError};
+use crate::error::{Error, SpawnError};
 use crate::owner_process::OwnerProcess;
 use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, unbounded};
 use std::fmt;
@@ -45,7 +45,7 @@ pub(crate) enum BackgroundEvent {
         /// For how long the lock is valid.
         validity: Duration,
         /// Why it was not extended.
-        error: Option<ExtendError>,
+        error: Option<Error>,
     },
 }
 

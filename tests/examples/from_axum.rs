@@ -17,8 +17,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use redlatch::embedded::Nodes;
-use redlatch::{CancelToken, LockClient, LockError, WithLockError};
-use std::error::Error;
+use redlatch::{CancelToken, Error, LockClient};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-type Failure = Box<dyn Error + Send + Sync>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// For how long a request waits for the lock of its order, before it answers that it is busy.
 const WAIT: Duration = Duration::from_secs(30);
@@ -51,7 +50,7 @@ async fn charge(
     let work = move || {
         let request = client.request(format!("orders:{order}")).cancelled_by(&token);
         request.try_with_lock_for(WAIT, |lock| {
-            lock.ensure_held().map_err(|lost| lost.to_string())?;
+            lock.ensure_held()?;
             Ok::<_, Refusal>(format!("order {order} is charged\n"))
         })
     };
@@ -66,16 +65,10 @@ async fn charge(
 /// Why an order was not charged, for the log of the client.
 struct Refusal(String);
 
-impl From<String> for Refusal {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl<T> From<WithLockError<T>> for Refusal {
-    fn from(error: WithLockError<T>) -> Self {
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
         // Nobody reads the answer of a request that was cancelled.
-        if !matches!(error, WithLockError::NotAcquired(LockError::Cancelled)) {
+        if !matches!(error, Error::Cancelled) {
             say(&format!("   {error}"));
         }
         Self("no lock now; try again\n".to_owned())

@@ -195,7 +195,7 @@ fn as_a_client_whose_wall_clock_jumps() {
         assert!(guard.remaining() <= LONG && guard.remaining() > LONG - LIMIT);
         let (wait, start) = (Duration::from_millis(100), Instant::now());
         let second = all_nodes_client(urls.split(' '));
-        assert!(second.try_lock_for("wall", LONG, wait).unwrap().is_none());
+        assert!(second.request("wall").ttl(LONG).try_lock_for(wait).unwrap().is_none());
         assert!(start.elapsed() >= wait / 2 && start.elapsed() < LIMIT);
         assert_eq!(guard.release(), Ok(()));
     }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NodeError};
+use redlatch::{Error, LockClient, NodeError};
 
 use support::deaf_port::DeafPort;
 use support::eventually;
@@ -67,7 +67,7 @@ fn a_node_that_takes_several_rounds_to_connect_is_reached_and_delays_no_call() {
     let client = build(vec![urls[2].clone()], slow);
     let start = Instant::now();
     while start.elapsed() < slow * 8 {
-        assert!(matches!(client.try_lock("far", LONG), Err(LockError::NoQuorum(_))));
+        assert!(matches!(client.try_lock("far", LONG), Err(Error::NoQuorum(_))));
     }
     assert!(!is_connected(&client));
     assert!(proxies[2].accepted() > 2, "the attempt began again");
@@ -82,7 +82,7 @@ fn connecting_ends_with_its_own_time_even_within_a_long_round() {
     let client = builder.connect_timeout(Duration::from_millis(100)).build().unwrap();
     let start = Instant::now();
     match client.try_lock("deaf", LONG) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Connecting));
             assert_eq!(error.reports()[0].answer, silent);
         }

@@ -4,7 +4,7 @@
 use std::slice;
 use std::time::Duration;
 
-use redlatch::{LockError, ReleaseError};
+use redlatch::Error;
 
 use support::cli::{Value, encode};
 use support::eventually;
@@ -36,7 +36,7 @@ fn a_greeting_cut_at_any_byte_does_no_harm() {
         proxy.set(ENDS[offset % 2](offset));
         let client = with_long_timeout([proxy.url()]).build().unwrap();
         match client.try_lock("greeting", LONG) {
-            Err(LockError::NoQuorum(_)) => {}
+            Err(Error::NoQuorum(_)) => {}
             other => panic!("{offset} of {greeting}: {other:?}"),
         }
     }
@@ -59,7 +59,7 @@ fn a_reply_cut_at_any_byte_is_unknown_and_the_lock_is_removed() {
         // `+OK` and a line break have five bytes; with fewer, the result is unknown.
         assert_eq!(taken.is_ok(), offset == 5, "{offset}: {taken:?}");
         assert_eq!(holders(nodes, &name), 1, "the key was set, whatever reply arrived");
-        if let Err(LockError::NoQuorum(error)) = &taken {
+        if let Err(Error::NoQuorum(error)) = &taken {
             assert!(report_texts(error)[0].starts_with("connection lost"), "{error}");
         }
         // A whole reply is returned before the end of the stream arrives, so the removal of a lock
@@ -107,7 +107,7 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
         proxy.set(end(offset));
         match (guard.release(), offset) {
             (Ok(()), _) if offset == whole => {}
-            (Err(ReleaseError::NoQuorum(_)), _) if offset < whole => {}
+            (Err(Error::NoQuorum(_)), _) if offset < whole => {}
             (other, _) => panic!("{offset}: {other:?}"),
         }
         proxy.set(Mode::Pass);

@@ -4,7 +4,7 @@ use std::env;
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
 
-use redlatch::{ConfigError, LockError};
+use redlatch::{ConfigError, Error};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use support::eventually;
@@ -65,11 +65,11 @@ fn as_a_process_without_descriptors() {
     let all = take_all();
     // Over TLS, the file with the authority's certificate is opened first.
     let built = with_long_timeout(urls.split(' ')).build();
-    let is_refused = matches!(built, Err(ConfigError::System(_)));
+    let is_refused = matches!(built, Err(Error::Config(ConfigError::System(_))));
     assert!(is_refused || is_tls() && built.is_err(), "{built:?}");
     let (wait, start) = (Duration::from_secs(2), Instant::now());
-    match new.try_lock_for("new", LONG, wait) {
-        Err(LockError::NoQuorum(error)) => {
+    match new.request("new").ttl(LONG).try_lock_for(wait) {
+        Err(Error::NoQuorum(error)) => {
             let why = |words: &String| words.starts_with("no connection: Too many open files");
             assert!(report_texts(&error).iter().all(why), "{error}");
         }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, exit};
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LossReason, ReleaseError};
+use redlatch::{Error, LockClient, LossReason};
 use rustix::process::{Pid, Signal, kill_process};
 
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout};
@@ -68,7 +68,7 @@ fn as_a_holder() {
             assert_eq!(loss(&guard), Some(LossReason::Expired), "before anything else");
             assert_eq!(guard.remaining(), Duration::ZERO);
             assert_eq!(loss_in(guard.extend(TTL)), Some(LossReason::Expired));
-            assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+            assert!(matches!(guard.release(), Err(Error::Lost(_))));
         }
         // Ends without dropping anything.
         "exit" => exit(0),

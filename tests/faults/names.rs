@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NoQuorum, NodeError};
+use redlatch::{Error, LockClient, NoQuorum, NodeError};
 
 use support::cli::{Client, Value};
 use support::deaf_port::DeafPort;
@@ -52,7 +52,7 @@ fn is_prepared() -> bool {
 #[track_caller]
 fn no_quorum(client: &LockClient) -> NoQuorum {
     match client.try_lock("named", LONG) {
-        Err(LockError::NoQuorum(error)) => error,
+        Err(Error::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlatch::LockError;
+use redlatch::Error;
 
 use support::bad_network::{check_mutual_exclusion, check_single_bytes};
 use support::eventually;
@@ -28,7 +28,7 @@ fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported(
     proxies[2].set(Mode::Refuse);
     for _ in 0..20 {
         match client.try_lock("majority", LONG) {
-            Err(LockError::NoQuorum(error)) => {
+            Err(Error::NoQuorum(error)) => {
                 let refused = |words: &String| words.starts_with("no connection: ");
                 assert!(report_texts(&error)[..2].iter().all(refused), "{error}");
                 assert_eq!(error.answered(), 2);

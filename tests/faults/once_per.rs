@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::ClocksError;
-use redlatch::{Error, LockClient, LockError, OncePerError, OncePerRun, RegisterError};
+use redlatch::{Error, LockClient, OncePerError, OncePerRun, RegisterError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, take, without_restart_guard};
 use support::program::succeed;
@@ -220,7 +220,7 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
     assert!(matches!(named, Err(Error::Register(RegisterError::Resource(_)))));
     let short =
         client.request("report").ttl(Duration::from_millis(1)).once_per(DAY).exact().run(never);
-    assert!(matches!(short, Err(Error::Lock(LockError::Ttl(_)))), "{short:?}");
+    assert!(matches!(short, Err(Error::Ttl(_))), "{short:?}");
     for value in ["another program's", "once_per 2 a later version's"] {
         let register = client.register("once_per:report").unwrap();
         register.change(|_| Some(value.as_bytes().to_vec())).unwrap();

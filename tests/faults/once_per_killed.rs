@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::TtlError;
-use redlatch::{LockClient, LockError, OncePer, OncePerError};
+use redlatch::{Error, LockClient, OncePer, OncePerError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, can_be_acquired};
 use support::program::{end_with_parent, test_process};
@@ -167,6 +167,6 @@ fn on_zookeeper_no_lock_remembers_a_day() {
     let ensemble = redlatch::embedded::Ensemble::start().unwrap();
     let client = LockClient::new([ensemble.url()]).unwrap();
     let run = call(&client, "");
-    let Err(OncePerError::NotAcquired(LockError::Ttl(error))) = run else { panic!("{run:?}") };
+    let Err(OncePerError::NotAcquired(Error::Ttl(error))) = run else { panic!("{run:?}") };
     assert!(matches!(error, TtlError::HoldTooLong { .. }), "{error}");
 }

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::LockError;
+use redlatch::Error;
 
 use support::eventually;
 use support::locks::{
@@ -24,7 +24,7 @@ fn four_nodes_split_two_and_two_grant_no_lock() {
     assert!(matches!(client.try_lock("split", LONG), Ok(None)));
     let start = Instant::now();
     let wait = Duration::from_millis(300);
-    assert!(matches!(client.try_lock_for("split", LONG, wait), Ok(None)));
+    assert!(matches!(client.request("split").ttl(LONG).try_lock_for(wait), Ok(None)));
     assert!(start.elapsed() < LIMIT);
     assert!(gone(&servers[2..], "split"), "half is no majority, so its keys are removed");
     assert!(servers[..2].iter().all(|server| value(server, "split").is_some()));
@@ -83,7 +83,7 @@ fn one_server_with_several_addresses_has_one_vote() {
     for other in others {
         let twins = all_nodes_client([server.url(), other.clone()]);
         match twins.try_lock("twins", LONG) {
-            Err(LockError::SameServer { .. }) => {}
+            Err(Error::SameServer { .. }) => {}
             outcome => panic!("{other}: {outcome:?}"),
         }
         assert!(gone(std::slice::from_ref(&server), "twins"));
@@ -101,7 +101,7 @@ fn attempts_that_time_out_at_once_leave_no_key() {
         proxies[round % 3].set(Mode::Delay { to_server: delay, to_client: delay });
         for wait in [Duration::ZERO, Duration::from_millis(1)] {
             let name = format!("hurry-{round}");
-            drop(client.try_lock_for(&name, LONG, wait));
+            drop(client.request(&name).ttl(LONG).try_lock_for(wait));
             drop(client.request(&name).ttl(LONG).try_lock_until(Instant::now() + wait));
         }
     }

@@ -4,10 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{
-    ExtendError, LockClient, LockError, LockRequest, LossReason, NoQuorum, NodeError, QueueSupport,
-    ReleaseError,
-};
+use redlatch::{Error, LockClient, LockRequest, LossReason, NoQuorum, NodeError, QueueSupport};
 
 use support::cli::Value;
 use support::eventually;
@@ -42,7 +39,7 @@ fn with_user() -> (Servers, LockClient) {
 fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
     let error = client.lock("wanted", LONG).expect_err("the user has no right");
     shown(&error);
-    let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
+    let Error::NoQuorum(error) = error else { panic!("{error:?}") };
     let is_it = |answer: &NodeAnswer| match answer {
         NodeAnswer::Failed(NodeError::Server(error)) => error.kind == expected,
         _ => false,
@@ -68,7 +65,7 @@ fn a_revoked_right_is_reported_and_works_again_when_granted() {
     run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "-evalsha", "-eval"]);
     let before = guard.remaining();
     match guard.extend(LONG) {
-        Err(ExtendError::NoQuorum(error)) => assert!(error.to_string().contains("NOPERM")),
+        Err(Error::NoQuorum(error)) => assert!(error.to_string().contains("NOPERM")),
         other => panic!("{other:?}"),
     }
     assert!(guard.ensure_held().is_ok() && guard.remaining() <= before);
@@ -99,7 +96,7 @@ fn no_call_waits_for_a_command_that_the_servers_lack() {
         let failed: Vec<_> = calls.into_iter().filter_map(|call| finish(call).err()).collect();
         assert!(!failed.is_empty(), "{command}: not every request needs it");
         for error in failed {
-            let LockError::NoQuorum(error) = error else { panic!("{command}: {error}") };
+            let Error::NoQuorum(error) = error else { panic!("{command}: {error}") };
             assert!(error.reports().iter().all(is_permanent), "{command}: {error}");
         }
     }
@@ -147,7 +144,7 @@ fn a_key_evicted_from_a_majority_is_a_lost_lock() {
     evict(&servers[1]);
     assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
     assert_eq!((guard.remaining(), loss(&guard)), (Duration::ZERO, Some(LossReason::Gone)));
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(gone(&servers, "evicted"));
 }
 
@@ -181,7 +178,7 @@ fn the_documented_rights_suffice() {
             assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
             // Never shortening a ttl needs the right to read it, and is refused without it.
             run_on_each(&servers, &["ACL", "SETUSER", user, "-pttl"]);
-            let Err(ExtendError::NoQuorum(error)) = guard.extend(half) else { panic!() };
+            let Err(Error::NoQuorum(error)) = guard.extend(half) else { panic!() };
             assert!(error.reports().iter().all(is_permanent), "{error}");
             run_on_each(&servers, &["ACL", "SETUSER", user, "+pttl"]);
             assert_eq!(guard.release(), Ok(()));

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NodeError};
+use redlatch::{Error, LockClient, NodeError};
 
 use support::deaf_port::DeafPort;
 use support::eventually;
@@ -31,7 +31,7 @@ fn a_lost_reply_leaves_no_key() {
     let client = connected(with_long_timeout(urls).node_timeout(round).build().unwrap());
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Swallow));
     let error = client.try_lock("swallowed", LONG);
-    assert!(matches!(error, Err(LockError::NoQuorum(_))), "{error:?}");
+    assert!(matches!(error, Err(Error::NoQuorum(_))), "{error:?}");
     // The removal was written after the command, although no reply to either came.
     assert!(gone(&servers, "swallowed"));
     // Lost replies do not come back, and their connections are replaced.
@@ -70,7 +70,7 @@ fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
     let start = Instant::now();
     match client.try_lock("half-open", LONG) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
             assert!(error.reports()[..2].iter().all(|report| report.answer == silent), "{error}");
             assert_eq!(error.answered(), 1, "an open connection is no reply");
@@ -114,7 +114,7 @@ fn grants_whose_replies_were_lost_with_a_killed_majority_are_removed_after_its_r
         attempt.join().expect("it does not panic")
     });
     match attempt {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let unknown = |words: &String| words.starts_with("connection lost");
             assert!(report_texts(&error)[..2].iter().all(unknown), "{error}");
         }
@@ -187,7 +187,7 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
     let client = with_long_timeout([silent]).node_timeout(ROUND).build().unwrap();
     let start = Instant::now();
     match client.try_lock("unconnected", LONG) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             assert_eq!(report_texts(&error), ["timed out connecting"], "{error}");
         }
         other => panic!("{other:?}"),

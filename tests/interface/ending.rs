@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use redlatch::Error;
+use redlatch::error::NotResumable;
 use support::backend::Backend;
 use support::on_each_backend;
 
@@ -16,6 +18,7 @@ on_each_backend!(
     dropping_the_client_frees_what_it_held,
     a_lock_that_lingers_outlives_its_client,
     clones_share_what_they_hold,
+    another_client_resumes_a_lock_or_is_told_that_it_cannot,
 );
 
 fn a_lock_stays_taken_for_as_long_as_its_request_says(backend: &Backend) {
@@ -29,7 +32,7 @@ fn a_lock_stays_taken_for_as_long_as_its_request_says(backend: &Backend) {
             assert_eq!(lock.release(), Ok(()));
         }
         assert!(other.try_lock("least", LONG).unwrap().is_none());
-        let next = other.try_lock_for("least", LONG, LIMIT).unwrap().unwrap();
+        let next = other.request("least").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap();
         assert!(began.elapsed() >= LEAST);
         next.release().unwrap();
     }
@@ -40,8 +43,24 @@ fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
     let began = Instant::now();
     client.lock("left", LEAST).unwrap().let_expire();
     assert!(other.try_lock("left", LONG).unwrap().is_none());
-    assert!(other.try_lock_for("left", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("left").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() >= LEAST);
+}
+
+fn another_client_resumes_a_lock_or_is_told_that_it_cannot(backend: &Backend) {
+    let (client, other) = (backend.client(), backend.client());
+    let given = client.lock("given", LONG).unwrap().into_token();
+    if backend.is_zookeeper() {
+        assert!(matches!(given, Err(Error::NotResumable(NotResumable::Session))), "{given:?}");
+        assert!(other.request("given").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+        let of_redis = "redlatch1.abababababababababababababababababababab.60000".parse().unwrap();
+        let refused = other.request("given").resume(&of_redis).map(drop);
+        assert_eq!(refused, Err(Error::NotResumable(NotResumable::Session)));
+        return;
+    }
+    drop(client);
+    let lock = other.request("given").ttl(LONG).resume(&given.unwrap()).unwrap();
+    assert_eq!(lock.release(), Ok(()));
 }
 
 fn dropping_the_client_frees_what_it_held(backend: &Backend) {
@@ -62,7 +81,7 @@ fn a_lock_that_lingers_outlives_its_client(backend: &Backend) {
     drop(client.request("lingers").ttl(LONG).hold_at_least(LEAST).lock().unwrap());
     drop(client);
     assert!(other.try_lock("lingers", LONG).unwrap().is_none());
-    assert!(other.try_lock_for("lingers", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("lingers").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() >= LEAST);
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::error::{ResourceError, TtlError};
-use redlatch::{LockClient, LockError};
+use redlatch::{Error, LockClient};
 use support::backend::Backend;
 use support::on_each_backend;
 
@@ -14,13 +14,13 @@ on_each_backend!(names_and_ttls_are_checked_before_anything_is_sent);
 fn names_and_ttls_are_checked_before_anything_is_sent(backend: &Backend) {
     let client = backend.client();
     let refused = |name: &[u8]| client.try_lock(name, LONG).err();
-    assert_eq!(refused(b""), Some(LockError::Resource(ResourceError::Empty)));
+    assert_eq!(refused(b""), Some(Error::Resource(ResourceError::Empty)));
     let too_long = refused(&[b'a'; 70_000]);
-    assert!(matches!(too_long, Some(LockError::Resource(ResourceError::TooLong { .. }))));
+    assert!(matches!(too_long, Some(Error::Resource(ResourceError::TooLong { .. }))));
     let ttl = |ttl| client.try_lock("ttl", ttl).err();
-    assert!(matches!(ttl(Duration::ZERO), Some(LockError::Ttl(TtlError::TooShort { .. }))));
+    assert!(matches!(ttl(Duration::ZERO), Some(Error::Ttl(TtlError::TooShort { .. }))));
     let year = Duration::from_secs(365 * 24 * 3600);
-    assert!(matches!(ttl(year), Some(LockError::Ttl(TtlError::TooLong { .. }))));
+    assert!(matches!(ttl(year), Some(Error::Ttl(TtlError::TooLong { .. }))));
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_backend_that_is_not_there_is_an_error_with_a_report_for_each_node() {
         let client = LockClient::builder().nodes([format!("{scheme}://127.0.0.1:{nobody}")]);
         let client = client.build().unwrap();
         let began = Instant::now();
-        let Err(LockError::NoQuorum(error)) = client.try_lock("nobody", LONG) else {
+        let Err(Error::NoQuorum(error)) = client.try_lock("nobody", LONG) else {
             panic!("{scheme}: nobody is there")
         };
         assert!(began.elapsed() < Duration::from_secs(20), "{scheme}");

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{ExtendError, LossReason, ReleaseError};
+use redlatch::{Error, LossReason};
 use support::backend::Backend;
+use support::loss::loss;
 use support::{eventually, on_each_backend};
 
 use crate::{LIMIT, LONG};
@@ -31,11 +32,11 @@ fn a_lock_ends_with_its_ttl(backend: &Backend) {
     let began = Instant::now();
     let lock = client.lock("ends", SHORT).unwrap();
     assert!(lock.remaining() <= SHORT);
-    let next = other.try_lock_for("ends", LONG, LIMIT).unwrap().unwrap();
+    let next = other.request("ends").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap();
     assert!(began.elapsed() >= SHORT, "not before its ttl");
     assert_eq!(lock.remaining(), Duration::ZERO, "the first lost it before the second had it");
-    assert_eq!(lock.ensure_held().unwrap_err().reason(), LossReason::Expired);
-    let Err(ReleaseError::Lost(lost)) = lock.release() else { panic!("it was lost") };
+    assert_eq!(loss(&lock), Some(LossReason::Expired));
+    let Err(Error::Lost(lost)) = lock.release() else { panic!("it was lost") };
     assert_eq!(lost.reason(), LossReason::Expired);
     assert_eq!(next.release(), Ok(()), "the release of the first has not freed it");
 }
@@ -58,7 +59,7 @@ fn a_lock_that_has_ended_cannot_be_extended(backend: &Backend) {
     let client = backend.client();
     let mut lock = client.lock("too-late", Duration::from_millis(300)).unwrap();
     assert!(lock.wait_lost(LIMIT).is_some());
-    let Err(ExtendError::Lost(lost)) = lock.extend(LONG) else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = lock.extend(LONG) else { panic!("it was lost") };
     assert_eq!(
         (lost.reason(), lost.resource().as_bytes()),
         (LossReason::Expired, &b"too-late"[..])
@@ -70,19 +71,17 @@ fn no_extension_goes_beyond_max_hold(backend: &Backend) {
     let longest = Duration::from_secs(20);
     let mut lock = client.request("longest").ttl(SHORT).max_hold(longest).lock().unwrap();
     let refused = lock.extend(LONG);
-    assert!(
-        matches!(refused, Err(ExtendError::HeldTooLong { max_hold, .. }) if max_hold == longest)
-    );
+    assert!(matches!(refused, Err(Error::HeldTooLong { max_hold, .. }) if max_hold == longest));
     assert_eq!(lock.extend(Duration::from_secs(15)), Ok(()));
 }
 
 fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let lock = client.request("kept").ttl(SHORT).keep_alive().lock().unwrap();
-    assert!(other.try_lock_for("kept", LONG, 3 * SHORT).unwrap().is_none());
+    assert!(other.request("kept").ttl(LONG).try_lock_for(3 * SHORT).unwrap().is_none());
     assert_eq!(lock.ensure_held(), Ok(()));
     assert_eq!(lock.release(), Ok(()));
-    assert!(other.try_lock_for("kept", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("kept").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 fn a_lock_that_is_kept_alive_ends_with_max_hold(backend: &Backend) {
@@ -91,19 +90,19 @@ fn a_lock_that_is_kept_alive_ends_with_max_hold(backend: &Backend) {
     let request = client.request("kept-longest").ttl(SHORT).max_hold(longest).keep_alive();
     let began = Instant::now();
     let lock = request.lock().unwrap();
-    let next = other.try_lock_for("kept-longest", LONG, LIMIT).unwrap();
+    let next = other.request("kept-longest").ttl(LONG).try_lock_for(LIMIT).unwrap();
     assert!(next.is_some() && began.elapsed() >= SHORT);
-    assert_eq!(lock.ensure_held().unwrap_err().reason(), LossReason::Expired);
+    assert_eq!(loss(&lock), Some(LossReason::Expired));
 }
 
 fn a_guard_that_is_leaked_frees_its_lock_when_its_ttl_has_passed(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     std::mem::forget(client.lock("leaked", SHORT).unwrap());
     assert!(other.try_lock("leaked", LONG).unwrap().is_none());
-    assert!(other.try_lock_for("leaked", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("leaked").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     // Also for the threads of its own client.
     std::mem::forget(client.lock("leaked-own", SHORT).unwrap());
-    assert!(client.try_lock_for("leaked-own", LONG, LIMIT).unwrap().is_some());
+    assert!(client.request("leaked-own").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 fn the_loss_of_a_lock_is_told(backend: &Backend) {
@@ -153,7 +152,8 @@ fn a_thread_that_waits_gets_what_another_one_lost(backend: &Backend) {
     let client = &backend.client();
     let lock = client.lock("handed", SHORT).unwrap();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| client.try_lock_for("handed", LONG, LIMIT).unwrap().unwrap());
+        let waiting = scope
+            .spawn(|| client.request("handed").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap());
         // The guard stays until after its end.
         assert!(lock.wait_lost(LIMIT).is_some());
         assert_eq!(waiting.join().unwrap().ensure_held(), Ok(()));

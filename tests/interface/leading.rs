@@ -5,8 +5,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use redlatch::{LockClient, LossReason, ReleaseError};
+use redlatch::{Error, LockClient, LossReason};
 use support::backend::Backend;
+use support::loss::loss_in;
 use support::on_each_backend;
 use support::waiters::await_in_order;
 
@@ -60,9 +61,9 @@ fn a_leader_that_is_deposed_is_told_and_does_not_lead_again(backend: &Backend) {
     let second = two.election("deposed").campaign().unwrap();
     assert_eq!(lost.recv_timeout(LIMIT), Ok(LossReason::Gone));
     assert!(!first.is_leader());
-    assert_eq!(first.ensure().unwrap_err().reason(), LossReason::Gone);
+    assert_eq!(loss_in(first.ensure()), Some(LossReason::Gone));
     assert!(second.is_leader() && second.epoch() > first.epoch());
-    assert!(matches!(first.resign(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(first.resign(), Err(Error::Lost(_))));
     assert!(second.is_leader(), "the other one has resigned from nothing");
 }
 

@@ -31,7 +31,7 @@ fn readers_hold_the_lock_together_and_a_writer_alone(backend: &Backend) {
     first.release().unwrap();
     assert!(write().is_none());
     second.release().unwrap();
-    let writer = clients[2].try_lock_for("read", LONG, LIMIT).unwrap().unwrap();
+    let writer = clients[2].request("read").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap();
     assert!(read(0).unwrap().is_none());
     writer.release().unwrap();
     let mut reader =
@@ -100,7 +100,7 @@ fn permits_exclude_writers_and_readers(backend: &Backend) {
     assert!(other.try_lock("mixed", LONG).unwrap().is_none());
     assert!(other.request("mixed").ttl(LONG).shared().try_lock().unwrap().is_none());
     permit.release().unwrap();
-    let writer = other.try_lock_for("mixed", LONG, LIMIT).unwrap().unwrap();
+    let writer = other.request("mixed").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap();
     assert!(client.request("mixed").ttl(LONG).one_of(2).try_lock().unwrap().is_none());
     writer.release().unwrap();
 }

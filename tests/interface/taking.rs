@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockError, LockGuard};
+use redlatch::{Error, LockGuard};
 use support::backend::Backend;
 use support::on_each_backend;
 
@@ -28,7 +28,7 @@ fn all_methods_take_a_free_lock(backend: &Backend) {
     let request = client.request("way-until").ttl(LONG);
     let guards = [
         client.try_lock("way", LONG).unwrap().unwrap(),
-        client.try_lock_for("way-for", LONG, LIMIT).unwrap().unwrap(),
+        client.request("way-for").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap(),
         request.try_lock_until(Instant::now() + LIMIT).unwrap().unwrap(),
         client.lock("way-waiting", LONG).unwrap(),
     ];
@@ -46,7 +46,7 @@ fn all_methods_respect_a_held_lock(backend: &Backend) {
     let wait = Duration::from_millis(200);
     assert!(other.try_lock("held", LONG).unwrap().is_none());
     let began = Instant::now();
-    assert!(other.try_lock_for("held", LONG, wait).unwrap().is_none());
+    assert!(other.request("held").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     assert!(began.elapsed() >= wait);
     let request = other.request("held").ttl(LONG);
     assert!(request.try_lock_until(Instant::now() + wait).unwrap().is_none());
@@ -60,8 +60,11 @@ fn all_methods_respect_a_held_lock(backend: &Backend) {
 }
 
 fn a_wait_of_zero_is_no_wait_also_for_a_new_client(backend: &Backend) {
-    let taken = backend.client().try_lock_for("zero", LONG, Duration::ZERO).unwrap().unwrap();
-    assert!(backend.client().try_lock_for("zero", LONG, Duration::ZERO).unwrap().is_none());
+    let taken =
+        backend.client().request("zero").ttl(LONG).try_lock_for(Duration::ZERO).unwrap().unwrap();
+    assert!(
+        backend.client().request("zero").ttl(LONG).try_lock_for(Duration::ZERO).unwrap().is_none()
+    );
     let client = backend.client();
     let request = client.request("zero").ttl(LONG);
     assert!(request.try_lock_until(Instant::now() - Duration::from_secs(1)).unwrap().is_none());
@@ -72,7 +75,7 @@ fn a_dropped_guard_frees_the_lock(backend: &Backend) {
     let (first, second) = (backend.client(), backend.client());
     for _ in 0..20 {
         drop(first.lock("dropped", LONG).unwrap());
-        drop(second.try_lock_for("dropped", LONG, LIMIT).unwrap().unwrap());
+        drop(second.request("dropped").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap());
     }
 }
 
@@ -117,17 +120,16 @@ fn a_body_runs_under_the_lock(backend: &Backend) {
     let value = client.with_lock("body", LONG, |lock| {
         assert_eq!(lock.ensure_held(), Ok(()));
         assert!(other.try_lock("body", LONG)?.is_none());
-        Ok::<_, redlatch::Error>(7)
+        Ok::<_, Error>(7)
     });
     assert_eq!(value.unwrap(), 7);
-    assert!(other.try_lock_for("body", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("body").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 fn a_body_that_waits_for_its_own_lock_is_told_so(backend: &Backend) {
     let client = backend.client();
-    let inner =
-        client.with_lock("own", LONG, |_| Ok::<_, redlatch::Error>(client.lock("own", LONG).err()));
-    assert_eq!(inner.unwrap(), Some(LockError::HeldByThisThread));
+    let inner = client.with_lock("own", LONG, |_| Ok::<_, Error>(client.lock("own", LONG).err()));
+    assert_eq!(inner.unwrap(), Some(Error::HeldByThisThread));
 }
 
 fn a_set_is_taken_as_a_whole(backend: &Backend) {
@@ -147,7 +149,7 @@ fn a_set_is_taken_as_a_whole(backend: &Backend) {
     }
     assert_eq!(set.release(), Ok(()));
     for name in ["set-a", "set-b"] {
-        assert!(other.try_lock_for(name, LONG, LIMIT).unwrap().is_some());
+        assert!(other.request(name).ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     }
 }
 

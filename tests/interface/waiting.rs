@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{CancelToken, LockError};
+use redlatch::{CancelToken, Error};
 use support::backend::Backend;
 use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
@@ -77,12 +77,12 @@ fn a_wait_ends_at_its_deadline_and_leaves_no_place(backend: &Backend) {
     let guard = holder.lock("deadline", LONG).unwrap();
     let began = Instant::now();
     let wait = Duration::from_millis(300);
-    assert!(other.try_lock_for("deadline", LONG, wait).unwrap().is_none());
+    assert!(other.request("deadline").ttl(LONG).try_lock_for(wait).unwrap().is_none());
     assert!(began.elapsed() >= wait && began.elapsed() < LIMIT);
     let is_alone = || holder.inspect("deadline").is_ok_and(|seen| seen.waiter_count == 0);
     assert!(eventually(LIMIT, is_alone));
     guard.release().unwrap();
-    assert!(backend.client().try_lock_for("deadline", LONG, LIMIT).unwrap().is_some());
+    assert!(backend.client().request("deadline").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 fn a_wait_that_is_cancelled_ends_at_once(backend: &Backend) {
@@ -94,13 +94,13 @@ fn a_wait_that_is_cancelled_ends_at_once(backend: &Backend) {
         let waiting = scope.spawn(waits);
         await_in_order(&backend.client(), "cancelled", 1);
         token.cancel();
-        assert_eq!(waiting.join().unwrap().err(), Some(LockError::Cancelled));
+        assert_eq!(waiting.join().unwrap().err(), Some(Error::Cancelled));
     });
     let is_alone = || holder.inspect("cancelled").is_ok_and(|seen| seen.waiter_count == 0);
     assert!(eventually(LIMIT, is_alone), "it has left the queue");
     // Other calls of the client go on.
     guard.release().unwrap();
-    assert!(other.try_lock_for("cancelled", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("cancelled").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 fn the_clients_token_ends_all_its_waits(backend: &Backend) {
@@ -116,10 +116,10 @@ fn the_clients_token_ends_all_its_waits(backend: &Backend) {
         await_in_order(&backend.client(), "all-2", 1);
         other.cancel_token().cancel();
         for waiting in waiting {
-            assert_eq!(waiting.join().unwrap(), Some(LockError::Cancelled));
+            assert_eq!(waiting.join().unwrap(), Some(Error::Cancelled));
         }
     });
-    assert_eq!(other.try_lock("other", LONG).err(), Some(LockError::Cancelled));
+    assert_eq!(other.try_lock("other", LONG).err(), Some(Error::Cancelled));
 }
 
 fn a_try_overtakes_nobody(backend: &Backend) {
@@ -141,8 +141,8 @@ fn a_waiter_whose_client_is_gone_is_in_nobodys_way(backend: &Backend) {
     let gone = backend.client();
     let wait = Duration::from_millis(100);
     // Too few nodes may answer a new client in this time to know who has the lock.
-    assert!(!matches!(gone.try_lock_for("gone", LONG, wait), Ok(Some(_))));
+    assert!(!matches!(gone.request("gone").ttl(LONG).try_lock_for(wait), Ok(Some(_))));
     drop(gone);
     guard.release().unwrap();
-    assert!(backend.client().try_lock_for("gone", LONG, LIMIT).unwrap().is_some());
+    assert!(backend.client().request("gone").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }

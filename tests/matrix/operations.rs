@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockState, LossReason, QueueSupport, ReleaseError};
+use redlatch::{Error, LockClient, LockState, LossReason, QueueSupport};
 
 use crate::operations_several as several;
 use support::cli::Value;
@@ -103,7 +103,8 @@ impl Rig {
     pub(crate) fn queue_support(&self) -> Option<QueueSupport> {
         let (client, other) = (self.client(), self.client());
         let held = take(&client, "queue-support", LONG);
-        let waited = other.try_lock_for("queue-support", LONG, Duration::from_millis(300));
+        let waited =
+            other.request("queue-support").ttl(LONG).try_lock_for(Duration::from_millis(300));
         assert!(matches!(waited, Ok(None)), "{waited:?}");
         drop(held);
         other.nodes().remove(0).queue
@@ -125,7 +126,7 @@ fn try_lock_for(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());
     let guard = take(&client, "for", LONG);
     let start = Instant::now();
-    let refused = other.try_lock_for("for", LONG, Duration::from_millis(300));
+    let refused = other.request("for").ttl(LONG).try_lock_for(Duration::from_millis(300));
     assert!(matches!(refused, Ok(None)) && start.elapsed() >= Duration::from_millis(300));
     drop(guard);
     let got = other.request("for").ttl(LONG).try_lock_until(Instant::now() + LIMIT);
@@ -133,9 +134,8 @@ fn try_lock_for(rig: &mut Rig) {
 }
 
 fn with_lock(rig: &mut Rig) {
-    let held = rig
-        .client()
-        .with_lock("with", LONG, |_| Ok::<_, redlatch::Error>(holders(&rig.servers, "with")));
+    let held =
+        rig.client().with_lock("with", LONG, |_| Ok::<_, Error>(holders(&rig.servers, "with")));
     assert_eq!(held.expect("it is free"), 3);
     assert!(gone(&rig.servers, "with"));
 }
@@ -147,7 +147,7 @@ fn release(rig: &mut Rig) {
     let guard = take(&client, "release", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero() && gone(&rig.servers, "release")));
     assert_eq!(loss(&guard), Some(LossReason::Expired));
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
 }
 
 fn drop_releases(rig: &mut Rig) {
@@ -212,7 +212,7 @@ fn inspect(rig: &mut Rig) {
     assert!(holder.remaining.is_some_and(|left| left > LONG / 2));
     let waiting = thread::spawn({
         let waiter = rig.client();
-        move || waiter.try_lock_for("inspect", LONG, LIMIT)
+        move || waiter.request("inspect").ttl(LONG).try_lock_for(LIMIT)
     });
     assert!(eventually(LIMIT, || look().waiters.len() == 1));
     drop(guard);
@@ -245,7 +245,7 @@ fn force_release(rig: &mut Rig) {
     let seen = other.inspect("force").expect("a majority answers");
     assert_eq!(other.force_release(&seen), Ok(true));
     assert_eq!(holders(&rig.servers, "force"), 0);
-    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert_eq!(other.force_release(&seen), Ok(false));
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::NodeAnswer;
-use redlatch::{LockClient, LockError, NodeError, QueueSupport};
+use redlatch::{Error, LockClient, NodeError, QueueSupport};
 
 use crate::operations::{Rig, serve_in_order};
 use support::cli::Value;
@@ -27,7 +27,7 @@ pub(crate) fn request_all(rig: &mut Rig) {
 
 /// Scripts of Redis before 5 may not write after they have read the clock: a request for a share
 /// fails with the server's own words.
-fn refuses_shares(rig: &Rig, got: Result<bool, LockError>) -> bool {
+fn refuses_shares(rig: &Rig, got: Result<bool, Error>) -> bool {
     if rig.has_shares() {
         return false;
     }
@@ -45,7 +45,7 @@ pub(crate) fn readers(rig: &mut Rig) {
     let first = read(&client).expect("a majority answers").expect("it is free");
     let second = read(&other).expect("a majority answers").expect("readers share it");
     assert!(matches!(other.try_lock("read", LONG), Ok(None)), "no writer");
-    let writer = thread::spawn(move || other.try_lock_for("read", LONG, LIMIT));
+    let writer = thread::spawn(move || other.request("read").ttl(LONG).try_lock_for(LIMIT));
     drop((first, second));
     assert!(matches!(writer.join(), Ok(Ok(Some(_)))));
 }
@@ -87,7 +87,7 @@ pub(crate) fn queue_off(rig: &mut Rig) {
     let settings = with_long_timeout(rig.servers.urls()).queue(false);
     let (client, other) = (rig.client(), settings.build().expect("the settings are good"));
     let held = take(&client, "off", LONG);
-    let waiting = thread::spawn(move || other.try_lock_for("off", LONG, LIMIT));
+    let waiting = thread::spawn(move || other.request("off").ttl(LONG).try_lock_for(LIMIT));
     thread::sleep(Duration::from_millis(100));
     drop(held);
     assert!(matches!(waiting.join(), Ok(Ok(Some(_)))));
@@ -134,7 +134,7 @@ pub(crate) fn restart_guard(rig: &mut Rig) {
     let client = guarded.max_ttl(Duration::from_secs(3)).build().expect("the settings are good");
     let ttl = Duration::from_secs(2);
     match client.try_lock("fresh", ttl) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let is_quarantine = |answer: &NodeAnswer| {
                 matches!(answer, NodeAnswer::Failed(NodeError::Quarantined { .. }))
             };
@@ -143,7 +143,7 @@ pub(crate) fn restart_guard(rig: &mut Rig) {
         other => panic!("{other:?}"),
     }
     assert!(all_nodes_client(servers.urls()).try_lock("fresh", ttl).is_ok(), "without the guard");
-    let waited = client.try_lock_for("fresh", ttl, LIMIT);
+    let waited = client.request("fresh").ttl(ttl).try_lock_for(LIMIT);
     assert!(matches!(waited, Ok(Some(_))), "{waited:?}");
 }
 

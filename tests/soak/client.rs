@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{ExtendError, LockClient, LockError, LockGuard};
+use redlatch::{Error, LockClient, LockGuard};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::journal::{Journal, RESOURCES, Section, Span, now};
@@ -96,7 +96,7 @@ impl Process {
             let ttl = chance.millis(800..=2_000);
             let wait = chance.pick(&[0, 0, 1, 20, 500, 2_000]);
             let wait = Duration::from_millis(wait);
-            match self.client.try_lock_for(RESOURCES[resource], ttl, wait) {
+            match self.client.request(RESOURCES[resource]).ttl(ttl).try_lock_for(wait) {
                 Ok(Some(guard)) => {
                     self.tally.add("taken");
                     number += 1;
@@ -104,8 +104,8 @@ impl Process {
                     self.hold(guard, &self.journals[resource], section, &mut chance);
                 }
                 Ok(None) => self.tally.add("held by others"),
-                Err(LockError::NoQuorum(_)) => self.tally.add("no quorum"),
-                Err(LockError::TooSlow { .. }) => self.tally.add("too late"),
+                Err(Error::NoQuorum(_)) => self.tally.add("no quorum"),
+                Err(Error::TooSlow { .. }) => self.tally.add("too late"),
                 Err(error) => panic!("{error}"),
             }
             thread::sleep(chance.millis(0..=3));
@@ -143,12 +143,12 @@ impl Process {
                 self.tally.add("extended");
                 Span { granted: span.granted, ..self::span(guard) }
             }
-            Err(ExtendError::Lost(_)) => {
+            Err(Error::Lost(_)) => {
                 self.tally.add("lost");
                 assert!(guard.ensure_held().is_err(), "a lost lock stays lost");
                 Span { until: span.until.min(before), ..span }
             }
-            Err(ExtendError::NoQuorum(_)) => span,
+            Err(Error::NoQuorum(_)) => span,
             Err(error) => panic!("{error}"),
         }
     }
@@ -163,7 +163,7 @@ impl Process {
         if now() >= span.latest {
             assert!(guard.ensure_held().is_err(), "its time passed while it was stopped");
             let extended = guard.extend(TTL_MAX);
-            assert!(matches!(extended, Err(ExtendError::Lost(_))), "{extended:?}");
+            assert!(matches!(extended, Err(Error::Lost(_))), "{extended:?}");
         }
     }
 

@@ -41,7 +41,7 @@ pub fn check_mutual_exclusion(
             with_long_timeout(urls.to_vec()).node_timeout(round).build().expect("good settings");
         while !is_over.load(Ordering::SeqCst) {
             let ttl = Duration::from_secs(5);
-            if let Ok(Some(guard)) = client.try_lock_for("chaos", ttl, ttl) {
+            if let Ok(Some(guard)) = client.request("chaos").ttl(ttl).try_lock_for(ttl) {
                 assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
                 thread::sleep(Duration::from_micros(200));
                 let was_inside = is_inside.swap(false, Ordering::SeqCst);

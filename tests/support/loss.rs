@@ -1,16 +1,16 @@
 //! How a lock was lost, as the calls on its guard say.
 
-use redlatch::{ExtendError, LockGuard, LockLost, LossReason};
+use redlatch::{Error, LockGuard, LockLost, LossReason};
 
 /// How the guard's lock was lost. `None` if it is held.
 pub fn loss(guard: &LockGuard) -> Option<LossReason> {
-    guard.ensure_held().err().map(reason)
+    loss_in(guard.ensure_held())
 }
 
-/// How the lock was lost that was to be extended. `None` if it was extended, or is held as before.
-pub fn loss_in(extension: Result<(), ExtendError>) -> Option<LossReason> {
+/// How the lock was lost that was to be extended or checked. `None` if it is held.
+pub fn loss_in(extension: Result<(), Error>) -> Option<LossReason> {
     match extension {
-        Err(ExtendError::Lost(lost)) => Some(lost.reason()),
+        Err(Error::Lost(lost)) => Some(lost.reason()),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use redlatch::LockError;
+use redlatch::Error;
 
 use support::cli::Value;
 use support::eventually;
@@ -24,7 +24,7 @@ fn reported_ending(ending: Ending) -> String {
     let client = connected(all_nodes_client([proxy.url()]));
     proxy.set(Mode::CutAfter(0));
     match client.try_lock("ended", LONG) {
-        Err(LockError::NoQuorum(error)) => report_texts(&error)[0].clone(),
+        Err(Error::NoQuorum(error)) => report_texts(&error)[0].clone(),
         other => panic!("{other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NodeError};
+use redlatch::{Error, LockClient, NodeError};
 use rustls::{HandshakeKind, ServerConfig};
 
 use support::certificates::{Authority, Purpose};
@@ -63,7 +63,7 @@ fn an_older_version_of_tls_is_refused() {
     let settings = [["--tls-auth-clients", "no"].as_slice(), &ciphers].concat();
     let server = Server::start_tls(&identity, &settings);
     match client_of(&server.url()).try_lock("version", LONG) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let text = &report_texts(&error)[0];
             assert!(text.starts_with("TLS: ") && text.contains("version"), "{text}");
         }
@@ -154,7 +154,7 @@ fn a_handshake_that_stalls_ends_with_the_time_to_connect() {
     let start = Instant::now();
     for _ in 0..3 {
         match client.try_lock("stalled", LONG) {
-            Err(LockError::NoQuorum(error)) => {
+            Err(Error::NoQuorum(error)) => {
                 let waiting = NodeAnswer::Failed(NodeError::TimedOut(Phase::Securing));
                 assert_eq!(error.reports()[0].answer, waiting, "{error}");
                 assert!(report_texts(&error)[0].starts_with("timed out in the TLS handshake"));
@@ -193,7 +193,7 @@ fn servers_stopped_before_the_handshake_are_used_when_they_continue() {
     pause(&servers, 2);
     let client = with_long_timeout(servers.urls()).node_timeout(ROUND).build().unwrap();
     match client.try_lock("stopped", LONG) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let is_silent = |text: &String| text.starts_with("timed out in the TLS handshake");
             assert!(report_texts(&error)[..2].iter().all(is_silent), "{error}");
         }
@@ -233,7 +233,7 @@ fn check_cuts(offsets: impl Iterator<Item = usize>) {
         let client = client_of(&proxy.url());
         // A name of its own: the key of a cut attempt stays, because its client is dropped.
         match client.try_lock(format!("cut-{offset}"), LONG) {
-            Err(LockError::NoQuorum(error)) => {
+            Err(Error::NoQuorum(error)) => {
                 let text = &report_texts(&error)[0];
                 let words = ["connection lost: ", "no connection: ", "TLS: "];
                 assert!(words.iter().any(|words| text.starts_with(words)), "{offset}: {text}");

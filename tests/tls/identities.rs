@@ -4,7 +4,7 @@ use std::slice;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, Phase, TlsErrorKind};
-use redlatch::{Builder, LockClient, LockError, NodeError, TlsSettings};
+use redlatch::{Builder, Error, LockClient, NodeError, TlsSettings};
 use tempfile::TempDir;
 
 use support::certificates::{Authority, INTERNAL, Identity, Purpose};
@@ -39,7 +39,7 @@ fn node_error(builder: Builder) -> NodeError {
     let client = builder.build().expect("the settings are good");
     let error = client.try_lock("identity", LONG).expect_err("the node is not used");
     shown(&error);
-    let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
+    let Error::NoQuorum(error) = error else { panic!("{error:?}") };
     let NodeAnswer::Failed(error) = &error.reports()[0].answer else { panic!("{error:?}") };
     for status in client.nodes() {
         assert!(!status.is_connected && !format!("{status:?}").contains(SECRET));
@@ -202,8 +202,8 @@ fn a_server_that_answers_without_tls_is_reported() {
         assert!(text.contains("redis://"), "{text}");
         // It ends a call that would wait for the lock.
         let client = trusting(settings(&url)).build().expect("the settings are good");
-        let waited = client.try_lock_for("identity", LONG, LIMIT);
-        assert!(matches!(waited, Err(LockError::NoQuorum(_))));
+        let waited = client.request("identity").ttl(LONG).try_lock_for(LIMIT);
+        assert!(matches!(waited, Err(Error::NoQuorum(_))));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{ExtendError, LockError};
+use redlatch::Error;
 
 use support::bad_network::{check_mutual_exclusion, check_single_bytes};
 use support::certificates::{Authority, Purpose};
@@ -109,7 +109,7 @@ fn an_altered_record_breaks_the_connection_and_is_no_reply() {
     let client = connected(all_nodes_client([proxy.url()]));
     proxy.set(Mode::Alter);
     match client.try_lock("altered", LONG) {
-        Err(LockError::NoQuorum(error)) => {
+        Err(Error::NoQuorum(error)) => {
             let text = &report_texts(&error)[0];
             assert!(text.contains("TLS") || text.contains("decrypt"), "{text}");
         }
@@ -134,7 +134,7 @@ fn bytes_of_an_abandoned_connection_that_arrive_late_do_no_harm() {
     let mode = Mode::Delay { to_server: late, to_client: Duration::ZERO };
     proxies[..2].iter().for_each(|proxy| proxy.set(mode));
     let failed = guard.extend(SHORT);
-    assert!(matches!(failed, Err(ExtendError::NoQuorum(_))), "{failed:?}");
+    assert!(matches!(failed, Err(Error::NoQuorum(_))), "{failed:?}");
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     let is_replaced = || {
         drop(client.try_lock("at-work", Duration::from_secs(5)));

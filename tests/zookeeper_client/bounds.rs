@@ -1,6 +1,6 @@
 //! How much a client puts on the ensemble at most.
 
-use redlatch::LockError;
+use redlatch::Error;
 use std::time::Duration;
 use support::zookeeper::ask;
 use support::{eventually, needs_zookeeper};
@@ -25,7 +25,7 @@ fn a_client_holds_no_more_than_a_server_can_end_at_once() {
             Err(error) => break error,
         }
     };
-    assert_eq!(refused, LockError::TooManyHeld);
+    assert_eq!(refused, Error::TooManyHeld);
     assert!((20..=26).contains(&sets.len()), "{} sets", sets.len());
     assert!(sets.iter().all(|set| set.ensure_held().is_ok()));
     // What is released makes room.

@@ -1,6 +1,6 @@
 //! Connections that are cut, that are silent, and that lose a request or its reply.
 
-use redlatch::{ExtendError, ReleaseError};
+use redlatch::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::zookeeper::{Direction, Link, Shared};
@@ -114,7 +114,10 @@ fn a_wait_that_ends_without_a_reply_to_its_create_leaves_nothing() {
     let mut operator = Operator::new(shared[0].port());
     client.lock("a", LONG).unwrap().release().unwrap();
     link.hold(Direction::Back);
-    assert!(client.try_lock_for("a", LONG, MOMENT).is_err(), "nothing is known of the lock");
+    assert!(
+        client.request("a").ttl(LONG).try_lock_for(MOMENT).is_err(),
+        "nothing is known of the lock"
+    );
     operator.await_count(&directory, 1);
     link.cut();
     link.release(Direction::Back);
@@ -133,12 +136,12 @@ fn release_in_vain(direction: Direction) {
     let mut operator = Operator::new(shared[0].port());
     let guard = holder.lock("a", LONG).unwrap();
     link.hold(direction);
-    let Err(ReleaseError::NoQuorum(error)) = guard.release() else { panic!("no server answers") };
+    let Err(Error::NoQuorum(error)) = guard.release() else { panic!("no server answers") };
     assert_eq!(error.reports().len(), 1);
     let is_carried_out = direction == Direction::Back;
     assert_eq!(operator.list(&directory).is_empty(), is_carried_out);
     link.release(direction);
-    assert!(other.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 #[test]
@@ -165,7 +168,7 @@ fn a_guard_that_is_dropped_without_a_connection_frees_the_lock_later() {
     link.refuse(false);
     // Long before the session would end.
     let began = Instant::now();
-    assert!(other.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() < timeout / 2, "{:?}", began.elapsed());
 }
 
@@ -177,7 +180,7 @@ fn an_extension_without_an_answer_leaves_the_lock_as_it_was() {
     let mut guard = client.lock("a", LONG).unwrap();
     let (before, began) = (guard.remaining(), Instant::now());
     link.hold(Direction::Back);
-    assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
+    assert!(matches!(guard.extend(LONG), Err(Error::NoQuorum(_))));
     if began.elapsed() < before {
         assert_eq!(loss(&guard), None);
     }
@@ -214,9 +217,7 @@ fn errors_of_an_ensemble_name_no_urls_of_redis() {
     let link = Link::to(shared[0].port());
     link.refuse(true);
     let client = client(&through(&link, shared.root()), TIMEOUT);
-    let Err(redlatch::LockError::NoQuorum(error)) = client.try_lock("a", LONG) else {
-        panic!("nobody answers")
-    };
+    let Err(Error::NoQuorum(error)) = client.try_lock("a", LONG) else { panic!("nobody answers") };
     let text = error.to_string();
     assert!(!text.contains("rediss://"), "{text}");
 }

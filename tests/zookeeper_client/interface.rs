@@ -1,7 +1,7 @@
 //! What the interface means on ZooKeeper, as far as the programs for all backends do not ask.
 
 use redlatch::error::TtlError;
-use redlatch::{LockError, LockGuard};
+use redlatch::{Error, LockGuard};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn nobody_holds_a_lock_for_longer_than_a_dead_session_surely_lives() {
     let hold = |least| client.request("a").ttl(LONG).hold_at_least(least).try_lock();
     let least = timeout / 2 + Duration::from_millis(1);
     let expected = TtlError::HoldTooLong { hold_at_least: least, longest: timeout / 2 };
-    assert_eq!(hold(least).err(), Some(LockError::Ttl(expected)));
+    assert_eq!(hold(least).err(), Some(Error::Ttl(expected)));
     assert!(hold(timeout / 2).unwrap().is_some());
 }
 

@@ -1,6 +1,6 @@
 //! What has gone wrong in other libraries: see the table of this program.
 
-use redlatch::{CancelToken, LockClient, LockError, LossReason};
+use redlatch::{CancelToken, Error, LockClient, LossReason};
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,12 +34,12 @@ fn a_wait_that_is_cancelled_without_a_reply_to_its_create_leaves_nothing() {
         let waiting = scope.spawn(|| linked.request("a").ttl(LONG).cancelled_by(&token).lock());
         operator.await_count(&directory, 1);
         token.cancel();
-        assert_eq!(waiting.join().unwrap().err(), Some(LockError::Cancelled));
+        assert_eq!(waiting.join().unwrap().err(), Some(Error::Cancelled));
     });
     link.cut();
     link.release(Direction::Back);
     let began = Instant::now();
-    assert!(other.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() < TIMEOUT / 2, "before the end of the session");
 }
 
@@ -79,7 +79,10 @@ fn callers_that_get_no_lock_leave_no_places_behind() {
                 for round in 0..10 {
                     let wait = Duration::from_millis(10 + number * round);
                     // With the connection lost it is not known whether it could be had.
-                    assert!(!matches!(linked.try_lock_for("a", LONG, wait), Ok(Some(_))));
+                    assert!(!matches!(
+                        linked.request("a").ttl(LONG).try_lock_for(wait),
+                        Ok(Some(_))
+                    ));
                     assert!(!matches!(linked.try_lock("a", LONG), Ok(Some(_))));
                 }
             });
@@ -237,7 +240,7 @@ fn a_release_after_the_directory_was_removed_says_that_the_lock_was_lost() {
     operator.delete_in(&directory, 0);
     operator.delete(&directory);
     let lost = guard.release().map_err(|error| match error {
-        redlatch::ReleaseError::Lost(lost) => lost.reason(),
+        Error::Lost(lost) => lost.reason(),
         other => panic!("{other:?}"),
     });
     assert_eq!(lost, Err(LossReason::Gone));

@@ -1,7 +1,7 @@
 //! Servers that are killed, stopped, restarted, cut off from the others, or behind them.
 
 use redlatch::error::NodeAnswer;
-use redlatch::{LockError, LossReason};
+use redlatch::{Error, LossReason};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::zookeeper::{Ensemble, EnsembleBuilder, Installed, Link};
@@ -99,7 +99,10 @@ fn part(ensemble: &Ensemble, server: usize) {
         // A lock that was lost does not come back, and its late release frees nothing.
         assert!(guard.release().is_err());
         assert_held_for(&next, MOMENT);
-        assert!(holder.try_lock_for("b", LONG, LIMIT).unwrap().is_some(), "the client goes on");
+        assert!(
+            holder.request("b").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some(),
+            "the client goes on"
+        );
         assert_eq!(next.ensure_held(), Ok(()));
     });
 }
@@ -138,7 +141,8 @@ fn without_a_majority_the_holder_stops_and_waiters_go_on_when_it_is_back() {
         // Well before the session can end.
         let most = timeout;
         assert!(cut_at.elapsed() <= most, "{:?}", cut_at.elapsed());
-        let Err(LockError::NoQuorum(error)) = other.try_lock_for("a", LONG, SLACK * 2) else {
+        let Err(Error::NoQuorum(error)) = other.request("a").ttl(LONG).try_lock_for(SLACK * 2)
+        else {
             panic!("no server has a majority")
         };
         assert_eq!(error.reports().len(), 3);
@@ -162,13 +166,14 @@ fn a_waiter_whose_deadline_comes_without_a_majority_is_told_so() {
     let _guard = keep(&holder, "a");
     let wait = Duration::from_secs(5);
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| waiter.try_lock_for("a", LONG, wait).map(|it| it.is_some()));
+        let waiting =
+            scope.spawn(|| waiter.request("a").ttl(LONG).try_lock_for(wait).map(|it| it.is_some()));
         Operator::new(ensemble[0].port()).await_count(DIRECTORY, 2);
         for follower in ensemble.followers() {
             ensemble[follower].kill();
         }
         let ended = waiting.join().unwrap();
-        assert!(matches!(ended, Err(LockError::NoQuorum(_))), "{ended:?}");
+        assert!(matches!(ended, Err(Error::NoQuorum(_))), "{ended:?}");
     });
 }
 
@@ -209,11 +214,11 @@ fn a_server_that_can_only_be_read_is_not_used() {
     let is_read_only =
         || support::zookeeper::ask(port, "isro").is_ok_and(|answer| answer.trim() == "ro");
     assert!(eventually(LIMIT, is_read_only));
-    let refused = client.try_lock_for("a", LONG, Duration::from_secs(2));
-    assert!(matches!(refused, Err(LockError::NoQuorum(_))), "{refused:?}");
+    let refused = client.request("a").ttl(LONG).try_lock_for(Duration::from_secs(2));
+    assert!(matches!(refused, Err(Error::NoQuorum(_))), "{refused:?}");
     for follower in &followers {
         ensemble[*follower].restart();
     }
     ensemble.await_serving();
-    assert!(client.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(client.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }

@@ -1,6 +1,6 @@
 //! Processes that hold a lock and are stopped, killed, or fork.
 
-use redlatch::{LossReason, ReleaseError};
+use redlatch::{Error, LossReason};
 use rustix::process::{Pid, Signal, kill_process};
 use std::env;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -64,10 +64,10 @@ fn as_a_holder() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
     assert_eq!(loss(&guard), Some(LossReason::Expired), "before anything else");
     assert_eq!(guard.remaining(), Duration::ZERO);
-    let Err(ReleaseError::Lost(lost)) = guard.release() else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = guard.release() else { panic!("it was lost") };
     assert_eq!(lost.reason(), LossReason::Expired);
     // The client goes on, in another session.
-    assert!(client.try_lock_for("b", LONG, LIMIT).unwrap().is_some());
+    assert!(client.request("b").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_process_that_was_stopped_for_too_long_learns_that_first() {
     let other = client(&shared.url(), TIMEOUT);
     let holder = Holder::start(&shared.url());
     holder.signal(Signal::STOP);
-    let next = other.try_lock_for("a", LONG, LIMIT).unwrap().expect("its session ends");
+    let next = other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().expect("its session ends");
     holder.signal(Signal::CONT);
     holder.end();
     assert_eq!(next.ensure_held(), Ok(()), "the late release has freed nothing");
@@ -119,7 +119,7 @@ fn as_a_waiter() {
     let builder = crate::rig::builder(&url, TIMEOUT).connect_timeout(REQUEST);
     let client = builder.node_timeout(REQUEST).build().unwrap();
     println!("{WAITS}");
-    let lock = client.try_lock_for("a", LONG, LIMIT);
+    let lock = client.request("a").ttl(LONG).try_lock_for(LIMIT);
     assert!(matches!(lock, Ok(Some(_))), "{lock:?}");
 }
 
@@ -208,7 +208,7 @@ mod forks {
             assert_eq!(guards.each_ref().map(loss), [Some(LossReason::OtherProcess); 2]);
             assert!(client.try_lock("c", LONG).is_err());
             let [first, second] = guards;
-            assert_eq!(first.release(), Err(ReleaseError::OtherProcess));
+            assert_eq!(first.release(), Err(Error::OtherProcess));
             drop((second, client));
             exit(WELL);
         }

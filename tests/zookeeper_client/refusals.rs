@@ -3,7 +3,7 @@
 
 use redlatch::error::ResourceError;
 use redlatch::internal::zookeeper::message::Acl;
-use redlatch::{LockClient, LockError};
+use redlatch::{Error, LockClient};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::needs_zookeeper;
@@ -25,7 +25,7 @@ fn with_credentials(shared: &Shared, credentials: &str) -> String {
 #[track_caller]
 fn assert_refused(client: &LockClient, name: &str, word: &str) {
     let began = Instant::now();
-    let Err(LockError::NoQuorum(error)) = client.try_lock_for(name, LONG, LIMIT) else {
+    let Err(Error::NoQuorum(error)) = client.request(name).ttl(LONG).try_lock_for(LIMIT) else {
         panic!("it is refused")
     };
     assert!(began.elapsed() < LIMIT / 5, "no loop: {:?}", began.elapsed());
@@ -33,8 +33,8 @@ fn assert_refused(client: &LockClient, name: &str, word: &str) {
     let texts = [error.to_string(), format!("{error:?}"), format!("{client:?}")];
     assert!(texts[0].contains(word), "{}", texts[0]);
     assert!(texts.iter().all(|text| !text.contains(PASSWORD)), "{texts:?}");
-    assert!(matches!(client.lock(name, LONG), Err(LockError::NoQuorum(_))));
-    assert!(matches!(client.try_lock(name, LONG), Err(LockError::NoQuorum(_))));
+    assert!(matches!(client.lock(name, LONG), Err(Error::NoQuorum(_))));
+    assert!(matches!(client.try_lock(name, LONG), Err(Error::NoQuorum(_))));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_quota_that_is_used_up_is_told_in_the_servers_words_and_ends_with_a_release(
     operator.create_with("/zookeeper/quota/locks/zookeeper_limits", limits);
     operator.create_with("/zookeeper/quota/locks/zookeeper_stats", "count=1,bytes=0");
     let guard = keep(&holder, "a");
-    let Err(LockError::NoQuorum(error)) = other.try_lock_for("b", LONG, MOMENT * 5) else {
+    let Err(Error::NoQuorum(error)) = other.request("b").ttl(LONG).try_lock_for(MOMENT * 5) else {
         panic!("the quota is used up")
     };
     assert!(error.to_string().contains("QuotaExceeded"), "{error}");
@@ -119,12 +119,12 @@ fn names_that_have_no_place_are_refused_before_anything_is_sent() {
     let nobody = support::port::Port::choose().number();
     let reserved = client(&format!("zk://127.0.0.1:{nobody}"), TIMEOUT);
     let refused = reserved.try_lock("zookeeper", LONG).err();
-    assert!(matches!(refused, Some(LockError::Resource(_))), "{refused:?}");
+    assert!(matches!(refused, Some(Error::Resource(_))), "{refused:?}");
     let client = client(&shared.url(), TIMEOUT);
     assert!(client.try_lock("zookeeper", LONG).unwrap().is_some(), "below a root");
     let long = "n".repeat(70_000);
     let refused = client.try_lock(&long, LONG).err();
-    let is_too_long = matches!(refused, Some(LockError::Resource(ResourceError::TooLong { .. })));
+    let is_too_long = matches!(refused, Some(Error::Resource(ResourceError::TooLong { .. })));
     assert!(is_too_long, "{refused:?}");
 }
 
@@ -137,7 +137,7 @@ fn a_set_above_the_servers_limit_is_refused_and_costs_no_other_lock() {
     // The paths of so many locks make a request that is too long.
     let names: Vec<String> = (0..60).map(|number| format!("{number}{}", "n".repeat(60))).collect();
     let refused = client.request_all(&names).ttl(LONG).try_lock_for(Duration::from_secs(3));
-    assert!(matches!(refused, Err(LockError::NoQuorum(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::NoQuorum(_))), "{refused:?}");
     assert_held_for(&guard, MOMENT);
     assert_eq!(client.lock("b", LONG).unwrap().release(), Ok(()));
     assert_eq!(guard.release(), Ok(()));

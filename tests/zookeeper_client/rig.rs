@@ -38,15 +38,13 @@ pub(crate) fn wait_for<'scope>(
 ) -> ScopedJoinHandle<'scope, (Instant, LockGuard)> {
     scope.spawn(move || {
         // Not for ever: a test that fails meanwhile must end.
-        let guard = client.try_lock_for(name, LONG, LIMIT * 2).unwrap();
+        let guard = client.request(name).ttl(LONG).try_lock_for(LIMIT * 2).unwrap();
         (Instant::now(), guard.expect("it is granted in the end"))
     })
 }
 
 /// Why the lock is lost; `None` if it is held.
-pub(crate) fn loss(guard: &LockGuard) -> Option<LossReason> {
-    guard.ensure_held().err().map(|lost| lost.reason())
-}
+pub(crate) use support::loss::loss;
 
 /// What `on_lost` is told, when it is.
 pub(crate) fn told(guard: &LockGuard) -> Receiver<LossReason> {

@@ -1,6 +1,6 @@
 //! Sessions that end before their clients do, and znodes that an operator removes.
 
-use redlatch::{ExtendError, LossReason, ReleaseError};
+use redlatch::{Error, LossReason};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ fn a_holder_whose_session_has_expired_is_told_at_once_and_the_waiter_has_the_loc
         assert!(granted_at - began < SLACK);
         // The late release of the first frees nothing.
         for guard in guards {
-            let Err(ReleaseError::Lost(lost)) = guard.release() else { panic!("it was lost") };
+            let Err(Error::Lost(lost)) = guard.release() else { panic!("it was lost") };
             assert_eq!(lost.reason(), LossReason::Gone);
         }
         assert_held_for(&next, MOMENT);
@@ -101,11 +101,11 @@ fn a_holder_that_asks_learns_of_the_removal_at_once() {
     let mut operator = Operator::new(shared[0].port());
     let mut guard = client.lock("a", LONG).unwrap();
     operator.delete_in(&directory, 0);
-    let Err(ExtendError::Lost(lost)) = guard.extend(LONG) else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = guard.extend(LONG) else { panic!("it was lost") };
     assert_eq!((lost.reason(), loss(&guard)), (LossReason::Gone, Some(LossReason::Gone)));
     let guard = client.lock("a", LONG).unwrap();
     operator.delete_in(&directory, 0);
-    let Err(ReleaseError::Lost(lost)) = guard.release() else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = guard.release() else { panic!("it was lost") };
     assert_eq!(lost.reason(), LossReason::Gone);
 }
 

@@ -45,7 +45,7 @@ fn directories_are_swept_between_grants_and_no_lock_fails_and_tokens_grow() {
 #[cfg(target_os = "linux")] // as the test's certificates are
 #[test]
 fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
-    use redlatch::{LockClient, LockError, TlsSettings};
+    use redlatch::{Error, LockClient, TlsSettings};
     use support::certificates::Authority;
 
     let ensemble = needs_zookeeper!().ensemble(1).with_tls().start();
@@ -60,14 +60,14 @@ fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
     let guard = keep(&client, "a");
     assert!(waiter.try_lock("a", LONG).unwrap().is_none());
     assert_eq!(guard.release(), Ok(()));
-    assert!(waiter.try_lock_for("a", LONG, LIMIT).unwrap().is_some());
+    assert!(waiter.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     // A server that nobody vouches for, and ports that speak something else.
     let folder = tempfile::tempdir().unwrap();
     let stranger = folder.path().join("stranger.pem");
     std::fs::write(&stranger, Authority::new("a stranger").pem()).unwrap();
     let wait = Duration::from_secs(2);
-    let refused = |client: LockClient| match client.try_lock_for("a", LONG, wait) {
-        Err(LockError::NoQuorum(error)) => error.to_string(),
+    let refused = |client: LockClient| match client.request("a").ttl(LONG).try_lock_for(wait) {
+        Err(Error::NoQuorum(error)) => error.to_string(),
         other => panic!("{other:?}"),
     };
     let text = refused(builder(format!("zks://localhost:{secure}/locks"), &stranger));

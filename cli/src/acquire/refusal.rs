@@ -4,7 +4,7 @@ use super::AcquireArguments;
 use crate::exit::{self, Failure};
 use crate::inspect::{holders_text, not_a_lock_text, shown};
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{Holder, Inspection, LockClient, LockError, LockState, NoQuorum, NodeError};
+use redlatch::{Error, Holder, Inspection, LockClient, LockState, NoQuorum, NodeError};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -59,15 +59,10 @@ fn is_awaited(arguments: &AcquireArguments, seen: &Inspection) -> bool {
 }
 
 /// The attempt failed.
-pub(crate) fn failed(
-    client: &LockClient,
-    arguments: &AcquireArguments,
-    error: LockError,
-) -> Failure {
-    let is_quarantined =
-        matches!(&error, LockError::NoQuorum(error) if error.quarantine().is_some());
+pub(crate) fn failed(client: &LockClient, arguments: &AcquireArguments, error: Error) -> Failure {
+    let is_quarantined = matches!(&error, Error::NoQuorum(error) if error.quarantine().is_some());
     // A plain lock is refused where the key is of another type; others get this error.
-    let is_wrong_type = matches!(&error, LockError::NoQuorum(error) if is_wrong_type(error));
+    let is_wrong_type = matches!(&error, Error::NoQuorum(error) if is_wrong_type(error));
     let is_unclear = is_quarantined || is_wrong_type;
     let found = if is_unclear { look(client, arguments) } else { None };
     if let Some(failure) = found.as_ref().and_then(not_a_lock) {

@@ -4,7 +4,7 @@ use super::finding::{Finding, Level};
 use crate::duration;
 use crate::exit::{self, Failure};
 use crate::inspect::shown;
-use redlatch::{InspectError, LockClient, LockGuard, NodeError, NodeStatus, QueueSupport};
+use redlatch::{Error, LockClient, LockGuard, NodeError, NodeStatus, QueueSupport};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(super) fn to_read(client: &LockClient, name: &[u8]) -> Vec<Finding> {
     let seen = match client.inspect(name) {
         Ok(seen) => seen,
         // A node that does not answer has a finding of its own.
-        Err(InspectError::NoQuorum(_)) => return refused(&client.nodes(), name),
+        Err(Error::NoQuorum(_)) => return refused(&client.nodes(), name),
         Err(error) => return vec![Finding::of_all(Level::Error, "rights", &error)],
     };
     let views = seen.nodes.iter().filter_map(|node| Some((&node.url, node.holder.as_ref().err()?)));

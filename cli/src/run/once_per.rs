@@ -7,7 +7,7 @@ use crate::acquire::{ended_by, owner, request};
 use crate::exit::{self, Failure};
 use crate::log::Log;
 use crate::{duration, output};
-use redlatch::{LockError, OncePerError, OncePerRun};
+use redlatch::{Error, OncePerError, OncePerRun};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ fn forget(job: &Job<'_>) {
 fn not_run(job: &Job<'_>, error: OncePerError<()>) -> Result<u8, Failure> {
     let arguments = &job.arguments.acquire;
     Err(match error {
-        OncePerError::NotAcquired(LockError::Cancelled) => ended_by(job.signals.first_that_ends()),
+        OncePerError::NotAcquired(Error::Cancelled) => ended_by(job.signals.first_that_ends()),
         OncePerError::NotAcquired(error) => refusal::failed(job.client, arguments, error),
         OncePerError::NotRecorded { .. } | OncePerError::LockNotRecorded { .. } => {
             output::note(&error.to_string());

@@ -1,7 +1,7 @@
 //! Looking at many locks at a time.
 
 use crate::exit::Failure;
-use redlatch::{FoundLock, InspectError, Inspection, LockClient, LockState, NodeError};
+use redlatch::{Error, FoundLock, Inspection, LockClient, LockState, NodeError};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-type Found = Result<FoundLock, InspectError>;
+type Found = Result<FoundLock, Error>;
 
 /// The locks with such names that somebody holds or waits for: those for which somebody waits
 /// longest come first.
@@ -63,7 +63,7 @@ pub(crate) fn listed(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Fa
 pub(crate) fn of<'a>(
     client: &'a LockClient,
     found: impl Iterator<Item = Found> + Send + 'a,
-) -> Result<Vec<Row>, InspectError> {
+) -> Result<Vec<Row>, Error> {
     let search = Search {
         client,
         found: Mutex::new(Box::new(found)),
@@ -81,7 +81,7 @@ pub(crate) fn of<'a>(
 struct Search<'a> {
     client: &'a LockClient,
     found: Mutex<Box<dyn Iterator<Item = Found> + Send + 'a>>,
-    rows: Mutex<Result<Vec<Row>, InspectError>>,
+    rows: Mutex<Result<Vec<Row>, Error>>,
     threads: AtomicUsize,
 }
 
@@ -99,7 +99,7 @@ impl Search<'_> {
     }
 
     /// Looks at one found lock after another until there are no more.
-    fn try_all<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Result<(), InspectError> {
+    fn try_all<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Result<(), Error> {
         let next = || lock(&self.found).next();
         while let Some(found) = next() {
             let found = found?;
@@ -129,10 +129,10 @@ fn has_hung(seen: &Inspection) -> bool {
     seen.nodes.iter().any(|node| matches!(node.holder, Err(NodeError::TimedOut(_))))
 }
 
-fn look(client: &LockClient, lock: &FoundLock) -> Result<Inspection, InspectError> {
+fn look(client: &LockClient, lock: &FoundLock) -> Result<Inspection, Error> {
     for _ in 1..TRIES {
         match client.inspect(lock) {
-            Err(InspectError::NoQuorum(_)) => {}
+            Err(Error::NoQuorum(_)) => {}
             result => return result,
         }
     }

@@ -29,6 +29,7 @@ mod several;
 mod show;
 mod signals;
 mod terminal;
+mod tokens;
 mod top;
 mod top_screen;
 mod transactions;

@@ -35,6 +35,7 @@ pub(crate) fn bare() -> Command {
     for variable in ["REDLATCH_NODES", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"]
         .into_iter()
         .chain(["REDLATCH_TLS_CA", "REDLATCH_TLS_CERT", "REDLATCH_TLS_KEY", "REDLATCH_KEY_PREFIX"])
+        .chain(["REDLATCH_TOKEN"])
     {
         command.env_remove(variable);
     }

@@ -56,6 +56,10 @@ fn all_subcommands(url: &str) {
     let quiet = |name: &str| end(&mut on(url, &["inspect", "-q", name])).code;
     assert_eq!((quiet("job"), quiet("other")), (1, 0));
 
+    let refused = end(&mut on(url, &["acquire", "third"]));
+    assert_eq!((refused.code, &*refused.stdout), (2, ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("ends with the session"), "{}", refused.stderr);
+
     let waiting = Running::start(&mut on(url, &["run", "job", "--", "echo", "after"]));
     let waits = || client.inspect("job").is_ok_and(|seen| seen.waiter_count == 1);
     assert!(eventually(LIMIT, waits));
@@ -101,7 +105,9 @@ fn a_command_is_stopped_when_its_session_is_lost() {
     assert!(ended.stderr.contains("lost"), "{}", ended.stderr);
     ensemble.resume();
     let client = LockClient::new([ensemble.url()]).unwrap();
-    assert!(client.try_lock_for("job", Duration::from_secs(5), LIMIT).unwrap().is_some());
+    assert!(
+        client.request("job").ttl(Duration::from_secs(5)).try_lock_for(LIMIT).unwrap().is_some()
+    );
 }
 
 /// The time from when the ensemble is frozen to the end of the command.

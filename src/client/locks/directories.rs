@@ -2,7 +2,7 @@
 
 use super::{FoundLock, Locks};
 use crate::core::Ensemble;
-use crate::error::InspectError;
+use crate::error::Error;
 use crate::glob;
 
 /// In how many directories a server is asked at a time whether somebody is there.
@@ -14,9 +14,9 @@ impl Locks<'_> {
         &mut self,
         ensemble: &Ensemble,
         pattern: &[u8],
-    ) -> Result<(), InspectError> {
+    ) -> Result<(), Error> {
         let Some(directories) = &mut self.directories else {
-            let mut all = ensemble.directories().map_err(InspectError::NoQuorum)?;
+            let mut all = ensemble.directories().map_err(Error::NoQuorum)?;
             let core = &self.client.core;
             // What cannot be the lock of any client is no lock.
             let is_lock = |key: &[u8]| {
@@ -32,7 +32,7 @@ impl Locks<'_> {
             self.is_over = true;
             return Ok(());
         }
-        let inhabited = ensemble.inhabited(batch).map_err(InspectError::NoQuorum)?;
+        let inhabited = ensemble.inhabited(batch).map_err(Error::NoQuorum)?;
         let prefix = self.client.core.key_prefix.len();
         for directory in inhabited {
             let lock = FoundLock { name: directory.key[prefix..].into() };

@@ -5,7 +5,7 @@ use super::memory::{Memory, NotDue, memory_name};
 use super::run_ttl;
 use crate::client::LockRequest;
 use crate::clock::{self, Time};
-use crate::error::{InspectError, LockError, OncePerError, ReleaseError};
+use crate::error::{Error, OncePerError};
 use crate::guard::LockGuard;
 use crate::inspect::LockState;
 use std::time::Duration;
@@ -25,8 +25,8 @@ impl<'a> ByLock<'a> {
         request: &LockRequest<'a>,
         schedule: Schedule,
         retries_failed: bool,
-    ) -> Result<Self, LockError> {
-        let name = memory_name(request).map_err(LockError::Resource)?;
+    ) -> Result<Self, Error> {
+        let name = memory_name(request).map_err(Error::Resource)?;
         let counts_for = schedule.period.saturating_sub(schedule.tolerance);
         let owner = &request.settings.owner;
         let ttl = run_ttl(request, schedule);
@@ -36,7 +36,7 @@ impl<'a> ByLock<'a> {
 
     /// Takes the lock, which its release leaves on the nodes until this time has passed. `None` if
     /// the last run still counts.
-    fn set(&self, counts_for: Duration) -> Result<Option<LockGuard>, LockError> {
+    fn set(&self, counts_for: Duration) -> Result<Option<LockGuard>, Error> {
         self.request.clone().hold_at_least(counts_for).try_lock()
     }
 }
@@ -49,7 +49,7 @@ impl Memory for ByLock<'_> {
     type Begun = Time;
 
     fn claimable<T>(&self) -> Result<Result<(), NotDue>, OncePerError<T>> {
-        let seen = self.request.client.inspect(&self.name).map_err(not_inspected)?;
+        let seen = self.request.client.inspect(&self.name)?;
         let LockState::Held(holder) = seen.state else { return Ok(Ok(())) };
         let left = holder.remaining.unwrap_or_default();
         let micros = u64::try_from(left.as_micros()).unwrap_or(u64::MAX);
@@ -93,20 +93,11 @@ impl Memory for ByLock<'_> {
 
 impl ByLock<'_> {
     /// Leaves the lock on the nodes.
-    fn leave(&self, lock: LockGuard) -> Result<(), LockError> {
+    fn leave(&self, lock: LockGuard) -> Result<(), Error> {
         let (took, ttl) = (lock.age(clock::now()), self.request.settings.ttl);
         lock.release().map_err(|error| match error {
-            ReleaseError::Lost(_) => LockError::TooSlow { took, ttl },
-            ReleaseError::NoQuorum(error) => LockError::NoQuorum(error),
-            ReleaseError::OtherProcess => LockError::OtherProcess,
+            Error::Lost(_) => Error::TooSlow { took, ttl },
+            other => other,
         })
-    }
-}
-
-fn not_inspected(error: InspectError) -> LockError {
-    match error {
-        InspectError::Resource(error) => LockError::Resource(error),
-        InspectError::NoQuorum(error) => LockError::NoQuorum(error),
-        InspectError::OtherProcess => LockError::OtherProcess,
     }
 }

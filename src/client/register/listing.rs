@@ -8,7 +8,7 @@ use crate::client::{FoundLock, LockClient};
 use crate::clock;
 use crate::config::is_reserved;
 use crate::engine::register::{RegisterCommand, RegisterKeys};
-use crate::error::{InspectError, RegisterError};
+use crate::error::{Error, RegisterError};
 use crate::name::Name;
 use std::iter::FusedIterator;
 use std::time::Duration;
@@ -185,7 +185,7 @@ impl Iterator for Registers<'_> {
             found.as_ref().map_or(true, |lock| with_reserved || !is_reserved(lock.as_ref()))
         };
         let found = self.keys.as_mut()?.find(is_listed)?;
-        Some(found.map_err(RegisterError::from).and_then(|lock| self.named(&lock)))
+        Some(found.map_err(of_keys).and_then(|lock| self.named(&lock)))
     }
 }
 
@@ -208,12 +208,12 @@ impl Registers<'_> {
 
 impl FusedIterator for Registers<'_> {}
 
-impl From<InspectError> for RegisterError {
-    fn from(error: InspectError) -> Self {
-        match error {
-            InspectError::Resource(error) => Self::Resource(error),
-            InspectError::NoQuorum(error) => Self::NoQuorum { error, may_have_happened: false },
-            InspectError::OtherProcess => Self::OtherProcess,
-        }
+/// What an error of listing keys is to a register.
+fn of_keys(error: Error) -> RegisterError {
+    match error {
+        Error::Resource(error) => RegisterError::Resource(error),
+        Error::NoQuorum(error) => RegisterError::NoQuorum { error, may_have_happened: false },
+        Error::OtherProcess => RegisterError::OtherProcess,
+        error => unreachable!("listing keys failed with {error}"),
     }
 }

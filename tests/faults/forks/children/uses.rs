@@ -8,11 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::WithLockError;
-use redlatch::error::{ForceReleaseError, InspectError};
-use redlatch::{
-    Event, ExtendError, LockClient, LockError, LockGuard, LossReason, NodeError, ReleaseError,
-};
+use redlatch::{Error, Event, LockClient, LockGuard, LossReason, NodeError};
 
 use super::{
     KEPT, URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child,
@@ -50,11 +46,11 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
     let start = Instant::now();
     for client in clients {
         let body = |_: &LockGuard| -> Result<(), _> { unreachable!("there is no lock") };
-        let ran = client.with_lock("new", LONG, body).or_else(WithLockError::into_value);
-        assert_eq!(ran, Err(LockError::OtherProcess));
-        assert_eq!(client.lock("new", LONG).err(), Some(LockError::OtherProcess));
-        assert_eq!(client.try_lock("plain", LONG).err(), Some(LockError::OtherProcess));
-        assert_eq!(client.inspect("plain").err(), Some(InspectError::OtherProcess));
+        let ran = client.with_lock("new", LONG, body);
+        assert_eq!(ran, Err(Error::OtherProcess));
+        assert_eq!(client.lock("new", LONG).err(), Some(Error::OtherProcess));
+        assert_eq!(client.try_lock("plain", LONG).err(), Some(Error::OtherProcess));
+        assert_eq!(client.inspect("plain").err(), Some(Error::OtherProcess));
         let nodes = client.nodes();
         assert_eq!(nodes.len(), 3);
         for (node, url) in nodes.iter().zip(urls) {
@@ -64,20 +60,20 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         }
     }
     for mut guard in guards {
-        assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
+        assert_eq!(guard.extend(LONG), Err(Error::OtherProcess));
         assert_eq!(loss(&guard), Some(LossReason::OtherProcess));
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(guard.wait_lost(LIMIT).map(reason), Some(LossReason::OtherProcess));
         assert!(guard.on_lost(|_| unreachable!("the callback is never called")).is_err());
         assert!(["plain", "kept", "served"].iter().any(|name| guard.resource() == name));
-        assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
+        assert_eq!(guard.release(), Err(Error::OtherProcess));
     }
     // The child's own client sees that the locks are held, and removes them only by force.
     let own = all_nodes_client(urls.iter().copied());
     assert!(own.try_lock("plain", LONG).is_ok_and(|lock| lock.is_none()));
     assert_eq!(take(&own, "new", LONG).release(), Ok(()));
     let seen = own.inspect("plain").expect("the servers answer");
-    assert_eq!(clients[0].force_release(&seen), Err(ForceReleaseError::OtherProcess));
+    assert_eq!(clients[0].force_release(&seen), Err(Error::OtherProcess));
     assert!(start.elapsed() < LIMIT);
 }
 
@@ -87,18 +83,18 @@ fn as_a_parent_under_a_lock() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let client = connected(all_nodes_client(urls.split(' ')));
-    let (is_child, lost) = client
-        .with_lock("under", LONG, |held| {
-            let is_child = fork();
-            if !is_child {
-                expect_child_to_succeed();
-            }
-            Ok((is_child, loss(held)))
-        })
-        // To the child, the lock is lost.
-        .or_else(WithLockError::into_value)
-        .unwrap();
+    let mut seen = None;
+    let ran = client.with_lock("under", LONG, |held| {
+        let is_child = fork();
+        if !is_child {
+            expect_child_to_succeed();
+        }
+        seen = Some((is_child, loss(held)));
+        Ok(())
+    });
+    let (is_child, lost) = seen.expect("the body ran");
     if is_child {
+        assert!(matches!(ran, Err(Error::Lost(_))), "to the child, the lock is lost");
         assert_eq!(lost, Some(LossReason::OtherProcess));
         drop(client);
         process::exit(WELL);
@@ -136,11 +132,11 @@ fn as_a_parent_whose_threads_are_busy() {
             let read = || client.request("read").ttl(LONG).shared().lock();
             let readers = [(); 2].map(|()| read().unwrap());
             if fork() {
-                assert_eq!(read().err(), Some(LockError::OtherProcess));
+                assert_eq!(read().err(), Some(Error::OtherProcess));
                 assert_eq!(loss(&readers[1]), Some(LossReason::OtherProcess));
                 drop(readers);
-                assert_eq!(client.lock("busy-0", LONG).err(), Some(LockError::OtherProcess));
-                assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
+                assert_eq!(client.lock("busy-0", LONG).err(), Some(Error::OtherProcess));
+                assert_eq!(guard.extend(LONG), Err(Error::OtherProcess));
                 assert_eq!(loss(&guard), Some(LossReason::OtherProcess));
                 assert!(client.nodes().iter().all(|node| !node.is_connected));
                 drop(guard);
@@ -175,9 +171,9 @@ fn as_a_parent_that_forks_in_a_callback() {
     let client = builder.build().unwrap();
     let start = Instant::now();
     let wait = Duration::from_secs(3);
-    let outcome = client.try_lock_for("busy", LONG, wait);
+    let outcome = client.request("busy").ttl(LONG).try_lock_for(wait);
     if is_child.load(Ordering::SeqCst) {
-        assert_eq!(outcome.err(), Some(LockError::OtherProcess));
+        assert_eq!(outcome.err(), Some(Error::OtherProcess));
         drop(client);
         // It does not wait on its own.
         process::exit(if start.elapsed() < wait / 2 { WELL } else { 2 });
@@ -211,7 +207,7 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
                 process::exit(4);
             }
             if number == 0 && fork() {
-                if client.try_lock("new", LONG).err() != Some(LockError::OtherProcess) {
+                if client.try_lock("new", LONG).err() != Some(Error::OtherProcess) {
                     process::exit(5);
                 }
                 // The only thread of the child ends, if there is nothing else to report.

@@ -1,0 +1,283 @@
+//! The token of a lock: with it, another process resumes the lock.
+
+use super::LockGuard;
+use super::joint::Left;
+use crate::clock::Time;
+use crate::engine::{HeldLock, LockAttributes, NodeSet, Rules, Share, Token, Ttl};
+use crate::error::{Error, LockTokenError, NotResumable};
+use crate::fencing::FencingToken;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A lock that is held and has no guard: [`LockGuard::into_token`] makes it, and
+/// [`LockRequest::resume`](crate::LockRequest::resume) makes a guard of it, in this process or in
+/// another one.
+///
+/// As text it is one word of letters, digits and dots, for a message, a file or a variable of the
+/// environment, and `parse` reads it:
+///
+/// ```
+/// # use redlatch::{Error, LockToken};
+/// # let text = "redlatch1.000102030405060708090a0b0c0d0e0f10111213.60000.f7";
+/// let token: LockToken = text.parse()?;
+/// assert_eq!(token.to_string(), text);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// **Whoever has it has the lock**, and can release it: it is a secret, and `Debug` shows a part of
+/// it only. It does not have the lock's name, which goes with it. It stays good for as long as the
+/// lock is held, so a worker that died can be replaced by another one with the same token; two that
+/// have it at the same time are one holder to the nodes, and nothing keeps them apart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LockToken {
+    token: Token,
+    /// The longest ttl that was ever sent.
+    ttl: Ttl,
+    fence: Option<u64>,
+    share: Option<Share>,
+    owner: Vec<u8>,
+}
+
+/// With what the text begins: what it is, and of which form.
+const FORM: &str = "redlatch1";
+
+impl LockToken {
+    /// The fencing token of the lock, if it has one. It is the resumed lock's as well.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.fence.map(FencingToken::new)
+    }
+
+    fn of(held: &HeldLock) -> Self {
+        let attributes = held.attributes.as_deref();
+        Self {
+            token: held.token,
+            ttl: held.ttl_longest,
+            fence: held.fence,
+            share: attributes.and_then(|attributes| attributes.share),
+            owner: attributes.map_or(Vec::new(), |attributes| attributes.owner.clone()),
+        }
+    }
+
+    /// The lock of this key and those that are locked with it, once an extension to `ttl` that
+    /// begins `now` is confirmed. Its validity is that of this extension: nothing else is known.
+    pub(crate) fn held(
+        &self,
+        (key, more_keys): (&Arc<[u8]>, &[Arc<[u8]>]),
+        counters_ttl: Ttl,
+        ttl: Ttl,
+        now: Time,
+        rules: &Rules,
+    ) -> HeldLock {
+        let attributes = LockAttributes {
+            more_keys: more_keys.to_vec(),
+            owner: self.owner.clone(),
+            fence: self.fence.map(|_| counters_ttl),
+            share: self.share,
+        };
+        HeldLock {
+            key: Arc::clone(key),
+            token: self.token,
+            attributes: (attributes != LockAttributes::default()).then(|| Arc::new(attributes)),
+            fence: self.fence,
+            valid_until: now.after(rules.drift.validity(ttl)),
+            since: now,
+            ttl,
+            ttl_longest: self.ttl.max(ttl),
+            nodes: NodeSet::all(rules.nodes),
+            waiter: None,
+            is_awaited: false,
+            session: None,
+        }
+    }
+}
+
+impl LockGuard {
+    /// Gives the lock away and keeps it held: whoever gets the token
+    /// [resumes](crate::LockRequest::resume) it, in this process or in another one. For an API that
+    /// hands work to a worker:
+    ///
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient, LockToken};
+    /// # use std::time::Duration;
+    /// # fn send_to_a_worker(name: &str, token: &str) {}
+    /// # fn transcode() {}
+    /// // In the API. The ttl is how long the worker may take to begin.
+    /// fn accept(client: &LockClient) -> Result<bool, Error> {
+    ///     let Some(lock) = client.try_lock("video:42", Duration::from_secs(60))? else {
+    ///         return Ok(false); // it is being transcoded
+    ///     };
+    ///     send_to_a_worker("video:42", &lock.into_token()?.to_string());
+    ///     Ok(true)
+    /// }
+    ///
+    /// // In the worker.
+    /// fn work(client: &LockClient, name: &str, token: &str) -> Result<(), Error> {
+    ///     let lock = client.request(name).keep_alive().resume(&token.parse()?)?;
+    ///     transcode();
+    ///     lock.release()
+    /// }
+    /// ```
+    ///
+    /// From here on this process does not extend the lock: it ends when the ttl of the last
+    /// extension, or of the request, has passed, if nobody resumes it. The token has the owner's
+    /// label, the fencing token and the slot; [`hold_at_least`](crate::LockRequest::hold_at_least)
+    /// and [`max_hold`](crate::LockRequest::max_hold) end here, and are set anew by the request
+    /// that resumes it. Threads of this client that wait for the lock go on waiting, and ask the
+    /// nodes. The listener gets [`Event::LetExpire`](crate::Event::LetExpire).
+    ///
+    /// # Errors
+    ///
+    /// With an error there is no token, and the lock is given up as if the guard was dropped.
+    ///
+    /// * [`Error::Lost`]: the lock was lost.
+    /// * [`Error::NotResumable`]: on ZooKeeper a lock ends with the session of its client; and a
+    ///   [share](crate::LockRequest::shared) that other threads of this client have too is theirs.
+    pub fn into_token(mut self) -> Result<LockToken, Error> {
+        self.ensure_held()?;
+        if self.core.backend.keeps_locks_in_session() {
+            return Err(Error::NotResumable(NotResumable::Session));
+        }
+        if let Left::ToOthers(_) = self.leave(Time::ZERO) {
+            return Err(Error::NotResumable(NotResumable::SharedByThreads));
+        }
+        let token = LockToken::of(&self.close());
+        self.emit_let_expire();
+        Ok(token)
+    }
+}
+
+impl fmt::Display for LockToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{FORM}.")?;
+        write_hex(f, self.token.as_bytes())?;
+        write!(f, ".{}", self.ttl.as_millis())?;
+        if let Some(fence) = self.fence {
+            write!(f, ".f{fence}")?;
+        }
+        match self.share {
+            None | Some(Share::Permit { number: None, .. }) => {}
+            Some(Share::Reader) => f.write_str(".r")?,
+            Some(Share::Permit { of, number: Some(number) }) => write!(f, ".p{number}of{of}")?,
+        }
+        if !self.owner.is_empty() {
+            f.write_str(".o")?;
+            write_hex(f, &self.owner)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+/// Shows only the first bytes, for logs.
+impl fmt::Debug for LockToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lock{:?}", self.token)
+    }
+}
+
+impl FromStr for LockToken {
+    type Err = LockTokenError;
+
+    fn from_str(text: &str) -> Result<Self, LockTokenError> {
+        let token = parsed(text).ok_or(LockTokenError)?;
+        // Whatever a number can be written as as well, each token has one text.
+        if token.to_string() == text { Ok(token) } else { Err(LockTokenError) }
+    }
+}
+
+fn parsed(text: &str) -> Option<LockToken> {
+    let mut parts = text.split('.').skip(1);
+    let token = Token::new(bytes_of_hex(parts.next()?)?.try_into().ok()?);
+    let ttl = Ttl::from_duration(Duration::from_millis(parts.next()?.parse().ok()?))?;
+    let mut parsed = LockToken { token, ttl, fence: None, share: None, owner: Vec::new() };
+    for part in parts {
+        match part.split_at_checked(1)? {
+            ("f", number) => {
+                let number = number.parse::<u64>().ok()?;
+                parsed.fence = Some(FencingToken::try_from(number).ok()?.as_u64());
+            }
+            ("r", "") => parsed.share = Some(Share::Reader),
+            ("p", permit) => {
+                let (number, of) = permit.split_once("of")?;
+                let (number, of) = (number.parse().ok()?, of.parse().ok()?);
+                parsed.share = Some(Share::Permit { of, number: Some(number) });
+            }
+            ("o", owner) => parsed.owner = bytes_of_hex(owner)?,
+            _ => return None,
+        }
+    }
+    Some(parsed)
+}
+
+fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
+    let pairs = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(pairs.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::fixture::held_lock;
+
+    #[test]
+    fn a_token_is_one_word_and_is_read_from_it() {
+        let with = |attributes: LockAttributes, fence| {
+            let attributes = Some(Arc::new(attributes));
+            LockToken::of(&HeldLock { attributes, fence, ..held_lock(0xAB) })
+        };
+        let plain = "redlatch1.abababababababababababababababababababab.60000";
+        let permit = Some(Share::Permit { of: 4, number: Some(3) });
+        let owner = b"a.b \xff".to_vec();
+        let table = [
+            (LockToken::of(&held_lock(0xAB)), String::new()),
+            (with(LockAttributes::default(), Some(7)), ".f7".to_owned()),
+            (
+                with(LockAttributes { share: Some(Share::Reader), ..Default::default() }, None),
+                ".r".to_owned(),
+            ),
+            (
+                with(LockAttributes { share: permit, owner, ..Default::default() }, Some(1 << 52)),
+                ".f4503599627370496.p3of4.o612e6220ff".to_owned(),
+            ),
+        ];
+        for (token, rest) in table {
+            let text = format!("{plain}{rest}");
+            assert_eq!(token.to_string(), text);
+            assert_eq!(text.parse(), Ok(token.clone()), "{text}");
+            assert_eq!(format!("{token:?}"), "LockToken(abab..)", "it is a secret");
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused() {
+        let plain = "redlatch1.abababababababababababababababababababab.60000";
+        assert!(plain.parse::<LockToken>().is_ok());
+        for bad in [
+            "",
+            "redlatch1",
+            "redlatch2.abababababababababababababababababababab.60000",
+            "redlatch1.abababababababababababababababababababab",
+            "redlatch1.abababababababababababababababababababab.0",
+            "redlatch1.abababababababababababababababababababab.+1",
+            "redlatch1.ABababababababababababababababababababab.60000",
+            "redlatch1.ababababababababababababababababababab.60000",
+        ] {
+            assert_eq!(bad.parse::<LockToken>(), Err(LockTokenError), "{bad}");
+        }
+        for rest in
+            [".", ".f0", ".f-1", ".r0", ".p1", ".p1of", ".x", ".o6", ".o", ".ö", " ", ".o61.f1"]
+        {
+            let bad = format!("{plain}{rest}");
+            assert_eq!(bad.parse::<LockToken>(), Err(LockTokenError), "{bad}");
+        }
+        assert!(!LockTokenError.to_string().contains("abab"));
+    }
+}
