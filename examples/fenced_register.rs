@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process. Nodes of your own must be
-//! a group that keeps registers: `LockClient::form_registers`.
+//! a group that keeps registers: `Registers::form`.
 //!
 //! A lock ends by the clock, and its holder may be stopped at any moment: by SIGSTOP, by a machine
 //! that swaps, or because the lid of a laptop was closed. `write_fenced` takes the lock's fencing

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process. Nodes of your own must be
-//! a group that keeps registers: `LockClient::form_registers`.
+//! a group that keeps registers: `Registers::form`.
 //!
 //! A register holds the leader's name, and its version is the epoch. A candidate becomes the leader
 //! by writing its name. There is no lease and no clock: nobody leads "until", but in an epoch, and

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process. Nodes of your own must be
-//! a group that keeps registers: `LockClient::form_registers`.
+//! a group that keeps registers: `Registers::form`.
 //!
 //! A register has one value at a time, and `compare_and_set(None, …)` succeeds for one caller. What
 //! that is worth depends on what is decided:

@@ -24,9 +24,9 @@ mod with_lock;
 pub use election::{Election, Leadership};
 pub use locks::{FoundLock, Locks};
 pub use once_per::{OncePer, OncePerRun};
-pub use register::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
+pub use register::{Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value};
 pub use request::LockRequest;
-pub use transaction::{Decision, Participant, Transaction};
+pub use transaction::{Decision, Participant, Transaction, Transactions};
 
 #[cfg(doc)]
 use crate::config::Builder;

@@ -32,7 +32,6 @@ mod readable;
 mod register;
 mod token;
 mod transaction;
-mod with_lock;
 
 pub use crate::engine::register::NoVote;
 pub use crate::engine::transaction::{InvalidTransactionId, NamesError, UnknownName};
@@ -53,7 +52,6 @@ pub use token::{LockTokenError, NotResumable};
 pub use transaction::{JoinError, RecoverError, TransactionError};
 
 pub(crate) use crate::node::OTHER_PROCESS;
-pub(crate) use with_lock::WithLockError;
 
 use std::fmt;
 use std::sync::Arc;
@@ -174,8 +172,9 @@ pub enum Error {
     OtherProcess,
     /// A register could not be read or changed.
     Register(RegisterError),
-    /// A job that runs once in each period has not run: its period, or the nodes' clocks.
-    OncePer(Box<OncePerError<()>>),
+    /// A job that runs once in each period: it cannot have this period, the nodes' clocks are in
+    /// doubt, or its success was not noted.
+    OncePer(OncePerError),
     /// A transaction could not be begun, looked at or changed.
     Transaction(TransactionError),
     /// The answer of one node does not count.
@@ -265,6 +264,7 @@ from! {
     NoQuorum => NoQuorum,
     SpawnError => Spawn,
     RegisterError => Register,
+    OncePerError => OncePer,
     TransactionError => Transaction,
     NodeError => Node,
     FencingTokenError => FencingToken,

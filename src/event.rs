@@ -251,7 +251,7 @@ pub enum Event<'a> {
     },
     /// A node has answered and has no vote on [registers](crate::guide::registers). Reported once
     /// until it has one. One more such node may be one too many:
-    /// [`repair_registers`](crate::LockClient::repair_registers) gives it its vote.
+    /// [`registers().repair`](crate::register::Registers::repair) gives it its vote.
     #[non_exhaustive]
     NodeWithoutVote {
         /// The node's URL.

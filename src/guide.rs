@@ -27,7 +27,7 @@ use crate::*;
 /// [`Builder::metrics`], [`Builder::on_event`], [`Builder::tracing`], [`CancelToken`],
 /// [`Election::campaign`], [`Election::leader`], [`Event::Queued`], [`Event::Woken`],
 /// [`FencingToken`], [`Leadership::epoch`], [`Leadership::on_lost`], [`LockClient::cancel_token`],
-/// [`LockClient::election`], [`LockClient::force_release`], [`LockClient::form_registers`],
+/// [`LockClient::election`], [`LockClient::force_release`], [`register::Registers::form`],
 /// [`LockClient::inspect`], [`LockClient::once_per`], [`LockClient::request_all`],
 /// [`LockClient::with_lock`], [`Error::Cancelled`], [`Error::Lost`], [`Error::NoQuorum`],
 /// [`LockGuard::into_token`], [`LockGuard::let_expire`],
@@ -75,8 +75,8 @@ pub mod limits {}
 /// [`Builder::nodes_from_env`], [`Builder::restart_guard`], [`Builder::tls`](Builder#method.tls),
 /// [`Builder`], [`error::TlsSettingsError`], [`Event::NodeQueue`], [`LockClient::inspect`],
 /// [`LockClient::locks`], [`LockClient::new`], [`LockClient::nodes`], [`OncePer::exact`],
-/// [`LockClient::registers`], [`LockClient::repair_registers`], [`LockClient::request`],
-/// [`LockClient::request_all`], [`LockClient::sweep_registers`], [`LockRequest::one_of`],
+/// [`LockClient::registers`], [`register::Registers::repair`], [`LockClient::request`],
+/// [`LockClient::request_all`], [`register::Registers::sweep`], [`LockRequest::one_of`],
 /// [`LockRequest::shared`], [`LockRequest`], [`LockState::Undecided`], [`NodeStatus::queue`],
 /// [`NodeStatus::warnings`], [`NodeStatus`], [`NodeWarning::SameHost`], [`NodeWarning`],
 /// [`status::NoVote::RunNotTold`], [`QueueSupport::Unsupported`], [`QueueSupport::WithoutPushes`],
@@ -87,10 +87,10 @@ pub mod settings {}
 #[doc = include_str!("guide/registers.md")]
 /// # Items of this page
 ///
-/// [`LockClient::delete_registers_older_than`], [`LockClient::form_registers`],
-/// [`LockClient::nodes`], [`OncePer::exact`], [`LockClient::repair_registers`],
-/// [`LockClient::replace_registers`], [`LockClient::sweep_registers`],
-/// [`LockClient::trust_registers`], [`NodeStatus::registers`], [`Register::change`],
+/// [`register::Registers::delete_older_than`], [`register::Registers::form`],
+/// [`LockClient::nodes`], [`OncePer::exact`], [`register::Registers::repair`],
+/// [`register::Registers::replace`], [`register::Registers::sweep`],
+/// [`register::Registers::trust`], [`NodeStatus::registers`], [`Register::change`],
 /// [`Register::compare_and_set`], [`register::Version`], [`Register::write_fenced`],
 /// [`RegisterError::may_have_happened`], [`RegisterError::NodesDiffer`],
 /// [`RegisterError::PlaceTaken`], [`RegisterError::Unknown`],
@@ -101,7 +101,7 @@ pub mod registers {}
 #[doc = include_str!("guide/transactions.md")]
 /// # Items of this page
 ///
-/// [`LockClient::begin`], [`transaction::Decision::Over`], [`transaction::Participant`],
+/// [`transaction::Transactions::begin`], [`transaction::Decision::Over`], [`transaction::Participant`],
 /// [`TransactionError::OtherGroup`]
 pub mod transactions {}
 
@@ -170,7 +170,7 @@ pub mod one_server {}
 /// [`LockRequest::with_lock`], [`LockState::NotALock`], [`LockState::Reserved`], [`LossReason`],
 /// [`NodeError::is_permanent`], [`NodeError::Refused`], [`NodeError::Tls`],
 /// [`NoQuorum::quarantine`], [`NoQuorum::reports`], [`NoQuorum`], [`OncePer::exact`],
-/// [`OncePerError`], [`error::RecoverError`], [`RegisterError`],
+/// [`error::RecoverError`], [`RegisterError`],
 /// [`RegisterError::may_have_happened`], [`TransactionError`]
 pub mod errors {}
 

@@ -209,14 +209,16 @@ pub use released::Released;
 
 /// Small values that a majority of the nodes agrees on: see [`LockClient::register`].
 pub mod register {
-    pub use crate::client::{Changed, Register, Registers, Stale, Swept, VALUE_MAX, Value};
+    pub use crate::client::{
+        Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value,
+    };
     pub use crate::engine::register::Version;
 }
 
-/// Two processes change two databases, or none does: see [`LockClient::begin`] and
+/// Two processes change two databases, or none does: see [`LockClient::transactions`] and
 /// [`guide::transactions`].
 pub mod transaction {
-    pub use crate::client::{Decision, Participant, Transaction};
+    pub use crate::client::{Decision, Participant, Transaction, Transactions};
     pub use crate::engine::transaction::{PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId};
     pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
 }

@@ -184,7 +184,7 @@ fn nodes_keep_registers_and_one_that_is_restarted_has_no_vote_until_it_is_repair
         registers.map(|it| it.is_some_and(|it| it.is_member())).collect::<Vec<_>>()
     };
     assert!(eventually(LIMIT, || votes() == [false, true, true]));
-    client.repair_registers().unwrap();
+    client.registers().repair().unwrap();
     assert_eq!(votes(), [true; 3]);
     assert_eq!(register.read().unwrap().unwrap().bytes(), b"two");
     let others = Nodes::builder().formed(false).start(1).unwrap();

@@ -23,7 +23,7 @@ pub(crate) fn client(servers: &[Server]) -> LockClient {
 pub(crate) fn formed(count: usize) -> (Servers, LockClient) {
     let servers = Servers::start(count);
     let client = client(&servers);
-    client.form_registers(true).unwrap();
+    client.registers().form(true).unwrap();
     (servers, client)
 }
 
@@ -154,20 +154,20 @@ fn while_a_node_is_down_a_deletion_leaves_its_tombstones() {
     assert_eq!(keys(&servers[0]), 2);
     set(&client.register("b").unwrap(), "stays");
     // What is left cannot be removed either without it.
-    let swept = client.sweep_registers().unwrap();
+    let swept = client.registers().sweep().unwrap();
     assert_eq!((swept.values, swept.removed, swept.left), (1, 0, 1));
     servers[2].resume();
     // It had the value, and is outvoted.
     servers[0].pause();
     assert_eq!(read(&register), None);
     servers[0].resume();
-    let is_clean = || client.sweep_registers().unwrap().left == 0;
+    let is_clean = || client.registers().sweep().unwrap().left == 0;
     assert!(eventually(LIMIT, is_clean));
     for server in servers.iter() {
         assert_eq!(server.command(&["KEYS", "a:*"]), cli::Value::Array(Vec::new()));
     }
     let names: Vec<String> =
-        client.registers("*").map(|register| register.unwrap().name().to_string()).collect();
+        client.registers().list("*").map(|register| register.unwrap().name().to_string()).collect();
     assert_eq!(names, ["b"]);
     assert!(client.locks("*").next().is_none());
 }

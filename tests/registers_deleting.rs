@@ -44,8 +44,8 @@ fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it
         server.command(&[&b"SET"[..], key, &aged]);
     }
     let half_an_hour = Duration::from_secs(1800);
-    assert_eq!(first.delete_registers_older_than("other:*", half_an_hour).unwrap(), 0);
-    assert_eq!(first.delete_registers_older_than("done:*", half_an_hour).unwrap(), 1);
+    assert_eq!(first.registers().delete_older_than("other:*", half_an_hour).unwrap(), 0);
+    assert_eq!(first.registers().delete_older_than("done:*", half_an_hour).unwrap(), 1);
     assert_eq!(read(&old), None);
     assert_eq!(read(&first.register("done:new").unwrap()), Some("x".to_owned()));
 }
@@ -55,7 +55,7 @@ fn what_needs_no_more_memory_is_done_at_maxmemory() {
     let (servers, first) = formed(3);
     let register = first.register("a").unwrap();
     set(&register, "one");
-    let id = first.begin(&["berlin", "paris"]).unwrap();
+    let id = first.transactions().begin(&["berlin", "paris"]).unwrap();
     let limit = |bytes: &str| {
         for server in servers.iter() {
             server.command(&["CONFIG", "SET", "maxmemory", bytes]);
@@ -70,10 +70,10 @@ fn what_needs_no_more_memory_is_done_at_maxmemory() {
     let other = client(&servers);
     assert_eq!(read(&other.register("a").unwrap()), Some("one".to_owned()));
     other.register("a").unwrap().delete().unwrap();
-    assert_eq!(other.abort(&id).unwrap(), Decision::Aborted);
+    assert_eq!(other.transactions().abort(&id).unwrap(), Decision::Aborted);
     assert_eq!(read(&register), None);
-    other.sweep_registers().unwrap();
+    other.registers().sweep().unwrap();
     limit("0");
     set(&register, "two");
-    assert!(eventually(LIMIT, || first.sweep_registers().unwrap().left == 0));
+    assert!(eventually(LIMIT, || first.registers().sweep().unwrap().left == 0));
 }

@@ -115,7 +115,7 @@ fn nodes_are_reported_as_they_lose_their_votes_and_get_them_back() {
     assert!(!two[2].registers.unwrap().is_member(), "{two:?}");
     assert_eq!(of_node(&journal).len(), 2, "reported once");
     // By another client.
-    assert_eq!(first.repair_registers().unwrap().len(), 1);
+    assert_eq!(first.registers().repair().unwrap().len(), 1);
     assert!(eventually(LIMIT, || {
         set(&register, "three");
         of_node(&journal).len() == 3

@@ -23,18 +23,18 @@ fn nodes_that_are_no_group_keep_no_registers() {
     let register = first.register("a").unwrap();
     assert_eq!(register.read().unwrap_err(), RegisterError::NotFormed);
     assert_eq!(register.change(|_| Some(vec![1])).unwrap_err(), RegisterError::NotFormed);
-    let listed: Vec<_> = first.registers("*").collect();
+    let listed: Vec<_> = first.registers().list("*").collect();
     assert!(matches!(listed[..], [Err(RegisterError::NotFormed)]), "{listed:?}");
-    assert_eq!(first.sweep_registers().unwrap_err(), RegisterError::NotFormed);
+    assert_eq!(first.registers().sweep().unwrap_err(), RegisterError::NotFormed);
     // They forget what they answered when they are started again.
-    let Err(RegisterError::NotDurable { nodes }) = first.form_registers(false) else {
+    let Err(RegisterError::NotDurable { nodes }) = first.registers().form(false) else {
         panic!("they are in memory")
     };
     assert_eq!(nodes.len(), 3);
-    first.form_registers(true).unwrap();
+    first.registers().form(true).unwrap();
     set(&register, "one");
     for in_memory in [false, true] {
-        assert_eq!(first.form_registers(in_memory), Err(RegisterError::AlreadyFormed));
+        assert_eq!(first.registers().form(in_memory), Err(RegisterError::AlreadyFormed));
     }
     assert_eq!(read(&register), Some("one".to_owned()));
     // A client that names other nodes.
@@ -44,7 +44,7 @@ fn nodes_that_are_no_group_keep_no_registers() {
     let urls = [servers.urls(), more.urls()].concat();
     let five = with_long_timeout(urls).build().unwrap();
     for other in [&two, &five] {
-        let refused = other.form_registers(true).unwrap_err();
+        let refused = other.registers().form(true).unwrap_err();
         assert!(matches!(refused, RegisterError::NodesDiffer { .. }), "{refused:?}");
     }
     let refused = five.register("a").unwrap().read().unwrap_err();
@@ -55,7 +55,7 @@ fn nodes_that_are_no_group_keep_no_registers() {
 fn durable_nodes_vote_again_after_a_restart() {
     let mut servers = Servers::start_with(3, &DURABLE);
     let first = client(&servers);
-    first.form_registers(false).unwrap();
+    first.registers().form(false).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
     for number in 0..3 {
@@ -110,8 +110,8 @@ fn a_node_that_came_back_with_its_data_but_may_have_lost_some_has_no_vote() {
     // Written once a second.
     let mut servers = Servers::start_with(3, &["--appendonly", "yes"]);
     let first = client(&servers);
-    assert!(matches!(first.form_registers(false), Err(RegisterError::NotDurable { .. })));
-    first.form_registers(true).unwrap();
+    assert!(matches!(first.registers().form(false), Err(RegisterError::NotDurable { .. })));
+    first.registers().form(true).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
     for number in 0..2 {
@@ -133,7 +133,7 @@ fn a_node_that_came_back_with_its_data_but_may_have_lost_some_has_no_vote() {
 fn a_node_that_was_once_set_up_to_forget_is_not_believed_when_it_is_started_again() {
     let mut servers = Servers::start_with(3, &DURABLE);
     let first = client(&servers);
-    first.form_registers(false).unwrap();
+    first.registers().form(false).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
     for server in servers.iter().take(2) {

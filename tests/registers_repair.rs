@@ -47,12 +47,12 @@ pub(crate) fn flush(server: &Server) {
 }
 
 pub(crate) fn repaired(client: &LockClient) -> Vec<String> {
-    client.repair_registers().unwrap().iter().map(ToString::to_string).collect()
+    client.registers().repair().unwrap().iter().map(ToString::to_string).collect()
 }
 
 /// The nodes that have got a vote, one of them in the place of this server.
 pub(crate) fn replaced(client: &LockClient, old: &Server) -> Vec<String> {
-    let replaced = client.replace_registers(&old.url()).unwrap();
+    let replaced = client.registers().replace(&old.url()).unwrap();
     replaced.iter().map(ToString::to_string).collect()
 }
 
@@ -85,9 +85,9 @@ fn a_node_that_was_emptied_gets_all_registers_and_its_vote() {
     assert!(next > last);
     assert_eq!(read(&other.register("a").unwrap()), some("five"));
     // What was left of the deleted one can be removed now.
-    assert!(eventually(LIMIT, || first.sweep_registers().unwrap().left == 0));
+    assert!(eventually(LIMIT, || first.registers().sweep().unwrap().left == 0));
     let names: Vec<String> =
-        first.registers("*").map(|it| it.unwrap().name().to_string()).collect();
+        first.registers().list("*").map(|it| it.unwrap().name().to_string()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
@@ -95,7 +95,7 @@ fn a_node_that_was_emptied_gets_all_registers_and_its_vote() {
 fn what_a_node_had_before_does_not_come_back() {
     let mut servers = Servers::start_with(3, &["--appendonly", "yes"]);
     let first = client(&servers);
-    first.form_registers(true).unwrap();
+    first.registers().form(true).unwrap();
     let (a, b) = (first.register("a").unwrap(), first.register("b").unwrap());
     set(&a, "one");
     set(&b, "two");
@@ -105,7 +105,7 @@ fn what_a_node_had_before_does_not_come_back() {
     servers[0].restart();
     assert_eq!(keys(&servers[0]), 4, "it has its old registers");
     assert_eq!(repaired(&client(&servers)), [shown(&servers[0])]);
-    first.sweep_registers().unwrap();
+    first.registers().sweep().unwrap();
     for other in [1, 2] {
         assert_eq!(read_without(&servers, other, &["a", "b"]), [None, some("three")]);
     }
@@ -134,22 +134,22 @@ fn two_of_five_are_repaired_one_after_another() {
 fn a_server_of_another_group_and_one_that_would_forget_are_refused() {
     let durable = ["--appendonly", "yes", "--appendfsync", "always"];
     let servers = Servers::start_with(3, &durable);
-    client(&servers).form_registers(false).unwrap();
+    client(&servers).registers().form(false).unwrap();
     let (others, of_others) = formed(3);
     set(&of_others.register("a").unwrap(), "theirs");
     let with = |server: &Server| with_third(&servers, server);
-    let error = with(&others[0]).repair_registers().unwrap_err();
+    let error = with(&others[0]).registers().repair().unwrap_err();
     assert_eq!(error, RegisterError::NodesDiffer { url: shown(&others[0]).into() });
     assert_eq!(read(&of_others.register("a").unwrap()), some("theirs"));
     let volatile = Server::start(&[]);
-    let error = with(&volatile).repair_registers().unwrap_err();
+    let error = with(&volatile).registers().repair().unwrap_err();
     assert!(matches!(error, RegisterError::NotDurable { .. }), "{error:?}");
     let fresh = Server::start(&durable);
     assert_eq!(replaced(&with(&fresh), &servers[2]), [shown(&fresh)]);
     // A majority that has forgotten cannot be repaired.
     flush(&servers[0]);
     flush(&servers[1]);
-    assert!(with(&fresh).repair_registers().is_err());
+    assert!(with(&fresh).registers().repair().is_err());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn registers_change_while_a_node_is_repaired_again_and_again_by_several() {
             let repairs: Vec<_> = (0..2)
                 .map(|_| {
                     let client = client(&servers);
-                    scope.spawn(move || client.repair_registers())
+                    scope.spawn(move || client.registers().repair())
                 })
                 .collect();
             let results = repairs.into_iter().map(|it| it.join().unwrap());
@@ -191,7 +191,7 @@ fn registers_change_while_a_node_is_repaired_again_and_again_by_several() {
                 matches!(error, RegisterError::NotRepaired { .. } | RegisterError::NoQuorum { .. })
             };
             assert!(errors.iter().all(is_expected), "{errors:?}");
-            first.repair_registers().unwrap();
+            first.registers().repair().unwrap();
         }
         drop(end);
     });
@@ -214,7 +214,7 @@ fn a_repair_and_a_formation_that_ended_half_way_are_begun_anew() {
         server.command(&["SET", ":redlatch:member", "redlatch 1 joining 17 run "]);
     }
     let first = client(&servers);
-    first.form_registers(false).unwrap();
+    first.registers().form(false).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
     for mark in ["redlatch 1 joining 18 run ", "redlatch 1 joining 18 "] {
@@ -222,7 +222,7 @@ fn a_repair_and_a_formation_that_ended_half_way_are_begun_anew() {
         servers[2].restart();
         servers[2].command(&["SET", ":redlatch:member", mark]);
         let is_ours = mark.ends_with("run ");
-        match client(&servers).repair_registers() {
+        match client(&servers).registers().repair() {
             Ok(urls) if is_ours => assert_eq!(*urls[0], *shown(&servers[2])),
             Err(RegisterError::NotRepaired { .. }) if !is_ours => {}
             other => panic!("{mark}: {other:?}"),
@@ -235,7 +235,7 @@ fn a_repair_and_a_formation_that_ended_half_way_are_begun_anew() {
 fn who_knows_that_nodes_have_kept_all_has_them_trusted() {
     let mut servers = Servers::start_with(3, &["--appendonly", "yes"]);
     let first = client(&servers);
-    first.form_registers(true).unwrap();
+    first.registers().form(true).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
     for number in 0..2 {
@@ -243,12 +243,12 @@ fn who_knows_that_nodes_have_kept_all_has_them_trusted() {
         servers[number].restart();
     }
     assert!(register.read().is_err());
-    assert!(first.repair_registers().is_err(), "a majority may have forgotten");
-    first.trust_registers(&servers[0].url()).unwrap();
+    assert!(first.registers().repair().is_err(), "a majority may have forgotten");
+    first.registers().trust(&servers[0].url()).unwrap();
     assert_eq!(read(&register), some("one"));
     assert_eq!(repaired(&client(&servers)), [shown(&servers[1])]);
     flush(&servers[2]);
-    let error = first.trust_registers(&servers[2].url()).unwrap_err();
+    let error = first.registers().trust(&servers[2].url()).unwrap_err();
     assert!(error.to_string().contains("no mark of a member"), "{error}");
-    assert!(first.trust_registers("redis://nowhere").is_err());
+    assert!(first.registers().trust("redis://nowhere").is_err());
 }

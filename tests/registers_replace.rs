@@ -20,7 +20,7 @@ fn is_member(node: &NodeStatus) -> bool {
 /// A repair gives the third node no place, since this server has it.
 #[track_caller]
 fn is_refused_for(client: &LockClient, third: &Server, holder: &Server) {
-    let Err(RegisterError::PlaceTaken { url, members }) = client.repair_registers() else {
+    let Err(RegisterError::PlaceTaken { url, members }) = client.registers().repair() else {
         panic!("the place is another server's")
     };
     assert_eq!(*url, *shown(third));
@@ -75,7 +75,7 @@ fn a_repair_from_a_host_with_the_old_list_does_not_throw_out_the_new_server() {
     }
     assert!(new.nodes().iter().all(is_member));
     // Who names the new server has it replaced, and no other one.
-    assert!(old.replace_registers(&servers[1].url()).is_err());
+    assert!(old.registers().replace(&servers[1].url()).is_err());
     assert_eq!(replaced(&old, &fresh), [shown(&servers[2])]);
     assert_eq!(read(&old.register("a").unwrap()), some("one"));
 }
@@ -94,7 +94,7 @@ fn a_repair_that_began_before_a_replacement_does_not_undo_it() {
     let fresh = Server::start(&[]);
     let new = with_third(&servers, &fresh);
     let ended = thread::scope(|scope| {
-        let repair = scope.spawn(|| slow.repair_registers());
+        let repair = scope.spawn(|| slow.registers().repair());
         let mark = || servers[2].command(&["GET", ":redlatch:member"]);
         let joins = || matches!(mark(), Value::Bulk(it) if it.starts_with(b"redlatch 1 joining"));
         assert!(eventually(LIMIT, joins));

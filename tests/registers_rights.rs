@@ -32,11 +32,11 @@ fn the_rights_that_are_listed_suffice() {
     let mut servers = Servers::start_with(3, &DURABLE);
     let rights = format!("{NEEDED} +config|get +time +scan");
     let client = client_with(&servers, "~app:*", &rights);
-    client.form_registers(false).unwrap();
+    client.registers().form(false).unwrap();
     let register = client.register("a").unwrap();
     set(&register, "one");
     assert_eq!(read(&register), Some("one".to_owned()));
-    let listed: Result<Vec<_>, _> = client.registers("*").collect();
+    let listed: Result<Vec<_>, _> = client.registers().list("*").collect();
     assert_eq!(listed.unwrap().len(), 1);
     // A restart of a durable node, which takes no more than a look.
     servers[0].stop();
@@ -44,9 +44,9 @@ fn the_rights_that_are_listed_suffice() {
     let again = client_with(&servers, "~app:*", &rights);
     assert_eq!(read(&again.register("a").unwrap()), Some("one".to_owned()));
     servers[1].command(&["FLUSHALL"]);
-    assert_eq!(again.repair_registers().unwrap().len(), 1);
+    assert_eq!(again.registers().repair().unwrap().len(), 1);
     again.register("a").unwrap().delete().unwrap();
-    assert_eq!(again.sweep_registers().unwrap().left, 0);
+    assert_eq!(again.registers().sweep().unwrap().left, 0);
 }
 
 #[test]
@@ -54,18 +54,18 @@ fn without_a_right_what_the_page_of_settings_says_does_not_work() {
     support::needs!(RightsToSubcommands);
     let servers = Servers::start_with(3, &DURABLE);
     let without_config = client_with(&servers, "~app:*", &format!("{NEEDED} +time"));
-    let error = without_config.form_registers(false).unwrap_err();
+    let error = without_config.registers().form(false).unwrap_err();
     assert!(matches!(error, RegisterError::NotDurable { .. }), "{error}");
     assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0), "it was refused");
     let without_time = client_with(&servers, "~app:*", &format!("{NEEDED} +config|get"));
-    let error = without_time.form_registers(false).unwrap_err();
+    let error = without_time.registers().form(false).unwrap_err();
     assert!(matches!(error, RegisterError::NoQuorum { .. }), "{error}");
     let client = client_with(&servers, "~app:*", &format!("{NEEDED} +time +config|get"));
-    client.form_registers(false).unwrap();
+    client.registers().form(false).unwrap();
     let register = client.register("a").unwrap();
     set(&register, "one");
     assert_eq!(read(&register), Some("one".to_owned()));
-    let error = client.registers("*").next().unwrap().unwrap_err();
+    let error = client.registers().list("*").next().unwrap().unwrap_err();
     assert!(matches!(error, RegisterError::NoQuorum { .. }), "{error}");
     // Keys that are another's: nothing is written there.
     let foreign = client_with(&servers, "~other:*", &format!("{NEEDED} +time +config|get"));
@@ -82,17 +82,17 @@ fn without_info_the_right_that_lacks_is_named() {
         let rights = format!("{NEEDED} +time +config|get").replace(right, "");
         client_with(&servers, "~app:*", &rights)
     };
-    let refused = without("+info ").form_registers(true).unwrap_err().to_string();
+    let refused = without("+info ").registers().form(true).unwrap_err().to_string();
     assert!(refused.contains("lacks the right +info"), "{refused}");
     assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0), "it was refused");
-    without("nothing").form_registers(false).unwrap();
+    without("nothing").registers().form(false).unwrap();
     let blind = without("+info ");
     let register = blind.register("a").unwrap();
     for error in [
         register.read().unwrap_err(),
         register.change(|_| Some(vec![1])).unwrap_err(),
-        blind.repair_registers().unwrap_err(),
-        blind.trust_registers(&servers[0].url_of("app:pw")).unwrap_err(),
+        blind.registers().repair().unwrap_err(),
+        blind.registers().trust(&servers[0].url_of("app:pw")).unwrap_err(),
     ] {
         let text = error.to_string();
         assert!(text.contains("lacks the right +info") && !text.contains("forgotten"), "{text}");
@@ -110,23 +110,23 @@ fn groups_with_different_prefixes_are_independent() {
     };
     // Together with their prefixes, both registers have the same name.
     let (none, billing) = (client(""), client("billing:"));
-    none.form_registers(true).unwrap();
-    billing.form_registers(true).unwrap();
+    none.registers().form(true).unwrap();
+    billing.registers().form(true).unwrap();
     let (whole, part) = (none.register("billing:a").unwrap(), billing.register("a").unwrap());
     set(&whole, "of none");
     set(&part, "of billing");
     assert_eq!(read(&whole), Some("of none".to_owned()));
     let listed = |client: &LockClient| {
-        let all: Result<Vec<_>, _> = client.registers("*").collect();
+        let all: Result<Vec<_>, _> = client.registers().list("*").collect();
         all.unwrap().iter().map(|it| it.name().to_string()).collect::<Vec<_>>()
     };
     assert_eq!((listed(&none), listed(&billing)), (vec!["billing:a".into()], vec!["a".into()]));
     // What one group repairs is its own: the other's node keeps what it has, and its state.
     servers[2].command(&["FLUSHALL"]);
-    assert_eq!(billing.repair_registers().unwrap().len(), 1);
+    assert_eq!(billing.registers().repair().unwrap().len(), 1);
     let before = servers[2].command(&["GET", "billing::redlatch:register:a"]);
     assert_ne!(before, Value::Null);
-    assert_eq!(none.repair_registers().unwrap().len(), 1);
+    assert_eq!(none.registers().repair().unwrap().len(), 1);
     assert_eq!(servers[2].command(&["GET", "billing::redlatch:register:a"]), before);
     let is_member = |client: &LockClient| {
         client.nodes()[2].registers.as_ref().is_some_and(RegisterMembership::is_member)

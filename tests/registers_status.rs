@@ -40,7 +40,7 @@ fn nodes_are_members_once_they_are_formed() {
     let first = client(&servers);
     assert_eq!(votes(&first), [NO_MARK; 3]);
     assert_eq!(votes(&first), [NO_MARK; 3], "a look writes no mark");
-    first.form_registers(false).unwrap();
+    first.registers().form(false).unwrap();
     assert_eq!(members(&votes(&first)), [(1, true); 3]);
     let (volatile, other) = formed(3);
     assert_eq!(members(&votes(&other)), [(1, false); 3]);
@@ -54,7 +54,7 @@ fn nodes_are_members_once_they_are_formed() {
 fn nodes_that_may_have_forgotten_say_why_they_have_no_vote() {
     let mut servers = Servers::start_with(5, &["--appendonly", "yes"]);
     let first = client(&servers);
-    first.form_registers(true).unwrap();
+    first.registers().form(true).unwrap();
     set(&first.register("a").unwrap(), "one");
     servers[0].command(&["FLUSHALL"]);
     servers[1].stop();
@@ -76,7 +76,7 @@ fn a_server_that_was_replaced_says_so() {
     let urls = [servers[0].url(), servers[1].url(), fresh.url()];
     let new = with_long_timeout(urls).build().unwrap();
     assert_eq!(votes(&new)[2], NO_MARK);
-    new.replace_registers(&servers[2].url()).unwrap();
+    new.registers().replace(&servers[2].url()).unwrap();
     assert_eq!(members(&votes(&new)), [(2, false); 3]);
     let seen = votes(&old);
     assert_eq!((member(seen[0]).0, seen[2]), (2, no_vote(NoVote::Replaced)));
@@ -110,7 +110,7 @@ fn a_node_that_does_not_answer_is_waited_for_once() {
     let timeout = Duration::from_secs(2);
     let urls = servers.iter().map(Server::url);
     let quick = with_long_timeout(urls).node_timeout(timeout).build().unwrap();
-    quick.form_registers(true).unwrap();
+    quick.registers().form(true).unwrap();
     servers[1].pause();
     let began = Instant::now();
     let seen = votes(&quick);

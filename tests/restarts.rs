@@ -187,7 +187,7 @@ fn the_first_call_after_one_that_timed_out_asks_a_node_that_is_back() {
         let round = Duration::from_secs(2);
         with_long_timeout([server.url()]).node_timeout(round).build().unwrap()
     };
-    client().form_registers(false).expect("it keeps what it answers");
+    client().registers().form(false).expect("it keeps what it answers");
     let callers = calls.map(|(name, call)| {
         let client = client();
         let held = take(&client, name, LONG);

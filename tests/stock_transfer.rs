@@ -99,7 +99,7 @@ fn transfer(
     let mut both = [start("berlin", -3, places[0]), start("paris", 3, places[1])];
     assert!(both.iter_mut().all(|process| process.says("ready")));
     let names = ["berlin", "paris"].map(|city| warehouses.name(city));
-    let id = client.begin(&[&names[0], &names[1]]).unwrap();
+    let id = client.transactions().begin(&[&names[0], &names[1]]).unwrap();
     for Running(process, _) in &mut both {
         writeln!(process.stdin.take().unwrap(), "{id}").unwrap();
     }
@@ -114,7 +114,7 @@ fn transfer(
     let is_made = counts[0].0 == 7;
     let expected = if is_made { [(7, 7), (13, 13)] } else { [(10, 10); 2] };
     assert_eq!(counts, expected, "{places:?} {order:?}");
-    let left = client.transactions().unwrap();
+    let left = client.transactions().list().unwrap();
     assert!(left.iter().all(|it| it.id != id), "{places:?} {order:?}: {left:?}");
     (stopped, is_made)
 }

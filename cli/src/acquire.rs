@@ -8,7 +8,7 @@ use super::inspect::shown;
 use super::log::{Log, LogFormat};
 use super::run::is_below_another;
 use super::run::signals::{CaughtSignal, Signals};
-use super::{duration, output};
+use super::{duration, names, output};
 use clap::Args;
 use redlatch::{Error, Inspection, LockClient, LockGuard, LockRequest, LockState};
 use std::env;
@@ -39,13 +39,21 @@ pub(crate) struct LockDefaults {
     pub(crate) owner: Option<String>,
 }
 
+impl LockDefaults {
+    /// The ttl of a command that names none.
+    pub(crate) fn ttl(&self, max_ttl: Option<Duration>) -> Duration {
+        self.ttl.unwrap_or(TTL.min(max_ttl.unwrap_or(TTL)))
+    }
+}
+
 /// Which lock, how it is waited for, and how it is held.
 #[derive(Debug, Args)]
 pub(crate) struct AcquireArguments {
     /// The name of the lock.
+    #[arg(add = names::locks())]
     pub(crate) name: OsString,
     /// Another lock that is held together with it, all or none; may be given again.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["shared", "permits"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["shared", "permits"], add = names::locks())]
     pub(crate) also: Vec<OsString>,
     /// How long the lock stays taken if this program dies; on ZooKeeper, that is the session
     /// timeout [default: 30s, or --max-hold or --max-ttl if that is shorter].
@@ -99,9 +107,9 @@ impl AcquireArguments {
 
     /// Takes from the file what is not among the arguments.
     pub(crate) fn complete(&mut self, file: LockDefaults, max_ttl: Option<Duration>) {
+        let ttl = file.ttl(max_ttl);
         self.wait = self.wait.or(file.wait);
         self.owner = self.owner.take().or(file.owner.map(OsString::from));
-        let ttl = file.ttl.unwrap_or(TTL.min(max_ttl.unwrap_or(TTL)));
         self.ttl = self.ttl.or(Some(ttl.min(self.max_hold.unwrap_or(ttl))));
     }
 

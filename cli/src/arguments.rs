@@ -7,7 +7,7 @@ use super::registers::arguments::RegistersArguments;
 use super::run::arguments::RunArguments;
 use super::token::{AcquireCommand, ExtendArguments};
 use super::top::arguments::TopArguments;
-use super::{duration, exit};
+use super::{duration, exit, names};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 }
 
 /// The nodes, and settings that all clients of a lock share.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Nodes")]
 pub(crate) struct NodeArguments {
     /// A node's URL, such as redis://10.0.0.1, or rediss://… for TLS; once for each node. Or the
@@ -160,6 +160,7 @@ pub(crate) struct InspectArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ShownLock {
     /// The name of the lock.
+    #[arg(add = names::locks())]
     pub(crate) name: OsString,
     /// As JSON.
     #[arg(long)]
@@ -178,9 +179,10 @@ pub(crate) struct ShownLock {
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArguments {
     /// The name of the lock.
+    #[arg(add = names::locks())]
     pub(crate) name: OsString,
     /// Another lock that is held together with it, as it was acquired; may be given again.
-    #[arg(long, value_name = "NAME", conflicts_with = "force")]
+    #[arg(long, value_name = "NAME", conflicts_with = "force", add = names::locks())]
     pub(crate) also: Vec<OsString>,
     /// The token that `redlatch acquire` has printed [default: that in REDLATCH_TOKEN, which other
     /// users cannot see].

@@ -2,7 +2,7 @@
 
 use super::duration;
 use redlatch::error::{NodeAnswer, ServerErrorKind, TtlError};
-use redlatch::{ConfigError, Error, NoQuorum, NodeError, RegisterError};
+use redlatch::{ConfigError, Error, NoQuorum, NodeError, OncePerError, RegisterError};
 
 pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const HELD: u8 = 1;
@@ -83,7 +83,7 @@ pub(crate) fn words(text: &impl ToString) -> String {
         ("TlsSettings::ca_file", "--tls-ca"),
         ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
         ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
-        ("LockClient::replace_registers", "registers repair --replace"),
+        ("Registers::replace", "registers repair --replace"),
         ("cargo add redlatch --features", "build redlatch-cli with --features"),
     ];
     names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
@@ -165,6 +165,9 @@ impl From<Error> for Failure {
                 Self::usage(&format!("{error} {hint}"))
             }
             Error::Config(ConfigError::System(_)) => Self::new(FAILED, &error),
+            Error::Register(inner) => Self::from(inner.clone()),
+            Error::OncePer(OncePerError::Clocks(_)) => Self::new(NO_QUORUM, &error),
+            Error::OncePer(OncePerError::Period { .. }) => Self::usage(&error),
             Error::Config(_) | Error::Resource(_) | Error::Ttl(_) | Error::SameServer { .. } => {
                 Self::usage(&error)
             }

@@ -17,6 +17,7 @@ mod inspect;
 mod lock;
 mod log;
 mod manual;
+mod names;
 mod output;
 mod registers;
 mod release;
@@ -30,8 +31,9 @@ mod top;
 mod transactions;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use exit::Failure;
 use std::env;
 use std::process::ExitCode;
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     if let Some(code) = run::exec_if_asked() {
         return ExitCode::from(code);
     }
+    CompleteEnv::with_factory(Arguments::command).var(names::VARIABLE).complete();
     let code = parse().and_then(carry_out).unwrap_or_else(|failure| {
         if !failure.text.is_empty() {
             // A URL in the place of the command is not found.

@@ -2,9 +2,10 @@
 
 use super::arguments::Arguments;
 use super::exit::{self, Failure};
-use super::{lock, output, registers, run, token};
+use super::{lock, names, output, registers, run, token};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 use clap_mangen::Man;
 use std::io;
 
@@ -41,9 +42,15 @@ const FILES: [(&str, &str); 2] = [
     ("/etc/redlatch.conf", "The same for all users, if the user has no such file."),
 ];
 
+/// A script that calls this program to complete a word: names are those that the nodes have.
 pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "redlatch", &mut script);
+    let name = shell.to_string();
+    let shells = Shells::builtins();
+    let shell = shells.completer(&name).expect("those of clap");
+    let written =
+        shell.write_registration(names::VARIABLE, "redlatch", "redlatch", "redlatch", &mut script);
+    written.map_err(|error| Failure::system("the script", &error))?;
     print(&script)
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn registers(
 
 fn form(client: &LockClient, arguments: &FormArguments) -> Result<u8, Failure> {
     let in_memory = arguments.in_memory;
-    client.form_registers(in_memory).map_err(|error| match &error {
+    client.registers().form(in_memory).map_err(|error| match &error {
         RegisterError::NotDurable { .. } => {
             Failure::new(exit::NO_GROUP, &format!("{error} (--in-memory accepts that)"))
         }
@@ -75,9 +75,9 @@ fn delete(client: &LockClient, arguments: &DeleteArguments) -> Result<u8, Failur
 
 fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure> {
     let pattern = arguments.pattern.as_deref().map_or(&b"*"[..], OsStr::as_bytes);
-    let delete = |age| client.delete_registers_older_than(pattern, age);
+    let delete = |age| client.registers().delete_older_than(pattern, age);
     let deleted = arguments.older_than.map(delete).transpose()?;
-    let Swept { values, removed, left, .. } = client.sweep_registers()?;
+    let Swept { values, removed, left, .. } = client.registers().sweep()?;
     let text = match arguments.json {
         true => {
             let deleted = deleted.unwrap_or(0);

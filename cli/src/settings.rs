@@ -40,6 +40,12 @@ pub(crate) fn lock_client(
     Ok((log.listen(settings.builder).build()?, is_ensemble))
 }
 
+/// The client, and the ttl of a lock for which the arguments name none.
+pub(crate) fn client_and_ttl(arguments: &NodeArguments) -> Result<(LockClient, Duration), Failure> {
+    let Settings { builder, lock, max_ttl, .. } = settings_of(arguments)?;
+    Ok((builder.build()?, lock.ttl(max_ttl)))
+}
+
 /// The builder, and its `node_timeout` if that is not the default.
 pub(crate) fn builder_with_timeout(
     arguments: &NodeArguments,

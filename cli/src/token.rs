@@ -7,7 +7,7 @@ use super::exit::{self, Failure};
 use super::inspect::{exact, shown};
 use super::log::Log;
 use super::run::signals::Signals;
-use super::{duration, output, settings};
+use super::{duration, names, output, settings};
 use clap::Args;
 use redlatch::error::NotResumable;
 use redlatch::{FencingToken, LockClient, LockGuard, LockToken};
@@ -56,17 +56,18 @@ pub(crate) struct AcquireCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ExtendArguments {
     /// The name of the lock.
+    #[arg(add = names::locks())]
     pub(crate) name: OsString,
     /// Another lock that is held together with it, as it was acquired; may be given again.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = names::locks())]
     pub(crate) also: Vec<OsString>,
     /// The token that `redlatch acquire` has printed [default: that in REDLATCH_TOKEN, which other
     /// users cannot see].
     #[arg(long)]
     pub(crate) token: Option<String>,
-    /// For how long from now on the lock stays held.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
+    /// For how long from now on the lock stays held [default: 30s, or --max-ttl if that is shorter].
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
 }
 
 pub(crate) const EXAMPLES: &str =
@@ -120,9 +121,10 @@ fn text(arguments: &AcquireCommand, token: &LockToken, slot: Option<u32>) -> Str
 pub(crate) fn extend(nodes: &NodeArguments, arguments: &ExtendArguments) -> Result<u8, Failure> {
     let ExtendArguments { name, also, token, ttl } = arguments;
     let token = read(token.as_deref())?.ok_or_else(no_token)?;
-    let client = settings::client(nodes)?;
-    resume(&client, name, also, *ttl, &token)?.into_token()?;
-    let (name, ttl) = (shown(name.as_bytes()), duration::show(*ttl));
+    let (client, default) = settings::client_and_ttl(nodes)?;
+    let ttl = ttl.unwrap_or(default);
+    resume(&client, name, also, ttl, &token)?.into_token()?;
+    let (name, ttl) = (shown(name.as_bytes()), duration::show(ttl));
     output::print(&format!("{name}: held for at least {ttl} from now\n"))?;
     Ok(exit::SUCCESS)
 }
@@ -134,8 +136,8 @@ pub(crate) fn release(
     also: &[OsString],
     token: &LockToken,
 ) -> Result<(), Failure> {
-    let client = settings::client(nodes)?;
-    Ok(resume(&client, name, also, RELEASING, token)?.release()?)
+    let (client, ttl) = settings::client_and_ttl(nodes)?;
+    Ok(resume(&client, name, also, RELEASING.min(ttl), token)?.release()?)
 }
 
 fn resume(

@@ -16,7 +16,7 @@ pub(crate) fn transactions(
     if let Some(TransactionsCommand::Abort(arguments)) = &arguments.command {
         return abort(nodes, arguments, is_json);
     }
-    let found = settings::client(nodes)?.transactions()?;
+    let found = settings::client(nodes)?.transactions().list()?;
     let text = if is_json {
         format!("{}\n", Value::Array(found.iter().map(to_json).collect()))
     } else {
@@ -58,7 +58,7 @@ fn state(it: &Transaction) -> &'static str {
 
 fn abort(nodes: &NodeArguments, arguments: &AbortArguments, is_json: bool) -> Result<u8, Failure> {
     let id: TransactionId = arguments.id.parse().map_err(|error| Failure::usage(&error))?;
-    let decision = settings::client(nodes)?.abort(&id)?;
+    let decision = settings::client(nodes)?.transactions().abort(&id)?;
     let (code, text) = match decision {
         Decision::Aborted => (exit::SUCCESS, "aborted"),
         Decision::Committed => {

@@ -8,7 +8,7 @@ mod nodes_time;
 use super::{LockClient, LockRequest};
 use crate::clock::{self, WallTime};
 use crate::engine::{Ttl, Wait};
-use crate::error::{Error, OncePerError, WithLockError};
+use crate::error::{Error, OncePerError};
 use crate::guard::LockGuard;
 use by_lock::ByLock;
 use last_run::Schedule;
@@ -82,8 +82,9 @@ impl<'a> LockRequest<'a> {
 /// [`retry_failed`](Self::retry_failed) is set.
 ///
 /// What remembers the run is named `once_per:` and the lock's name; of several resources, that of
-/// the first. To have the job run again before its time, remove it: `redlatch release --force
-/// once_per:report`, or, with [`exact`](Self::exact), `redlatch registers delete once_per:report`.
+/// the first. To have the job run again before its time, [forget](Self::forget) it, or remove that:
+/// `redlatch release --force once_per:report`, or, with [`exact`](Self::exact), `redlatch registers
+/// delete once_per:report`.
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `run`"]
 pub struct OncePer<'a> {
@@ -151,7 +152,7 @@ impl OncePer<'_> {
     /// Remembers the last run in a [register](LockClient::register), which a majority of the nodes
     /// agrees on: no run is forgotten, whatever a minority of them forgets, and nodes that have
     /// forgotten do not count. For jobs that must not run twice. The nodes must have been made a
-    /// group by [`form_registers`](LockClient::form_registers), and keep what they answer.
+    /// group by [`registers().form`](Registers::form), and keep what they answer.
     ///
     /// The period is measured by the clocks of the nodes, asked by `TIME`. As long as a majority of
     /// them is right, it does not matter what the others show. Periods are shorter or longer by as
@@ -172,7 +173,8 @@ impl OncePer<'_> {
     ///
     /// # Errors
     ///
-    /// The error of `job`. Or, converted, an [`OncePerError`]. Among others, with
+    /// The error of `job`. Or, converted, an [`Error`]: [`Error::OncePer`] for what only such a job
+    /// has, [`Error::Lost`] if the lock was lost before the job ended. Among others, with
     /// [`exact`](Self::exact): the nodes are [no group](crate::RegisterError::NotFormed) that keeps
     /// registers, or a ZooKeeper ensemble has the locks, which has [no
     /// registers](crate::RegisterError::ZooKeeper). Without it, on ZooKeeper: the period is
@@ -182,76 +184,76 @@ impl OncePer<'_> {
     /// ([`NoQuorum`](crate::Error::NoQuorum), or a register's error that [may have
     /// happened](crate::RegisterError::may_have_happened)), the job has not run, and this period
     /// may be without a run; with [`retry_failed`](Self::retry_failed), the next call runs it.
-    pub fn run<T, E: From<OncePerError<T>>>(
+    pub fn run<T, E: From<Error>>(
         self,
         job: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<OncePerRun<T>, E> {
-        self.schedule.check::<T>()?;
+        self.schedule.check().map_err(Error::from)?;
         if self.is_exact {
-            let memory = ByRegister::of(&self.request, self.schedule, self.retries_failed);
-            self.run_with(&memory.map_err(OncePerError::<T>::Register)?, job)
+            self.run_with(&self.by_register()?, job)
         } else {
-            let memory = ByLock::of(&self.request, self.schedule, self.retries_failed);
-            self.run_with(&memory.map_err(OncePerError::<T>::NotAcquired)?, job)
+            self.run_with(&self.by_lock()?, job)
         }
     }
 
-    fn run_with<T, E: From<OncePerError<T>>>(
-        self,
+    /// Forgets the last run: the job is due at once. What runs now is not stopped.
+    ///
+    /// For a person who wants the job to run again before its time, and within a job that finds
+    /// that it cannot begin.
+    ///
+    /// # Errors
+    ///
+    /// What remembers the run could not be read or removed.
+    pub fn forget(&self) -> Result<(), Error> {
+        if self.is_exact { self.by_register()?.forget() } else { self.by_lock()?.forget() }
+    }
+
+    fn by_lock(&self) -> Result<ByLock<'_>, Error> {
+        ByLock::of(&self.request, self.schedule, self.retries_failed)
+    }
+
+    fn by_register(&self) -> Result<ByRegister<'_>, Error> {
+        ByRegister::of(&self.request, self.schedule, self.retries_failed)
+    }
+
+    fn run_with<T, E: From<Error>>(
+        &self,
         memory: &impl Memory,
         job: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<OncePerRun<T>, E> {
-        if let Err(not_due) = memory.claimable::<T>()? {
+        if let Err(not_due) = memory.claimable()? {
             return Ok(not_due.into_run());
         }
         let ttl = run_ttl(&self.request, self.schedule);
         let wait = self.request.client.core.rules.node_timeout.saturating_add(WAIT);
-        let ran = self.request.ttl(ttl).run(Wait::Until(clock::now().after(wait)), |lock| {
+        let under_lock = |lock: &LockGuard| -> Result<OncePerRun<T>, E> {
             // Again: for how long the lock was waited for, or this process stopped, must not make
             // the period shorter.
-            let claimable = match memory.claimable().map_err(Failure::Own)? {
+            let claimable = match memory.claimable()? {
                 Ok(claimable) => claimable,
                 Err(not_due) => return Ok(not_due.into_run()),
             };
-            let Some(claim) = memory.claim(claimable).map_err(Failure::Own)? else {
-                return memory.other_run().map_err(Failure::Own);
+            let Some(claim) = memory.claim(claimable)? else {
+                return Ok(memory.other_run()?);
             };
             if lock.ensure_held().is_err() {
                 memory.give_back(claim);
-                let error = Error::TooSlow { took: lock.age(clock::now()), ttl };
-                return Err(Failure::Own(error.into()));
+                return Err(Error::TooSlow { took: lock.age(clock::now()), ttl }.into());
             }
-            let begun = memory.begin(claim).map_err(Failure::Own)?;
-            let value = job(lock).map_err(Failure::Job)?;
+            let begun = memory.begin(claim)?;
+            let value = job(lock)?;
             // If another one has begun meanwhile, the lock was lost, and the guard says so.
-            memory.end(begun, value).map(OncePerRun::Ran).map_err(Failure::Own)
-        });
-        match ran {
-            Ok(Some(run)) => Ok(run),
-            Ok(None) => Ok(OncePerRun::HeldByOther),
-            Err(Failure::Job(error)) => Err(error),
-            Err(Failure::Own(error)) => Err(error.into()),
-            Err(Failure::Lock(WithLockError::NotAcquired(error))) => {
-                Err(OncePerError::NotAcquired(error).into())
-            }
-            Err(Failure::Lock(WithLockError::LostDuring { lost, value })) => match value {
-                OncePerRun::Ran(value) => Err(OncePerError::LostDuring { lost, value }.into()),
+            let recorded = memory.end(begun);
+            recorded.map_err(|error| Error::from(OncePerError::NotRecorded(Box::new(error))))?;
+            Ok(OncePerRun::Ran(value))
+        };
+        let wait = Wait::Until(clock::now().after(wait));
+        let ran =
+            self.request.clone().ttl(ttl).run_body(wait, under_lock, |lost, run| match run {
+                OncePerRun::Ran(_) => Err(Error::from(lost).into()),
                 other => Ok(other),
-            },
-        }
-    }
-}
-
-/// How a run under the lock failed.
-enum Failure<T, E> {
-    Lock(WithLockError<OncePerRun<T>>),
-    Own(OncePerError<T>),
-    Job(E),
-}
-
-impl<T, E> From<WithLockError<OncePerRun<T>>> for Failure<T, E> {
-    fn from(error: WithLockError<OncePerRun<T>>) -> Self {
-        Self::Lock(error)
+            })?;
+        Ok(ran.unwrap_or(OncePerRun::HeldByOther))
     }
 }
 

@@ -1,15 +1,16 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
 mod changing;
+mod group;
 mod listing;
 mod record;
-mod repair;
 mod reporting;
 mod running;
 mod value;
 mod waiting;
 
-pub use listing::{Registers, Swept};
+pub use group::Registers;
+pub use listing::{RegisterList, Swept};
 pub use value::{Changed, Stale, Value};
 
 use super::LockClient;
@@ -57,22 +58,11 @@ impl LockClient {
         Ok(Register { client: self.clone(), keys, lock: key })
     }
 
-    /// Makes the nodes of this client a group that keeps registers. This is done once, before the
-    /// first register is used: all nodes must answer, and none may belong to a group.
-    ///
-    /// A node votes on registers as long as it is certain that it has forgotten nothing. For that,
-    /// a server must keep what it has answered: `appendonly yes`, `appendfsync always`, no
-    /// `allkeys-*` policy, and no replicas. With `in_memory`, nodes without these settings become
-    /// members as well. Each of them loses its vote when it is started again, and with a majority
-    /// of them all registers are lost.
-    ///
-    /// # Errors
-    ///
-    /// A node did not answer, belongs to a group, or does not keep what it answers. If all nodes
-    /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed). After any
-    /// other error some nodes may be members: see [the guide](crate::guide::registers#the-nodes).
-    pub fn form_registers(&self, in_memory: bool) -> Result<(), RegisterError> {
-        self.core.form(in_memory)
+    /// The registers of this client's nodes as a whole: the group that keeps them, a list of them,
+    /// and the removal of old ones. Sends nothing.
+    #[must_use]
+    pub fn registers(&self) -> Registers<'_> {
+        Registers { client: self }
     }
 }
 

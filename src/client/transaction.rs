@@ -22,12 +22,25 @@ use std::time::Duration;
 const NAME: &str = ":redlatch:transaction:";
 
 impl LockClient {
+    /// Transactions: changes in two or more places, or in none of them. [Read first when not to use
+    /// them](crate::guide::transactions). Sends nothing.
+    #[must_use]
+    pub fn transactions(&self) -> Transactions<'_> {
+        Transactions { client: self }
+    }
+}
+
+/// The transactions of a client's nodes: see [`LockClient::transactions`].
+#[derive(Clone, Copy, Debug)]
+pub struct Transactions<'a> {
+    client: &'a LockClient,
+}
+
+impl Transactions<'_> {
     /// Begins a transaction between these participants. Give the id to each of them, who then
     /// [joins](Self::join).
     ///
-    /// A transaction makes changes in two or more places, or in none of them. [Read first when not
-    /// to use it](crate::guide::transactions). Names have 1 to 64 bytes and differ; there may be 1
-    /// to 16 of them.
+    /// Names have 1 to 64 bytes and differ; there may be 1 to 16 of them.
     ///
     /// ```no_run
     /// # use redlatch::transaction::{Decision, Participant};
@@ -38,9 +51,10 @@ impl LockClient {
     /// #     client: &LockClient,
     /// #     mut shelf: P,
     /// # ) -> Result<(), Box<dyn Error>> {
-    /// let id = client.begin(&["berlin", "paris"])?;
+    /// let transactions = client.transactions();
+    /// let id = transactions.begin(&["berlin", "paris"])?;
     /// // ... paris gets the id and joins as well ...
-    /// match client.join(&id, "berlin", &mut shelf, Duration::from_secs(5))? {
+    /// match transactions.join(&id, "berlin", &mut shelf, Duration::from_secs(5))? {
     ///     Decision::Committed => println!("both have changed"),
     ///     Decision::Aborted => println!("neither has changed"),
     ///     Decision::Over => println!("asked again: see the database"),
@@ -52,15 +66,15 @@ impl LockClient {
     /// Takes one round; three where another client has repaired a node meanwhile, or the clock of
     /// this one is far behind while a node is down. If it fails, nobody can vote, as nobody knows
     /// the id; a record of a transaction without votes may be left, which
-    /// [`transactions`](Self::transactions) shows.
+    /// [`list`](Self::list) shows.
     ///
     /// # Errors
     ///
     /// There cannot be these participants, or the nodes' register could not be written.
     pub fn begin(&self, names: &[&str]) -> Result<TransactionId, TransactionError> {
         let record = Record::begin(names, clock::wall_micros())?;
-        let redlock = self.core.register_nodes()?;
-        let group = self.core.group(redlock)?.id;
+        let redlock = self.client.core.register_nodes()?;
+        let group = self.client.core.group(redlock)?.id;
         let id = draw_id(group)?;
         // Nobody knows the name yet, and nobody makes a record of none.
         match self.record(&id)?.0.create(&record.to_bytes()) {
@@ -119,7 +133,7 @@ impl LockClient {
     ///
     /// It also aborts those that wait for a vote of this name and are not on the disk: begun before
     /// this start, perhaps by somebody who has failed as well. To find them, it reads all keys of
-    /// all nodes, as [`transactions`](Self::transactions) does.
+    /// all nodes, as [`list`](Self::list) does.
     ///
     /// It must not run while a [`join`](Self::join) of the same name does: it would abort that
     /// transaction. To bring only one transaction to its end, join it again.
@@ -151,7 +165,7 @@ impl LockClient {
     /// Aborts what waits for a vote of this participant, whose disk knows of nothing.
     fn abort_unknown(&self, name: &str) -> Result<(), TransactionError> {
         let waits = |it: &Transaction| !it.is_committed && it.awaited.iter().any(|one| one == name);
-        for transaction in self.transactions()?.into_iter().filter(waits) {
+        for transaction in self.list()?.into_iter().filter(waits) {
             self.abort(&transaction.id)?;
         }
         Ok(())
@@ -189,11 +203,11 @@ impl LockClient {
 
     /// The record of a transaction of this group.
     fn record(&self, id: &TransactionId) -> Result<RecordRegister, TransactionError> {
-        let redlock = self.core.register_nodes()?;
-        if self.core.group(redlock)?.id != id.group() {
+        let redlock = self.client.core.register_nodes()?;
+        if self.client.core.group(redlock)?.id != id.group() {
             return Err(TransactionError::OtherGroup { id: *id });
         }
-        Ok(RecordRegister(self.reserved_register(format!("{NAME}{id}").as_bytes())))
+        Ok(RecordRegister(self.client.reserved_register(format!("{NAME}{id}").as_bytes())))
     }
 }
 

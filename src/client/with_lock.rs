@@ -4,7 +4,7 @@
 use super::LockRequest;
 use crate::clock;
 use crate::engine::Wait;
-use crate::error::{Error, WithLockError};
+use crate::error::{Error, LockLost};
 use crate::guard::LockGuard;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ impl LockRequest<'_> {
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<T, E> {
-        let value = self.run_body(Wait::Forever, body)?;
+        let value = self.run_body(Wait::Forever, body, lost)?;
         Ok(value.expect("a call that waits as long as it takes does not end without the lock"))
     }
 
@@ -88,7 +88,7 @@ impl LockRequest<'_> {
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
-        self.run_body(Wait::No, body)
+        self.run_body(Wait::No, body, lost)
     }
 
     /// Waits for the lock for up to `wait`, and runs `body` under it. `None`, and `body` was not
@@ -114,7 +114,7 @@ impl LockRequest<'_> {
         wait: Duration,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
-        self.run_body(Wait::Until(clock::now().after(wait)), body)
+        self.run_body(Wait::Until(clock::now().after(wait)), body, lost)
     }
 
     /// Waits for the lock until `deadline`, and runs `body` under it. `None`, and `body` was not
@@ -141,32 +141,22 @@ impl LockRequest<'_> {
         deadline: Instant,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
-        self.run_body(Wait::Until(clock::at(deadline)), body)
+        self.run_body(Wait::Until(clock::at(deadline)), body, lost)
     }
 
-    /// All ways to run a user's body under the lock.
-    fn run_body<T, E: From<Error>>(
+    /// All ways to run a user's body under the lock. If the lock was lost meanwhile, `lost` says
+    /// what the body's value is worth.
+    pub(super) fn run_body<T, E: From<Error>>(
         self,
         wait: Wait,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
-    ) -> Result<Option<T>, E> {
-        let ran = self.run(wait, |guard| body(guard).map_err(BodyError));
-        ran.map_err(|BodyError(error)| error)
-    }
-
-    /// The same, with the body's value if the lock was lost meanwhile.
-    pub(super) fn run<T, E: From<WithLockError<T>>>(
-        self,
-        wait: Wait,
-        body: impl FnOnce(&LockGuard) -> Result<T, E>,
+        lost: impl FnOnce(LockLost, T) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         let ttl = self.settings.ttl;
-        let guard = self.keep_alive().acquire(wait).map_err(WithLockError::NotAcquired)?;
-        let Some(mut guard) = guard else { return Ok(None) };
+        let Some(mut guard) = self.keep_alive().acquire(wait)? else { return Ok(None) };
         if guard.check().is_err() {
             guard.waive_hold_at_least(); // the job did not run
-            let error = Error::TooSlow { took: guard.age(clock::now()), ttl };
-            return Err(WithLockError::NotAcquired(error).into());
+            return Err(Error::TooSlow { took: guard.age(clock::now()), ttl }.into());
         }
         guard.bind_to_this_thread();
         let result = body(&guard);
@@ -174,16 +164,12 @@ impl LockRequest<'_> {
         let value = result?;
         match held {
             Ok(()) => Ok(Some(value)),
-            Err(lost) => Err(WithLockError::LostDuring { lost, value }.into()),
+            Err(error) => lost(error, value).map(Some),
         }
     }
 }
 
-/// The error of a user's body, or one that is converted into its type.
-struct BodyError<E>(E);
-
-impl<T, E: From<Error>> From<WithLockError<T>> for BodyError<E> {
-    fn from(error: WithLockError<T>) -> Self {
-        Self(Error::from(error).into())
-    }
+/// The body has worked, and another client may have worked at the same time.
+fn lost<T, E: From<Error>>(lost: LockLost, _: T) -> Result<T, E> {
+    Err(Error::from(lost).into())
 }

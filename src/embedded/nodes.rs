@@ -71,11 +71,11 @@ impl NodesBuilder {
         self
     }
 
-    /// Are the nodes a group that keeps registers, as after [`LockClient::form_registers`] with
+    /// Are the nodes a group that keeps registers, as after [`Registers::form`] with
     /// `in_memory`, for clients without a key prefix? Default: yes. A node that was stopped or
     /// restarted has forgotten its registers, and has no vote until it is repaired.
     ///
-    /// [`LockClient::form_registers`]: crate::LockClient::form_registers
+    /// [`Registers::form`]: crate::Registers::form
     #[must_use]
     pub fn formed(mut self, are_formed: bool) -> Self {
         self.are_formed = are_formed;

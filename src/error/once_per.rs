@@ -1,14 +1,14 @@
 //! Errors of jobs that run once in each period.
 
-use super::{Error, LockLost, RegisterError};
+use super::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// Why [`OncePer::run`](crate::OncePer::run) did not run its job, or not from beginning to end. `T`
-/// is what the job returns.
+/// What only [`OncePer::run`](crate::OncePer::run) has to say, besides the other errors of a lock
+/// and, with [`exact`](crate::OncePer::exact), of a register.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OncePerError<T> {
+pub enum OncePerError {
     /// There cannot be such a period: it is not longer than the tolerance.
     Period {
         /// The period.
@@ -16,35 +16,11 @@ pub enum OncePerError<T> {
         /// The tolerance.
         tolerance: Duration,
     },
-    /// The register with the last run could not be read or changed, and the job has not run.
-    Register(RegisterError),
     /// The nodes did not tell the time, and the job has not run.
     Clocks(ClocksError),
-    /// The lock was not acquired, or the one that [remembers the last run](crate::OncePer) could
-    /// not be read or set, and the job has not run.
-    NotAcquired(Error),
-    /// The job returned a value, but the lock was lost before it did: the next run may have begun.
-    LostDuring {
-        /// How the lock was lost.
-        lost: LockLost,
-        /// What the job returned.
-        value: T,
-    },
-    /// The job returned a value, but it was not noted that it has ended well. As failed runs are
-    /// [tried again](crate::OncePer::retry_failed), it may run again in this period.
-    NotRecorded {
-        /// Why not.
-        error: RegisterError,
-        /// What the job returned.
-        value: T,
-    },
-    /// The same where a [lock](crate::OncePer) remembers the last run.
-    LockNotRecorded {
-        /// Why not.
-        error: Error,
-        /// What the job returned.
-        value: T,
-    },
+    /// The job ran and succeeded, but it was not noted, for this reason. As failed runs are [tried
+    /// again](crate::OncePer::retry_failed), it may run again in this period.
+    NotRecorded(Box<Error>),
 }
 
 /// Why the time is not known.
@@ -67,69 +43,25 @@ pub enum ClocksError {
     },
 }
 
-/// What is said of a run that was not recorded.
-const RAN: &str = "the job ran, and may run again in this period";
-
-impl<T> From<RegisterError> for OncePerError<T> {
-    fn from(error: RegisterError) -> Self {
-        Self::Register(error)
-    }
-}
-
-impl<T> From<Error> for OncePerError<T> {
-    fn from(error: Error) -> Self {
-        Self::NotAcquired(error)
-    }
-}
-
-impl<T> From<ClocksError> for OncePerError<T> {
-    fn from(error: ClocksError) -> Self {
-        Self::Clocks(error)
-    }
-}
-
-/// Drops the job's value.
-impl<T> From<OncePerError<T>> for Error {
-    fn from(error: OncePerError<T>) -> Self {
-        let error = match error {
-            OncePerError::Period { period, tolerance } => {
-                OncePerError::Period { period, tolerance }
-            }
-            OncePerError::Clocks(error) => OncePerError::Clocks(error),
-            OncePerError::Register(error) | OncePerError::NotRecorded { error, .. } => {
-                return error.into();
-            }
-            OncePerError::NotAcquired(error) | OncePerError::LockNotRecorded { error, .. } => {
-                return error;
-            }
-            OncePerError::LostDuring { lost, .. } => return lost.into(),
-        };
-        Self::OncePer(Box::new(error))
-    }
-}
-
-impl<T> fmt::Display for OncePerError<T> {
+impl fmt::Display for OncePerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Period { period, tolerance } => {
                 write!(f, "a period of {period:?} is not longer than its tolerance: {tolerance:?}")
             }
-            Self::Register(error) => write!(f, "a register remembers the last run: {error}"),
             Self::Clocks(error) => error.fmt(f),
-            Self::NotAcquired(error) => error.fmt(f),
-            Self::LostDuring { lost, .. } => write!(f, "{lost}; the work under it ran to its end"),
-            Self::NotRecorded { error, .. } => write!(f, "{RAN}: {error}"),
-            Self::LockNotRecorded { error, .. } => write!(f, "{RAN}: {error}"),
+            Self::NotRecorded(error) => {
+                write!(f, "the job ran, and may run again in this period: {error}")
+            }
         }
     }
 }
 
-impl<T> std::error::Error for OncePerError<T> {
+impl std::error::Error for OncePerError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Register(error) | Self::NotRecorded { error, .. } => error.source(),
-            Self::NotAcquired(error) | Self::LockNotRecorded { error, .. } => error.source(),
-            _ => None,
+            Self::NotRecorded(error) => error.source(),
+            Self::Period { .. } | Self::Clocks(_) => None,
         }
     }
 }

@@ -35,5 +35,5 @@ macro_rules! debug {
 }
 
 debug! {
-    Error, ConfigError, LockLost, RegisterError, SpawnError, TransactionError, OncePerError<T>,
+    Error, ConfigError, LockLost, RegisterError, SpawnError, TransactionError, OncePerError,
 }

@@ -31,7 +31,7 @@ pub enum RegisterError {
     /// node got a value of another format; or the thread has panicked that was about to send it
     /// together with its own.
     Unknown,
-    /// The nodes are no group: [`form_registers`](crate::LockClient::form_registers) makes them
+    /// The nodes are no group: [`registers().form`](crate::register::Registers::form) makes them
     /// one.
     NotFormed,
     /// The nodes are a group already: all of them are its members, and it has no others.
@@ -57,7 +57,7 @@ pub enum RegisterError {
         why: Arc<str>,
     },
     /// A node has got no vote, since it does not show that it is a member: another server may have
-    /// taken its place. [`replace_registers`](crate::LockClient::replace_registers) gives it one of
+    /// taken its place. [`registers().replace`](crate::register::Registers::replace) gives it one of
     /// the places that are left.
     PlaceTaken {
         /// The node.
@@ -148,7 +148,7 @@ impl fmt::Display for RegisterError {
             }
             Self::PlaceTaken { url, members } => write!(
                 f,
-                "{url} has got no vote: the place is that of {} (LockClient::replace_registers \
+                "{url} has got no vote: the place is that of {} (Registers::replace \
                  gives it away)",
                 members.join(", or of ")
             ),

@@ -26,7 +26,7 @@ pub enum TransactionError {
     Register(RegisterError),
 }
 
-/// Why [`join`](crate::LockClient::join) does not know that this side has come to its end. `E` is
+/// Why [`join`](crate::transaction::Transactions::join) does not know that this side has come to its end. `E` is
 /// the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,8 +39,8 @@ pub enum JoinError<E> {
     /// this side.
     Refused(E),
     /// The decision is not known: too few nodes answered. This side may have voted and stays
-    /// prepared. Call [`join`](crate::LockClient::join) with the same id again, or
-    /// [`recover`](crate::LockClient::recover).
+    /// prepared. Call [`join`](crate::transaction::Transactions::join) with the same id again, or
+    /// [`recover`](crate::transaction::Transactions::recover).
     Undecided(TransactionError),
     /// The decision is known, and the participant could not carry it out. It is still on its disk,
     /// and the record is there until it is: repeat as for [`Undecided`](Self::Undecided).
@@ -55,7 +55,7 @@ pub enum JoinError<E> {
     NotPrepared,
 }
 
-/// Why [`recover`](crate::LockClient::recover) has not brought all transactions of this side to an
+/// Why [`recover`](crate::transaction::Transactions::recover) has not brought all transactions of this side to an
 /// end. `E` is the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -147,13 +147,14 @@ pub(crate) fn warehouse(arguments: &[String]) -> Result<(), Failure> {
     // Patient with nodes: this process is one of many on a busy machine.
     let client = LockClient::builder().nodes(urls).node_timeout(Duration::from_secs(1)).build()?;
     let mut shelf = Shelf::open(Path::new(file), change.parse()?, stop_at)?;
-    for (id, decision) in client.recover(name, &mut shelf)? {
+    for (id, decision) in client.transactions().recover(name, &mut shelf)? {
         say(&format!("{name} finds {id}: {decision:?}"));
     }
     say("ready");
     let mut id = String::new();
     if std::io::stdin().read_line(&mut id)? > 0 {
-        let decision = client.join(&id.trim().parse()?, name, &mut shelf, PATIENCE)?;
+        let decision =
+            client.transactions().join(&id.trim().parse()?, name, &mut shelf, PATIENCE)?;
         say(&format!("{name}: {decision:?}"));
     }
     Ok(())
@@ -178,7 +179,7 @@ fn main() -> Result<(), Failure> {
         let mut berlin = start("berlin", "-3", "")?;
         let mut paris = start("paris", "3", stop_at)?;
         let output = [hear(&mut berlin, "ready")?, hear(&mut paris, "ready")?];
-        let id = client.begin(&["berlin", "paris"])?;
+        let id = client.transactions().begin(&["berlin", "paris"])?;
         for process in [&mut berlin, &mut paris] {
             writeln!(process.stdin.take().ok_or("it is piped")?, "{id}")?;
         }
@@ -196,7 +197,8 @@ fn main() -> Result<(), Failure> {
     let count = |name: &str| Shelf::open(&folder.path().join(name), 0, "")?.count();
     let (berlin, paris) = (count("berlin")?, count("paris")?);
     say(&format!("berlin: {}, paris: {}", berlin.0, paris.0));
-    let is_right = (berlin, paris) == ((4, 4), (16, 16)) && client.transactions()?.is_empty();
+    let is_right =
+        (berlin, paris) == ((4, 4), (16, 16)) && client.transactions().list()?.is_empty();
     if is_right { Ok(()) } else { Err("crates are lost, or a transaction is left".into()) }
 }
 

@@ -22,7 +22,7 @@ pub(crate) const DAY: Duration = Duration::from_secs(DAY_SECONDS as u64);
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 const YEAR_SECONDS: i64 = 365 * DAY_SECONDS;
 
-pub(crate) type Ran = Result<OncePerRun<u32>, OncePerError<u32>>;
+pub(crate) type Ran = Result<OncePerRun<u32>, Error>;
 
 /// A third of what a ttl of ten seconds allows.
 pub(crate) fn client(urls: Vec<String>) -> LockClient {
@@ -33,7 +33,7 @@ pub(crate) fn client(urls: Vec<String>) -> LockClient {
 fn formed() -> (Clocks, LockClient) {
     let clocks = Clocks::start();
     let client = client(clocks.urls());
-    client.form_registers(true).unwrap();
+    client.registers().form(true).unwrap();
     (clocks, client)
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn is_due_in(run: &Ran, seconds: i64) -> bool {
 fn call_and_sign(client: &LockClient, first: &Server) -> bool {
     let run = client.once_per("report", DAY).exact().run(|_lock| {
         first.command(&["RPUSH", "runs", "x"]);
-        Ok::<_, OncePerError<()>>(())
+        Ok::<_, Error>(())
     });
     run.expect("all nodes are up").ran().is_some()
 }
@@ -131,7 +131,9 @@ fn a_wrong_clock_of_one_node_moves_nothing_and_leaves_doubt_only_while_another_i
     assert!(is_due_in(&call(&client), DAY_SECONDS * 9 / 10), "two clocks that agree are enough");
     clocks.set(0, YEAR_SECONDS);
     let run = call(&client);
-    let Err(OncePerError::Clocks(ClocksError::Differ { by })) = run else { panic!("{run:?}") };
+    let Err(Error::OncePer(OncePerError::Clocks(ClocksError::Differ { by }))) = run else {
+        panic!("{run:?}")
+    };
     assert!(by > 364 * DAY, "{by:?}");
 }
 
@@ -156,7 +158,7 @@ fn a_run_that_failed_counts_unless_failed_runs_are_retried() {
 fn a_minority_that_restarts_empty_forgets_no_run() {
     let mut servers = Servers::start(3);
     let first = client(servers.urls());
-    first.form_registers(true).unwrap();
+    first.registers().form(true).unwrap();
     assert!(ran(&call(&first)));
     servers[1].restart();
     for client in [first, client(servers.urls())] {
@@ -185,7 +187,7 @@ fn a_run_that_takes_longer_than_the_period_is_not_joined_by_the_next() {
 }
 
 #[test]
-fn a_lock_that_is_lost_during_the_job_is_an_error_with_its_value_and_the_run_counts() {
+fn a_lock_that_is_lost_during_the_job_is_an_error_and_the_run_counts() {
     let (_clocks, client) = formed();
     let run: Ran = client.once_per("report", DAY).exact().run(|_lock| {
         let seen = client.inspect("report").unwrap();
@@ -193,7 +195,7 @@ fn a_lock_that_is_lost_during_the_job_is_an_error_with_its_value_and_the_run_cou
         drop(take(&client_of(&client), "report", LONG));
         Ok(1)
     });
-    assert!(matches!(run, Err(OncePerError::LostDuring { value: 1, .. })), "{run:?}");
+    assert!(matches!(run, Err(Error::Lost(_))), "{run:?}");
     assert!(is_due_in(&call(&client), DAY_SECONDS * 9 / 10));
 }
 
@@ -215,7 +217,7 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
         none(client.once_per("report", Duration::ZERO).run(never)),
         "a period of 0ns is not longer than its tolerance: 0ns"
     );
-    client.form_registers(true).unwrap();
+    client.registers().form(true).unwrap();
     let named = client.once_per("", DAY).exact().run(never);
     assert!(matches!(named, Err(Error::Register(RegisterError::Resource(_)))));
     let short =
@@ -240,9 +242,6 @@ fn on_zookeeper_the_error_says_that_there_are_no_registers() {
     let ensemble = redlatch::embedded::Ensemble::start().unwrap();
     let client = LockClient::new([ensemble.url()]).unwrap();
     let run = call(&client);
-    assert_eq!(run, Err(OncePerError::Register(RegisterError::ZooKeeper)));
-    assert_eq!(
-        run.unwrap_err().to_string(),
-        "a register remembers the last run: there are no registers on ZooKeeper"
-    );
+    assert_eq!(run, Err(Error::Register(RegisterError::ZooKeeper)));
+    assert_eq!(run.unwrap_err().to_string(), "there are no registers on ZooKeeper");
 }

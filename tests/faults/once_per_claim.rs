@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, OncePerError, OncePerRun};
+use redlatch::{Error, LockClient, OncePerRun};
 use support::eventually;
 use support::locks::{LIMIT, without_restart_guard};
 use support::proxy::{Mode, proxied};
@@ -40,8 +40,8 @@ fn a_run_that_another_client_claims_between_the_look_and_the_claim_is_its_alone(
         proxies.iter().for_each(|proxy| proxy.set(mode));
     };
     let (fast, slow) = (client(servers.urls(), "fast"), client(slow_urls, "slow"));
-    fast.form_registers(true).unwrap();
-    let call = |client: &LockClient, value: u32| -> Result<_, OncePerError<u32>> {
+    fast.registers().form(true).unwrap();
+    let call = |client: &LockClient, value: u32| -> Result<_, Error> {
         let request = client.request("report").ttl(20 * LATE);
         request.once_per(DAY).exact().run(|_lock| Ok(value))
     };

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::TtlError;
-use redlatch::{Error, LockClient, OncePer, OncePerError};
+use redlatch::{Error, LockClient, OncePer};
 use support::eventually;
 use support::locks::{LIMIT, LONG, can_be_acquired};
 use support::program::{end_with_parent, test_process};
@@ -45,7 +45,7 @@ fn as_a_machine() {
         if job.contains("hang") {
             thread::sleep(Duration::MAX); // until it is killed
         }
-        Ok::<_, OncePerError<()>>(())
+        Ok::<_, Error>(())
     });
     let _ = run.expect("all nodes are up");
 }
@@ -87,7 +87,7 @@ fn a_run_whose_process_was_killed_counts_unless_failed_runs_are_retried() {
         let servers = Servers::start(3);
         let client = client(servers.urls());
         if form == "exact" {
-            client.form_registers(true).unwrap();
+            client.registers().form(true).unwrap();
         }
         killed(&servers, &format!("{form}, hang"));
         let again = call(&client, form);
@@ -111,7 +111,7 @@ fn a_process_that_was_killed_does_not_keep_others_from_short_periods() {
         let servers = Servers::start(3);
         let client = client(servers.urls());
         if form == "exact" {
-            client.form_registers(true).unwrap();
+            client.registers().form(true).unwrap();
         }
         killed(&servers, &format!("{form}, short, hang"));
         let short = format!("{form}, short");
@@ -167,6 +167,6 @@ fn on_zookeeper_no_lock_remembers_a_day() {
     let ensemble = redlatch::embedded::Ensemble::start().unwrap();
     let client = LockClient::new([ensemble.url()]).unwrap();
     let run = call(&client, "");
-    let Err(OncePerError::NotAcquired(Error::Ttl(error))) = run else { panic!("{run:?}") };
+    let Err(Error::Ttl(error)) = run else { panic!("{run:?}") };
     assert!(matches!(error, TtlError::HoldTooLong { .. }), "{error}");
 }

@@ -40,7 +40,7 @@ fn a_client_of_a_former_group_loses_no_change_of_the_new_one() {
     // All is lost, and an operator begins again.
     flush(&servers);
     let fresh = client(&servers.urls());
-    fresh.form_registers(true).unwrap();
+    fresh.registers().form(true).unwrap();
     let register = fresh.register("a").unwrap();
     set(&register, "new");
     // The old client learns of the new group by any register.
@@ -64,7 +64,7 @@ fn a_node_that_was_started_from_its_snapshot_stays_without_a_vote() {
     let others = Servers::start_with(2, &DURABLE);
     let first = Server::start(&[&DURABLE[..], &["--dir", folder]].concat());
     let all = [&first, &others[0], &others[1]];
-    urls(&all).form_registers(false).unwrap();
+    urls(&all).registers().form(false).unwrap();
     set(&urls(&all).register("a").unwrap(), "one");
     first.command(&["SAVE"]);
     let lost = Proxy::start(others[1].port());
@@ -211,7 +211,7 @@ fn a_group_in_its_last_epoch_goes_on_and_repairs_no_node() {
     set(&register, "one");
     flush(&servers[1..2]);
     for _ in 0..2 {
-        let Err(RegisterError::NotRepaired { why, .. }) = first.repair_registers() else {
+        let Err(RegisterError::NotRepaired { why, .. }) = first.registers().repair() else {
             panic!("there is no ballot in the epoch that follows")
         };
         assert!(why.contains("last epoch"), "{why}");

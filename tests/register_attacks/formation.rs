@@ -21,7 +21,7 @@ fn clients_that_form_at_once_make_one_group() {
                     scope.spawn(move || {
                         let _ = client.nodes();
                         barrier.wait();
-                        client.form_registers(true)
+                        client.registers().form(true)
                     })
                 })
                 .collect();
@@ -69,19 +69,19 @@ fn a_node_of_another_group_costs_the_others_nothing() {
 fn a_formation_that_has_ended_half_way_is_told_as_such() {
     let servers = Servers::start(3);
     let first = client(&servers.urls());
-    first.form_registers(true).unwrap();
+    first.registers().form(true).unwrap();
     // It came to one node of three.
     for server in &servers[1..] {
         server.command(&["SET", ":redlatch:member", "redlatch 1 joining 17 run "]);
     }
-    let error = client(&servers.urls()).form_registers(true).unwrap_err();
+    let error = client(&servers.urls()).registers().form(true).unwrap_err();
     assert!(error.to_string().contains(&servers[0].url()), "{error}");
     assert!(error.to_string().contains("half way"), "{error}");
     assert!(error.to_string().contains("delete the key"), "it has the cure: {error}");
-    let refused = first.repair_registers().unwrap_err();
+    let refused = first.registers().repair().unwrap_err();
     assert!(refused.to_string().contains("half way"), "{refused}");
     servers[0].command(&["DEL", ":redlatch:member"]);
-    first.form_registers(true).unwrap();
+    first.registers().form(true).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
     assert_eq!(read(&register), Some("one".to_owned()));
@@ -92,7 +92,7 @@ fn a_formation_says_that_all_nodes_must_answer() {
     let mut servers = Servers::start(3);
     servers[2].kill();
     let RegisterError::NoQuorum { error, .. } =
-        client(&servers.urls()).form_registers(true).unwrap_err()
+        client(&servers.urls()).registers().form(true).unwrap_err()
     else {
         panic!("a node is down")
     };
@@ -131,10 +131,10 @@ fn a_floor_that_is_garbage_is_mended_by_a_repair_or_its_node_is_named() {
     let spoil = |node: usize| servers[node].command(&["SET", ":redlatch:register-floor", "x"]);
     servers[2].command(&["FLUSHALL"]);
     spoil(2);
-    assert_eq!(first.repair_registers().unwrap().len(), 1);
+    assert_eq!(first.registers().repair().unwrap().len(), 1);
     servers[2].command(&["FLUSHALL"]);
     spoil(0);
-    let error = first.repair_registers().unwrap_err().to_string();
+    let error = first.registers().repair().unwrap_err().to_string();
     let (_, named) = error.split_once(&servers[0].url()).expect("it is named");
     assert!(named.starts_with("/0: unexpected reply"), "{error}");
 }

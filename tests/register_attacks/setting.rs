@@ -26,13 +26,13 @@ pub(crate) fn with_timeout(urls: &[String], timeout: Duration) -> LockClient {
 pub(crate) fn formed(count: usize) -> (Servers, LockClient) {
     let servers = Servers::start(count);
     let former = client(&servers.urls());
-    former.form_registers(true).unwrap();
+    former.registers().form(true).unwrap();
     (servers, former)
 }
 
 pub(crate) fn durable() -> Servers {
     let servers = Servers::start_with(3, &DURABLE);
-    client(&servers.urls()).form_registers(false).unwrap();
+    client(&servers.urls()).registers().form(false).unwrap();
     servers
 }
 

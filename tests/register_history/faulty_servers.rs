@@ -136,7 +136,7 @@ fn group(count: usize, memory: Memory) -> Servers {
     let args = if memory == Memory::Durable { durable } else { &[] };
     let servers = Servers::start_with(count, args);
     let former = with_long_timeout(servers.urls()).build().expect("the settings are good");
-    former.form_registers(memory == Memory::Volatile).expect("the servers are new");
+    former.registers().form(memory == Memory::Volatile).expect("the servers are new");
     servers
 }
 

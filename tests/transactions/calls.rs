@@ -18,7 +18,7 @@ use crate::shelf::{Shelf, Step};
 const SHORT: Duration = Duration::from_millis(100);
 
 fn begin(client: &LockClient) -> TransactionId {
-    client.begin(&["berlin", "paris"]).unwrap()
+    client.transactions().begin(&["berlin", "paris"]).unwrap()
 }
 
 /// How many keys of registers a server has, beside its mark and its floor.
@@ -33,8 +33,9 @@ fn keys(server: &Server) -> usize {
 
 /// Nothing of any transaction is left on the servers.
 fn is_clean(client: &LockClient, servers: &[Server]) -> bool {
-    let _ = client.sweep_registers().unwrap();
-    client.transactions().unwrap().is_empty() && servers.iter().all(|server| keys(server) == 0)
+    let _ = client.registers().sweep().unwrap();
+    client.transactions().list().unwrap().is_empty()
+        && servers.iter().all(|server| keys(server) == 0)
 }
 
 #[test]
@@ -45,8 +46,12 @@ fn two_sides_commit_and_leave_nothing() {
         let id = begin(&first);
         let (mut berlin, mut paris) = (Shelf::default(), Shelf::default());
         let decisions = thread::scope(|scope| {
-            let other = scope.spawn(|| second.join(&id, "paris", &mut paris, LIMIT).unwrap());
-            [first.join(&id, "berlin", &mut berlin, LIMIT).unwrap(), other.join().unwrap()]
+            let other = scope
+                .spawn(|| second.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
+            [
+                first.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+                other.join().unwrap(),
+            ]
         });
         assert_eq!(decisions, [Decision::Committed; 2]);
         for shelf in [&berlin, &paris] {
@@ -68,8 +73,8 @@ fn a_transaction_is_begun_where_the_floor_is_above_the_clock_and_a_node_is_down(
     servers[2].kill();
     for _ in 0..3 {
         let id = begin(&first);
-        assert!(first.transactions().unwrap().iter().any(|it| it.id == id));
-        assert_eq!(first.abort(&id).unwrap(), Decision::Aborted);
+        assert!(first.transactions().list().unwrap().iter().any(|it| it.id == id));
+        assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Aborted);
     }
 }
 
@@ -79,12 +84,12 @@ fn who_waits_in_vain_aborts_and_the_other_learns_of_it() {
     let id = begin(&first);
     let mut berlin = Shelf::default();
     let began = Instant::now();
-    let decision = first.join(&id, "berlin", &mut berlin, SHORT).unwrap();
+    let decision = first.transactions().join(&id, "berlin", &mut berlin, SHORT).unwrap();
     assert_eq!((decision, berlin.applied, berlin.rolled_back), (Decision::Aborted, 0, 1));
     assert!(berlin.is_empty() && began.elapsed() >= SHORT);
     // It prepares nothing, and cannot tell this from a transaction that it has forgotten.
     let mut paris = Shelf::default();
-    let decision = client(&servers).join(&id, "paris", &mut paris, LIMIT).unwrap();
+    let decision = client(&servers).transactions().join(&id, "paris", &mut paris, LIMIT).unwrap();
     assert_eq!((decision, paris.prepared_times), (Decision::Over, 0));
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
 }
@@ -97,8 +102,9 @@ fn a_side_that_cannot_prepare_ends_it_for_all_at_once() {
     let (mut berlin, mut paris) = (Shelf::default(), Shelf::failing(Step::Prepare));
     let began = Instant::now();
     thread::scope(|scope| {
-        let waits = scope.spawn(|| first.join(&id, "berlin", &mut berlin, LIMIT).unwrap());
-        let refused = second.join(&id, "paris", &mut paris, LIMIT).unwrap_err();
+        let waits =
+            scope.spawn(|| first.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap());
+        let refused = second.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap_err();
         assert_eq!(refused, JoinError::Refused("prepare"));
         assert_eq!(waits.join().unwrap(), Decision::Aborted);
     });
@@ -112,21 +118,24 @@ fn a_commit_that_fails_is_reported_and_repeated_and_nothing_is_forgotten() {
     let id = begin(&first);
     let (mut berlin, mut paris) = (Shelf::failing(Step::Commit), Shelf::default());
     thread::scope(|scope| {
-        scope.spawn(|| first.join(&id, "paris", &mut paris, LIMIT).unwrap());
+        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
         let second = client(&servers);
-        let failed = second.join(&id, "berlin", &mut berlin, LIMIT).unwrap_err();
+        let failed = second.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap_err();
         assert_eq!(failed, JoinError::Unfinished { is_committed: true, error: "commit" });
     });
-    let listed = first.transactions().unwrap();
+    let listed = first.transactions().list().unwrap();
     assert_eq!((listed.len(), listed[0].id, listed[0].is_committed), (1, id, true));
     assert_eq!(listed[0].participants, ["berlin", "paris"]);
     assert_eq!(listed[0].awaited, ["berlin"]);
-    assert_eq!(first.abort(&id).unwrap(), Decision::Committed);
-    let unresolved = first.recover("berlin", &mut berlin).unwrap_err();
+    assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Committed);
+    let unresolved = first.transactions().recover("berlin", &mut berlin).unwrap_err();
     let RecoverError::Unresolved { resolved: 0, unresolved } = unresolved else { panic!() };
     assert_eq!((unresolved.len(), unresolved[0].0), (1, id));
     berlin.fails = None;
-    assert_eq!(first.recover("berlin", &mut berlin).unwrap(), [(id, Decision::Committed)]);
+    assert_eq!(
+        first.transactions().recover("berlin", &mut berlin).unwrap(),
+        [(id, Decision::Committed)]
+    );
     assert_eq!((berlin.applied, berlin.is_empty(), paris.applied), (1, true, 1));
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
 }
@@ -138,14 +147,20 @@ fn who_comes_back_after_the_commit_does_not_take_it_for_an_abort() {
     // The record is gone before it has forgotten.
     let (mut berlin, mut paris) = (Shelf::failing(Step::Forget), Shelf::default());
     thread::scope(|scope| {
-        scope.spawn(|| first.join(&id, "paris", &mut paris, LIMIT).unwrap());
+        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
         let second = client(&servers);
-        assert_eq!(second.join(&id, "berlin", &mut berlin, LIMIT).unwrap(), Decision::Committed);
+        assert_eq!(
+            second.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+            Decision::Committed
+        );
     });
-    assert!(eventually(LIMIT, || first.transactions().unwrap().is_empty()));
+    assert!(eventually(LIMIT, || first.transactions().list().unwrap().is_empty()));
     assert!(!berlin.is_empty());
     berlin.fails = None;
-    assert_eq!(first.join(&id, "berlin", &mut berlin, LIMIT).unwrap(), Decision::Committed);
+    assert_eq!(
+        first.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+        Decision::Committed
+    );
     assert_eq!((berlin.applied, berlin.rolled_back, berlin.is_empty()), (1, 0, true));
 }
 
@@ -155,27 +170,33 @@ fn a_transaction_that_is_over_is_not_told_as_aborted() {
     let id = begin(&first);
     let (mut berlin, mut paris) = (Shelf::default(), Shelf::default());
     thread::scope(|scope| {
-        scope.spawn(|| first.join(&id, "paris", &mut paris, LIMIT).unwrap());
+        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
         let second = client(&servers);
-        assert_eq!(second.join(&id, "berlin", &mut berlin, LIMIT).unwrap(), Decision::Committed);
+        assert_eq!(
+            second.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+            Decision::Committed
+        );
     });
     // Each side was killed before it has told its caller, and is asked again.
     for (name, shelf) in [("berlin", &mut berlin), ("paris", &mut paris)] {
         let again = client(&servers);
-        assert_eq!(again.recover(name, shelf).unwrap(), []);
-        assert_eq!(again.join(&id, name, shelf, LIMIT).unwrap(), Decision::Over);
+        assert_eq!(again.transactions().recover(name, shelf).unwrap(), []);
+        assert_eq!(again.transactions().join(&id, name, shelf, LIMIT).unwrap(), Decision::Over);
         assert_eq!((shelf.applied, shelf.prepared_times), (1, 1));
     }
-    assert_eq!(first.abort(&id).unwrap(), Decision::Over);
+    assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Over);
     // What was aborted looks the same, and what never was.
     let id = begin(&first);
-    assert_eq!(first.abort(&id).unwrap(), Decision::Aborted);
-    assert_eq!(first.abort(&id).unwrap(), Decision::Over);
+    assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Aborted);
+    assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Over);
     let text = id.to_string();
     let never: TransactionId = format!("{}{:032x}", &text[..17], 7).parse().unwrap();
-    assert_eq!(first.abort(&never).unwrap(), Decision::Over);
+    assert_eq!(first.transactions().abort(&never).unwrap(), Decision::Over);
     let mut shelf = Shelf::default();
-    assert_eq!(first.join(&never, "berlin", &mut shelf, LIMIT).unwrap(), Decision::Over);
+    assert_eq!(
+        first.transactions().join(&never, "berlin", &mut shelf, LIMIT).unwrap(),
+        Decision::Over
+    );
     assert!(shelf.is_empty() && shelf.prepared_times == 0);
 }
 
@@ -189,8 +210,9 @@ fn without_a_majority_a_side_stays_prepared_until_it_can_ask() {
     let id = begin(&first);
     let mut berlin = Shelf::default();
     let error = thread::scope(|scope| {
-        let waits = scope.spawn(|| quick.join(&id, "berlin", &mut berlin, SHORT * 10));
-        assert!(eventually(LIMIT, || first.transactions().unwrap()[0].awaited == ["paris"]));
+        let waits =
+            scope.spawn(|| quick.transactions().join(&id, "berlin", &mut berlin, SHORT * 10));
+        assert!(eventually(LIMIT, || first.transactions().list().unwrap()[0].awaited == ["paris"]));
         servers[1..].iter().for_each(Server::pause);
         waits.join().unwrap().unwrap_err()
     });
@@ -200,16 +222,19 @@ fn without_a_majority_a_side_stays_prepared_until_it_can_ask() {
     };
     assert!(is_lost(&error), "{error}");
     assert_eq!((berlin.rolled_back, berlin.is_empty()), (0, false));
-    let left = quick.recover("berlin", &mut berlin).unwrap_err();
+    let left = quick.transactions().recover("berlin", &mut berlin).unwrap_err();
     assert!(matches!(left, RecoverError::Unresolved { .. }) && berlin.rolled_back == 0);
     servers[1..].iter().for_each(Server::resume);
-    let recovered = || quick.recover("berlin", &mut berlin).is_ok();
+    let recovered = || quick.transactions().recover("berlin", &mut berlin).is_ok();
     assert!(eventually(LIMIT, recovered));
     assert_eq!((berlin.applied, berlin.rolled_back, berlin.is_empty()), (0, 1, true));
     // One of three nodes down is no reason to wait.
     servers[0].pause();
     let id = begin(&quick);
-    assert_eq!(quick.join(&id, "paris", &mut Shelf::default(), SHORT).unwrap(), Decision::Aborted);
+    assert_eq!(
+        quick.transactions().join(&id, "paris", &mut Shelf::default(), SHORT).unwrap(),
+        Decision::Aborted
+    );
     servers[0].resume();
 }
 
@@ -224,23 +249,26 @@ fn what_cannot_be_a_transaction_is_refused_and_nothing_is_written() {
         (&["a", ""][..], NamesError::Empty),
         (&names[..], NamesError::TooMany { count: 17, most: 16 }),
     ] {
-        assert_eq!(first.begin(names).unwrap_err(), TransactionError::Names(expected));
+        assert_eq!(
+            first.transactions().begin(names).unwrap_err(),
+            TransactionError::Names(expected)
+        );
     }
     assert!(servers.iter().all(|server| keys(server) == 0));
     let id = begin(&first);
     let mut shelf = Shelf::default();
-    let unknown = first.join(&id, "rome", &mut shelf, SHORT).unwrap_err();
+    let unknown = first.transactions().join(&id, "rome", &mut shelf, SHORT).unwrap_err();
     assert!(matches!(unknown, JoinError::NotBegun(TransactionError::UnknownName(_))));
     let (_others, other) = formed(3);
     let foreign = JoinError::NotBegun(TransactionError::OtherGroup { id });
-    assert_eq!(other.join(&id, "berlin", &mut shelf, SHORT).unwrap_err(), foreign);
-    assert_eq!(other.abort(&id).unwrap_err(), TransactionError::OtherGroup { id });
+    assert_eq!(other.transactions().join(&id, "berlin", &mut shelf, SHORT).unwrap_err(), foreign);
+    assert_eq!(other.transactions().abort(&id).unwrap_err(), TransactionError::OtherGroup { id });
     assert!(shelf.is_empty() && shelf.prepared_times == 0);
     // What was prepared for another group stays so.
     shelf.prepared.push(id);
-    assert!(other.recover("berlin", &mut shelf).is_err());
+    assert!(other.transactions().recover("berlin", &mut shelf).is_err());
     assert_eq!((shelf.prepared.len(), shelf.rolled_back), (1, 0));
-    assert_eq!(first.transactions().unwrap()[0].awaited, ["berlin", "paris"]);
+    assert_eq!(first.transactions().list().unwrap()[0].awaited, ["berlin", "paris"]);
 }
 
 #[test]
@@ -251,36 +279,38 @@ fn records_are_no_registers_of_users_and_are_swept() {
     let name = format!(":redlatch:transaction:{id}");
     assert!(matches!(first.register(&name), Err(RegisterError::Resource(_))));
     servers[2].pause();
-    assert_eq!(first.abort(&id).unwrap(), Decision::Aborted);
+    assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Aborted);
     for pattern in ["*", ":redlatch:*"] {
-        let names: Vec<_> = first.registers(pattern).map(|it| it.unwrap()).collect();
+        let names: Vec<_> = first.registers().list(pattern).map(|it| it.unwrap()).collect();
         assert!(names.iter().all(|register| register.name() == "stock"), "{names:?}");
     }
-    let swept = first.sweep_registers().unwrap();
+    let swept = first.registers().sweep().unwrap();
     assert_eq!((swept.values, swept.removed, swept.left), (1, 0, 1));
     servers[2].resume();
-    assert!(eventually(LIMIT, || first.sweep_registers().unwrap().left == 0));
+    assert!(eventually(LIMIT, || first.registers().sweep().unwrap().left == 0));
     let pattern = format!("*{id}*");
     for server in servers.iter() {
         assert_eq!(server.command(&["KEYS", &pattern]), cli::Value::Array(Vec::new()));
     }
-    let ids: Vec<_> = first.transactions().unwrap().iter().map(|it| it.id).collect();
+    let ids: Vec<_> = first.transactions().list().unwrap().iter().map(|it| it.id).collect();
     assert_eq!(ids, [kept]);
     // Sixteen may take part, and one.
     let names: Vec<String> = (0..16).map(|number| number.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let id = first.begin(&names).unwrap();
+    let id = first.transactions().begin(&names).unwrap();
     thread::scope(|scope| {
         for name in &names {
             let first = &first;
             scope.spawn(move || {
-                let decision = first.join(&id, name, &mut Shelf::default(), LIMIT).unwrap();
+                let decision =
+                    first.transactions().join(&id, name, &mut Shelf::default(), LIMIT).unwrap();
                 assert_eq!(decision, Decision::Committed);
             });
         }
     });
-    let id = first.begin(&["alone"]).unwrap();
-    let decision = first.join(&id, "alone", &mut Shelf::default(), Duration::ZERO).unwrap();
+    let id = first.transactions().begin(&["alone"]).unwrap();
+    let decision =
+        first.transactions().join(&id, "alone", &mut Shelf::default(), Duration::ZERO).unwrap();
     assert_eq!(decision, Decision::Committed);
-    assert_eq!(first.abort(&kept).unwrap(), Decision::Aborted);
+    assert_eq!(first.transactions().abort(&kept).unwrap(), Decision::Aborted);
 }

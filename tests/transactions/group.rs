@@ -13,6 +13,6 @@ pub(crate) fn client(servers: &[Server]) -> LockClient {
 pub(crate) fn formed(count: usize) -> (Servers, LockClient) {
     let servers = Servers::start(count);
     let client = client(&servers);
-    client.form_registers(true).unwrap();
+    client.registers().form(true).unwrap();
     (servers, client)
 }

@@ -92,7 +92,7 @@ impl Stock {
     fn start_again(&mut self, client: &LockClient) -> Vec<(TransactionId, Decision)> {
         self.dies.set(None);
         self.run(&sql("before recover")).unwrap();
-        client.recover(self.name, self).unwrap()
+        client.transactions().recover(self.name, self).unwrap()
     }
 }
 
@@ -132,11 +132,11 @@ type Ended = Result<Decision, JoinError<String>>;
 
 /// Both take part in a new transaction.
 fn transfer(clients: &[LockClient; 2], sides: &mut [Stock; 2], patience: Duration) -> [Ended; 2] {
-    let id = clients[0].begin(&["berlin", "paris"]).unwrap();
+    let id = clients[0].transactions().begin(&["berlin", "paris"]).unwrap();
     let [berlin, paris] = sides;
     thread::scope(|scope| {
-        let other = scope.spawn(|| clients[1].join(&id, "paris", paris, patience));
-        [clients[0].join(&id, "berlin", berlin, patience), other.join().unwrap()]
+        let other = scope.spawn(|| clients[1].transactions().join(&id, "paris", paris, patience));
+        [clients[0].transactions().join(&id, "berlin", berlin, patience), other.join().unwrap()]
     })
 }
 
@@ -153,7 +153,7 @@ fn assert_ended(client: &LockClient, sides: &mut [Stock; 2], crates: [i64; 2]) {
         assert_eq!(side.run("SELECT count(*) FROM pg_prepared_xacts").unwrap(), "0");
         assert_eq!(side.committed().unwrap(), []);
     }
-    assert_eq!(client.transactions().unwrap(), []);
+    assert_eq!(client.transactions().list().unwrap(), []);
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn both_databases_change_or_neither_does() {
     assert_eq!(paris.unwrap(), Decision::Aborted);
     assert_ended(&clients[0], &mut sides, [1, 19]);
     // Berlin is not there at all: the patience of Paris ends.
-    let id = clients[0].begin(&["berlin", "paris"]).unwrap();
-    let decision = clients[1].join(&id, "paris", &mut sides[1], SHORT).unwrap();
+    let id = clients[0].transactions().begin(&["berlin", "paris"]).unwrap();
+    let decision = clients[1].transactions().join(&id, "paris", &mut sides[1], SHORT).unwrap();
     assert_eq!(decision, Decision::Aborted);
     assert_ended(&clients[0], &mut sides, [1, 19]);
 }
@@ -194,9 +194,9 @@ fn a_client_may_die_at_each_step() {
             sides[index].dies.set(Some(death));
             // Rolling back needs a reason: the other one is not there.
             let ended = if death.0 == "roll_back" {
-                let id = clients[0].begin(&["berlin", "paris"]).unwrap();
+                let id = clients[0].transactions().begin(&["berlin", "paris"]).unwrap();
                 let name = sides[index].name;
-                clients[0].join(&id, name, &mut sides[index], SHORT)
+                clients[0].transactions().join(&id, name, &mut sides[index], SHORT)
             } else {
                 let [berlin, paris] = transfer(&clients, &mut sides, LIMIT);
                 if index == 0 { berlin } else { paris }
@@ -241,11 +241,12 @@ fn what_is_prepared_outlives_the_server_and_its_clients() {
     }
     assert_ended(&clients[0], &mut sides, [7, 13]);
     // Berlin waits for Paris when the server dies, and cannot roll back.
-    let id = clients[0].begin(&["berlin", "paris"]).unwrap();
+    let id = clients[0].transactions().begin(&["berlin", "paris"]).unwrap();
     let ended = thread::scope(|scope| {
         let berlin = &mut sides[0];
-        let waits = scope.spawn(|| clients[0].join(&id, "berlin", berlin, 40 * SHORT));
-        let open = || clients[1].transactions().unwrap();
+        let waits =
+            scope.spawn(|| clients[0].transactions().join(&id, "berlin", berlin, 40 * SHORT));
+        let open = || clients[1].transactions().list().unwrap();
         assert!(eventually(LIMIT, || open().first().is_some_and(|it| it.awaited == ["paris"])));
         server.kill();
         waits.join().unwrap()
@@ -279,7 +280,7 @@ fn what_a_dead_client_had_sent_is_not_prepared_after_recovery() {
         eventually(LIMIT, || berlin.run(&text).unwrap() == "1")
     };
     assert!(waits("'PgSleep'"));
-    let id = client.begin(&["berlin", "paris"]).unwrap();
+    let id = client.transactions().begin(&["berlin", "paris"]).unwrap();
     let statements = [sql("first on each connection"), sql("prepare")].join("\n");
     let statements = berlin.of(&statements, &id);
     let mut process = berlin.database.psql().args(["-c", &statements]).spawn().unwrap();

@@ -89,13 +89,13 @@ fn a_transaction_takes_no_more_rounds_than_the_guide_says() {
     assert_eq!(first.register("a").unwrap().read().unwrap(), None);
     let before = scripts(&servers);
     // Alone: who waits for others asks meanwhile.
-    let id = first.begin(&["paris"]).unwrap();
+    let id = first.transactions().begin(&["paris"]).unwrap();
     let begin = scripts(&servers) - before;
     let join = |shelf: Shelf| {
         let client = client(&servers);
         assert_eq!(client.register("a").unwrap().read().unwrap(), None);
         let mut paris = Counting::new(&servers, shelf);
-        let ended = client.join(&id, "paris", &mut paris, LIMIT);
+        let ended = client.transactions().join(&id, "paris", &mut paris, LIMIT);
         (paris.shelf, paris.rounds, ended)
     };
     let (mut shelf, rounds, ended) = join(Shelf::failing(Step::Commit));
@@ -106,9 +106,12 @@ fn a_transaction_takes_no_more_rounds_than_the_guide_says() {
     let (shelf, rounds, ended) = join(shelf);
     assert_eq!((ended.unwrap(), shelf.applied), (Decision::Committed, 1));
     let [again, finish] = rounds[..] else { panic!("{rounds:?}") };
-    let id = first.begin(&["paris"]).unwrap();
+    let id = first.transactions().begin(&["paris"]).unwrap();
     let mut paris = Counting::new(&servers, Shelf::default());
-    assert_eq!(first.join(&id, "paris", &mut paris, LIMIT).unwrap(), Decision::Committed);
+    assert_eq!(
+        first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap(),
+        Decision::Committed
+    );
     println!("begin {begin}; look {look}, vote {vote}; vote {again}, finish {finish}");
     println!("by who has begun it: {:?}", paris.rounds);
     assert!((1..=BEGIN).contains(&begin), "begin: {begin}");

@@ -1,6 +1,6 @@
 //! The arguments of `redlatch registers`.
 
-use crate::{duration, exit};
+use crate::{duration, exit, names};
 use clap::{Args, Subcommand};
 use redlatch::FencingToken;
 use redlatch::register::Version;
@@ -69,6 +69,7 @@ pub(crate) struct ListArguments {
 #[derive(Debug, Args)]
 pub(crate) struct GetArguments {
     /// The name of the register.
+    #[arg(add = names::registers())]
     pub(crate) name: OsString,
     /// As JSON, with the version and the fencing token. A value that is no UTF-8 is a list of
     /// bytes.
@@ -80,6 +81,7 @@ pub(crate) struct GetArguments {
 #[derive(Debug, Args)]
 pub(crate) struct SetArguments {
     /// The name of the register.
+    #[arg(add = names::registers())]
     pub(crate) name: OsString,
     #[command(flatten)]
     pub(crate) value: ValueArgument,
@@ -96,6 +98,7 @@ pub(crate) struct SetArguments {
 #[derive(Debug, Args)]
 pub(crate) struct CasArguments {
     /// The name of the register.
+    #[arg(add = names::registers())]
     pub(crate) name: OsString,
     #[command(flatten)]
     pub(crate) value: ValueArgument,
@@ -121,6 +124,7 @@ pub(crate) struct ValueArgument {
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArguments {
     /// The name of the register.
+    #[arg(add = names::registers())]
     pub(crate) name: OsString,
     /// As JSON.
     #[arg(long)]

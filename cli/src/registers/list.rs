@@ -22,7 +22,7 @@ struct Row {
 pub(super) fn list(client: &LockClient, arguments: &ListArguments) -> Result<u8, Failure> {
     let mut rows = Vec::new();
     let mut without_value = 0;
-    for register in client.registers(arguments.pattern.as_bytes()) {
+    for register in client.registers().list(arguments.pattern.as_bytes()) {
         let register = register?;
         match read(&register) {
             Ok(Some(value)) => rows.push(Row { register, value: Ok(value) }),

@@ -113,8 +113,8 @@ fn no_answer(node: &NodeStatus) -> String {
 
 pub(super) fn repair(client: &LockClient, arguments: &RepairArguments) -> Result<u8, Failure> {
     let repaired = match &arguments.replace {
-        Some(old) => client.replace_registers(old)?,
-        None => client.repair_registers()?,
+        Some(old) => client.registers().replace(old)?,
+        None => client.registers().repair()?,
     };
     let nodes = client.nodes();
     let unknown: Vec<&NodeStatus> = nodes.iter().filter(|node| node.registers.is_none()).collect();
@@ -136,7 +136,7 @@ pub(super) fn repair(client: &LockClient, arguments: &RepairArguments) -> Result
 }
 
 pub(super) fn trust(client: &LockClient, arguments: &TrustArguments) -> Result<u8, Failure> {
-    client.trust_registers(&arguments.url)?;
+    client.registers().trust(&arguments.url)?;
     print_line(&match arguments.json {
         true => json!({ "trusted": true }).to_string(),
         false => "the node has its vote".to_owned(),

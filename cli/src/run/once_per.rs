@@ -8,7 +8,6 @@ use crate::exit::{self, Failure};
 use crate::log::Log;
 use crate::{duration, output};
 use redlatch::{Error, OncePerError, OncePerRun};
-use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 /// The command ran under the lock, and was no success; or it did not run.
@@ -16,11 +15,11 @@ enum End {
     Code(u8),
     Stopped,
     Failed(Failure),
-    NotRun(OncePerError<()>),
+    NotRun(Error),
 }
 
-impl From<OncePerError<()>> for End {
-    fn from(error: OncePerError<()>) -> Self {
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
         Self::NotRun(error)
     }
 }
@@ -40,7 +39,7 @@ pub(super) fn run(
         once = once.exact();
     }
     let mut begun: Option<Started> = None;
-    let ran = once.run(|guard| {
+    let ran = once.clone().run(|guard| {
         log.held(guard, start.elapsed());
         metrics.held();
         let ended = job.signals.first_that_ends().map(|signal| ended_by(Some(signal)));
@@ -54,13 +53,14 @@ pub(super) fn run(
                 }
             }
             Err(failure) => {
-                forget(job);
+                // Nothing has run. Nobody else claims a run: the lock is held.
+                let _ = once.forget();
                 Err(End::Failed(failure))
             }
         }
     });
     let was_stopped = matches!(ran, Err(End::Stopped));
-    let is_lost = was_stopped || matches!(ran, Err(End::NotRun(OncePerError::LostDuring { .. })));
+    let is_lost = was_stopped || matches!(ran, Err(End::NotRun(Error::Lost(_))));
     metrics.released(is_lost);
     if let (true, Some(started)) = (is_lost, begun) {
         return Err(job.lost(started.on_lost, was_stopped, log));
@@ -82,30 +82,13 @@ pub(super) fn run(
     }
 }
 
-/// Forgets the run, as nothing has run. Nobody else claims one: the lock is held.
-fn forget(job: &Job<'_>) {
-    let name = [&b"once_per:"[..], job.arguments.acquire.name.as_bytes()].concat();
-    if job.arguments.exact {
-        let _ = job.client.register(name).map(|register| register.delete());
-    } else if let Ok(seen) = job.client.inspect(name) {
-        let _ = job.client.force_release(&seen);
-    }
-}
-
-fn not_run(job: &Job<'_>, error: OncePerError<()>) -> Result<u8, Failure> {
-    let arguments = &job.arguments.acquire;
+fn not_run(job: &Job<'_>, error: Error) -> Result<u8, Failure> {
     Err(match error {
-        OncePerError::NotAcquired(Error::Cancelled) => ended_by(job.signals.first_that_ends()),
-        OncePerError::NotAcquired(error) => refusal::failed(job.client, arguments, error),
-        OncePerError::NotRecorded { .. } | OncePerError::LockNotRecorded { .. } => {
+        Error::Cancelled => ended_by(job.signals.first_that_ends()),
+        Error::OncePer(OncePerError::NotRecorded(_)) => {
             output::note(&error.to_string());
             return Ok(exit::SUCCESS);
         }
-        OncePerError::Register(ref inner) => {
-            Failure::new(Failure::from(inner.clone()).code, &error)
-        }
-        OncePerError::Clocks(_) => Failure::new(exit::NO_QUORUM, &error),
-        OncePerError::Period { .. } => Failure::usage(&error),
-        _ => Failure::new(exit::FAILED, &error),
+        error => refusal::failed(job.client, &job.arguments.acquire, error),
     })
 }

@@ -161,7 +161,7 @@ fn a_node_without_a_vote_on_registers_is_found() {
     let is_of_registers = |line: &String| line.ends_with(" registers");
     let (lines, ..) = found(&mut redlatch(&servers, &["doctor"]));
     assert!(!lines.iter().any(is_of_registers), "nobody wants any: {lines:?}");
-    client.form_registers(false).expect("the nodes are durable");
+    client.registers().form(false).expect("the nodes are durable");
     servers[2].command(&["FLUSHALL"]);
     let (lines, list, code) = found(&mut redlatch(&servers, &["doctor"]));
     let votes: Vec<_> = lines.iter().filter(|line| is_of_registers(line)).collect();

@@ -1,27 +1,58 @@
 //! Completions and manual pages.
 
-use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::{env, fs};
 
 use super::program::{bare, end};
+use super::registers::formed;
+use support::locks::{LONG, take, with_long_timeout};
 use support::program::in_memory;
 
 #[test]
-fn shells_accept_their_completions() {
+fn shells_complete_options_and_the_names_that_the_nodes_have() {
+    let servers = formed(3);
+    let client = with_long_timeout(servers.urls()).build().expect("the URLs can be used");
+    let (_first, _second) = (take(&client, "deploy:a", LONG), take(&client, "deploy:b", LONG));
+    let _other = take(&client, "other", LONG);
+    let depth = client.register("depth").expect("it can be used");
+    let _ = depth.change(|_| Some(Vec::new())).expect("the nodes are up");
+    let script = end(bare().args(["completions", "bash"])).stdout;
+    let program = Path::new(env!("CARGO_BIN_EXE_redlatch")).parent().expect("it has a folder");
+    let mut path = vec![program.to_owned()];
+    path.extend(env::split_paths(&env::var_os("PATH").expect("it is set")));
+    let path = env::join_paths(path).expect("its folders have no colons");
+    let completed = |words: &[&str]| {
+        let (line, index) = (words.join(" "), words.len() - 1);
+        let (function, word) = ("_clap_complete_redlatch", words[index]);
+        let ask = format!(
+            "{script}\nCOMP_WORDS=({line}); COMP_CWORD={index}; COMP_TYPE=9\n\
+             {function} redlatch '{word}' ''; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &ask]).env("PATH", &path).env("REDLATCH_NODES", servers.urls().join(","));
+        let ended = bash.output().expect("bash starts");
+        assert!(ended.status.success(), "{ended:?}");
+        let mut found: Vec<String> =
+            String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect();
+        found.sort();
+        found
+    };
+    assert_eq!(completed(&["redlatch", "run", "--no-restart-g"]), ["--no-restart-guard"]);
+    assert_eq!(completed(&["redlatch", "inspect", "dep"]), ["deploy:a", "deploy:b"]);
+    assert_eq!(completed(&["redlatch", "registers", "get", "de"]), ["depth"]);
+}
+
+#[test]
+fn shells_without_nodes_complete_options() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ended = end(bare().args(["completions", shell]));
-        assert_eq!((ended.code, &*ended.stderr), (0, ""));
-        assert!(ended.stdout.contains("no-restart-guard"), "{shell}");
-        if shell == "bash" {
-            let mut bash = Command::new("bash");
-            let mut bash = bash.arg("-n").stdin(Stdio::piped()).spawn().expect("bash starts");
-            let mut input = bash.stdin.take().expect("it is piped");
-            input.write_all(ended.stdout.as_bytes()).expect("it is read");
-            drop(input);
-            assert!(bash.wait().expect("it ends").success());
-        }
+        let script = end(bare().args(["completions", shell]));
+        assert_eq!((script.code, &*script.stderr), (0, ""));
+        assert!(script.stdout.contains("REDLATCH_COMPLETE"), "{shell}");
+        let mut asked = bare();
+        asked.args(["--", "redlatch", "inspect", "x"]).env("REDLATCH_COMPLETE", shell);
+        let asked = end(asked.env("_CLAP_COMPLETE_INDEX", "2"));
+        assert_eq!((asked.code, &*asked.stdout, &*asked.stderr), (0, "", ""), "{shell}");
     }
     assert_eq!(end(bare().args(["completions", "sh"])).code, 2);
 }

@@ -22,7 +22,8 @@ fn an_open_transaction_is_shown_until_it_is_aborted() {
     let servers = formed(3);
     let none = run(&servers, &["transactions"]);
     assert_eq!((none.code, &*none.stdout), (0, "0 transactions are not at their end\n"));
-    let id = client(&servers).begin(&["berlin", "paris"]).expect("it begins").to_string();
+    let id =
+        client(&servers).transactions().begin(&["berlin", "paris"]).expect("it begins").to_string();
     let shown = run(&servers, &["transactions"]);
     assert!(shown.stdout.starts_with("1 transaction is not at its end\n\nTRANSACTION "));
     let line = shown.stdout.lines().last().expect("a line");
@@ -50,7 +51,7 @@ fn an_open_transaction_is_shown_until_it_is_aborted() {
 fn what_is_no_id_of_this_group_is_refused() {
     let (servers, others) = (formed(3), formed(3));
     assert_eq!(run(&servers, &["transactions", "abort", "7"]).code, 2);
-    let id = client(&others).begin(&["berlin"]).expect("it begins").to_string();
+    let id = client(&others).transactions().begin(&["berlin"]).expect("it begins").to_string();
     let refused = run(&servers, &["transactions", "abort", &id]);
     assert_eq!(refused.code, 78, "{}", refused.stderr);
     assert!(refused.stderr.contains("another group of nodes"), "{}", refused.stderr);

@@ -5,7 +5,7 @@ use super::memory::{Memory, NotDue, memory_name};
 use super::run_ttl;
 use crate::client::LockRequest;
 use crate::clock::{self, Time};
-use crate::error::{Error, OncePerError};
+use crate::error::Error;
 use crate::guard::LockGuard;
 use crate::inspect::LockState;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Memory for ByLock<'_> {
     /// When it began.
     type Begun = Time;
 
-    fn claimable<T>(&self) -> Result<Result<(), NotDue>, OncePerError<T>> {
+    fn claimable(&self) -> Result<Result<(), NotDue>, Error> {
         let seen = self.request.client.inspect(&self.name)?;
         let LockState::Held(holder) = seen.state else { return Ok(Ok(())) };
         let left = holder.remaining.unwrap_or_default();
@@ -56,7 +56,7 @@ impl Memory for ByLock<'_> {
         Ok(Err(NotDue { next: clock::wall_micros().saturating_add(micros), left }))
     }
 
-    fn claim<T>(&self, (): ()) -> Result<Option<Self::Claim>, OncePerError<T>> {
+    fn claim(&self, (): ()) -> Result<Option<Self::Claim>, Error> {
         if self.retries_failed {
             // Its own lock keeps others out until the run has ended.
             return Ok(Some(None));
@@ -70,7 +70,7 @@ impl Memory for ByLock<'_> {
         }
     }
 
-    fn begin<T>(&self, claim: Self::Claim) -> Result<Time, OncePerError<T>> {
+    fn begin(&self, claim: Self::Claim) -> Result<Time, Error> {
         let began = clock::now();
         if let Some(lock) = claim {
             self.leave(lock)?;
@@ -78,16 +78,17 @@ impl Memory for ByLock<'_> {
         Ok(began)
     }
 
-    fn end<T>(&self, began: Time, value: T) -> Result<T, OncePerError<T>> {
+    fn end(&self, began: Time) -> Result<(), Error> {
         let left = self.counts_for.saturating_sub(clock::now().since(began));
         if !self.retries_failed || left.is_zero() {
-            return Ok(value);
+            return Ok(());
         }
-        let set = self.set(left).and_then(|lock| lock.map_or(Ok(()), |lock| self.leave(lock)));
-        match set {
-            Ok(()) => Ok(value),
-            Err(error) => Err(OncePerError::LockNotRecorded { error, value }),
-        }
+        self.set(left)?.map_or(Ok(()), |lock| self.leave(lock))
+    }
+
+    fn forget(&self) -> Result<(), Error> {
+        let client = self.request.client;
+        client.force_release(&client.inspect(&self.name)?).map(drop)
     }
 }
 

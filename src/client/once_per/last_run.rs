@@ -74,7 +74,7 @@ impl Schedule {
         self.period / TOLERANCE_PART
     }
 
-    pub(super) fn check<T>(self) -> Result<(), OncePerError<T>> {
+    pub(super) fn check(self) -> Result<(), OncePerError> {
         let Self { period, tolerance } = self;
         if tolerance < period { Ok(()) } else { Err(OncePerError::Period { period, tolerance }) }
     }

@@ -9,7 +9,7 @@ use crate::client::{LockClient, LockRequest};
 use crate::clock;
 use crate::engine::NodeSet;
 use crate::engine::register::Version;
-use crate::error::{OncePerError, RegisterError, ResourceError};
+use crate::error::{Error, OncePerError, ResourceError};
 use std::time::Duration;
 
 /// What precedes the job's name in the name of what remembers its last run.
@@ -32,22 +32,25 @@ pub(super) trait Memory {
     type Begun;
 
     /// The run that may be claimed now, if the job is due.
-    fn claimable<T>(&self) -> Result<Result<Self::Claimable, NotDue>, OncePerError<T>>;
+    fn claimable(&self) -> Result<Result<Self::Claimable, NotDue>, Error>;
 
     /// Claims it. `None` if another client was faster.
-    fn claim<T>(&self, it: Self::Claimable) -> Result<Option<Self::Claim>, OncePerError<T>>;
+    fn claim(&self, it: Self::Claimable) -> Result<Option<Self::Claim>, Error>;
 
     /// Undoes a claim under which nothing has run. If that fails, the period has no run.
     fn give_back(&self, claim: Self::Claim);
 
     /// From now on the run counts, unless failed ones are retried.
-    fn begin<T>(&self, claim: Self::Claim) -> Result<Self::Begun, OncePerError<T>>;
+    fn begin(&self, claim: Self::Claim) -> Result<Self::Begun, Error>;
 
-    /// The job has returned this value: from now on the run counts in any case.
-    fn end<T>(&self, begun: Self::Begun, value: T) -> Result<T, OncePerError<T>>;
+    /// The job has succeeded: from now on the run counts in any case.
+    fn end(&self, begun: Self::Begun) -> Result<(), Error>;
+
+    /// Forgets the last run.
+    fn forget(&self) -> Result<(), Error>;
 
     /// What to say if another client has claimed the run: it is running, or has ended.
-    fn other_run<T>(&self) -> Result<OncePerRun<T>, OncePerError<T>> {
+    fn other_run<T>(&self) -> Result<OncePerRun<T>, Error> {
         Ok(match self.claimable()? {
             Err(not_due) => not_due.into_run(),
             Ok(_) => OncePerRun::HeldByOther,
@@ -87,21 +90,22 @@ impl<'a> ByRegister<'a> {
         request: &LockRequest<'a>,
         schedule: Schedule,
         retries_failed: bool,
-    ) -> Result<Self, RegisterError> {
+    ) -> Result<Self, Error> {
         let client = request.client;
-        let name = memory_name(request).map_err(RegisterError::Resource)?;
+        let name = memory_name(request).map_err(Error::Resource)?;
         let register = client.register(name)?;
         Ok(Self { client, register, schedule, retries_failed })
     }
 
     /// The time by the clocks of the nodes.
-    fn time<T>(&self) -> Result<NodesTime, OncePerError<T>> {
+    fn time(&self) -> Result<NodesTime, Error> {
         let core = &self.client.core;
         let nodes = core.rules.nodes;
         let statuses = core.examine(core.register_nodes()?, NodeSet::all(nodes));
         let now = clock::now();
         let readings = statuses.iter().filter_map(|status| status.wall_micros(now));
-        Ok(NodesTime::new(readings.collect(), nodes, self.schedule.doubt_max())?)
+        let time = NodesTime::new(readings.collect(), nodes, self.schedule.doubt_max());
+        Ok(time.map_err(OncePerError::Clocks)?)
     }
 }
 
@@ -110,7 +114,7 @@ impl Memory for ByRegister<'_> {
     type Claim = (Version, NextRun);
     type Begun = (Version, LastRun);
 
-    fn claimable<T>(&self) -> Result<Result<NextRun, NotDue>, OncePerError<T>> {
+    fn claimable(&self) -> Result<Result<NextRun, NotDue>, Error> {
         let before = self.register.read()?;
         // Read after the value, so that it is not earlier than the time in there.
         let now = self.time()?;
@@ -123,7 +127,7 @@ impl Memory for ByRegister<'_> {
         }))
     }
 
-    fn claim<T>(&self, run: NextRun) -> Result<Option<Self::Claim>, OncePerError<T>> {
+    fn claim(&self, run: NextRun) -> Result<Option<Self::Claim>, Error> {
         let seen = run.before.as_ref().map(Value::version);
         let claimed = self.register.compare_and_set(seen, &run.next.to_bytes())?.ok();
         Ok(claimed.map(|version| (version, run)))
@@ -136,17 +140,18 @@ impl Memory for ByRegister<'_> {
         };
     }
 
-    fn begin<T>(&self, (claimed, run): Self::Claim) -> Result<Self::Begun, OncePerError<T>> {
+    fn begin(&self, (claimed, run): Self::Claim) -> Result<Self::Begun, Error> {
         Ok((claimed, run.next))
     }
 
-    fn end<T>(&self, (claimed, run): Self::Begun, value: T) -> Result<T, OncePerError<T>> {
-        if !self.retries_failed {
-            return Ok(value);
+    fn end(&self, (claimed, run): Self::Begun) -> Result<(), Error> {
+        if self.retries_failed {
+            let _ = self.register.compare_and_set(Some(claimed), &run.ended().to_bytes())?;
         }
-        match self.register.compare_and_set(Some(claimed), &run.ended().to_bytes()) {
-            Ok(_) => Ok(value),
-            Err(error) => Err(OncePerError::NotRecorded { error, value }),
-        }
+        Ok(())
+    }
+
+    fn forget(&self) -> Result<(), Error> {
+        Ok(self.register.delete().map(drop)?)
     }
 }

@@ -1,8 +1,8 @@
 //! Listing registers, and removing what deleted ones have left.
 
-use super::Register;
 #[cfg(doc)]
 use super::Value;
+use super::{Register, Registers};
 use crate::client::locks::Locks;
 use crate::client::{FoundLock, LockClient};
 use crate::clock;
@@ -13,10 +13,10 @@ use crate::name::Name;
 use std::iter::FusedIterator;
 use std::time::Duration;
 
-/// The registers that [`LockClient::registers`] lists.
+/// The registers that [`Registers::list`] lists.
 #[derive(Debug)]
 #[must_use = "it asks the nodes only when it is iterated"]
-pub struct Registers<'a> {
+pub struct RegisterList<'a> {
     client: &'a LockClient,
     /// Is it known that the nodes are a group? Found out before the first name.
     is_checked: bool,
@@ -26,7 +26,7 @@ pub struct Registers<'a> {
     with_reserved: bool,
 }
 
-/// What [`LockClient::sweep_registers`] has found and removed.
+/// What [`Registers::sweep`] has found and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {
@@ -38,13 +38,14 @@ pub struct Swept {
     pub left: usize,
 }
 
-impl LockClient {
-    /// Lists the registers whose names match `pattern`, as [`locks`](Self::locks) does locks. Those
+impl<'a> Registers<'a> {
+    /// Lists the registers whose names match `pattern`, as [`locks`](LockClient::locks) does
+    /// locks. Those
     /// that were deleted are listed until nothing is left of them: [`Register::read`] tells.
     ///
     /// ```no_run
     /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// for register in client.registers("jobs:*") {
+    /// for register in client.registers().list("jobs:*") {
     ///     let register = register?;
     ///     println!("{}: {:?}", register.name(), register.read()?);
     /// }
@@ -54,20 +55,16 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// As those of [`locks`](Self::locks); and the only item is an error if the nodes are no group,
+    /// As those of [`locks`](LockClient::locks); and the only item is an error if the nodes are no group,
     /// or on ZooKeeper.
-    pub fn registers(&self, pattern: impl AsRef<[u8]>) -> Registers<'_> {
-        self.registers_like(pattern.as_ref(), false)
+    pub fn list(self, pattern: impl AsRef<[u8]>) -> RegisterList<'a> {
+        self.like(pattern.as_ref(), false)
     }
 
     /// The same, also with the library's own.
-    pub(in crate::client) fn registers_like(
-        &self,
-        pattern: &[u8],
-        with_reserved: bool,
-    ) -> Registers<'_> {
-        let keys = Some(self.keys_like(pattern, RegisterKeys::PROMISE));
-        Registers { client: self, is_checked: false, keys, with_reserved }
+    pub(in crate::client) fn like(self, pattern: &[u8], with_reserved: bool) -> RegisterList<'a> {
+        let keys = Some(self.client.keys_like(pattern, RegisterKeys::PROMISE));
+        RegisterList { client: self.client, is_checked: false, keys, with_reserved }
     }
 
     /// Deletes the registers whose names match `pattern` and whose values were
@@ -81,7 +78,7 @@ impl LockClient {
     /// ```no_run
     /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
     /// let month = std::time::Duration::from_secs(30 * 24 * 3600);
-    /// let deleted = client.delete_registers_older_than("done:*", month)?;
+    /// let deleted = client.registers().delete_older_than("done:*", month)?;
     /// # let _ = deleted;
     /// # Ok(())
     /// # }
@@ -89,15 +86,15 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// As those of [`registers`](Self::registers) and [`Register::delete`]. Registers that were
+    /// As those of [`list`](Self::list) and [`Register::delete`]. Registers that were
     /// deleted before it stay deleted.
-    pub fn delete_registers_older_than(
+    pub fn delete_older_than(
         &self,
         pattern: impl AsRef<[u8]>,
         age: Duration,
     ) -> Result<usize, RegisterError> {
         let mut deleted = 0;
-        for register in self.registers(pattern) {
+        for register in self.list(pattern) {
             let register = register?;
             let Some(value) = register.read()? else { continue };
             // Of a value from the future, the age is not known.
@@ -119,11 +116,11 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// As those of [`registers`](Self::registers) and [`Register::read`].
-    pub fn sweep_registers(&self) -> Result<Swept, RegisterError> {
+    /// As those of [`list`](Self::list) and [`Register::read`].
+    pub fn sweep(&self) -> Result<Swept, RegisterError> {
         let mut swept = Swept::default();
         let mut deleted = Vec::new();
-        for register in self.registers_like(b"*", true) {
+        for register in self.like(b"*", true) {
             let register = register?;
             match register.read()? {
                 Some(_) => swept.values += usize::from(!register.is_reserved()),
@@ -136,7 +133,7 @@ impl LockClient {
         if deleted.is_empty() {
             return Ok(swept);
         }
-        let left: Result<Vec<_>, _> = self.registers_like(b"*", true).collect();
+        let left: Result<Vec<_>, _> = self.like(b"*", true).collect();
         for register in left? {
             swept.left += usize::from(deleted.contains(&register.keys.value));
         }
@@ -169,7 +166,7 @@ impl Register {
     }
 }
 
-impl Iterator for Registers<'_> {
+impl Iterator for RegisterList<'_> {
     type Item = Result<Register, RegisterError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -189,7 +186,7 @@ impl Iterator for Registers<'_> {
     }
 }
 
-impl Registers<'_> {
+impl RegisterList<'_> {
     fn named(&self, lock: &FoundLock) -> Result<Register, RegisterError> {
         let name = lock.as_ref();
         if is_reserved(name) {
@@ -206,7 +203,7 @@ impl Registers<'_> {
     }
 }
 
-impl FusedIterator for Registers<'_> {}
+impl FusedIterator for RegisterList<'_> {}
 
 /// What an error of listing keys is to a register.
 fn of_keys(error: Error) -> RegisterError {

@@ -23,7 +23,7 @@ impl Value {
     }
 
     /// When it was written, by the wall clock of the machine whose program has written it. That is
-    /// for people, and for [deleting](crate::LockClient::delete_registers_older_than) what is old:
+    /// for people, and for [deleting](crate::register::Registers::delete_older_than) what is old:
     /// [versions](Self::version) tell which value is newer.
     #[must_use]
     pub fn written_at(&self) -> WallTime {

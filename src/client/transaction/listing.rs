@@ -1,7 +1,8 @@
 //! Listing the transactions that are not at their end.
 
-use super::{NAME, read};
-use crate::client::LockClient;
+use super::{NAME, Transactions, read};
+#[cfg(doc)]
+use crate::client::Registers;
 use crate::clock;
 use crate::engine::transaction::{Record, TransactionId};
 use crate::error::TransactionError;
@@ -13,32 +14,32 @@ use std::time::Duration;
 pub struct Transaction {
     /// Its id.
     pub id: TransactionId,
-    /// Is it committed? Otherwise it is open, and may be [aborted](LockClient::abort).
+    /// Is it committed? Otherwise it is open, and may be [aborted](Transactions::abort).
     pub is_committed: bool,
     /// How long ago it was begun, by the clocks of both machines, which may differ.
     pub age: Duration,
-    /// All participants, in the order in which they were given to [`begin`](LockClient::begin).
+    /// All participants, in the order in which they were given to [`begin`](Transactions::begin).
     pub participants: Vec<String>,
     /// Those for whom the others wait: who has not voted, or not finished if it is committed.
     pub awaited: Vec<String>,
 }
 
-impl LockClient {
+impl Transactions<'_> {
     /// The transactions that are not at their end, oldest first: those that are open, with who has
     /// not voted, and those that are committed, with who has not finished. For operators.
     ///
     /// An open one may be [aborted](Self::abort). For one that is committed, start those that have
     /// not finished: they [`recover`](Self::recover). This reads all keys of all nodes, as
-    /// [`registers`](Self::registers) does, and each record.
+    /// [`Registers::list`] does, and each record.
     ///
     /// # Errors
     ///
-    /// As those of [`registers`](Self::registers) and
+    /// As those of [`Registers::list`] and
     /// [`Register::read`](crate::Register::read).
-    pub fn transactions(&self) -> Result<Vec<Transaction>, TransactionError> {
+    pub fn list(&self) -> Result<Vec<Transaction>, TransactionError> {
         let now = clock::wall_micros();
         let mut found = Vec::new();
-        for register in self.registers_like(format!("{NAME}*").as_bytes(), true) {
+        for register in self.client.registers().like(format!("{NAME}*").as_bytes(), true) {
             let register = register?;
             let id = register.name().as_str().and_then(|name| name.strip_prefix(NAME));
             let Some(id) = id.and_then(|id| id.parse().ok()) else { continue };

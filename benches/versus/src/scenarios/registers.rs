@@ -73,7 +73,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
 /// Makes the servers a group, and returns a client of them.
 fn form(servers: &Servers, in_memory: bool) -> LockClient {
     let client = registers::client(&servers.urls());
-    client.form_registers(in_memory).expect("the servers become a group");
+    client.registers().form(in_memory).expect("the servers become a group");
     client
 }
 

@@ -88,9 +88,9 @@ struct Lane {
 pub fn run(context: &Context) -> Vec<Findings> {
     let servers = Servers::start_durable(NODES).expect("servers can be started");
     let client = registers::client(&servers.urls());
-    client.form_registers(false).expect("the servers become a group");
+    client.registers().form(false).expect("the servers become a group");
     let findings = PAIRS.map(|pairs| measure(context, &servers, pairs));
-    let left = client.transactions().expect("a majority of the servers answers");
+    let left = client.transactions().list().expect("a majority of the servers answers");
     assert!(left.is_empty(), "transactions are left: {left:?}");
     findings.into()
 }
@@ -210,7 +210,7 @@ fn transfer(way: Way, side: &mut Side, log: &mut Log, other: (&Sender<Order>, &R
         done.recv().expect("the other side does not panic");
     };
     if way == Way::Redlatch {
-        let id = side.client.begin(&["first", "second"]).expect("a majority answers");
+        let id = side.client.transactions().begin(&["first", "second"]).expect("a majority answers");
         return both(side, Order::Join(id));
     }
     // A number of its own, in the log of this connection.
@@ -233,7 +233,7 @@ impl Side {
     fn obey(&mut self, order: Order) {
         let Ok(()) = match order {
             Order::Join(id) => {
-                let decision = self.client.join(&id, self.name, &mut self.shelf, PATIENCE);
+                let decision = self.client.transactions().join(&id, self.name, &mut self.shelf, PATIENCE);
                 let decision = decision.unwrap_or_else(|error| panic!("{error}"));
                 assert_eq!(decision, Decision::Committed, "nothing makes it abort");
                 Ok(())

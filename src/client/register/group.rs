@@ -1,4 +1,5 @@
-//! Nodes that have forgotten what they promised, and nodes that are replaced.
+//! The nodes as a group that keeps registers: formed, mended after some have forgotten what they
+//! promised, and with one node in the place of another.
 
 use super::Register;
 use crate::client::LockClient;
@@ -8,14 +9,38 @@ use crate::error::RegisterError;
 use crate::node_url::NodeUrl;
 use std::sync::Arc;
 
-impl LockClient {
+/// The registers of a client's nodes as a whole: see [`LockClient::registers`].
+#[derive(Clone, Copy, Debug)]
+pub struct Registers<'a> {
+    pub(super) client: &'a LockClient,
+}
+
+impl Registers<'_> {
+    /// Makes the nodes of this client a group that keeps registers. This is done once, before the
+    /// first register is used: all nodes must answer, and none may belong to a group.
+    ///
+    /// A node votes on registers as long as it is certain that it has forgotten nothing. For that,
+    /// a server must keep what it has answered: `appendonly yes`, `appendfsync always`, no
+    /// `allkeys-*` policy, and no replicas. With `in_memory`, nodes without these settings become
+    /// members as well. Each of them loses its vote when it is started again, and with a majority
+    /// of them all registers are lost.
+    ///
+    /// # Errors
+    ///
+    /// A node did not answer, belongs to a group, or does not keep what it answers. If all nodes
+    /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed). After any
+    /// other error some nodes may be members: see [the guide](crate::guide::registers#the-nodes).
+    pub fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
+        self.client.core.form(in_memory)
+    }
+
     /// Gives each member that answers and has no vote its vote: one that was emptied, or was
     /// started again and may have forgotten something. For that, the other nodes must be a majority
     /// of the group. Returns the URLs of the nodes that have a vote now and had none.
     ///
     /// An emptied node is known by its address: its host and port in the URLs of the client that
     /// made it a member. A node that shows neither a mark of a member nor the address of one gets
-    /// no place: see [`replace_registers`](Self::replace_registers). So a client that still names a
+    /// no place: see [`registers().replace`](Self::replace). So a client that still names a
     /// server that was replaced does not bring it back.
     ///
     /// The node gets all registers from a majority of the others; what it had of this group before
@@ -27,16 +52,16 @@ impl LockClient {
     /// # Errors
     ///
     /// No majority votes, or the members keep what they answer
-    /// ([`form_registers`](Self::form_registers)) and the node does not. Or the node
+    /// ([`registers().form`](Self::form)) and the node does not. Or the node
     /// belongs to another group: if it is to be this group's, remove its mark first, with `DEL` of
     /// the key `:redlatch:member` behind the [prefix](crate::Builder::key_prefix). Or a node could
     /// not be repaired: see [`PlaceTaken`](RegisterError::PlaceTaken) and
     /// [`NotRepaired`](RegisterError::NotRepaired). Nodes that were repaired before it stay so.
-    pub fn repair_registers(&self) -> Result<Vec<Arc<str>>, RegisterError> {
+    pub fn repair(&self) -> Result<Vec<Arc<str>>, RegisterError> {
         self.repair_with(None)
     }
 
-    /// As [`repair_registers`](Self::repair_registers), and a node of this client that is no member
+    /// As [`registers().repair`](Self::repair), and a node of this client that is no member
     /// takes the place of the member at `old`, a URL or an address as
     /// [`PlaceTaken`](RegisterError::PlaceTaken) names it. That one has no vote from then on.
     ///
@@ -47,41 +72,41 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// As [`repair_registers`](Self::repair_registers). If all nodes of this client have votes,
+    /// As [`registers().repair`](Self::repair). If all nodes of this client have votes,
     /// there is none, and nothing is replaced.
-    pub fn replace_registers(&self, old: &str) -> Result<Vec<Arc<str>>, RegisterError> {
+    pub fn replace(&self, old: &str) -> Result<Vec<Arc<str>>, RegisterError> {
         let url = NodeUrl::parse(old).map_or_else(|_| old.to_owned(), |url| url.to_string());
         self.repair_with(Some(Place::address(&url)))
     }
 
     fn repair_with(&self, replaced: Option<&str>) -> Result<Vec<Arc<str>>, RegisterError> {
-        let redlock = self.core.register_nodes()?;
-        let prefix = &self.core.key_prefix[..];
+        let redlock = self.client.core.register_nodes()?;
+        let prefix = &self.client.core.key_prefix[..];
         let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
-        let register = Register { client: self.clone(), keys, lock: Arc::from(prefix) };
+        let register = Register { client: self.client.clone(), keys, lock: Arc::from(prefix) };
         let mut repaired = Vec::new();
         // An epoch that another client has decided comes before.
-        for _ in 0..ATTEMPTS_PER_NODE * self.core.rules.nodes {
-            let Some(repair) = self.core.begin_repair(redlock, replaced)? else { break };
+        for _ in 0..ATTEMPTS_PER_NODE * self.client.core.rules.nodes {
+            let Some(repair) = self.client.core.begin_repair(redlock, replaced)? else { break };
             let decided = register.decide(&repair)?;
-            repaired.extend(self.core.end_repair(redlock, &repair, &decided)?);
+            repaired.extend(self.client.core.end_repair(redlock, &repair, &decided)?);
         }
         Ok(repaired)
     }
 
     /// Gives a node its vote that was started again and may have forgotten something, as it is.
-    /// `url` is the node's as [`nodes`](Self::nodes) tells it.
+    /// `url` is the node's as [`nodes`](LockClient::nodes) tells it.
     ///
     /// This is for a person who knows that the node has kept all that it answered: for example if a
     /// majority was started again without being durable, after an orderly stop that saved all. If
     /// that is wrong, registers may lose changes. With a majority of the others,
-    /// [`repair_registers`](Self::repair_registers) is the way without that danger.
+    /// [`registers().repair`](Self::repair) is the way without that danger.
     ///
     /// # Errors
     ///
     /// The node has no mark of a member of the group, or does not answer.
-    pub fn trust_registers(&self, url: &str) -> Result<(), RegisterError> {
-        self.core.trust(url)
+    pub fn trust(&self, url: &str) -> Result<(), RegisterError> {
+        self.client.core.trust(url)
     }
 }
 
