@@ -219,7 +219,7 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
     );
     client.registers().form(true).unwrap();
     let named = client.once_per("", DAY).exact().run(never);
-    assert!(matches!(named, Err(Error::Register(RegisterError::Resource(_)))));
+    assert!(matches!(named, Err(Error::Resource(_))));
     let short =
         client.request("report").ttl(Duration::from_millis(1)).once_per(DAY).exact().run(never);
     assert!(matches!(short, Err(Error::Ttl(_))), "{short:?}");

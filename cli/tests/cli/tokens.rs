@@ -31,7 +31,7 @@ fn a_lock_outlives_the_command_that_acquires_it_and_goes_by_its_token() {
     assert!(refused.stderr.contains("another client holds the lock: job 7"), "{refused:?}");
 
     let extended = with(&token, &servers, &["extend", "deploy", "--ttl", "60s"]);
-    let said = "deploy: held for at least 1m from now\n";
+    let said = "deploy: held for at least 1 min 0 s from now\n";
     assert_eq!((extended.code, &*extended.stdout, &*extended.stderr), (0, said, ""));
     assert!(servers.iter().all(|server| pttl(server, "deploy") > 50_000));
     let more = redlatch(&servers, &["extend", "deploy", "--token", token.trim_end()]).output();
