@@ -58,7 +58,10 @@ impl fmt::Display for NoVote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoMark => "it is no member, or has forgotten that it is",
-            Self::Joining => "it is being made a member, or that has ended half way",
+            Self::Joining => {
+                "it is being made a member, or that has ended half way (redlatch registers repair, or \
+                 form)"
+            }
             Self::Restarted => "it was started again and may have forgotten something",
             Self::RunNotTold => {
                 "the user may not ask which run of the server answers: it lacks the right +info"
