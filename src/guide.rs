@@ -34,7 +34,8 @@ use crate::*;
 /// [`LockGuard::slot`], [`LockGuard`], [`LockRequest::cancelled_by`], [`LockRequest::fenced`],
 /// [`LockRequest::hold_at_least`], [`LockRequest::max_hold`], [`LockRequest::one_of`],
 /// [`LockRequest::owner`], [`LockRequest::resume`], [`LockRequest::shared`], [`LockToken`],
-/// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::exact`], [`OncePer::retry_failed`],
+/// [`Nodes::start`](crate::embedded::Nodes::start), [`OncePer::exact`], [`OncePer::forget`],
+/// [`OncePer::retry_failed`],
 /// [`OncePer::tolerance`], [`OncePerRun::HeldByOther`], [`OncePerRun::NotDue`],
 /// [`LockRequest::with_lock`], [`Register::write_fenced`]
 pub mod recipes {}
@@ -101,7 +102,8 @@ pub mod registers {}
 #[doc = include_str!("guide/transactions.md")]
 /// # Items of this page
 ///
-/// [`transaction::Transactions::begin`], [`transaction::Decision::Over`], [`transaction::Participant`],
+/// [`transaction::Transactions::begin`], [`transaction::Decision::Over`],
+/// [`transaction::Participant`],
 /// [`TransactionError::OtherGroup`]
 pub mod transactions {}
 

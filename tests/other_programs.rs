@@ -4,6 +4,8 @@
 //! `tests/other_programs` has the scripts, and the versions that `.ci/run` installs. The test of a
 //! library that is not installed is skipped, and says so.
 
+#![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};

@@ -53,7 +53,8 @@ pub(crate) struct AcquireArguments {
     #[arg(add = names::locks())]
     pub(crate) name: OsString,
     /// Another lock that is held together with it, all or none; may be given again.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["shared", "permits"], add = names::locks())]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["shared", "permits"])]
+    #[arg(add = names::locks())]
     pub(crate) also: Vec<OsString>,
     /// How long the lock stays taken if this program dies; on ZooKeeper, that is the session
     /// timeout [default: 30s, or --max-hold or --max-ttl if that is shorter].

@@ -65,7 +65,8 @@ pub(crate) struct ExtendArguments {
     /// users cannot see].
     #[arg(long)]
     pub(crate) token: Option<String>,
-    /// For how long from now on the lock stays held [default: 30s, or --max-ttl if that is shorter].
+    /// For how long from now on the lock stays held [default: 30s, or --max-ttl if that is
+    /// shorter].
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) ttl: Option<Duration>,
 }

@@ -152,7 +152,7 @@ impl OncePer<'_> {
     /// Remembers the last run in a [register](LockClient::register), which a majority of the nodes
     /// agrees on: no run is forgotten, whatever a minority of them forgets, and nodes that have
     /// forgotten do not count. For jobs that must not run twice. The nodes must have been made a
-    /// group by [`registers().form`](Registers::form), and keep what they answer.
+    /// group by [`registers().form`](crate::register::Registers::form), and keep what they answer.
     ///
     /// The period is measured by the clocks of the nodes, asked by `TIME`. As long as a majority of
     /// them is right, it does not matter what the others show. Periods are shorter or longer by as

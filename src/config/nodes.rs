@@ -306,7 +306,9 @@ mod tests {
         let list = of(Builder::new().nodes([url()]));
         assert_eq!(list, ["redis://localhost:6379/0"]);
         assert_eq!(of(Builder::new().nodes("redis://localhost")), list);
-        assert_eq!(of(Builder::new().nodes(&url())), list);
+        let owned = url();
+        assert_eq!(of(Builder::new().nodes(&owned)), list);
+        assert_eq!(of(Builder::new().nodes(owned.as_str())), list);
         assert_eq!(of(Builder::new().nodes(url())), list);
         assert_eq!(of(Builder::new().nodes(url()).nodes("redis://b")).len(), 2);
     }

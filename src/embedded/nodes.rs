@@ -75,7 +75,7 @@ impl NodesBuilder {
     /// `in_memory`, for clients without a key prefix? Default: yes. A node that was stopped or
     /// restarted has forgotten its registers, and has no vote until it is repaired.
     ///
-    /// [`Registers::form`]: crate::Registers::form
+    /// [`Registers::form`]: crate::register::Registers::form
     #[must_use]
     pub fn formed(mut self, are_formed: bool) -> Self {
         self.are_formed = are_formed;

@@ -57,7 +57,7 @@ pub enum RegisterError {
         why: Arc<str>,
     },
     /// A node has got no vote, since it does not show that it is a member: another server may have
-    /// taken its place. [`registers().replace`](crate::register::Registers::replace) gives it one of
+    /// taken its place. [`Registers::replace`](crate::register::Registers::replace) gives it one of
     /// the places that are left.
     PlaceTaken {
         /// The node.

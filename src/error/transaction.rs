@@ -26,8 +26,8 @@ pub enum TransactionError {
     Register(RegisterError),
 }
 
-/// Why [`join`](crate::transaction::Transactions::join) does not know that this side has come to its end. `E` is
-/// the participant's own error.
+/// Why [`join`](crate::transaction::Transactions::join) does not know that this side has come to
+/// its end. `E` is the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError<E> {
@@ -55,8 +55,8 @@ pub enum JoinError<E> {
     NotPrepared,
 }
 
-/// Why [`recover`](crate::transaction::Transactions::recover) has not brought all transactions of this side to an
-/// end. `E` is the participant's own error.
+/// Why [`recover`](crate::transaction::Transactions::recover) has not brought all transactions of
+/// this side to an end. `E` is the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoverError<E> {

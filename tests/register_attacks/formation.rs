@@ -78,8 +78,8 @@ fn a_formation_that_has_ended_half_way_is_told_as_such() {
     assert!(error.to_string().contains(&servers[0].url()), "{error}");
     assert!(error.to_string().contains("half way"), "{error}");
     assert!(error.to_string().contains("delete the key"), "it has the cure: {error}");
-    let read = client(&servers.urls()).register("a").unwrap().read().unwrap_err();
-    assert!(read.to_string().contains("redlatch registers form"), "{read}");
+    let unread = client(&servers.urls()).register("a").unwrap().read().unwrap_err();
+    assert!(unread.to_string().contains("redlatch registers"), "{unread}");
     let refused = first.registers().repair().unwrap_err();
     assert!(refused.to_string().contains("half way"), "{refused}");
     servers[0].command(&["DEL", ":redlatch:member"]);

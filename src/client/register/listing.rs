@@ -55,8 +55,8 @@ impl<'a> Registers<'a> {
     ///
     /// # Errors
     ///
-    /// As those of [`locks`](LockClient::locks); and the only item is an error if the nodes are no group,
-    /// or on ZooKeeper.
+    /// As those of [`locks`](LockClient::locks); and the only item is an error if the nodes are no
+    /// group, or on ZooKeeper.
     pub fn list(self, pattern: impl AsRef<[u8]>) -> RegisterList<'a> {
         self.like(pattern.as_ref(), false)
     }

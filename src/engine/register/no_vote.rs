@@ -59,8 +59,8 @@ impl fmt::Display for NoVote {
         f.write_str(match self {
             Self::NoMark => "it is no member, or has forgotten that it is",
             Self::Joining => {
-                "it is being made a member, or that has ended half way (redlatch registers repair, or \
-                 form)"
+                "it is being made a member, or that has ended half way (redlatch registers \
+                 repair, or form)"
             }
             Self::Restarted => "it was started again and may have forgotten something",
             Self::RunNotTold => {

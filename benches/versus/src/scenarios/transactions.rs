@@ -210,7 +210,8 @@ fn transfer(way: Way, side: &mut Side, log: &mut Log, other: (&Sender<Order>, &R
         done.recv().expect("the other side does not panic");
     };
     if way == Way::Redlatch {
-        let id = side.client.transactions().begin(&["first", "second"]).expect("a majority answers");
+        let begun = side.client.transactions().begin(&["first", "second"]);
+        let id = begun.expect("a majority answers");
         return both(side, Order::Join(id));
     }
     // A number of its own, in the log of this connection.
@@ -233,7 +234,8 @@ impl Side {
     fn obey(&mut self, order: Order) {
         let Ok(()) = match order {
             Order::Join(id) => {
-                let decision = self.client.transactions().join(&id, self.name, &mut self.shelf, PATIENCE);
+                let transactions = self.client.transactions();
+                let decision = transactions.join(&id, self.name, &mut self.shelf, PATIENCE);
                 let decision = decision.unwrap_or_else(|error| panic!("{error}"));
                 assert_eq!(decision, Decision::Committed, "nothing makes it abort");
                 Ok(())
