@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 
+#[path = "tidy/budgets.rs"]
+mod budgets;
 #[path = "tidy/command.rs"]
 mod command;
 #[path = "tidy/dependencies.rs"]
@@ -11,6 +13,8 @@ mod dependencies;
 mod pages;
 #[path = "tidy/programs.rs"]
 mod programs;
+#[path = "tidy/public_api.rs"]
+mod public_api;
 #[path = "tidy/readme.rs"]
 mod readme;
 #[path = "tidy/retry.rs"]

@@ -95,3 +95,12 @@ fn each_request_has_the_room_of_its_kind_of_lock() {
         }
     }
 }
+
+#[test]
+fn the_bytes_that_nodes_get_are_those_that_are_written_down() {
+    let line = |(name, script): (&&str, &Script)| {
+        format!("{name} {} {}\n", script.sha1, script.source.len())
+    };
+    let all: String = NAMES.iter().zip(ALL).map(line).collect();
+    assert_eq!(all, include_str!("digests.txt"), "name, digest and bytes of each script");
+}
