@@ -19,6 +19,8 @@ mod public_api;
 mod readme;
 #[path = "tidy/retry.rs"]
 mod retry;
+#[path = "tidy/warm_pair.rs"]
+mod warm_pair;
 
 use std::fs;
 use std::path::{Path, PathBuf};
