@@ -50,6 +50,7 @@ mod nodes;
 mod other_programs;
 mod permit_links;
 mod permits;
+mod permits_crowd;
 mod quarantine;
 mod queue;
 mod queue_events;

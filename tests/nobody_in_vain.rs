@@ -86,6 +86,41 @@ fn a_waiter_that_reaches_a_minority_keeps_nobody_out() {
     });
 }
 
+/// Nodes reserve the lock for different waiters then, whose times are over at the same moment.
+#[test]
+fn a_waiter_that_reaches_a_minority_delays_many_behind_it_by_one_reservation() {
+    const ROUND: Duration = Duration::from_millis(200);
+    for round in 0..5 {
+        let servers = Servers::start(3);
+        let [(proxies, urls), (others, all)] = [proxied(&servers), proxied(&servers)];
+        let held = take(&holder(servers.urls()), "name", LONG);
+        let settings = |urls: &[String]| without_restart_guard(urls).node_timeout(ROUND);
+        let first = InVain::start(settings(&urls), LONG, Duration::ZERO);
+        await_queued(&servers, "name", 1);
+        let behind = |place: usize| {
+            let client = settings(&all).waiter_lease(LONG_LEASE).build().expect("good settings");
+            let waiting = spawn_waiter(move || {
+                let lock = client.lock("name", LONG).expect("it is served");
+                let served = Instant::now();
+                drop(lock);
+                served
+            });
+            await_queued(&servers, "name", place + 1);
+            waiting
+        };
+        let waiting: Vec<_> = (1..7).map(behind).collect();
+        let cut = [&others[2], &proxies[2], &proxies[1]];
+        cut.iter().for_each(|proxy| proxy.set(Mode::Refuse));
+        drop(held);
+        let start = Instant::now();
+        let served = waiting.into_iter().map(finish).min().expect("there are six");
+        let free = served.saturating_duration_since(start);
+        // A reservation lasts for three rounds.
+        assert!(free < 4 * 3 * ROUND, "round {round}: the lock lay free for {free:?}");
+        first.end();
+    }
+}
+
 #[test]
 fn a_waiter_with_too_little_validity_left_keeps_nobody_out() {
     let servers = Servers::start(3);

@@ -86,7 +86,8 @@ fn members(server: &Server) -> String {
 
 /// Takes a share: in the turn of a waiter, if one is named. Returns its number.
 fn share(server: &Server, value: &str, permits: &str, waiter: &str, life: &str) -> Option<i64> {
-    let words = [value, life, permits, "0", waiter, "0", "0"];
+    let first = if waiter.is_empty() { "0" } else { "" };
+    let words = [value, life, permits, first, waiter, "0", "0"];
     match run(server, SHARE, &["k"], &words) {
         Value::Array(list) => match list[..] {
             [_, _, _, Value::Integer(number)] => Some(number),

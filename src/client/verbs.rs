@@ -4,10 +4,9 @@
 use super::LockRequest;
 use super::options::OWNER_MAX;
 use crate::clock;
-use crate::engine::{LockAttributes, Share, Wait};
+use crate::engine::{LockAttributes, PERMITS_MAX, Share, Wait};
 use crate::error::{Error, ResourceError};
 use crate::guard::LockGuard;
-use crate::node::command::PERMITS_MAX;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

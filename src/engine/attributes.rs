@@ -41,8 +41,8 @@ pub enum Share {
     Permit {
         /// How many there are.
         of: u32,
-        /// Which one it is, from 0. In a request for one: where the nodes begin to look for one
-        /// that is free; `None` if they choose.
+        /// Which one it is, from 0. In a waiter's turn: the one that it takes or none; `None` if
+        /// each node chooses.
         number: Option<u32>,
     },
 }
@@ -57,7 +57,7 @@ impl Share {
         }
     }
 
-    /// Which permit it is, once it is granted. Before, where the nodes begin to look for one.
+    /// Which permit it is, once it is granted. Before, the one that is asked for, if any.
     #[must_use]
     pub fn permit(self) -> Option<u32> {
         match self {

@@ -30,6 +30,7 @@ mod attributes;
 mod backoff;
 mod extend;
 mod held_lock;
+mod permit_set;
 mod queue;
 mod quorum;
 pub mod register;
@@ -47,6 +48,7 @@ pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
 pub use held_lock::HeldLock;
+pub use permit_set::{PERMITS_MAX, PermitSet};
 pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};

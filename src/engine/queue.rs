@@ -4,7 +4,7 @@
 //! a lock that is free for the first waiter in its queue and tells that waiter's client. A
 //! reservation is no vote and gives nobody the lock: it only says that it is time to ask.
 
-use super::{LockId, Node, NodeSet, Removal, Token, Ttl, quorum, until_quorum};
+use super::{LockId, Node, NodeSet, PermitSet, Removal, Token, Ttl, quorum, until_quorum};
 use crate::clock::Time;
 use std::iter;
 use std::sync::Arc;
@@ -99,6 +99,8 @@ pub struct QueueView {
     /// Will the node notify this client when it reserves the lock for the waiter, and when the
     /// lock's key changes?
     pub is_heard: bool,
+    /// The permits that are free there, if the waiter is called for one.
+    pub free: PermitSet,
 }
 
 /// What the nodes' answers say about a waiter.
@@ -127,6 +129,8 @@ pub struct QueueState {
     pub is_awaited: bool,
     /// The nodes that have no queue, or whose rights do not suffice for it.
     pub without: NodeSet,
+    /// The permits that are free on a majority of the nodes.
+    pub free: PermitSet,
 }
 
 impl QueueState {
@@ -134,10 +138,12 @@ impl QueueState {
     pub fn note(&mut self, views: impl Iterator<Item = (Node, QueueView)>, nodes: usize) {
         let mut lefts: Vec<(bool, Duration)> = Vec::new();
         let mut lacking: Vec<usize> = Vec::new();
+        let mut free: Vec<PermitSet> = Vec::new();
         for (node, view) in views {
             self.place = self.place.max(view.place);
             if view.is_reserved {
                 self.reserved.insert(node);
+                free.push(view.free);
             }
             if let Some(index) = view.lacks {
                 self.part.insert(node);
@@ -151,6 +157,9 @@ impl QueueState {
                 self.listening.insert(node);
             }
             lefts.push((view.is_reserved, view.left.unwrap_or(Duration::MAX)));
+        }
+        if free.len() >= quorum(nodes) && free.iter().any(|set| *set != PermitSet::default()) {
+            self.free = PermitSet::in_at_least(&free, quorum(nodes));
         }
         // The median: what most of them say, if most say the same.
         lacking.sort_unstable();
@@ -172,7 +181,8 @@ mod tests {
         let view = |(index, (is_reserved, left)): (usize, &(bool, u64))| {
             let (is_reserved, left) = (*is_reserved, Some(Duration::from_millis(*left)));
             let (place, was_out, is_heard) = (0, false, true);
-            let view = QueueView { place, is_reserved, lacks: None, was_out, left, is_heard };
+            let free = PermitSet::default();
+            let view = QueueView { place, is_reserved, lacks: None, was_out, left, is_heard, free };
             (Node::new(index), view)
         };
         let mut state = QueueState::default();

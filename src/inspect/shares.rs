@@ -1,7 +1,8 @@
 //! Who has a share of a lock, from the sets of holders of all nodes.
 
 use super::{Holder, LockState, label};
-use crate::node::command::{PERMITS_MAX, SHARED, read_member};
+use crate::engine::PERMITS_MAX;
+use crate::node::command::{SHARED, read_member};
 use crate::node::{HolderSnapshot, KeySnapshot, LISTED_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -7,7 +7,7 @@ mod shares;
 pub use meaning::{Meaning, meaning};
 pub(super) use queue::{Notification, name_of_channel, read_notification, reservation};
 pub use queue::{RESERVED, is_reservation, read_left};
-pub use shares::{PERMITS_MAX, SHARED, read_member};
+pub use shares::{SHARED, read_member};
 pub(super) use shares::{member_of, requested_mode, requested_permit};
 
 use super::script;

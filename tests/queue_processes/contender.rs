@@ -23,6 +23,11 @@ pub(crate) const TTL: Duration = Duration::from_millis(1_500);
 /// The number of a process that keeps its first lock for ever.
 pub(crate) const KEEPS: u64 = u64::MAX;
 
+/// The number of a process of so many waiters, each with a client of its own. They keep their first
+/// lock for ever too.
+pub(crate) const CROWD: u64 = u64::MAX - 1;
+pub(crate) const CROWD_SIZE: usize = 70;
+
 const URLS: &str = "REDLATCH_TEST_URLS";
 const FOLDER: &str = "REDLATCH_TEST_FOLDER";
 const NUMBER: &str = "REDLATCH_TEST_NUMBER";
@@ -80,7 +85,20 @@ pub(crate) fn run() {
     end_with_parent();
     let number = env::var(NUMBER).expect("it is given a number").parse().expect("a number");
     let journal = Journal::open(&PathBuf::from(folder));
-    let client = with_lease(urls.split(' '), LEASE).build().expect("the settings are good");
+    let client = || with_lease(urls.split(' '), LEASE).build().expect("the settings are good");
+    if number == CROWD {
+        return thread::scope(|scope| {
+            for _ in 0..CROWD_SIZE {
+                scope.spawn(|| {
+                    let _lock = client().lock("name", TTL).expect("the nodes are up");
+                    loop {
+                        thread::park();
+                    }
+                });
+            }
+        });
+    }
+    let client = client();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {

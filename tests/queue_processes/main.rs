@@ -20,7 +20,7 @@ use support::locks::{LIMIT, LONG, take, without_restart_guard};
 use support::program::in_memory;
 use support::redis::Server;
 use support::servers::Servers;
-use support::waiters::{Line, await_keys, await_queued, holder, with_lease};
+use support::waiters::{Line, await_keys, await_queued, holder, queued, with_lease};
 
 /// What a busy machine adds to every delay.
 const SLACK: Duration = Duration::from_secs(3);
@@ -94,6 +94,24 @@ fn a_killed_holder_costs_the_first_waiter_its_ttl_at_most() {
     let start = Instant::now();
     let served = line.end() - start;
     assert!(served < TTL + SLACK, "{served:?}");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_holder_that_is_killed_with_many_waiters_costs_whoever_is_behind_them_its_ttl_and_a_second() {
+    let _alone = alone();
+    let (servers, folder) = (Servers::start(3), in_memory());
+    let mut crowd = Contender::start(&servers.urls(), folder.path(), contender::CROWD);
+    let are_there = |server| queued(server, "name") >= contender::CROWD_SIZE - 1;
+    assert!(eventually(2 * LIMIT, || servers.iter().all(are_there)));
+    let mut line = Line::before("name");
+    line.enter(client(&servers));
+    // It has been told how far back it stands, and asks rarely from then on.
+    thread::sleep(LEASE);
+    crowd.kill();
+    let start = Instant::now();
+    let served = line.end() - start;
+    assert!(served < TTL + Duration::from_secs(1) + SLACK / 2, "{served:?}");
     await_keys(&servers, &[]);
 }
 

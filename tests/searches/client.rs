@@ -82,6 +82,8 @@ pub(crate) struct Client {
     pub(crate) token: Token,
     /// The slot of the permit that it holds.
     pub(crate) slot: Slot,
+    /// The slots that are free on a majority, as bits, until its next turn.
+    pub(crate) free: u8,
     /// The waiter's number; zero if it has none.
     pub(crate) number: u8,
     pub(crate) round: u16,
@@ -112,6 +114,7 @@ impl Client {
             id: token,
             token,
             slot: None,
+            free: 0,
             number: 0,
             round: 0,
             was_queued: false,

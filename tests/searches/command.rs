@@ -33,8 +33,8 @@ pub(crate) fn action(request: Request, is_mute: bool) -> engine::Request {
             claim: ClaimTime { notified: millis(CLAIM), asking: millis(2 * CLAIM) },
             channel: (!is_mute).then_some(id.client.into()),
         }),
-        Request::Turn { id, token, want, first } => {
-            Action::Turn { new: new(token, want, first), waiter: id.wide() }
+        Request::Turn { id, token, want, slot } => {
+            Action::Turn { new: new(token, want, slot), waiter: id.wide() }
         }
         Request::Extend { token, want, slot } => {
             Action::Extend { lock: lock(token, want, slot), ttl }
@@ -104,6 +104,7 @@ pub(crate) fn outcome(request: Request, meaning: Meaning) -> Outcome {
                 lacks: view.lacks.map(|index| index as u8),
                 was_out: view.was_out,
                 ends: ends && !view.is_reserved,
+                free: view.free.numbers().map(|number| 1 << number).sum(),
             })
         }
         (request, other) => panic!("{request:?} means {other:?}"),

@@ -19,12 +19,12 @@ pub(crate) enum Request {
         withdraw: Option<Token>,
         want: Want,
     },
-    /// The attempt of a waiter, which names the slot to begin with.
+    /// The attempt of a waiter, which may name the slot that it wants.
     Turn {
         id: Token,
         token: Token,
         want: Want,
-        first: Slot,
+        slot: Slot,
     },
     Extend {
         token: Token,
@@ -86,6 +86,8 @@ pub(crate) struct Place {
     pub(crate) was_out: bool,
     /// Does a reservation of another one last, so that it is to ask when that is over?
     pub(crate) ends: bool,
+    /// The slots that are free if it is called for a permit, as bits.
+    pub(crate) free: u8,
 }
 
 /// What a node tells a waiter.

@@ -5,7 +5,7 @@ use crate::mistake::Mistake;
 use crate::node::{Place, Request, Slot};
 use crate::pace::Pace;
 use crate::scheme::Scheme;
-use crate::token::Token;
+use crate::slots::{chosen_slot, free_slots};
 use crate::violation::Violation;
 use crate::want::Want;
 use crate::world::{Command, World};
@@ -82,8 +82,9 @@ impl World {
         // Who is late itself is out twice for one miss: when it is told, and when it comes back.
         let is_miss = is_out && !state.is_out;
         state.misses += u8::from(is_miss);
-        state.is_out = if scheme.makes(Mistake::MissesInRowCountOnce) { is_out } else { is_miss };
+        state.is_out = is_miss;
         state.place = places.iter().map(|place| place.before).max().unwrap_or(0);
+        state.free = free_slots(places, scheme);
         if state.misses >= MISSES_MAX {
             return self.begin_again(client, scheme);
         }
@@ -251,8 +252,9 @@ impl World {
         if scheme.makes(Mistake::ReservationIsGrant) {
             return self.grant(client, scheme);
         }
-        let first = first_slot(id, token).filter(|_| matches!(want, Want::Permit(_)));
-        self.ask(client, Request::Turn { id, token, want, first });
+        let free = std::mem::take(&mut state.free);
+        let slot = chosen_slot(id, token, free);
+        self.ask(client, Request::Turn { id, token, want, slot });
         Ok(())
     }
 
@@ -272,13 +274,6 @@ impl World {
         };
         self.ask(client, request);
     }
-}
-
-/// The slot at which nodes begin to look for a free one. The first turn names none, so that nodes
-/// on which the same slots are free agree; each later one names another.
-fn first_slot(id: Token, token: Token) -> Slot {
-    let turns = token.attempt - id.attempt;
-    (turns > 1).then_some(token.client.wrapping_add(turns as u8))
 }
 
 /// The votes for the slot with the most of them. All readers have the same slot, which is none.

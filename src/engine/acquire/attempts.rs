@@ -78,7 +78,8 @@ impl Acquire {
             place.entry.lock = lock.clone();
         }
         let is_useless = self.is_useless(ballot, &failure);
-        if !is_useless && self.fail_over_to_queue(now, started, &lock, ballot, &failure) {
+        let lease = self.lease_of_waiter(&lock, is_split);
+        if !is_useless && self.fail_over_to_queue(now, started, &lock, lease, ballot, &failure) {
             return;
         }
         let removal = Removal { lock, ttl: self.ttl, linger: None, waiter: None };

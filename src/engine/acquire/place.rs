@@ -2,17 +2,21 @@
 //!
 //! A waiter in front renews its entry after two thirds of its lease, and once a second at least.
 //! The further back it stands, the longer its lease is, and the less often it is renewed. Waiters
-//! in front also ask when the key that they wait for expires, because no release follows then. If
-//! the nodes do not tell about reservations, they ask soon, and less and less often.
+//! also ask when the key that they wait for expires, because no release follows then: those in
+//! front at once, and each behind them a little later than the one before it, which may have died
+//! too. If the nodes do not tell about reservations, they ask soon, and less and less often.
 
 use super::{Acquire, Acquired};
 use crate::clock::Time;
 use crate::engine::{Action, LockId, QueueEntry, QueueState, Request, Token, Ttl, quorum};
 use std::time::Duration;
 
-/// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
-/// those that follow if it has died.
+/// Waiters up to this place ask as soon as the key that they wait for expires: the first waiter,
+/// and those that follow if it has died.
 const PLACES_IN_FRONT: u64 = 2;
+
+/// How much later than the one before it each waiter behind them asks.
+const ONE_AFTER_ANOTHER: Duration = Duration::from_millis(10);
 
 /// How many places share one length of interval between renewals, and how often it grows.
 const PLACES_PER_STEP: u64 = 8;
@@ -95,9 +99,11 @@ impl Acquire {
         self.place.as_ref().is_some_and(|place| place.state.reserved.len() >= quorum)
     }
 
-    /// How long the entry of a waiter in front is kept, if this caller queues.
-    pub(super) fn lease_of_waiter(&self) -> Option<Ttl> {
-        let may_queue = self.may_queue && !self.is_single();
+    /// How long the entry of a waiter in front is kept, if this caller queues. One that makes a
+    /// single attempt does if nodes gave it different permits: there they say which are free.
+    pub(super) fn lease_of_waiter(&self, lock: &LockId, is_split: bool) -> Option<Ttl> {
+        let splits_permits = is_split && lock.share().is_some_and(|share| share.permits() > 0);
+        let may_queue = self.may_queue && (!self.is_single() || splits_permits);
         self.rules.waiter_lease.filter(|_| may_queue)
     }
 
@@ -150,8 +156,10 @@ impl Acquire {
         let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
         entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
         let mut pause = kept.min(interval(entry.lease.as_duration())).min(INTERVAL_MAX * step);
-        if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
-            pause = pause.min(left.saturating_add(EXPIRY));
+        if let Some(left) = left {
+            let behind = before.saturating_sub(PLACES_IN_FRONT);
+            let later = ONE_AFTER_ANOTHER.saturating_mul(behind.try_into().unwrap_or(u32::MAX));
+            pause = pause.min(left.saturating_add(EXPIRY).saturating_add(later));
         }
         if !part.is_empty() {
             let renewal = interval(front.as_duration());

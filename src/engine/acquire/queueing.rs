@@ -21,8 +21,7 @@ use super::place::Place;
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Share, Verdict,
-    quorum,
+    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Ttl, Verdict, quorum,
 };
 use std::time::Duration;
 
@@ -57,6 +56,7 @@ impl Acquire {
         now: Time,
         started: Time,
         lock: &LockId,
+        lease: Option<Ttl>,
         ballot: &Ballot,
         failure: &Acquired,
     ) -> bool {
@@ -87,9 +87,7 @@ impl Acquire {
                 let is_quarantined =
                     matches!(failure, Acquired::Unanswered) && !ballot.quarantine.is_zero();
                 let is_refused = matches!(failure, Acquired::Contended) || is_quarantined;
-                let Some(lease) = self.lease_of_waiter().filter(|_| is_refused) else {
-                    return false;
-                };
+                let Some(lease) = lease.filter(|_| is_refused) else { return false };
                 let entry = self.entry(lock, lease, ballot.quarantine);
                 self.place = Some(Place::new(entry, now, now.after(ballot.quarantine)));
             }
@@ -194,6 +192,9 @@ impl Acquire {
             self.state = State::Resting(place.turn_at.max(now).min(place.renew_at).min(end));
             return;
         }
+        if self.is_single() {
+            return self.give_up_after(now);
+        }
         self.state = State::Waiting(QueueWait {
             key: place.missing(),
             waiter: place.entry.waiter,
@@ -236,12 +237,15 @@ impl Acquire {
         }
         // What the nodes said counts for one turn.
         place.state.reserved = NodeSet::EMPTY;
+        let free = std::mem::take(&mut place.state.free);
         let waiter = place.entry.waiter;
-        let is_again = place.failed_turns > 0;
+        let was_split = place.failed_turns > 0 || self.is_single();
         self.attempts += 1;
         let mut new = self.acquisition(entropy);
-        if is_again {
-            new.lock = looking_elsewhere(new.lock, entropy.seed);
+        if was_split {
+            // In a first turn each node gives the permit that it has for the waiter, which is the
+            // same on nodes that agree on who holds which. Others would give different ones again.
+            new.lock = new.lock.with_permit(free.choose(entropy.seed));
         }
         self.send(now, self.round_end(now), Action::Turn { new, waiter });
     }
@@ -276,13 +280,4 @@ fn has_queue(ballot: &Ballot, nodes: usize) -> bool {
     let is_lost = tally.granted_by_majority() == Verdict::Lost && down.len() <= minority;
     let are_needed = is_lost || tally.granted.union(without).len() >= quorum;
     without.is_empty() || without.len() <= minority && !are_needed
-}
-
-/// The same permit, which the nodes look for from a random number on. In a first turn each node
-/// gives the permit that it has for the waiter, which is the same on nodes that agree on who holds
-/// which. Nodes that do not agree would give the same different permits again and again.
-fn looking_elsewhere(lock: LockId, seed: u64) -> LockId {
-    let permits = u64::from(lock.share().map_or(0, Share::permits));
-    let number = seed.checked_rem(permits).and_then(|number| u32::try_from(number).ok());
-    lock.with_permit(number)
 }

@@ -6,9 +6,6 @@ use crate::engine::{LockId, Share};
 /// The value of a lock's key that is shared. Its holders are in a set of their own.
 pub const SHARED: &[u8] = b"redlatch:shared";
 
-/// The most permits of a resource.
-pub const PERMITS_MAX: u32 = 1024;
-
 /// The member that stands for this share: the permit, a colon, and the lock's value. A lock that is
 /// not shared has its value.
 pub(in crate::node) fn member_of(lock: &LockId) -> Vec<u8> {

@@ -23,10 +23,17 @@ local function pass_over(late, caller)
   return false
 end
 
+local waiter, number_asked = ARGV[1], ARGV[2]
+local claim, lease_in_front = string.match(ARGV[4], '^%w+ (%d+) (%d+)')
+local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
+local function spare(late)
+  return late == waiter and tonumber(claim) or 0
+end
+
 local function pass_over_called(now, caller)
   local is_late, called = false, call('ZRANGE', calls, 0, -1, 'WITHSCORES')
   for i = 1, #called, 2 do
-    if tonumber(called[i + 1]) < now then
+    if called[i + 1] + spare(called[i]) < now then
       call('ZREM', calls, called[i])
       is_late = pass_over(called[i], caller) or is_late
     end
@@ -34,9 +41,6 @@ local function pass_over_called(now, caller)
   return is_late
 end
 
-local waiter, number_asked = ARGV[1], ARGV[2]
-local claim, lease_in_front = string.match(ARGV[4], '^%w+ (%d+) (%d+)')
-local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
 local function go_to(name)
   key, queue, lease = name, name .. ':redlatch:queue', name .. ':redlatch:lease:'
   holders, calls = name .. ':redlatch:holders', name .. ':redlatch:called'
@@ -82,6 +86,18 @@ local function keep_longer(held, left, grace)
   end
 end
 
+local function free_permits(held)
+  local free = {}
+  for number = 1, permits do
+    free[number] = '1'
+  end
+  local in_use = held == shared and call('ZRANGE', permits_in_use, 0, -1, 'WITHSCORES') or {}
+  for i = 2, #in_use, 2 do
+    free[in_use[i] + 1] = '0'
+  end
+  return table.concat(free, '', 1, permits)
+end
+
 local function visit()
   local held, now = try('GET', key), nil
   if held == ARGV[3] then
@@ -97,7 +113,7 @@ local function visit()
   end
   local first, left, grace = kept(held)
   local number, is_late = call('ZSCORE', queue, waiter), false
-  if grace and left <= 0 then
+  if grace and left + spare(first) <= 0 then
     held, is_late = false, pass_over(first, waiter)
   elseif held == shared then
     is_late = pass_over_called(now, waiter)
@@ -121,7 +137,8 @@ local function visit()
   end
   local place = not is_late and call('ZRANK', queue, waiter)
   local waiting = call('ZCARD', queue) + (place and 0 or 1)
-  return number or math.max(ARGV[2], 1), place or waiting - 1, is_mine, was_out, left, waiting
+  local free = is_mine and permits and free_permits(held) or ''
+  return number or math.max(ARGV[2], 1), place or waiting - 1, is_mine, was_out, left, waiting, free
 end
 
 if #KEYS > 1 and number_asked == '0' then
@@ -131,9 +148,10 @@ if #KEYS > 1 and number_asked == '0' then
   end
 end
 local largest, last, most, is_out, ends, late, mine_ends, mine = 0, 0, 0, false, nil, 0, nil, {}
+local number, place, is_mine, was_out, left, waiting, free
 for index, name in ipairs(KEYS) do
   go_to(name)
-  local number, place, is_mine, was_out, left, waiting = visit()
+  number, place, is_mine, was_out, left, waiting, free = visit()
   largest, last = math.max(largest, number), math.max(last, place)
   most, is_out = math.max(most, waiting), is_out or was_out
   if is_mine then
@@ -151,4 +169,4 @@ for _, name in ipairs(#KEYS > 1 and mine or {}) do
   end
 end
 local flags = (ends and 0 or 1) + (is_out and 2 or 0) + (mine[1] and 4 * late or 0)
-return {ARGV[6] + 0, largest, last, flags, ends or mine_ends, most}
+return {ARGV[6] + 0, largest, last, flags, ends or mine_ends, most, free}

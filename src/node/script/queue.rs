@@ -1,7 +1,7 @@
 //! A waiter enters the queue of a lock, or renews its entry.
 
 use super::{Call, Room, Script};
-use crate::engine::{Action, QueueEntry, QueueView, Request, WAITER_NUMBER_MAX};
+use crate::engine::{Action, PermitSet, QueueEntry, QueueView, Request, Share, WAITER_NUMBER_MAX};
 use crate::node::command::{Meaning, decimal, name_of_channel, requested_mode, value_of};
 use crate::resp::Reply;
 use std::time::Duration;
@@ -16,8 +16,10 @@ use std::time::Duration;
 /// The script removes shares that have expired: the key ends with the last one that has not. It
 /// removes waiters whose entry has expired from the front of the queue. A waiter that has not
 /// claimed its reservation in time is removed from the queue if another waits. If the one that asks
-/// is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
-/// for the first waiter (`waiting.lua`).
+/// is that waiter, it has as long again, and stays out after that until it asks again: where nodes
+/// reserve the lock for different waiters, their times are over at the same moment, and whoever
+/// asks to have the one node pass the lock on to it must not lose the other. Then, if the key holds
+/// no lock, it is reserved for the first waiter (`waiting.lua`).
 ///
 /// A lock of several keys has an entry in the queue of each, with one number: the largest that any
 /// of the queues gives. If some of the keys are reserved for the waiter and others are not, these
@@ -28,9 +30,10 @@ use std::time::Duration;
 /// the lock is reserved for it, 2 if it had a number but was not in the queue, or has missed its
 /// reservation, and, if some of its keys are reserved for it, but not all, 4 times the number,
 /// from 1, of the key for which it waits longest; for how many milliseconds the lock or the
-/// reservation of another waiter lasts, and how many waiters there are. Of several keys, the place
-/// is the one with the most waiters before it, and the time that of the key for which it waits
-/// longest.
+/// reservation of another waiter lasts, and how many waiters there are; if the waiter is called for
+/// a permit, a text with a `1` for each that is free and a `0` for each that is not, and nothing
+/// otherwise. Of several keys, the place is the one with the most waiters before it, and the time
+/// that of the key for which it waits longest.
 pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
 pub(super) const ROOM: Room = Room {
@@ -70,6 +73,10 @@ fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
         return None;
     }
     let (number, view) = view(rest)?;
+    let permits = request.share().map_or(0, Share::permits);
+    if view.free.numbers().any(|number| number >= permits) {
+        return None;
+    }
     let keys = request.lock().map_or(0, |lock| lock.keys().count());
     let is_possible = view.lacks.is_none_or(|index| keys > 1 && index < keys);
     is_possible.then_some(Meaning::Queued(number, view))
@@ -77,7 +84,7 @@ fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
 
 /// A waiter's number and what the node says about it, in the elements behind the script's number.
 fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
-    let [number, place, reserved, left, waiting] = elements else { return None };
+    let [number, place, reserved, left, waiting, Reply::Bulk(free)] = elements else { return None };
     let integer = |reply: &Reply<'_>| match reply {
         Reply::Integer(number) => Some(*number),
         _ => None,
@@ -94,6 +101,7 @@ fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
     let is_valid = (1..=WAITER_NUMBER_MAX).contains(&number) && place < waiting;
     // Negative: there is no key, or it has no ttl.
     let left = u64::try_from(integer(left)?).ok().map(Duration::from_millis);
-    let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard: false };
+    let free = PermitSet::read(free)?;
+    let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard: false, free };
     is_valid.then_some((number, view))
 }

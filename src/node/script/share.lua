@@ -26,7 +26,9 @@ local function free_slot(from, to)
 end
 local function free_permit(place)
   local first, slot = tonumber(ARGV[4]), -1
-  if first then
+  if first and waiter ~= '' then
+    return (is_free or free_slot(first, first + 1)) and first
+  elseif first then
     first = first % permits
     return is_free and first or free_slot(first, permits) or free_slot(0, first)
   end

@@ -8,9 +8,9 @@ use crate::resp::Reply;
 /// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its
 /// counter's key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds,
 /// `ARGV[3]` how many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at
-/// first (in a waiter's turn also nothing: the node has one for the waiter), `ARGV[5]` a waiter or
-/// nothing, `ARGV[6]` the least value of the counter, `ARGV[7]` its least ttl, `ARGV[8]` the
-/// number.
+/// first (in a waiter's turn: the one that it takes or none, or nothing for the one that the node
+/// has for the waiter), `ARGV[5]` a waiter or nothing, `ARGV[6]` the least value of the counter,
+/// `ARGV[7]` its least ttl, `ARGV[8]` the number.
 ///
 /// The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
 /// waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
@@ -50,7 +50,7 @@ fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
 fn share(call: Call<'_>, new: &Acquisition, waiter: Option<&Token>, out: &mut Vec<u8>) {
     let Acquisition { lock, ttl, fence } = new;
     let permits = lock.share().map_or(0, Share::permits);
-    // Where a node begins to look: in a waiter's turn, it has one for the waiter.
+    // Where a node begins to look, but in a waiter's turn.
     let named = lock.share().and_then(Share::permit).map(u64::from);
     let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
     let [mut millis, mut all, mut from, mut least, mut counter] = [[0; 20]; 5];

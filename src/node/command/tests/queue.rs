@@ -2,7 +2,7 @@
 
 use super::super::queue::{Notification, is_reservation, read_notification};
 use super::*;
-use crate::engine::{Listen, QueueView, WAITER_NUMBER_MAX};
+use crate::engine::{Listen, PermitSet, QueueView, WAITER_NUMBER_MAX};
 use crate::node::fixture::{WAITER, fenced};
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ fn being_notified_takes_four_commands() {
 #[test]
 fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     let queue = request(Verb::Queue, 7, at(0));
-    let millis = |millis| Some(Duration::from_millis(millis));
+    let (millis, free) = (|it| Some(Duration::from_millis(it)), PermitSet::default());
     let table = [
         // Number, place, reserved, ttl, length.
         ([1, 0, 0, 1, 1], (0, false, millis(1))),
@@ -178,7 +178,7 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     ];
     for (numbers, (place, is_reserved, left)) in table {
         let (was_out, lacks, is_heard) = (numbers[2] & 2 == 2, None, false);
-        let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard };
+        let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard, free };
         let expected = Meaning::Queued(numbers[0] as u64, view);
         assert_eq!(read(&queue, &answer(NUMBER as i64, numbers)), expected, "{numbers:?}");
     }
@@ -186,7 +186,7 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
 
 fn answer(proof: i64, numbers: [i64; 5]) -> String {
     let numbers: String = numbers.iter().map(|number| format!(":{number}\r\n")).collect();
-    format!("*6\r\n:{proof}\r\n{numbers}")
+    format!("*7\r\n:{proof}\r\n{numbers}$0\r\n\r\n")
 }
 
 #[test]
@@ -211,8 +211,8 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
     for proof in [56, -57, 0] {
         is_nonsense(&queue, &answer(proof, [7, 0, 1, 5, 1]));
     }
-    is_nonsense(&queue, &valid.replace("*6", "*7").replace(":7\r\n", ":7\r\n:7\r\n"));
-    is_nonsense(&queue, &valid.replace("*6", "*5").replace(":7\r\n", ""));
+    is_nonsense(&queue, &valid.replace("*7", "*8").replace(":7\r\n", ":7\r\n:7\r\n"));
+    is_nonsense(&queue, &valid.replace("*7", "*6").replace(":7\r\n", ""));
     is_nonsense(&queue, &valid.replace(":7\r\n", "_\r\n"));
     is_nonsense(&queue, &valid.replace(":5\r\n", "$1\r\n5\r\n"));
     [":57\r\n", ":-57\r\n", "+OK\r\n", "_\r\n", "*0\r\n"]

@@ -4,7 +4,7 @@ mod answers;
 
 use super::super::shares::member_of;
 use super::*;
-use crate::engine::Share;
+use crate::engine::{PERMITS_MAX, Share};
 use crate::node::fixture::{WAITER, share};
 
 const TOKEN: &[u8] = &[7; Token::LEN];
@@ -64,7 +64,7 @@ fn taking_a_share_sends_what_is_wanted_and_the_permit_to_look_at_first() {
         let turn = encoded(&fenced_and_labelled(Verb::Turn, of), Form::Digest);
         assert_eq!(turn, call(script::SHARE, expected), "{of:?}");
     }
-    // Unless the engine names where to look.
+    // Unless the engine names the one to take.
     let named = Share::Permit { of: 4, number: Some(3) };
     let expected: &[&[u8]] = &[b"1", b"key", TOKEN, b"1000", b"4", b"3", OTHER, b"50", b"0"];
     let turn = encoded(&about_share(Verb::Turn, named), Form::Digest);

@@ -58,7 +58,7 @@ fn nothing_is_told_once_the_turn_has_begun_or_the_waiter_has_left() {
         let request = request(&nodes, 1);
         nodes.rounds.open(nodes.now, request, 1);
         nodes.commands(2);
-        let late = format!("*6\r\n:{command}\r\n:5\r\n:0\r\n:0\r\n:900\r\n:1\r\n");
+        let late = format!("*7\r\n:{command}\r\n:5\r\n:0\r\n:0\r\n:900\r\n:1\r\n$0\r\n\r\n");
         nodes.receive(2, &format!("{SUBSCRIBED}{late}"));
         assert_eq!(told(&mut nodes, 2), None);
     }

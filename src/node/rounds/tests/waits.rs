@@ -33,8 +33,8 @@ fn answer(nodes: &mut Nodes, index: usize, reserved: u8) {
 pub(super) fn answer_with(nodes: &mut Nodes, index: usize, (given, reserved): (u64, u8)) {
     let number = number(nodes, index);
     let subscribed = if number == 2 { SUBSCRIBED } else { "" };
-    let rest = format!(":{given}\r\n:0\r\n:{reserved}\r\n:900\r\n:1\r\n");
-    nodes.receive(index, &format!("{subscribed}*6\r\n:{number}\r\n{rest}"));
+    let rest = format!(":{given}\r\n:0\r\n:{reserved}\r\n:900\r\n:1\r\n$0\r\n\r\n");
+    nodes.receive(index, &format!("{subscribed}*7\r\n:{number}\r\n{rest}"));
 }
 
 /// The number of the last command that was written to a node, which is a waiter's.
@@ -226,7 +226,7 @@ fn the_answers_to_a_waiter_are_summed_up() {
     nodes.open(0, Verb::Queue, 1);
     let view = |number: u64, place, reserved, left| {
         let numbers = format!(":{number}\r\n:{place}\r\n:{reserved}\r\n:{left}\r\n:9\r\n");
-        format!("{SUBSCRIBED}*6\r\n:2\r\n{numbers}")
+        format!("{SUBSCRIBED}*7\r\n:2\r\n{numbers}$0\r\n\r\n")
     };
     nodes.receive(0, &view(7, 2, 0, 900));
     nodes.receive(1, &view(8, 3, 1, 400));

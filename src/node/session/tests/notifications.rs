@@ -15,7 +15,7 @@ const SUBSCRIBED: &str = ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:0000000000000
 
 /// The answer to a waiter: the number of the command, and whether the lock is reserved.
 fn queued(number: u64, is_reserved: bool) -> String {
-    format!("*6\r\n:{number}\r\n:7\r\n:0\r\n:{}\r\n:900\r\n:1\r\n", u8::from(is_reserved))
+    format!("*7\r\n:{number}\r\n:7\r\n:0\r\n:{}\r\n:900\r\n:1\r\n$0\r\n\r\n", u8::from(is_reserved))
 }
 
 /// The answers to the first waiter on a connection, which is notified.

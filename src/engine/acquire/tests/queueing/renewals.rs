@@ -48,9 +48,10 @@ fn a_waiter_that_moves_to_the_front_renews_as_often_as_one_that_was_there() {
 }
 
 #[test]
-fn waiters_in_front_ask_when_the_key_expires() {
+fn waiters_ask_when_the_key_expires_each_behind_the_first_after_the_one_before_it() {
     let left = Duration::from_millis(300);
-    for (place, expected) in [(0, 1_311), (1, 1_311), (2, 1_311), (3, 2_010)] {
+    let table = [(0, 1_311), (1, 1_311), (2, 1_311), (3, 1_321), (70, 1_991), (72, 2_010)];
+    for (place, expected) in table.into_iter().chain([(u64::MAX, 2_010)]) {
         let (_, until) = renewed_at(|queue| (queue.place, queue.left) = (place, Some(left)));
         assert_eq!(until, at(expected), "{place}");
     }

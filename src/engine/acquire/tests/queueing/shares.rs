@@ -1,7 +1,7 @@
 //! Waiting for a share of a lock.
 
 use super::*;
-use crate::engine::Share;
+use crate::engine::{PermitSet, Share};
 
 const ANY: Share = Share::Permit { of: 4, number: None };
 
@@ -97,19 +97,65 @@ fn whoever_gives_up_waiting_for_a_share_leaves_with_its_last_attempt() {
 }
 
 #[test]
-fn after_a_failed_turn_the_nodes_look_for_a_permit_from_the_same_one_on() {
-    for share in [Share::Reader, ANY] {
+fn after_a_failed_turn_a_permit_is_named_that_a_majority_has_free() {
+    for (share, free, number) in [
+        (Share::Reader, "", None),
+        (ANY, "", None), // the nodes have no permit in common
+        (ANY, "0001", Some(3)),
+        (ANY, "0110", Some(2)),
+    ] {
         let (mut script, turn) = in_turn(share);
         assert_eq!(share_of(&turn), Some(share), "each node has one for the waiter");
         script.answer(1_505, ballot("yynnn")).request();
-        script.answer(1_510, placed(0)).queue_wait();
-        script.answer(1_520, ballot("yyy--"));
-        let entropy = Entropy { seed: 7, ..draw(3) };
-        let again = script.attempt(1_520, entropy);
-        let number = share_of(&again).and_then(Share::permit);
-        assert_eq!((again.verb(), number), (Verb::Turn, (share == ANY).then_some(3)));
+        let free = PermitSet::read(free.as_bytes()).unwrap();
+        let called = placed(0);
+        let queue = QueueState { free, reserved: nodes("yyy--"), ..called.queue };
+        assert_eq!(script.answer(1_510, Ballot { queue, ..called }).wait(), at(1_510));
+        let again = script.attempt(1_510, Entropy { seed: 7, ..draw(3) });
+        assert_eq!((again.verb(), share_of(&again).and_then(Share::permit)), (Verb::Turn, number));
         assert_eq!(share_of(&again).map(Share::permits), Some(share.permits()));
+        // What the nodes said counts for one turn.
+        script.answer(1_515, ballot("yynnn")).request();
+        script.answer(1_520, placed(0)).queue_wait();
+        script.answer(1_530, ballot("yyy--"));
+        let turn = script.attempt(1_530, draw(4));
+        assert_eq!(share_of(&turn).and_then(Share::permit), None);
     }
+}
+
+#[test]
+fn a_single_attempt_that_is_given_different_permits_asks_in_the_queue_which_are_free() {
+    let single = || {
+        let attributes = LockAttributes { share: Some(ANY), ..LockAttributes::default() };
+        Script::new(waiting(Wait::No).with(Some(Arc::new(attributes))))
+    };
+    let split = |script: &mut Script<Acquire>| {
+        script.attempt(1_000, draw(1));
+        script.answer(1_002, Ballot { permit: Some(2), ..ballot("ynnnn") }).request()
+    };
+    let free = PermitSet::read(b"0001").unwrap();
+    let mut script = single();
+    assert_eq!(entry(&split(&mut script)).lock.token, draw(1).token);
+    let called = placed(1);
+    let queue = QueueState { free, reserved: nodes("yyy--"), ..called.queue };
+    script.answer(1_004, Ballot { queue, ..called });
+    let turn = script.attempt(1_004, draw(2));
+    assert_eq!((turn.verb(), share_of(&turn).and_then(Share::permit)), (Verb::Turn, Some(3)));
+    assert!(turn.deadline <= at(1_050), "one round in all");
+    let answers = Ballot { permit: Some(3), ..ballot("yyynn") };
+    assert!(matches!(script.answer(1_006, answers).done(), Acquired::Held(_)));
+
+    // It does not wait.
+    let mut script = single();
+    split(&mut script);
+    let undo = script.answer(1_004, placed(1)).undo();
+    assert_eq!((undo.waiter(), token_of(&undo)), (Some(draw(1).token), draw(1).token));
+    assert!(matches!(script.done(), Acquired::Contended));
+    // Others have all permits.
+    let mut script = single();
+    script.attempt(1_000, draw(1));
+    script.answer(1_002, ballot("nnn--")).undo();
+    assert!(matches!(script.done(), Acquired::Contended));
 }
 
 #[test]

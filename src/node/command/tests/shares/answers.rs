@@ -193,3 +193,19 @@ fn an_inspection_lists_holders_and_what_waiters_want() {
         is_nonsense(&inspect, &bytes);
     }
 }
+
+#[test]
+fn a_waiter_that_is_called_for_a_permit_is_answered_which_are_free() {
+    let free = |share, digits: &str| {
+        let text = ":57 :7 :0 :1 :5 :1".replace(' ', "\r\n");
+        let text = format!("*7\r\n{text}\r\n${}\r\n{digits}\r\n", digits.len());
+        read(&about_share(Verb::Queue, share), &text)
+    };
+    for (digits, numbers) in [("", &[][..]), ("0000", &[]), ("0110", &[1, 2]), ("1001", &[0, 3])] {
+        let Meaning::Queued(7, view) = free(ANY, digits) else { panic!("{digits}") };
+        assert_eq!(view.free.numbers().collect::<Vec<_>>(), numbers);
+    }
+    for (share, digits) in [(ANY, "00001"), (READER, "1"), (ANY, "x"), (READER, "x")] {
+        assert!(matches!(free(share, digits), Meaning::Nonsense(_)), "{digits}");
+    }
+}
