@@ -39,7 +39,8 @@ pub(crate) fn sound_walks(walks: u64, scheme: fn(&mut Random) -> Scheme) {
     let mut totals = Totals::default();
     for seed in seeds {
         if let Err(Failure { what, scheme, trace }) = walk(seed, scheme, &mut totals) {
-            let trace = shrink::shrink(&scheme, what, &trace);
+            let mut trace = shrink::shrink(&scheme, what, &trace);
+            trace.extend(shrink::end(&scheme, what, &trace));
             let story = story::tell(&scheme, &trace);
             panic!("{what:?} in the walk of seed {seed}, {scheme:?}:\n{story}");
         }

@@ -30,11 +30,10 @@
 //!   see `schedule.rs`.
 //!
 //! Each [`Mistake`](mistake::Mistake) leaves out one rule of the protocol, and must be found. One
-//! of a node is a change of the text of its scripts. Four rules have no mistake here, since no walk
-//! shows that waiters need them now that nodes pass over those they have called, and leave who asks
-//! itself as long again: that a second turn for a permit names one that a majority has free, that a
-//! round for a permit waits for all nodes, that a permit is given up that cannot be moved to its
-//! holder's slot, and that misses in a row count.
+//! of a node is a change of the text of its scripts. Three rules have no mistake here, since no
+//! walk shows that waiters need them now that nodes pass over those they have called: that a second
+//! turn for a permit names one that a majority has free, that a round for a permit waits for all
+//! nodes, and that a permit is given up that cannot be moved to its holder's slot.
 //!
 //! `REDLATCH_WALKS=1000000 REDLATCH_STATES=3000000 cargo test --release --test searches --
 //! --nocapture` goes further than plain `cargo test` does; `REDLATCH_SEED` is the first seed.

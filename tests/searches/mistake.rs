@@ -69,6 +69,8 @@ pub(crate) enum Mistake {
     PassesInTime,
     /// Whoever passes a reservation on stays out as if it had been late itself.
     CallerIsLate,
+    /// A waiter that is out of the queue whenever it looks has missed one reservation.
+    MissesInRowCountOnce,
     /// Reservations of a node whose grants do not count lead to a claim.
     QuarantineReserves,
     /// A set is claimed if its first key is free for it.
@@ -133,7 +135,7 @@ impl Mistake {
             ),
             Self::PassesInTime => change(
                 &[QUEUE],
-                "if grace and left + spare(first) <= 0 then",
+                "if grace and left <= 0 then",
                 "if grace and (left <= 0 or first ~= waiter) then",
             ),
             Self::CallerIsLate => change(&[QUEUE], "return late == caller", "return true"),

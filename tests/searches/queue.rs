@@ -72,6 +72,8 @@ fn the_lock_lies_free_if_a_rule_of_passing_is_left_out() {
     broken(Mistake::RenewalProlongs, Violation::LiesFree, bad.clone());
     broken(Mistake::LateStays, Violation::LiesFree, bad.clone());
     broken_from(1400, Mistake::NextIsNotTold, Violation::LiesFree, bad);
+    let slow = Scheme { nodes: 5, ..walked(2, 3).with_faults(1, &[Kind::Slow]) };
+    broken_from(14_300, Mistake::MissesInRowCountOnce, Violation::LiesFree, slow);
     let row = walked(5, 1).with_faults(4, &[Kind::Death]);
     broken_from(2800, Mistake::UnheardStays, Violation::LiesFree, row);
 }

@@ -17,6 +17,20 @@ pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<St
     shorter::ways(trace, |steps| repeat(scheme, what, steps, schedules))
 }
 
+/// The fair schedule with which these steps end so, if they need one.
+pub(crate) fn end(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
+    let mut world = World::new(scheme);
+    if trace.iter().any(|step| world.take(*step, scheme).is_err()) {
+        return Vec::new();
+    }
+    let run = |seed| {
+        let mut end = Vec::new();
+        let found = fair::run(world.clone(), scheme, &mut Random::new(seed), &mut end);
+        (found == Err(what)).then_some(end)
+    };
+    (0..SCHEDULES).find_map(run).unwrap_or_default()
+}
+
 /// Takes the steps, without those that are not possible any more. Returns those that were taken if
 /// they lead to the violation.
 fn repeat(scheme: &Scheme, what: Violation, trace: &[Step], schedules: u64) -> Option<Vec<Step>> {

@@ -82,7 +82,7 @@ impl World {
         // Who is late itself is out twice for one miss: when it is told, and when it comes back.
         let is_miss = is_out && !state.is_out;
         state.misses += u8::from(is_miss);
-        state.is_out = is_miss;
+        state.is_out = if scheme.makes(Mistake::MissesInRowCountOnce) { is_out } else { is_miss };
         state.place = places.iter().map(|place| place.before).max().unwrap_or(0);
         state.free = free_slots(places, scheme);
         if state.misses >= MISSES_MAX {

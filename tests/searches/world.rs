@@ -4,7 +4,7 @@ use crate::client::{Answer, Client, Phase};
 use crate::fault::Fault;
 use crate::grant::Order;
 use crate::kind::Kind;
-use crate::node::{Node, Outcome, Request, Waiter};
+use crate::node::{Node, Outcome, Request};
 use crate::pace::Pace;
 use crate::request::Word;
 use crate::scheme::Scheme;
@@ -215,11 +215,9 @@ impl World {
     fn note_place(&mut self, node: usize, id: Token, scheme: &Scheme) {
         let client = usize::from(id.client);
         let was_firm = self.is_firm(client, scheme);
-        let (site, state) = (&mut self.sites[node], &self.clients[client]);
-        // A late request to join may have given it another number there than it has by then.
-        let is_right = |it: &Waiter| it.id != id || [0, it.number].contains(&state.number);
-        let stands = site.node.has_waiter(id, state.awaited) && site.node.waiters().all(is_right);
-        site.links[client].is_firm = state.id == id && stands;
+        let site = &mut self.sites[node];
+        site.links[client].is_firm =
+            self.clients[client].id == id && site.node.has_waiter(id, self.clients[client].awaited);
         if !was_firm && self.is_firm(client, scheme) {
             for other in &mut self.clients {
                 if matches!(other.phase, Phase::Trying | Phase::Claiming) {

@@ -23,17 +23,10 @@ local function pass_over(late, caller)
   return false
 end
 
-local waiter, number_asked = ARGV[1], ARGV[2]
-local claim, lease_in_front = string.match(ARGV[4], '^%w+ (%d+) (%d+)')
-local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
-local function spare(late)
-  return late == waiter and tonumber(claim) or 0
-end
-
 local function pass_over_called(now, caller)
   local is_late, called = false, call('ZRANGE', calls, 0, -1, 'WITHSCORES')
   for i = 1, #called, 2 do
-    if called[i + 1] + spare(called[i]) < now then
+    if tonumber(called[i + 1]) < now then
       call('ZREM', calls, called[i])
       is_late = pass_over(called[i], caller) or is_late
     end
@@ -41,6 +34,9 @@ local function pass_over_called(now, caller)
   return is_late
 end
 
+local waiter, number_asked = ARGV[1], ARGV[2]
+local claim, lease_in_front = string.match(ARGV[4], '^%w+ (%d+) (%d+)')
+local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
 local function go_to(name)
   key, queue, lease = name, name .. ':redlatch:queue', name .. ':redlatch:lease:'
   holders, calls = name .. ':redlatch:holders', name .. ':redlatch:called'
@@ -113,7 +109,7 @@ local function visit()
   end
   local first, left, grace = kept(held)
   local number, is_late = call('ZSCORE', queue, waiter), false
-  if grace and left + spare(first) <= 0 then
+  if grace and left <= 0 then
     held, is_late = false, pass_over(first, waiter)
   elseif held == shared then
     is_late = pass_over_called(now, waiter)

@@ -16,10 +16,8 @@ use std::time::Duration;
 /// The script removes shares that have expired: the key ends with the last one that has not. It
 /// removes waiters whose entry has expired from the front of the queue. A waiter that has not
 /// claimed its reservation in time is removed from the queue if another waits. If the one that asks
-/// is that waiter, it has as long again, and stays out after that until it asks again: where nodes
-/// reserve the lock for different waiters, their times are over at the same moment, and whoever
-/// asks to have the one node pass the lock on to it must not lose the other. Then, if the key holds
-/// no lock, it is reserved for the first waiter (`waiting.lua`).
+/// is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
+/// for the first waiter (`waiting.lua`).
 ///
 /// A lock of several keys has an entry in the queue of each, with one number: the largest that any
 /// of the queues gives. If some of the keys are reserved for the waiter and others are not, these
