@@ -40,8 +40,8 @@ fn hand_on(
             .iter()
             .map(|client| scope.spawn(move || (lock(client), Instant::now())))
             .collect();
-        // A node that has other permits free than the others calls waiters in vain, which are out of
-        // its queue until they ask again.
+        // A node that has other permits free than the others calls waiters in vain, which are out
+        // of its queue until they ask again.
         let are_there = |server: &&Server| queued(server, "name") >= WAITERS * 9 / 10;
         let is_majority = || servers.iter().filter(are_there).count() >= 2;
         assert!(eventually(LIMIT, is_majority), "they stand in the queue");
