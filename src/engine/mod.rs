@@ -180,6 +180,7 @@ impl Ballot {
 /// An input of an operation.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "each round has one ballot, and allocates nothing")]
 pub enum Input {
     /// Begin an attempt, with fresh random numbers.
     Attempt(Entropy),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// The result of a round, one variant for each kind of request, or of a wait.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are seven kinds of result")]
+#[expect(clippy::large_enum_variant, reason = "most are votes, for which nothing is allocated")]
 pub enum RoundResult {
     /// Of a request about a lock: to acquire, extend or release it, to raise its counters, or to
     /// keep or leave a place in the nodes' queue.
