@@ -38,14 +38,14 @@ pub use tls::TlsSettings;
 /// Only the nodes must be set. Every other setting has a default, documented with its reason.
 ///
 /// ```
-/// # use redlatch::{ConfigError, LockClient};
+/// # use redlatch::{Error, LockClient};
 /// # use std::time::Duration;
 /// let client = LockClient::builder()
 ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
 ///     .key_prefix("billing:")
 ///     .node_timeout(Duration::from_millis(20))
 ///     .build()?;
-/// # Ok::<(), ConfigError>(())
+/// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing before `build`"]

@@ -129,10 +129,10 @@ impl Builder {
     /// the variable and shows no password.
     ///
     /// ```no_run
-    /// # use redlatch::{ConfigError, LockClient};
+    /// # use redlatch::{Error, LockClient};
     /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
     /// let client = LockClient::builder().nodes_from_env("LOCK_NODES").build()?;
-    /// # Ok::<(), ConfigError>(())
+    /// # Ok::<(), Error>(())
     /// ```
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
         let (name, value) = (variable.to_owned(), env::var(variable));

@@ -23,7 +23,7 @@ const SESSIONS: usize = 8;
 /// certificates of servers are trusted, and which certificate the client shows.
 ///
 /// ```no_run
-/// # use redlatch::{ConfigError, LockClient, TlsSettings};
+/// # use redlatch::{Error, LockClient, TlsSettings};
 /// let tls = TlsSettings::default()
 ///     .ca_file("/etc/redis/ca.crt")
 ///     .client_certificate("/etc/redis/client.crt", "/etc/redis/client.key");
@@ -35,7 +35,7 @@ const SESSIONS: usize = 8;
 ///     ])
 ///     .tls(tls)
 ///     .build()?;
-/// # Ok::<(), ConfigError>(())
+/// # Ok::<(), Error>(())
 /// ```
 ///
 /// A server's certificate must be signed by a trusted CA, be valid at the time of this machine's
