@@ -13,7 +13,7 @@ pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Re
     let is_released = if arguments.force {
         by_force(nodes, arguments)?
     } else {
-        let token = token::read(arguments.token.as_deref())?.ok_or_else(token::no_token)?;
+        let token = token::read(arguments.token.as_deref())?;
         token::release(nodes, name, &arguments.also, &token)?;
         true
     };

@@ -121,7 +121,7 @@ fn text(arguments: &AcquireCommand, token: &LockToken, slot: Option<u32>) -> Str
 
 pub(crate) fn extend(nodes: &NodeArguments, arguments: &ExtendArguments) -> Result<u8, Failure> {
     let ExtendArguments { name, also, token, ttl } = arguments;
-    let token = read(token.as_deref())?.ok_or_else(no_token)?;
+    let token = read(token.as_deref())?;
     let (client, default) = settings::client_and_ttl(nodes)?;
     let ttl = ttl.unwrap_or(default);
     resume(&client, name, also, ttl, &token)?.into_token()?;
@@ -153,16 +153,13 @@ fn resume(
 }
 
 /// The token of the argument, or else of the variable. No text shows any of it.
-pub(crate) fn read(argument: Option<&str>) -> Result<Option<LockToken>, Failure> {
+pub(crate) fn read(argument: Option<&str>) -> Result<LockToken, Failure> {
     let of_variable = || env::var_os(VARIABLE).filter(|value| !value.is_empty());
-    let text = argument.map(OsString::from).or_else(of_variable);
-    let Some(text) = text else { return Ok(None) };
+    let Some(text) = argument.map(OsString::from).or_else(of_variable) else {
+        return Err(Failure::usage(&format!("no token: name it with --token, or in {VARIABLE}")));
+    };
     // What stands behind a token is what `redlatch acquire` has printed behind it.
     let word = text.to_string_lossy();
     let word = word.split_ascii_whitespace().next().unwrap_or_default().parse::<LockToken>();
-    word.map(Some).map_err(|error| Failure::usage(&format!("the token: {error}")))
-}
-
-pub(crate) fn no_token() -> Failure {
-    Failure::usage(&format!("no token: name it with --token, or in {VARIABLE}"))
+    word.map_err(|error| Failure::usage(&format!("the token: {error}")))
 }
