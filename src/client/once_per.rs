@@ -152,7 +152,7 @@ impl OncePer<'_> {
     /// Remembers the last run in a [register](LockClient::register), which a majority of the nodes
     /// agrees on: no run is forgotten, whatever a minority of them forgets, and nodes that have
     /// forgotten do not count. For jobs that must not run twice. The nodes must have been made a
-    /// group by [`registers().form`](crate::register::Registers::form), and keep what they answer.
+    /// group by [`Registers::form`](crate::register::Registers::form), and keep what they answer.
     ///
     /// The period is measured by the clocks of the nodes, asked by `TIME`. As long as a majority of
     /// them is right, it does not matter what the others show. Periods are shorter or longer by as
@@ -190,9 +190,9 @@ impl OncePer<'_> {
     ) -> Result<OncePerRun<T>, E> {
         self.schedule.check().map_err(Error::from)?;
         if self.is_exact {
-            self.run_with(&self.by_register()?, job)
+            self.run_with(&ByRegister::of(&self)?, job)
         } else {
-            self.run_with(&self.by_lock()?, job)
+            self.run_with(&ByLock::of(&self)?, job)
         }
     }
 
@@ -205,15 +205,7 @@ impl OncePer<'_> {
     ///
     /// What remembers the run could not be read or removed.
     pub fn forget(&self) -> Result<(), Error> {
-        if self.is_exact { self.by_register()?.forget() } else { self.by_lock()?.forget() }
-    }
-
-    fn by_lock(&self) -> Result<ByLock<'_>, Error> {
-        ByLock::of(&self.request, self.schedule, self.retries_failed)
-    }
-
-    fn by_register(&self) -> Result<ByRegister<'_>, Error> {
-        ByRegister::of(&self.request, self.schedule, self.retries_failed)
+        if self.is_exact { ByRegister::of(self)?.forget() } else { ByLock::of(self)?.forget() }
     }
 
     fn run_with<T, E: From<Error>>(

@@ -7,7 +7,6 @@ use crate::clock;
 use crate::engine::{LockAttributes, PERMITS_MAX, Share, Wait};
 use crate::error::{Error, ResourceError};
 use crate::guard::LockGuard;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl LockRequest<'_> {
@@ -128,7 +127,7 @@ impl LockRequest<'_> {
             fence,
             share,
         };
-        let attributes = (attributes != LockAttributes::default()).then(|| Arc::new(attributes));
+        let attributes = attributes.unless_plain();
         self.client.acquire(&keys.first, attributes.as_ref(), &self.settings, wait)
     }
 }

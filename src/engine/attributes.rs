@@ -31,6 +31,14 @@ pub struct LockAttributes {
     pub share: Option<Share>,
 }
 
+impl LockAttributes {
+    /// `None` for those of a plain lock, for which nothing is allocated.
+    #[must_use]
+    pub fn unless_plain(self) -> Option<Arc<Self>> {
+        (self != Self::default()).then(|| Arc::new(self))
+    }
+}
+
 /// A share of a lock, which other clients may hold shares of at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all kinds")]

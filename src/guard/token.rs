@@ -80,7 +80,7 @@ impl LockToken {
         HeldLock {
             key: Arc::clone(key),
             token: self.token,
-            attributes: (attributes != LockAttributes::default()).then(|| Arc::new(attributes)),
+            attributes: attributes.unless_plain(),
             fence: self.fence,
             valid_until: now.after(rules.drift.validity(ttl)),
             since: now,

@@ -1,8 +1,7 @@
 //! The lock that remembers the last run of a job, by staying taken until the next one is due.
 
-use super::last_run::Schedule;
 use super::memory::{Memory, NotDue, memory_name};
-use super::run_ttl;
+use super::{OncePer, run_ttl};
 use crate::client::LockRequest;
 use crate::clock::{self, Time};
 use crate::error::Error;
@@ -21,17 +20,14 @@ pub(super) struct ByLock<'a> {
 }
 
 impl<'a> ByLock<'a> {
-    pub(super) fn of(
-        request: &LockRequest<'a>,
-        schedule: Schedule,
-        retries_failed: bool,
-    ) -> Result<Self, Error> {
-        let name = memory_name(request).map_err(Error::Resource)?;
+    pub(super) fn of(once: &OncePer<'a>) -> Result<Self, Error> {
+        let OncePer { request, schedule, retries_failed, .. } = once;
+        let name = memory_name(request)?;
         let counts_for = schedule.period.saturating_sub(schedule.tolerance);
         let owner = &request.settings.owner;
-        let ttl = run_ttl(request, schedule);
+        let ttl = run_ttl(request, *schedule);
         let request = request.client.request(&name).ttl(ttl).owner(owner).max_hold(counts_for);
-        Ok(Self { name, request, counts_for, retries_failed })
+        Ok(Self { name, request, counts_for, retries_failed: *retries_failed })
     }
 
     /// Takes the lock, which its release leaves on the nodes until this time has passed. `None` if

@@ -1,23 +1,23 @@
 //! What remembers the last run of a job, and the claim of the next one; and the register that does
 //! so.
 
-use super::OncePerRun;
 use super::last_run::{LastRun, Schedule};
 use super::nodes_time::NodesTime;
+use super::{OncePer, OncePerRun};
 use crate::client::register::{Register, Value};
 use crate::client::{LockClient, LockRequest};
 use crate::clock;
 use crate::engine::NodeSet;
 use crate::engine::register::Version;
-use crate::error::{Error, OncePerError, ResourceError};
+use crate::error::{Error, OncePerError};
 use std::time::Duration;
 
 /// What precedes the job's name in the name of what remembers its last run.
 const PREFIX: &str = "once_per:";
 
 /// The name of what remembers the last run of the job with this lock.
-pub(super) fn memory_name(request: &LockRequest<'_>) -> Result<Vec<u8>, ResourceError> {
-    let keys = request.keys.as_ref().map_err(|error| *error)?;
+pub(super) fn memory_name(request: &LockRequest<'_>) -> Result<Vec<u8>, Error> {
+    let keys = request.keys.as_ref().map_err(|error| Error::Resource(*error))?;
     let name = &keys.first[request.client.core.key_prefix.len()..];
     Ok([PREFIX.as_bytes(), name].concat())
 }
@@ -86,15 +86,11 @@ pub(super) struct NextRun {
 }
 
 impl<'a> ByRegister<'a> {
-    pub(super) fn of(
-        request: &LockRequest<'a>,
-        schedule: Schedule,
-        retries_failed: bool,
-    ) -> Result<Self, Error> {
+    pub(super) fn of(once: &OncePer<'a>) -> Result<Self, Error> {
+        let OncePer { request, schedule, retries_failed, .. } = once;
         let client = request.client;
-        let name = memory_name(request).map_err(Error::Resource)?;
-        let register = client.register(name)?;
-        Ok(Self { client, register, schedule, retries_failed })
+        let register = client.register(memory_name(request)?)?;
+        Ok(Self { client, register, schedule: *schedule, retries_failed: *retries_failed })
     }
 
     /// The time by the clocks of the nodes.

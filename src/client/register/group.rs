@@ -40,8 +40,8 @@ impl Registers<'_> {
     ///
     /// An emptied node is known by its address: its host and port in the URLs of the client that
     /// made it a member. A node that shows neither a mark of a member nor the address of one gets
-    /// no place: see [`registers().replace`](Self::replace). So a client that still names a
-    /// server that was replaced does not bring it back.
+    /// no place: see [`replace`](Self::replace). So a client that still names a server that was
+    /// replaced does not bring it back.
     ///
     /// The node gets all registers from a majority of the others; what it had of this group before
     /// is removed. That takes two rounds for each register; meanwhile registers can be used. The
@@ -52,18 +52,18 @@ impl Registers<'_> {
     /// # Errors
     ///
     /// No majority votes, or the members keep what they answer
-    /// ([`registers().form`](Self::form)) and the node does not. Or the node
-    /// belongs to another group: if it is to be this group's, remove its mark first, with `DEL` of
-    /// the key `:redlatch:member` behind the [prefix](crate::Builder::key_prefix). Or a node could
-    /// not be repaired: see [`PlaceTaken`](RegisterError::PlaceTaken) and
-    /// [`NotRepaired`](RegisterError::NotRepaired). Nodes that were repaired before it stay so.
+    /// ([`form`](Self::form)) and the node does not. Or the node belongs to another group: if it is
+    /// to be this group's, remove its mark first, with `DEL` of the key `:redlatch:member` behind
+    /// the [prefix](crate::Builder::key_prefix). Or a node could not be repaired: see
+    /// [`PlaceTaken`](RegisterError::PlaceTaken) and [`NotRepaired`](RegisterError::NotRepaired).
+    /// Nodes that were repaired before it stay so.
     pub fn repair(&self) -> Result<Vec<Arc<str>>, RegisterError> {
         self.repair_with(None)
     }
 
-    /// As [`registers().repair`](Self::repair), and a node of this client that is no member
-    /// takes the place of the member at `old`, a URL or an address as
-    /// [`PlaceTaken`](RegisterError::PlaceTaken) names it. That one has no vote from then on.
+    /// As [`repair`](Self::repair), and a node of this client that is no member takes the place of
+    /// the member at `old`, a URL or an address as [`PlaceTaken`](RegisterError::PlaceTaken) names
+    /// it. That one has no vote from then on.
     ///
     /// To replace a server, name the new one in the URLs of this client, in the place of the old
     /// one, and call this with the old one's URL, whether it is still there or not. Then give the
@@ -72,24 +72,25 @@ impl Registers<'_> {
     ///
     /// # Errors
     ///
-    /// As [`registers().repair`](Self::repair). If all nodes of this client have votes,
-    /// there is none, and nothing is replaced.
+    /// As [`repair`](Self::repair). If all nodes of this client have votes, there is none, and
+    /// nothing is replaced.
     pub fn replace(&self, old: &str) -> Result<Vec<Arc<str>>, RegisterError> {
         let url = NodeUrl::parse(old).map_or_else(|_| old.to_owned(), |url| url.to_string());
         self.repair_with(Some(Place::address(&url)))
     }
 
     fn repair_with(&self, replaced: Option<&str>) -> Result<Vec<Arc<str>>, RegisterError> {
-        let redlock = self.client.core.register_nodes()?;
-        let prefix = &self.client.core.key_prefix[..];
+        let core = &self.client.core;
+        let redlock = core.register_nodes()?;
+        let prefix = &core.key_prefix[..];
         let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
         let register = Register { client: self.client.clone(), keys, lock: Arc::from(prefix) };
         let mut repaired = Vec::new();
         // An epoch that another client has decided comes before.
-        for _ in 0..ATTEMPTS_PER_NODE * self.client.core.rules.nodes {
-            let Some(repair) = self.client.core.begin_repair(redlock, replaced)? else { break };
+        for _ in 0..ATTEMPTS_PER_NODE * core.rules.nodes {
+            let Some(repair) = core.begin_repair(redlock, replaced)? else { break };
             let decided = register.decide(&repair)?;
-            repaired.extend(self.client.core.end_repair(redlock, &repair, &decided)?);
+            repaired.extend(core.end_repair(redlock, &repair, &decided)?);
         }
         Ok(repaired)
     }
@@ -100,7 +101,7 @@ impl Registers<'_> {
     /// This is for a person who knows that the node has kept all that it answered: for example if a
     /// majority was started again without being durable, after an orderly stop that saved all. If
     /// that is wrong, registers may lose changes. With a majority of the others,
-    /// [`registers().repair`](Self::repair) is the way without that danger.
+    /// [`repair`](Self::repair) is the way without that danger.
     ///
     /// # Errors
     ///

@@ -39,9 +39,8 @@ pub struct Swept {
 }
 
 impl<'a> Registers<'a> {
-    /// Lists the registers whose names match `pattern`, as [`locks`](LockClient::locks) does
-    /// locks. Those
-    /// that were deleted are listed until nothing is left of them: [`Register::read`] tells.
+    /// Lists the registers whose names match `pattern`, as [`locks`](LockClient::locks) does locks.
+    /// Those that were deleted are listed until nothing is left of them: [`Register::read`] tells.
     ///
     /// ```no_run
     /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
@@ -86,8 +85,8 @@ impl<'a> Registers<'a> {
     ///
     /// # Errors
     ///
-    /// As those of [`list`](Self::list) and [`Register::delete`]. Registers that were
-    /// deleted before it stay deleted.
+    /// As those of [`list`](Self::list) and [`Register::delete`]. Registers that were deleted
+    /// before it stay deleted.
     pub fn delete_older_than(
         &self,
         pattern: impl AsRef<[u8]>,

@@ -34,8 +34,7 @@ impl Transactions<'_> {
     ///
     /// # Errors
     ///
-    /// As those of [`Registers::list`] and
-    /// [`Register::read`](crate::Register::read).
+    /// As those of [`Registers::list`] and [`Register::read`](crate::Register::read).
     pub fn list(&self) -> Result<Vec<Transaction>, TransactionError> {
         let now = clock::wall_micros();
         let mut found = Vec::new();
