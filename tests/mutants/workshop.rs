@@ -3,7 +3,6 @@
 use crate::change::Change;
 use crate::switch::VARIABLE;
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -149,7 +148,7 @@ impl Workshop {
 
     /// Builds what cargo's arguments name.
     pub(crate) fn build(&self, targets: &[String]) -> Result<Programs, Outcome> {
-        let mut cargo = Command::new(env!("CARGO"));
+        let mut cargo = support::program::cargo();
         cargo.args(["test", "--no-run", "--locked", "--message-format", "short"]);
         // As fast as may be; other crates are those that were built for the tests.
         for package in ["redlatch", "redlatch-tests", "redlatch-models"] {
@@ -160,12 +159,6 @@ impl Workshop {
         }
         cargo.args(targets).env("CARGO_TARGET_DIR", TARGET_DIR).env("CARGO_INCREMENTAL", "1");
         cargo.env("CARGO_TERM_COLOR", "never");
-        // What cargo tells this program: build scripts of other crates look at variables of these
-        // names, and those crates would be built anew, here and after this.
-        let is_told =
-            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-        let told = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_told));
-        told.for_each(|(name, _)| _ = cargo.env_remove(name));
         cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");
         let (status, output) = self.finish(&mut cargo, Duration::MAX);
         if status.is_some_and(|status| status.success()) {

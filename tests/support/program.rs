@@ -29,6 +29,17 @@ pub fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{}: {text}", output.status);
 }
 
+/// cargo, without what it has told this program: build scripts look at variables of these names,
+/// and their crates would be built anew, there and after that.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    let is_told =
+        |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    let told = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_told));
+    told.for_each(|(name, _)| _ = cargo.env_remove(name));
+    cargo
+}
+
 /// Ends this process when the thread that started it ends, which is the thread of a test. Only
 /// Linux can do that. Elsewhere a process whose parent was killed ends by itself, later.
 pub fn end_with_parent() {

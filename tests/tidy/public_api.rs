@@ -4,6 +4,7 @@ use super::root;
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;
+use support::program::cargo;
 
 /// Its toolchain: another one may show the same items in other words.
 const HEAD: &str = "# rustdoc ";
@@ -21,7 +22,7 @@ fn the_public_interface_is_the_one_that_is_written_down() {
         println!("not compared: written by rustdoc {}, this is {version}", known.unwrap());
         return;
     }
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = cargo();
     cargo.args(["doc", "--package", "redlatch", "--no-deps", "--all-features", "--locked"]);
     assert!(cargo.current_dir(root()).status().unwrap().success());
     let found = format!("{HEAD}{version}\n{}", interface());

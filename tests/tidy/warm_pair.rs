@@ -9,6 +9,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use support::program::cargo;
 use support::servers::Servers;
 
 const FEW: u64 = 50;
@@ -65,15 +66,9 @@ fn target() -> PathBuf {
 
 /// Builds the program so that it counts.
 fn build() -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = cargo();
     cargo.args(["build", "--package", "redlatch-warm-pair", "--locked", "--target-dir"]);
     cargo.arg(target()).current_dir(root());
-    for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            cargo.env_remove(&*name);
-        }
-    }
     cargo.env("RUSTFLAGS", "-C instrument-coverage").env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
     assert!(cargo.status().unwrap().success());
     target().join("debug/warm_pair")
