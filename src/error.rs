@@ -33,14 +33,14 @@ mod register;
 mod token;
 mod transaction;
 
-pub use crate::engine::register::NoVote;
-pub use crate::engine::transaction::{InvalidTransactionId, NamesError, UnknownName};
+pub use crate::engine::NoVote;
 pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
     NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
     TlsError, TlsErrorKind,
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
+pub use crate::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 pub use crate::resp::ProtocolError;
 pub use cause::{NoQuorum, ResourceError, SpawnError, TtlError};
 pub use config::{ConfigError, TlsSettingsError};

@@ -24,7 +24,7 @@ mod text;
 pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::{Callback, Listener};
 
-use crate::engine::register::NoVote;
+use crate::engine::NoVote;
 use crate::error::{Error, LossReason, RegisterError};
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};

@@ -173,6 +173,7 @@ mod net;
 mod node;
 mod node_url;
 mod owner_process;
+mod registers;
 mod released;
 mod resp;
 mod wait_queue;
@@ -212,21 +213,23 @@ pub mod register {
     pub use crate::client::{
         Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value,
     };
-    pub use crate::engine::register::Version;
+    pub use crate::registers::Version;
 }
 
 /// Two processes change two databases, or none does: see [`LockClient::transactions`] and
 /// [`guide::transactions`].
 pub mod transaction {
     pub use crate::client::{Decision, Participant, Transaction, Transactions};
-    pub use crate::engine::transaction::{PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId};
     pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
+    pub use crate::registers::transaction::{
+        PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId,
+    };
 }
 
 /// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role, its clock, and
 /// whether it has a vote on registers.
 pub mod status {
-    pub use crate::engine::register::{NoVote, RegisterMembership};
+    pub use crate::engine::{NoVote, RegisterMembership};
     pub use crate::node::{ClockDifference, CrashLoss, Fsync, Memory, Persistence, Role};
 }
 
@@ -250,6 +253,9 @@ pub mod internal {
     #[cfg(feature = "tls")]
     pub mod tls {
         pub use crate::net::{Received, TlsSession, TlsTarget, UNSENT_MAX};
+    }
+    pub mod registers {
+        pub use crate::registers::*;
     }
     pub mod resp {
         pub use crate::resp::*;

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
 use redlatch::internal::engine::Token;
-use redlatch::internal::engine::register::Ballot;
-use redlatch::internal::node::script::{self, Script};
+use redlatch::internal::node::script::Script;
+use redlatch::internal::registers::{Ballot, script};
 use support::cli::Value;
 use support::redis::Server;
 

@@ -14,12 +14,12 @@ mod rounds;
 use super::input::Input;
 use redlatch::internal::Time;
 use redlatch::internal::engine::Ttl;
-use redlatch::internal::engine::register::{
-    Ballot, MarkStep, RegisterCommand, RegisterKeys, RegisterRequest,
-};
 use redlatch::internal::engine::{Acquisition, Action, Drift, LockAttributes, LockId, NodeSet};
 use redlatch::internal::engine::{
     ClaimTime, Predecessor, QueueEntry, Removal, Request, Rules, Share, Token,
+};
+use redlatch::internal::registers::{
+    Ballot, MarkStep, RegisterCommand, RegisterKeys, RegisterRequest,
 };
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -179,7 +179,7 @@ fn register(serial: u64) -> Action {
     };
     let keys = RegisterKeys::new(b"", b"key");
     let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
-    Action::Register(Box::new(RegisterRequest { keys, epoch, run_id, command }))
+    Action::Custom(Arc::new(RegisterRequest { keys, epoch, run_id, command }))
 }
 
 fn token(serial: u64) -> Token {

@@ -1,6 +1,6 @@
 //! An event of each kind, for the tests of the bridges.
 
-use crate::engine::register::NoVote;
+use crate::engine::NoVote;
 use crate::error::{Error, LockLost, LossReason, RegisterError};
 use crate::event::{AttemptOutcome, Event};
 use crate::name::Name;

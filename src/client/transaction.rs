@@ -11,10 +11,10 @@ use super::LockClient;
 use super::register::Register;
 use crate::clock;
 use crate::core::draw;
-use crate::engine::transaction::{
+use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
+use crate::registers::transaction::{
     InvalidRecord, Joining, Record, Told, TransactionId, UnknownName,
 };
-use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
 use side::Side;
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 use super::repair::check_run;
 use super::{Asked, Core, Redlock, draw};
-use crate::engine::register::{Census, Epoch, Group, Mark, MarkStep, Member, Place, Seen};
 use crate::engine::{Node, NodeSet};
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::Durability;
+use crate::registers::{Census, Epoch, Group, Mark, MarkStep, Member, Place, Seen};
 use std::sync::Arc;
 
 impl Core {

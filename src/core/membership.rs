@@ -8,13 +8,13 @@
 use super::votes::ReportedVotes;
 use super::{Backend, Core, Redlock, Survey};
 use crate::clock::{self, Time};
-use crate::engine::register::{
-    Epoch, GROUP_REGISTER, Group, MarkStep, Member, NoVote, RegisterCommand, RegisterKeys,
-    RegisterMembership, RegisterReply, RegisterRequest, Replies, Seen,
-};
 use crate::engine::{Action, Node, NodeSet, Request};
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
+use crate::registers::{
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, RegisterCommand, RegisterKeys, RegisterReply,
+    RegisterRequest, Replies, Seen, memberships, no_vote,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Asked {
         let Self { replies, mut reports, group, .. } = self;
         for (report, reply) in reports.iter_mut().zip(&replies.0) {
             if let (Some(RegisterReply::NoMember(mark)), Some(group)) = (reply, &group) {
-                let why = NoVote::of(mark.as_deref(), Some(group));
+                let why = no_vote(mark.as_deref(), Some(group));
                 report.answer = NodeAnswer::Failed(NodeError::NoVote(why));
             }
         }
@@ -117,8 +117,8 @@ impl Core {
     ) -> Asked {
         let request = Request { nodes, ..self.register_request(keys, mark, command) };
         match redlock.net.submit(request) {
-            RoundResult::Register { replies, is_watched, reports } => {
-                Asked { replies, reports, is_watched, group: None }
+            RoundResult::Custom { said, is_watched, reports } => {
+                Asked { replies: Replies::of(&said), reports, is_watched, group: None }
             }
             other => unreachable!("the request was about a register, the result is {other:?}"),
         }
@@ -132,8 +132,8 @@ impl Core {
         command: RegisterCommand,
     ) -> Request {
         let (keys, run_id) = (keys.clone(), Arc::from(""));
-        let register = Box::new(RegisterRequest { keys, epoch, run_id, command });
-        Request::to_all(&self.rules, clock::now(), Action::Register(register))
+        let register = Arc::new(RegisterRequest { keys, epoch, run_id, command });
+        Request::to_all(&self.rules, clock::now(), Action::Custom(register))
     }
 
     /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.
@@ -236,7 +236,7 @@ impl Core {
             return;
         }
         let seen = self.mark(redlock, &MarkStep::Look, asked).0;
-        for (node, membership) in RegisterMembership::all(&seen, self.rules.nodes) {
+        for (node, membership) in memberships(&seen, self.rules.nodes) {
             statuses[node.index()].registers = Some(membership);
         }
     }

@@ -5,8 +5,8 @@
 //! of the draft, one after another, and sends the result as one.
 
 use super::membership::Membership;
-use crate::engine::register::{Ballot, COMBINED_MAX, Draft, Proposer};
 use crate::error::RegisterError;
+use crate::registers::{Ballot, COMBINED_MAX, Draft, Proposer};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

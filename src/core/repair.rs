@@ -2,14 +2,13 @@
 
 use super::formation::draw_number;
 use super::{Asked, Core, KeyStep, NodeKeys, Redlock, Survey};
-use crate::engine::register::{
-    Epoch, InvalidValue, Mark, Member, NoVote, Place, Refill, RefillEnd, RefillStep, RegisterKeys,
-    Seen,
-};
-use crate::engine::{Node, quorum};
+use crate::engine::{NoVote, Node, quorum};
 use crate::error::RegisterError;
 use crate::node::Durability;
 use crate::node_url::NodeUrl;
+use crate::registers::{
+    Epoch, InvalidValue, Mark, Member, Place, Refill, RefillEnd, RefillStep, RegisterKeys, Seen,
+};
 use std::sync::Arc;
 
 const INTERRUPTED: &str =

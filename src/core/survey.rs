@@ -3,10 +3,10 @@
 use super::membership::Asked;
 use super::{Core, Redlock};
 use crate::clock;
-use crate::engine::register::{Census, MarkStep, NoGroup};
 use crate::engine::{Node, NodeSet, Request, quorum};
 use crate::error::RegisterError;
 use crate::node::{Durability, NodeAnswer, NodeError, NodeStatus, RoundResult};
+use crate::registers::{Census, MarkStep, NoGroup};
 
 /// What a look at the marks of all nodes has shown, and how they keep their data.
 pub(crate) struct Survey {

@@ -1,10 +1,10 @@
 //! Which nodes have a vote on registers, as events report it.
 
 use super::{Asked, Core, Survey};
-use crate::engine::register::RegisterReply;
 use crate::engine::{Node, NodeSet};
 use crate::event::Listener;
 use crate::node::{NodeChange, NodeState};
+use crate::registers::RegisterReply;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What was reported last of each node.

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::database::{Database, Entry, Value};
-use crate::engine::register::{Epoch, Group, Member, Place, RegisterKeys};
+use crate::registers::{Epoch, Group, Member, Place, RegisterKeys};
 
 /// The members of a group in its first epoch: the nodes at these URLs.
 pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {

@@ -25,7 +25,9 @@ use super::options::Options;
 use super::reply::{Answer, Failure, OwnedReply};
 use super::session::ConnectionState;
 use crate::clock::Time;
-use crate::node::script;
+use crate::engine;
+use crate::node::script::ALL;
+use crate::registers;
 
 /// How many instructions a script may take, how often they are counted, and as how many a command
 /// counts. This library's scripts take some thousands. A loop without end ends within a second.
@@ -205,7 +207,7 @@ impl Interpreter {
         if compiled.len() >= COMPILED_MAX {
             compiled.clear();
         }
-        let is_own = script::ALL.iter().any(|own| own.sha1 == sha1);
+        let is_own = own_scripts().any(|own| own.sha1 == sha1);
         let new = Compiled { function, is_own };
         compiled.insert(sha1.to_owned(), new.clone());
         Ok(new)
@@ -260,9 +262,14 @@ fn line(lua: &Lua) -> Option<usize> {
     levels.flatten().next()
 }
 
+/// All scripts of this library.
+fn own_scripts() -> impl Iterator<Item = &'static engine::Script> {
+    ALL.iter().chain(&registers::script::ALL)
+}
+
 /// The SHA-1 of a text, in lower-case hexadecimal. Those of this library's scripts are known.
 pub(super) fn digest(text: &[u8]) -> String {
-    let known = script::ALL.iter().find(|script| script.source.as_bytes() == text);
+    let known = own_scripts().find(|script| script.source.as_bytes() == text);
     known.map_or_else(|| Sha1::from(text).digest().to_string(), |script| script.sha1.to_owned())
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Time;
-use crate::engine::register::Member;
+use crate::registers::Member;
 
 /// The settings of one [`Keyspace`](super::keyspace::Keyspace).
 #[derive(Clone, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 #[cfg(doc)]
 use super::Verb;
-use super::register::RegisterRequest;
-use super::{LockId, Predecessor, QueueEntry, Token, Ttl};
+use super::{CustomCommand, LockId, Predecessor, QueueEntry, Token, Ttl};
 use std::sync::Arc;
 
 /// Takes a lock for a new token.
@@ -172,6 +171,6 @@ pub enum Action {
         /// The step.
         step: Listen,
     },
-    /// [`Verb::Register`].
-    Register(Box<RegisterRequest>),
+    /// [`Verb::Custom`].
+    Custom(Arc<dyn CustomCommand>),
 }

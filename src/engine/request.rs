@@ -1,9 +1,14 @@
 //! Requests to the nodes: each request is the same for every node.
 
-use super::register::{MarkStep, RegisterCommand, RegisterKeys};
-use super::{Acquisition, Action, LockAttributes, LockId, Node, NodeSet, Predecessor};
+use super::{
+    Acquisition, Action, CustomCommand, LockAttributes, LockId, Node, NodeSet, Predecessor,
+};
 use super::{QueueEntry, Removal, Rules, Share, Token, Ttl};
 use crate::clock::Time;
+use std::sync::Arc;
+
+/// How the key of a lock ends in whose queue those stand who change a register at the same time.
+pub const TURN: &[u8] = b":redlatch:turn";
 
 /// The kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +46,8 @@ pub enum Verb {
     Turn,
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen,
-    /// Read or change what the node keeps of a [register](super::register).
-    Register,
+    /// Carry out a [`CustomCommand`]: read or change what the node keeps of a register.
+    Custom,
 }
 
 impl Verb {
@@ -150,18 +155,24 @@ impl Request {
             Action::Queue(_) => Verb::Queue,
             Action::Turn { .. } => Verb::Turn,
             Action::Listen { .. } => Verb::Listen,
-            Action::Register(_) => Verb::Register,
+            Action::Custom(_) => Verb::Custom,
         }
     }
 
-    /// Does it only look at a node's mark? No lock depends on it, and a user who watches the nodes
-    /// may lack the right to it: so an error in reply is no problem of the connection.
+    /// The custom command, if it is one.
+    #[must_use]
+    pub fn custom(&self) -> Option<&Arc<dyn CustomCommand>> {
+        match &self.action {
+            Action::Custom(command) => Some(command),
+            _ => None,
+        }
+    }
+
+    /// Is it a custom command that only looks? No lock depends on it, and a user who watches the
+    /// nodes may lack the right to it: so an error in reply is no problem of the connection.
     #[must_use]
     pub fn is_look(&self) -> bool {
-        match &self.action {
-            Action::Register(request) => request.command == RegisterCommand::Mark(MarkStep::Look),
-            _ => false,
-        }
+        self.custom().is_some_and(|command| command.is_look())
     }
 
     /// The lock that the request is about, if it names a token.
@@ -179,7 +190,7 @@ impl Request {
             | Action::Fence { lock, .. } => Some(lock),
             Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Listen { .. } | Action::Register(_) => None,
+            Action::Listen { .. } | Action::Custom(_) => None,
         }
     }
 
@@ -203,7 +214,7 @@ impl Request {
             | Action::Restore { ttl, .. } => Some(*ttl),
             Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Listen { .. } | Action::Register(_) => None,
+            Action::Listen { .. } | Action::Custom(_) => None,
         }
     }
 
@@ -214,7 +225,7 @@ impl Request {
         match &self.action {
             Action::Queue(QueueEntry { waiter, .. }) | Action::Turn { waiter, .. } => Some(*waiter),
             Action::Release(removal) | Action::Undo(removal) => removal.waiter,
-            Action::Register(register) => register.command.watcher(),
+            Action::Custom(command) => command.watcher(),
             _ => None,
         }
     }
@@ -247,7 +258,7 @@ impl Request {
             Action::Inspect { key } | Action::Remove { key, .. } => key,
             Action::Scan { pattern, .. } => pattern,
             Action::Listen { key, .. } => key,
-            Action::Register(request) => &request.keys.value,
+            Action::Custom(command) => command.key(),
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }
     }
@@ -282,7 +293,7 @@ impl Request {
     /// depends on a register's turn, and whoever waits for it would wait in vain.
     #[must_use]
     pub fn counts_in_quarantine(&self) -> bool {
-        self.key().ends_with(RegisterKeys::TURN)
+        self.key().ends_with(TURN)
     }
 
     /// Are there several keys?

@@ -1,7 +1,7 @@
 //! Errors of transactions.
 
 use super::RegisterError;
-use crate::engine::transaction::{NamesError, TransactionId, UnknownName};
+use crate::registers::transaction::{NamesError, TransactionId, UnknownName};
 use std::error::Error;
 use std::fmt;
 

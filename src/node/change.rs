@@ -2,7 +2,7 @@
 
 use super::node_error::NodeError;
 use super::report::QueueSupport;
-use crate::engine::register::NoVote;
+use crate::engine::NoVote;
 use crate::engine::{Node, NodeSet};
 use std::collections::VecDeque;
 use std::sync::Arc;

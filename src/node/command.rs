@@ -67,7 +67,10 @@ impl KnownScripts {
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.
     fn bit(request: &Request) -> u32 {
-        script::name(request).map_or(0, |name| 1 << name as u32)
+        match (request.custom(), script::name(request)) {
+            (Some(command), _) => 1 << (16 + command.script().1),
+            (None, name) => name.map_or(0, |name| 1 << name as u32),
+        }
     }
 }
 
@@ -84,6 +87,9 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         return room.call(request, form, decimal(number, &mut proof), out);
     }
     match &request.action {
+        Action::Custom(command) => {
+            script::call_custom(&**command, form, decimal(number, &mut proof), out);
+        }
         Action::Acquire(new) => set(&new.lock, new.ttl, out),
         Action::Ping { .. } => encode_command(out, &[b"PING"]),
         Action::Ask(question) => encode_command(out, words_of(*question)),
@@ -142,7 +148,7 @@ pub(in crate::node) fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
 /// Does the answer to this request prove that it belongs to this request? The answer to a plain
 /// `SET` could belong to any other command.
 pub(super) fn has_proof(request: &Request) -> bool {
-    script::name(request).is_some()
+    request.custom().is_some() || script::name(request).is_some()
 }
 
 /// A short description of a reply, for error messages.

@@ -3,11 +3,13 @@
 
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
-use crate::engine::register::{RegisterCommand, RegisterKeys, RegisterRequest};
 use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor, QueueWait};
 use crate::engine::{
-    Listen, Question, QueueEntry, Removal, Request, Rules, Share, Token, Ttl, Verb, Vote,
+    CustomCommand, Listen, NoVote, Question, QueueEntry, Removal, Request, Rules, Said, Script,
+    Share, Tally, Token, Ttl, Verb, Vote,
 };
+use crate::resp::Reply;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,14 +86,84 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             Action::Turn { new: Acquisition { lock, ttl, fence: 50 }, waiter }
         }
         Verb::Listen => Action::Listen { key, step: Listen::Read(lock.token) },
-        Verb::Register => {
-            let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
-            let keys = RegisterKeys::new(b"", &key);
-            let command = RegisterCommand::Read { watcher: None };
-            Action::Register(Box::new(RegisterRequest { keys, epoch, run_id, command }))
-        }
+        Verb::Custom => Action::Custom(Arc::new(Probe { key, ..Probe::default() })),
     };
     Request::to_all(&rules, now, action)
+}
+
+/// A custom command that a node has carried out when it answers its number in a list.
+#[derive(Clone, Debug)]
+pub(super) struct Probe {
+    pub(super) key: Arc<[u8]>,
+    pub(super) watcher: Option<Token>,
+    pub(super) is_look: bool,
+    pub(super) is_accept: bool,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        let key = Arc::from(&b"key"[..]);
+        Self { key, watcher: None, is_look: false, is_accept: false }
+    }
+}
+
+impl Probe {
+    /// The request to three nodes.
+    pub(super) fn request(self, now: Time) -> Request {
+        Request { action: Action::Custom(Arc::new(self)), ..request(Verb::Custom, 1, now) }
+    }
+}
+
+impl CustomCommand for Probe {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn key(&self) -> &Arc<[u8]> {
+        &self.key
+    }
+
+    fn watcher(&self) -> Option<Token> {
+        self.watcher
+    }
+
+    fn is_look(&self) -> bool {
+        self.is_look
+    }
+
+    fn for_run(&self, _: &Arc<str>) -> Arc<dyn CustomCommand> {
+        Arc::new(self.clone())
+    }
+
+    fn script(&self) -> (Script, u32) {
+        (Script::new("return {tonumber(ARGV[1])}", "digest"), 0)
+    }
+
+    fn call(&self, run: &mut dyn FnMut(&[&[u8]], &[&[u8]])) {
+        run(&[&self.key], &[]);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
+        let Reply::Array(list) = reply else { return None };
+        let is_answer = list.iter().next() == Some(Reply::Integer(number));
+        is_answer.then(|| Ok((Vote::Granted, Said::new(number))))
+    }
+
+    fn is_accept(&self) -> bool {
+        self.is_accept
+    }
+
+    fn waits_for_more(&self, _: &[Option<Said>], tally: &Tally, awaited: usize) -> bool {
+        tally.granted.len() < 2 && awaited > 0
+    }
+
+    fn could_end(&self, said: &[Option<Said>]) -> bool {
+        said.iter().flatten().count() >= 2
+    }
+
+    fn follow_up(&self) -> Option<Arc<dyn CustomCommand>> {
+        None
+    }
 }
 
 /// The wait of a waiter that watches no key, for 50 ms.

@@ -3,7 +3,7 @@
 use super::other_protocol::OtherProtocol;
 use super::server_error::ServerError;
 use super::tls_error::TlsError;
-use crate::engine::register::NoVote;
+use crate::engine::NoVote;
 use crate::resp::ProtocolError;
 use std::sync::Arc;
 use std::time::Duration;

@@ -39,7 +39,7 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
             Action::Undo(Removal { lock, ttl, linger: None, waiter: None })
         }
         Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
-        Action::Turn { .. } | Action::Listen { .. } | Action::Register(_) => return None,
+        Action::Turn { .. } | Action::Listen { .. } | Action::Custom(_) => return None,
         Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => return None,
         Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => return None,
     };

@@ -3,7 +3,7 @@
 use super::node_error::NodeError;
 use super::server_facts::{ClockDifference, ClockReading, Memory, Persistence, Role};
 use super::warning::{Host, NodeWarning};
-use crate::engine::{Token, register::RegisterMembership};
+use crate::engine::{RegisterMembership, Token};
 use core::net::IpAddr;
 use std::fmt;
 use std::sync::Arc;

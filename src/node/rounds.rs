@@ -6,13 +6,13 @@
 //!
 //! `W` identifies the waiter of a round.
 
+mod custom;
 mod deadlines;
 mod entry;
 mod numbering;
 mod permits;
 mod quarantine;
 mod reaching;
-mod registers;
 mod restoring;
 mod result;
 mod same_server;
@@ -239,8 +239,8 @@ impl<W> Rounds<W> {
                 self.ends_at = self.ends_at.min(now);
             }
             self.settle(now, slot, false);
-        } else if entry.is_deletion() {
-            self.bring_deletion_on(now, slot);
+        } else if entry.is_followed() {
+            self.follow_on(now, slot);
         } else {
             self.note_late_vote(now, slot, node);
         }
@@ -266,8 +266,8 @@ impl<W> Rounds<W> {
         };
         self.finished.extend(waiter.map(|waiter| (waiter, result)));
         self.awaited -= 1;
-        match self.entries[slot].is_deletion() {
-            true => self.bring_deletion_on(now, slot),
+        match self.entries[slot].is_followed() {
+            true => self.follow_on(now, slot),
             false => self.bring_on(now, slot),
         }
     }

@@ -36,48 +36,37 @@
 //!
 //! Each script has a room, a file of its own below this one: its arguments, and the meaning of its
 //! answer; beside that, its Lua, and why it may arrive late. A new script is a new room, a line in
-//! the list of `rooms!`, and the requests that it carries out, in `name`.
+//! the list of `rooms!`, and the requests that it carries out, in `name`. Custom commands bring
+//! theirs along.
 
-mod register;
 mod sha1;
 mod source;
 
 use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal, is_plain};
-use crate::engine::{Action, Listen, LockId, Removal, Request, Share, Token, Ttl, Vote};
+pub use crate::engine::Script;
+use crate::engine::{
+    Action, CustomCommand, Listen, LockId, Removal, Request, Share, Token, Ttl, Vote,
+};
 use crate::resp::{Elements, Reply, encode_command, encode_words};
+pub use sha1::hex as sha1;
+pub use source::unindented;
 
 /// The most bytes of a value that [`INSPECT`] returns: more than the value of any lock has.
 pub const SHOWN_MAX: usize = 1024;
 
-/// A script and its digest.
-#[derive(Clone, Copy, Debug, Eq)]
-#[non_exhaustive]
-pub struct Script {
-    /// The Lua source, byte for byte as it is sent.
-    pub source: &'static str,
-    /// The SHA-1 of the source, in lower-case hexadecimal.
-    pub sha1: &'static str,
-}
-
-/// Compares the digests only: scripts are compared for each command, and a digest is short.
-impl PartialEq for Script {
-    fn eq(&self, other: &Self) -> bool {
-        self.sha1 == other.sha1
-    }
-}
-
-/// A script that consists of these files.
-macro_rules! script {
+/// A script that consists of these files, whose paths are relative to the file that names them.
+macro_rules! lua_script {
     ($($file:literal),+) => {{
         const FILES: &str = concat!($(include_str!($file)),+);
-        const LENGTH: usize = super::source::unindented::<0>(FILES).1;
-        const SOURCE: [u8; LENGTH] = super::source::unindented(FILES).0;
-        const DIGEST: [u8; 40] = super::sha1::hex(&SOURCE);
+        const LENGTH: usize = $crate::node::script::unindented::<0>(FILES).1;
+        const SOURCE: [u8; LENGTH] = $crate::node::script::unindented(FILES).0;
+        const DIGEST: [u8; 40] = $crate::node::script::sha1(&SOURCE);
         let Ok(source) = std::str::from_utf8(&SOURCE) else { panic!("spaces are ASCII") };
         let Ok(sha1) = std::str::from_utf8(&DIGEST) else { panic!("digits are ASCII") };
-        Script { source, sha1 }
+        $crate::engine::Script::new(source, sha1)
     }};
 }
+pub(crate) use lua_script;
 
 /// What belongs to one script.
 pub(super) struct Room {
@@ -140,13 +129,6 @@ rooms! {
     remove Remove REMOVE,
     inspect Inspect INSPECT,
     scan Scan SCAN,
-    prepare Prepare PREPARE,
-    accept Accept ACCEPT,
-    read_register ReadRegister READ_REGISTER,
-    collect Collect COLLECT,
-    copy Copy COPY,
-    install Install INSTALL,
-    mark Mark MARK,
 }
 
 /// The name of the script that carries out this request, if it takes one.
@@ -166,8 +148,8 @@ pub(super) fn name(request: &Request) -> Option<Name> {
         Action::Remove { .. } => Some(Name::Remove),
         Action::Inspect { .. } => Some(Name::Inspect),
         Action::Scan { .. } => Some(Name::Scan),
-        Action::Register(request) => Some(register::name(&request.command)),
-        Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
+        Action::Listen { .. } | Action::Ping { .. } => None,
+        Action::Ask(_) | Action::Custom(_) => None,
     }
 }
 
@@ -191,12 +173,19 @@ pub(super) fn room(request: &Request) -> Option<&'static Room> {
 impl Room {
     /// Appends the call of the script for this request, with this number.
     pub(super) fn call(&self, request: &Request, form: Form, number: &[u8], out: &mut Vec<u8>) {
-        let name: (&[u8], &[u8]) = match form {
-            Form::Digest => (b"EVALSHA", self.script.sha1.as_bytes()),
-            Form::Source => (b"EVAL", self.script.source.as_bytes()),
-        };
-        (self.encode)(request, Call { name, number }, out);
+        (self.encode)(request, Call::new(self.script, form, number), out);
     }
+}
+
+/// Appends the call of the script of a custom command, with this number.
+pub(super) fn call_custom(
+    command: &dyn CustomCommand,
+    form: Form,
+    number: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let call = Call::new(command.script().0, form, number);
+    command.call(&mut |keys, arguments| call.run_on(keys, arguments, out));
 }
 
 /// A call of a script.
@@ -208,7 +197,15 @@ struct Call<'a> {
     number: &'a [u8],
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    fn new(script: Script, form: Form, number: &'a [u8]) -> Self {
+        let name: (&[u8], &[u8]) = match form {
+            Form::Digest => (b"EVALSHA", script.sha1.as_bytes()),
+            Form::Source => (b"EVAL", script.source.as_bytes()),
+        };
+        Self { name, number }
+    }
+
     /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
     fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
         let mut digits = [0; 20];

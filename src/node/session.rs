@@ -18,7 +18,7 @@
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod connection;
-mod hidden_mark;
+mod hidden_look;
 mod notifications;
 mod options;
 mod outbox;
@@ -118,7 +118,7 @@ impl Session {
     /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
     /// an answer, immediately if it cannot be sent.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
-        if self.hides_mark(now, ticket, request) {
+        if self.hides_look(now, ticket, request) {
             return;
         }
         // Pending releases and requests that wait for room are written first.

@@ -8,7 +8,7 @@ use crate::misreading::{are_without_value, newest, promised_by_minority};
 use crate::mistake::Mistake;
 use crate::plan::{Call, Verb};
 use redlatch::internal::engine::Token;
-use redlatch::internal::engine::register::{
+use redlatch::internal::registers::{
     Change, ChangeStep, Epoch, Proposer, RegisterCommand, Replies,
 };
 

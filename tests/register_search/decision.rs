@@ -5,7 +5,7 @@ use crate::membership::{Ask, Learnt, Membership, ask_all};
 use crate::repairer::Repair;
 use crate::server::GROUP;
 use redlatch::internal::engine::Token;
-use redlatch::internal::engine::register::{
+use redlatch::internal::registers::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Epoch, Group, Proposer, Replies,
 };
 

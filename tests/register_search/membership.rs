@@ -3,7 +3,7 @@
 
 use crate::server::{Asked, GROUP};
 use redlatch::internal::engine::Node;
-use redlatch::internal::engine::register::{
+use redlatch::internal::registers::{
     Census, Epoch, Group, MarkStep, RegisterCommand, RegisterReply, Replies, Seen,
 };
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! of its scripts.
 
 use crate::change::Change;
-use redlatch::internal::node::script::{
+use redlatch::internal::registers::script::{
     ACCEPT, COLLECT, INSTALL, MARK, PREPARE, READ_REGISTER, Script,
 };
 

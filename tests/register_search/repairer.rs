@@ -5,10 +5,10 @@ use crate::decision::Decision;
 use crate::membership::{Ask, Learnt, Membership, ask_mark, seen};
 use crate::mistake::Mistake;
 use crate::server::{Asked, GROUP, address_of, place_at};
-use redlatch::internal::engine::register::{
+use redlatch::internal::engine::{Node, quorum};
+use redlatch::internal::registers::{
     Census, Epoch, MarkStep, Member, Refill, RefillEnd, RefillStep, RegisterReply, Replies, Seen,
 };
-use redlatch::internal::engine::{Node, quorum};
 use std::sync::Arc;
 
 /// How many epochs a call begins for each node at most.

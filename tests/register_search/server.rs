@@ -8,13 +8,14 @@ use crate::change::{Change, changed};
 use crate::words::words;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
-use redlatch::internal::engine::register::{
-    Epoch, GROUP_REGISTER, Group, MarkStep, Member, Place, RegisterCommand, RegisterKeys,
-    RegisterReply, RegisterRequest, Seen,
-};
 use redlatch::internal::engine::{self, Action, Drift, Node, Rules};
 use redlatch::internal::node::command::{Form, Meaning, encode, meaning};
 use redlatch::internal::node::script;
+use redlatch::internal::registers as own;
+use redlatch::internal::registers::{
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, Place, RegisterCommand, RegisterKeys,
+    RegisterReply, RegisterRequest, Seen,
+};
 use redlatch::internal::resp::decode;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -104,7 +105,7 @@ impl Server {
         let mut keyspace = Keyspace::new(Options::new().wall_clock(Time::from_millis(0), 0));
         let mut caller = keyspace.connect();
         let mut digests = HashMap::new();
-        for script in script::ALL {
+        for script in script::ALL.iter().chain(&own::script::ALL) {
             let source = changed(*script, changes);
             let words: [&[u8]; 3] = [b"SCRIPT", b"LOAD", source.as_bytes()];
             let loaded = keyspace.execute(NOW, &mut caller, &words);
@@ -233,7 +234,7 @@ impl Server {
         reply.encode(Protocol::Resp3, &mut bytes);
         let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
         match meaning(&request, PROOF, &reply, None) {
-            Meaning::Register(reply) => reply,
+            Meaning::Custom(Ok((_, said))) => said.get::<RegisterReply>().expect("a reply").clone(),
             other => panic!("{other:?} of {reply:?}"),
         }
     }
@@ -286,5 +287,5 @@ fn request(asked: &Asked, run: u8) -> engine::Request {
     let (keys, run_id) = (keys(register), run_id(run).into());
     let request = RegisterRequest { keys, epoch: mark, run_id, command };
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a factor"));
-    engine::Request::to_all(&rules, NOW, Action::Register(Box::new(request)))
+    engine::Request::to_all(&rules, NOW, Action::Custom(Arc::new(request)))
 }

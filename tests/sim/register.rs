@@ -36,7 +36,7 @@ pub(crate) use transaction::Participation;
 use history::{from_bytes, to_bytes};
 use membership::Caller;
 use redlatch::internal::engine::Node;
-use redlatch::internal::engine::register::{
+use redlatch::internal::registers::{
     Draft, Epoch, GROUP_REGISTER, Group, Member, RegisterKeys, Stored,
 };
 use shared::Failure;

@@ -164,8 +164,8 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
                 assert_eq!((snapshots.len(), reports.len()), (NODES, NODES));
                 continue;
             }
-            RoundResult::Register { replies, reports, .. } => {
-                assert_eq!((replies.0.len(), reports.len()), (NODES, NODES));
+            RoundResult::Custom { said, reports, .. } => {
+                assert_eq!((said.len(), reports.len()), (NODES, NODES));
                 continue;
             }
             RoundResult::Scan { reports, .. } => {

@@ -8,8 +8,8 @@ use crate::client::register::{Register, Value};
 use crate::client::{LockClient, LockRequest};
 use crate::clock;
 use crate::engine::NodeSet;
-use crate::engine::register::Version;
 use crate::error::{Error, OncePerError};
+use crate::registers::Version;
 use std::time::Duration;
 
 /// What precedes the job's name in the name of what remembers its last run.

@@ -4,9 +4,9 @@
 use super::Register;
 use crate::client::LockClient;
 use crate::core::Repair;
-use crate::engine::register::{Epoch, GROUP_REGISTER, Place, RegisterKeys};
 use crate::error::RegisterError;
 use crate::node_url::NodeUrl;
+use crate::registers::{Epoch, GROUP_REGISTER, Place, RegisterKeys};
 use std::sync::Arc;
 
 /// The registers of a client's nodes as a whole: see [`LockClient::registers`].

@@ -7,9 +7,9 @@ use crate::client::locks::Locks;
 use crate::client::{FoundLock, LockClient};
 use crate::clock;
 use crate::config::is_reserved;
-use crate::engine::register::{RegisterCommand, RegisterKeys};
 use crate::error::{Error, RegisterError};
 use crate::name::Name;
+use crate::registers::{RegisterCommand, RegisterKeys};
 use std::iter::FusedIterator;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use super::Register;
 use crate::client::LockClient;
-use crate::engine::register::RegisterKeys;
 use crate::error::RegisterError;
+use crate::registers::RegisterKeys;
 use std::sync::Arc;
 
 impl LockClient {
@@ -17,7 +17,7 @@ impl LockClient {
 
 impl Register {
     /// Creates it with this value, in one round. Nobody else may give it one before: see
-    /// [`Change::create`](crate::engine::register::Change::create).
+    /// [`Change::create`](crate::registers::Change::create).
     pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
         self.run_first(|draft| super::put(draft, Some(value.to_vec()))).map(|_| ())
     }

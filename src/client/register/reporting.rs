@@ -1,9 +1,9 @@
 //! The events of calls that read or change a register.
 
 use super::Register;
-use crate::engine::register::Draft;
 use crate::error::RegisterError;
 use crate::event::Event;
+use crate::registers::Draft;
 use std::time::Duration;
 
 impl Register {

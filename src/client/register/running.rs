@@ -6,12 +6,12 @@ use super::changing::Changing;
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
 use crate::core::{Asked, Leader, Made, Message, Redlock, Role, Seat, Slot, draw};
-use crate::engine::register::{
-    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, RegisterKeys,
-};
-use crate::engine::{Backoff, Jitter};
+use crate::engine::{Backoff, Jitter, TURN};
 use crate::error::RegisterError;
 use crate::guard::LockGuard;
+use crate::registers::{
+    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand,
+};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -249,7 +249,7 @@ impl Running<'_> {
             return thread::sleep(self.backoff.next_delay(Duration::ZERO));
         }
         let client = &self.register.client;
-        let first: Arc<[u8]> = [&self.register.lock, RegisterKeys::TURN].concat().into();
+        let first: Arc<[u8]> = [&self.register.lock, TURN].concat().into();
         let keys = Ok(LockKeys { first, more: Vec::new() });
         let ttl = TURN_TTL.min(client.core.max_ttl);
         self.has_queued = true;

@@ -1,8 +1,8 @@
 //! What a register's methods return.
 
 use crate::clock::{self, WallTime};
-use crate::engine::register::{Stored, Version};
 use crate::fencing::FencingToken;
+use crate::registers::{Stored, Version};
 use std::fmt;
 
 /// The value of a register.

@@ -3,9 +3,9 @@
 use super::{Register, Value};
 use crate::clock;
 use crate::core::{Core, Redlock, draw};
-use crate::engine::register::Version;
 use crate::engine::{QueueWait, Token};
 use crate::error::RegisterError;
+use crate::registers::Version;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;

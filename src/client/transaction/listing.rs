@@ -4,8 +4,8 @@ use super::{NAME, Transactions, read};
 #[cfg(doc)]
 use crate::client::Registers;
 use crate::clock;
-use crate::engine::transaction::{Record, TransactionId};
 use crate::error::TransactionError;
+use crate::registers::transaction::{Record, TransactionId};
 use std::time::Duration;
 
 /// A transaction that is not decided, or that is committed and not finished by all.

@@ -1,6 +1,6 @@
 //! What a process does that takes part in transactions.
 
-use crate::engine::transaction::{Disk, TransactionId};
+use crate::registers::transaction::{Disk, TransactionId};
 
 /// How a transaction has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,9 +3,9 @@
 use super::{Decision, Participant, RecordRegister, read};
 use crate::client::register::Value;
 use crate::clock::{self, Time};
-use crate::engine::register::Version;
-use crate::engine::transaction::{JoinEnd, JoinStep, Joining, Record, Told, TransactionId};
 use crate::error::{JoinError, RegisterError, TransactionError};
+use crate::registers::Version;
+use crate::registers::transaction::{JoinEnd, JoinStep, Joining, Record, Told, TransactionId};
 use std::thread;
 use std::time::Duration;
 

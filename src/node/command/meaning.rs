@@ -1,8 +1,7 @@
 //! The meaning of replies: the replies that each kind of request accepts.
 
 use super::describe;
-use crate::engine::register::RegisterReply;
-use crate::engine::{Action, Listen, QueueView, Request, Verb, Vote};
+use crate::engine::{Action, Listen, NoVote, QueueView, Request, Said, Verb, Vote};
 use crate::node::examination::Finding;
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot};
@@ -36,8 +35,8 @@ pub enum Meaning {
     Seen(KeySnapshot),
     /// Keys that may be locks.
     Listed(KeyPage),
-    /// The answer to a request about a register.
-    Register(RegisterReply),
+    /// The answer to a custom command.
+    Custom(Result<(Vote, Said), NoVote>),
     /// The answer to a question about the server.
     Told(Finding),
     /// The node does not know the script: the request must be sent again with the source.
@@ -63,6 +62,7 @@ pub fn meaning(
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let found = match (script::room(request), &request.action) {
         (Some(room), _) => (room.read)(request, number, reply),
+        (None, Action::Custom(command)) => command.read(number, reply).map(Meaning::Custom),
         (None, Action::Ping { .. }) => matches!(reply, Reply::Simple(b"PONG")).then(granted),
         (None, Action::Ask(question)) => Finding::read(*question, reply, secret).map(Meaning::Told),
         (None, Action::Acquire(_)) => set_meaning(reply),
@@ -103,7 +103,7 @@ fn error_meaning(request: &Request, error: ServerError) -> Meaning {
     match error.kind {
         _ if error.is_unknown_script() => Meaning::UnknownScript,
         // The lock's key holds something that is no lock, so it does not hold our token.
-        ServerErrorKind::WrongType if request.verb() != Verb::Register => {
+        ServerErrorKind::WrongType if request.verb() != Verb::Custom => {
             Meaning::Vote(Vote::Refused)
         }
         _ => Meaning::Failed(NodeError::Server(error)),

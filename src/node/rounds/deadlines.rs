@@ -70,7 +70,7 @@ impl<W> Rounds<W> {
             let entry = &self.entries[slot];
             let Some(request) = &entry.request else { continue };
             if entry.waiter.is_none() {
-                let is_over = match entry.is_deletion() {
+                let is_over = match entry.is_followed() {
                     true => now >= request.deadline,
                     false => request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none(),
                 };

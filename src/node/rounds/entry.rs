@@ -4,9 +4,8 @@ use super::reaching::Reach;
 use super::result::{RoundResult, Votes};
 use crate::clock::Time;
 use crate::engine::quorum;
-use crate::engine::register::Replies;
 use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
-use crate::engine::{Request, Tally, Verb, Verdict, Vote};
+use crate::engine::{Request, Said, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport};
@@ -30,8 +29,8 @@ pub(super) struct Entry<W> {
     pub(super) counters: Counters,
     pub(super) problems: Vec<Option<NodeError>>,
     snapshots: Vec<Option<KeySnapshot>>,
-    /// What each node answers about a register.
-    pub(super) registers: Replies,
+    /// What each node has said to a custom command.
+    pub(super) said: Vec<Option<Said>>,
     /// What the node that is scanned has listed.
     page: Option<KeyPage>,
     views: Vec<Option<QueueView>>,
@@ -58,7 +57,7 @@ impl<W> Entry<W> {
             counters: Counters::default(),
             problems: vec![None; nodes],
             snapshots: vec![None; nodes],
-            registers: Replies(vec![None; nodes]),
+            said: vec![None; nodes],
             page: None,
             views: vec![None; nodes],
             is_awaited: false,
@@ -81,7 +80,7 @@ impl<W> Entry<W> {
         self.counters = Counters::default();
         self.problems.fill(None);
         self.snapshots.fill(None);
-        self.registers.0.fill(None);
+        self.said.fill(None);
         self.page = None;
         self.views.fill(None);
         self.is_awaited = false;
@@ -166,7 +165,7 @@ impl<W> Entry<W> {
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
         self.page = answer.page.filter(|_| counts);
-        self.registers.0[node.index()] = answer.register.filter(|_| answer.vote != Vote::Failed);
+        self.said[node.index()] = answer.said.filter(|_| answer.vote != Vote::Failed);
         true
     }
 
@@ -190,7 +189,7 @@ impl<W> Entry<W> {
         self.problems[node.index()] = Some(error.clone());
         self.views[node.index()] = None;
         self.snapshots[node.index()] = None;
-        self.registers.0[node.index()] = None;
+        self.said[node.index()] = None;
         self.page = None;
         self.permits[node.index()] = None;
         self.count_permits();
@@ -228,7 +227,7 @@ impl<W> Entry<W> {
             Some(Verb::Scan) => {
                 RoundResult::Scan { page: self.page.take(), reports: self.reports(sessions) }
             }
-            Some(Verb::Register) => self.register_result(sessions),
+            Some(Verb::Custom) => self.custom_result(sessions),
             Some(Verb::Remove) => {
                 let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };
                 RoundResult::Removal { tally, reports }

@@ -1,7 +1,6 @@
 //! The result of a round.
 
-use crate::engine::register::Replies;
-use crate::engine::{Ballot, NodeSet, Tally, Verb};
+use crate::engine::{Ballot, NodeSet, Said, Tally, Verb};
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
 use std::sync::Arc;
@@ -32,10 +31,10 @@ pub enum RoundResult {
         /// What each node replied.
         reports: Vec<NodeReport>,
     },
-    /// Of a request about a register.
-    Register {
-        /// What each node answered. `None` if it gave no reply that counts.
-        replies: Replies,
+    /// Of a custom command.
+    Custom {
+        /// What each node has said. `None` if it gave no reply that counts.
+        said: Vec<Option<Said>>,
         /// Do all nodes tell the watcher when what was read changes?
         is_watched: bool,
         /// What each node replied.
@@ -80,9 +79,9 @@ impl RoundResult {
                 Self::Inspection { snapshots: vec![None; names.len()], reports: reports() }
             }
             Verb::Scan => Self::Scan { page: None, reports: reports() },
-            Verb::Register => {
-                let replies = Replies(vec![None; names.len()]);
-                Self::Register { replies, is_watched: false, reports: reports() }
+            Verb::Custom => {
+                let said = vec![None; names.len()];
+                Self::Custom { said, is_watched: false, reports: reports() }
             }
             Verb::Remove => Self::Removal { tally, reports: reports() },
             _ => {

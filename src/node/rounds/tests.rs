@@ -1,5 +1,6 @@
 //! Rounds on several nodes: which nodes are asked, and which answers count.
 
+mod custom;
 mod deadlines;
 mod fencing;
 mod left_output;
@@ -8,7 +9,6 @@ mod numbering;
 mod permits;
 mod quarantine;
 mod reaching;
-mod registers;
 mod same_server;
 mod silent;
 mod waits;

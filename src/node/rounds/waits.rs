@@ -232,7 +232,7 @@ impl<W> Rounds<W> {
         let predecessor = request.predecessor().and_then(|before| before.waiter);
         let Some(name) = request.waiter().or(predecessor) else { return };
         match request.verb() {
-            Verb::Queue | Verb::Register => self.waits.enter(name),
+            Verb::Queue | Verb::Custom => self.waits.enter(name),
             // What was told before its turn counts no more.
             Verb::Turn => self.waits.leave(&name),
             _ => self.leave(&name),

@@ -28,7 +28,7 @@ use crate::resp::Reply;
 /// other texts as numbers too. A counter that is no number, or is too large to be raised, is an
 /// error, and nothing is written then. The error does not quote the key, which may have more bytes
 /// than a line of RESP.
-pub const CLAIM: Script = script!("counters.lua", "claim.lua");
+pub const CLAIM: Script = lua_script!("counters.lua", "claim.lua");
 
 pub(super) const ROOM: Room = Room {
     script: CLAIM,

@@ -9,7 +9,7 @@ use crate::node::command::{decimal, member_of};
 /// ttl of the counters in milliseconds, `ARGV[5]` the number. Refuses if a key does not hold our
 /// value, or if a counter is above the fencing token: another client may then have been granted
 /// this token. A counter that is no number is an error.
-pub const FENCE: Script = script!("counters.lua", "fence.lua");
+pub const FENCE: Script = lua_script!("counters.lua", "fence.lua");
 
 pub(super) const ROOM: Room = Room {
     script: FENCE,

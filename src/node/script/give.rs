@@ -16,7 +16,7 @@ use crate::node::command::{decimal, value_of};
 ///
 /// Answers yes if all keys held our value. If a key cannot be read, the others are given up all the
 /// same, and the answer is the server's error.
-pub const GIVE: Script = script!("waiting.lua", "give.lua");
+pub const GIVE: Script = lua_script!("waiting.lua", "give.lua");
 
 pub(super) const ROOM: Room = Room {
     script: GIVE,

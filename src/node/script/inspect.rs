@@ -12,7 +12,7 @@ use crate::resp::{Elements, Reply};
 /// holders there are; if they are more than a hundred, some may have expired. Waiters and holders
 /// are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
 /// than any of ours is cut off, and 0 stands for a value that is no string.
-pub const INSPECT: Script = script!("inspect.lua");
+pub const INSPECT: Script = lua_script!("inspect.lua");
 
 pub(super) const ROOM: Room = Room {
     script: INSPECT,

@@ -11,7 +11,7 @@ use crate::node::command::{decimal, value_of};
 /// All keys must hold our value; if it is set again, those that do not exist or are reserved for a
 /// waiter are set. It never shortens a key's ttl, so an earlier and shorter extension may arrive at
 /// any time. A key without a ttl gets none.
-pub const KEEP: Script = script!("keep.lua");
+pub const KEEP: Script = lua_script!("keep.lua");
 
 pub(super) const ROOM: Room = Room {
     script: KEEP,

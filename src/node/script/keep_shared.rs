@@ -12,7 +12,7 @@ use crate::node::command::{decimal, requested_permit, value_of};
 /// the node gave for this value. Where another client has this permit, or the lock itself, the
 /// answer is no; the other permit is given up all the same.
 pub const KEEP_SHARED: Script =
-    script!("waiting.lua", "sharing.lua", "holding.lua", "keep_shared.lua");
+    lua_script!("waiting.lua", "sharing.lua", "holding.lua", "keep_shared.lua");
 
 pub(super) const ROOM: Room = Room { script: KEEP_SHARED, encode, read: yes_or_no };
 

@@ -5,7 +5,7 @@ use crate::engine::{Action, Request};
 
 /// Reads a lock's key `KEYS[1]`, so that the server tells this connection when it changes.
 /// `ARGV[1]` is the number. Answers yes if there is such a key.
-pub const LISTEN: Script = script!("listen.lua");
+pub const LISTEN: Script = lua_script!("listen.lua");
 
 pub(super) const ROOM: Room = Room {
     script: LISTEN,

@@ -32,7 +32,7 @@ use std::time::Duration;
 /// a permit, a text with a `1` for each that is free and a `0` for each that is not, and nothing
 /// otherwise. Of several keys, the place is the one with the most waiters before it, and the time
 /// that of the key for which it waits longest.
-pub const QUEUE: Script = script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
+pub const QUEUE: Script = lua_script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
 pub(super) const ROOM: Room = Room {
     script: QUEUE,

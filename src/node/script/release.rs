@@ -8,7 +8,7 @@ use crate::node::command::value_of;
 /// `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the number.
 ///
 /// What only a lock with waiters needs comes last: Lua makes no closures for the others.
-pub const RELEASE: Script = script!("release.lua", "waiting.lua", "release_waited_for.lua");
+pub const RELEASE: Script = lua_script!("release.lua", "waiting.lua", "release_waited_for.lua");
 
 pub(super) const ROOM: Room = Room {
     script: RELEASE,

@@ -10,7 +10,7 @@ use crate::node::command::value_of;
 /// shares that have expired: a waiter that asks ([`QUEUE`](super::QUEUE)) sees to that. So yes may
 /// be the answer also if our share had expired: nobody had the lock since then but others with a
 /// share.
-pub const RELEASE_READER: Script = script!("waiting.lua", "release_reader.lua");
+pub const RELEASE_READER: Script = lua_script!("waiting.lua", "release_reader.lua");
 
 pub(super) const ROOM: Room = Room {
     script: RELEASE_READER,

@@ -10,7 +10,7 @@ use crate::node::command::{decimal, value_of};
 /// nothing to remove it, `ARGV[5]` the number. After the last share, the lock is reserved for the
 /// first waiter; while there are others, the first waiters that can have a share are notified, and
 /// if the first has left, the one after them is told to ask. Answers yes if we had a share.
-pub const RELEASE_SHARED: Script = script!("waiting.lua", "sharing.lua", "release_shared.lua");
+pub const RELEASE_SHARED: Script = lua_script!("waiting.lua", "sharing.lua", "release_shared.lua");
 
 pub(super) const ROOM: Room = Room {
     script: RELEASE_SHARED,

@@ -5,7 +5,7 @@ use crate::engine::{Action, Request};
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
-pub const REMOVE: Script = script!("waiting.lua", "sharing.lua", "remove.lua");
+pub const REMOVE: Script = lua_script!("waiting.lua", "sharing.lua", "remove.lua");
 
 pub(super) const ROOM: Room = Room {
     script: REMOVE,

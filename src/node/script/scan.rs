@@ -13,7 +13,7 @@ use crate::resp::{Elements, Reply};
 ///
 /// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
 /// or null for them, and the same cursor, if they are more than fit in a reply.
-pub const SCAN: Script = script!("scan.lua");
+pub const SCAN: Script = lua_script!("scan.lua");
 
 pub(super) const ROOM: Room = Room {
     script: SCAN,

@@ -1,7 +1,7 @@
 //! SHA-1 while the crate is compiled, for the digests of the scripts (RFC 3174).
 
 /// The digest of these bytes in lower-case hexadecimal.
-pub(super) const fn hex(text: &[u8]) -> [u8; 40] {
+pub const fn hex(text: &[u8]) -> [u8; 40] {
     let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
     // A one bit and the length in bits follow the text.
     let blocks = (text.len() + 9).div_ceil(64);

@@ -23,7 +23,7 @@ use crate::resp::Reply;
 /// readers of whom none has expired.
 ///
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
-pub const SHARE: Script = script!(
+pub const SHARE: Script = lua_script!(
     "share_reader.lua",
     "waiting.lua",
     "sharing.lua",

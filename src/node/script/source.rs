@@ -3,7 +3,7 @@
 //! A server hashes every byte of a script that comes by its source, and every release does.
 
 /// The source, and its length. It is cut off after `LENGTH` bytes: none measure the length.
-pub(super) const fn unindented<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
+pub const fn unindented<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
     let text = files.as_bytes();
     let (mut source, mut length, mut is_start, mut index) = ([0; LENGTH], 0, true, 0);
     while index < text.len() {

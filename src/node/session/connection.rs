@@ -6,7 +6,7 @@
 //! first connection; after that, the next one should take as long. A node whose connection was not
 //! made in time, or took much longer than the last one, is waited for no longer than any other.
 
-use super::hidden_mark::HiddenMark;
+use super::hidden_look::HiddenLook;
 use super::reply_order::ReplyOrder;
 use super::{Session, State};
 use crate::clock::Time;
@@ -35,8 +35,8 @@ pub(super) struct Connection {
     pub(super) forgets_at_once: bool,
     /// Which run of the server it leads to, as that has said on this connection.
     pub(super) run_id: Option<Arc<str>>,
-    /// The user may not see the node's mark.
-    pub(super) hidden_mark: HiddenMark,
+    /// The user may not see what is looked at.
+    pub(super) hidden_look: HiddenLook,
     /// Did the last reply have a valid form?
     pub(super) is_proven: bool,
 }

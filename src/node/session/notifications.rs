@@ -15,7 +15,6 @@
 
 use super::{Session, State};
 use crate::clock::Time;
-use crate::engine::register::RegisterReply;
 use crate::engine::{
     Action, Listen, NodeSet, QueueEntry, QueueView, QueueWait, Request, Token, Verb, Vote,
 };
@@ -174,18 +173,18 @@ impl Session {
         self.write_listen(now, key, Listen::Read(*waiter));
     }
 
-    /// Has the server tell when the register that this request reads changes, for whoever waits for
-    /// that, if it does not already.
+    /// Has the server tell when the key changes that this custom command reads, for whoever waits
+    /// for that, if it does not already.
     pub(super) fn track(&mut self, now: Time, request: &Request) -> bool {
-        let Action::Register(register) = &request.action else { return false };
-        let Some(watcher) = register.command.watcher() else { return false };
+        let Some(command) = request.custom() else { return false };
+        let Some(watcher) = command.watcher() else { return false };
         let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
         heard.insert(watcher, false);
         let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
         if !is_resp3 || *tracking == Pushes::Off || watched.contains_key(&watcher) {
             return false;
         }
-        let key = Arc::clone(&register.keys.value);
+        let key = Arc::clone(command.key());
         watched.insert(watcher, (Arc::clone(&key), true));
         if *tracking == Pushes::NotAsked {
             *tracking = Pushes::On;
@@ -195,10 +194,10 @@ impl Session {
         true
     }
 
-    /// A register was not read for this waiter, so the server remembers nothing of it.
+    /// The key was not read for this waiter, so the server remembers nothing of it.
     pub(super) fn forget_watch(&mut self, request: &Request, meaning: &Meaning) {
-        let is_read = matches!(meaning, Meaning::Register(RegisterReply::State(_)));
-        if request.verb() == Verb::Register && !is_read {
+        let is_read = matches!(meaning, Meaning::Custom(Ok((Vote::Granted, _))));
+        if request.verb() == Verb::Custom && !is_read {
             request.waiter().map(|waiter| self.notifications.watched.remove(&waiter));
         }
     }

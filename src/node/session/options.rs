@@ -1,7 +1,6 @@
 //! The options of a session, and its answers.
 
-use crate::engine::register::RegisterReply;
-use crate::engine::{QueueView, Vote};
+use crate::engine::{QueueView, Said, Vote};
 use crate::node::Ticket;
 use crate::node::handshake::Credentials;
 use crate::node::node_error::NodeError;
@@ -73,8 +72,8 @@ pub struct Answer {
     pub view: Option<QueueView>,
     /// Does a waiter of another client wait for a lock that was granted?
     pub is_awaited: bool,
-    /// The answer to a request about a register.
-    pub register: Option<RegisterReply>,
+    /// What the node has said to a custom command.
+    pub said: Option<Said>,
     /// Which permit was granted, if the request is for one.
     pub permit: Option<u32>,
 }
@@ -93,7 +92,7 @@ impl Answer {
             page: None,
             view: None,
             is_awaited: false,
-            register: None,
+            said: None,
             permit: None,
         }
     }

@@ -15,7 +15,6 @@ use crate::node::command::Form;
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Session {
@@ -36,10 +35,9 @@ impl Session {
     }
 
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: Request) {
-        if let (Action::Register(request), Some(id)) =
-            (&mut request.action, &self.connection.run_id)
+        if let (Action::Custom(command), Some(id)) = (&mut request.action, &self.connection.run_id)
         {
-            request.run_id = Arc::clone(id);
+            *command = command.for_run(id);
         }
         self.prove(now, &request);
         self.listen(now, &request);

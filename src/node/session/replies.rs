@@ -117,7 +117,7 @@ impl Session {
             _ => self.learn_script(&command.request, &meaning),
         }
         self.forget_watch(&command.request, &meaning);
-        self.note_hidden_mark(now, &command.request, &meaning);
+        self.note_hidden_look(now, &command.request, &meaning);
         self.count(now, command, meaning, reply)
     }
 
@@ -152,7 +152,14 @@ impl Session {
                 let (counter, answer) = (Some(number), answer(Vote::Granted, problem));
                 self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
             }
-            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Register(_) => {
+            Meaning::Custom(Ok((vote, said))) => {
+                let said = Some(said);
+                self.answers.extend(answer(vote, None).map(|it| Answer { said, ..it }));
+            }
+            Meaning::Custom(Err(why)) => {
+                self.answers.extend(answer(Vote::Failed, Some(NodeError::NoVote(why))));
+            }
+            Meaning::Seen(_) | Meaning::Listed(_) => {
                 let answer = answer(Vote::Granted, None);
                 let answer = answer.map(|answer| self.with_content(now, answer, meaning));
                 self.answers.extend(answer);
@@ -193,7 +200,6 @@ impl Session {
                 Answer { snapshot: Some(seen), ..answer }
             }
             Meaning::Listed(page) => Answer { page: Some(page), ..answer },
-            Meaning::Register(reply) => self.with_register(answer, reply),
             _ => answer,
         }
     }
@@ -231,7 +237,7 @@ impl Session {
             Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
                 self.connection.scripts.learn(request);
             }
-            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Queued(..) | Meaning::Register(_) => {
+            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Queued(..) | Meaning::Custom(_) => {
                 self.connection.scripts.learn(request);
             }
             // The server has forgotten all scripts, not only this one.

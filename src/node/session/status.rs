@@ -42,10 +42,10 @@ impl Session {
     /// Must bytes that have arrived be read before this request is written? Otherwise a stray reply
     /// could be matched to the request. On an idle connection, any bytes are stray. If commands are
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
-    /// command it answers: those of the commands by which a register is watched have no proof.
+    /// command it answers: those of the commands by which a key is watched have no proof.
     pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
         let is_ready = matches!(self.state, State::Ready);
-        let is_tracked = request.verb() == Verb::Register && request.waiter().is_some();
+        let is_tracked = request.verb() == Verb::Custom && request.waiter().is_some();
         is_ready && (self.flight.is_empty() || is_tracked || !has_proof(request))
     }
 

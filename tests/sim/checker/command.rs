@@ -3,6 +3,7 @@
 use redlatch::internal::engine::Token;
 use redlatch::internal::node::command::{is_reservation, read_member};
 use redlatch::internal::node::script::{self, Script};
+use redlatch::internal::registers;
 use std::fmt;
 
 /// A lock: the first eight bytes of its token, which identify it.
@@ -58,17 +59,6 @@ pub(crate) struct Command<'a> {
     pub(crate) predecessor: Option<Name>,
 }
 
-/// The scripts of registers.
-const OF_REGISTERS: [Script; 7] = [
-    script::PREPARE,
-    script::ACCEPT,
-    script::READ_REGISTER,
-    script::COLLECT,
-    script::COPY,
-    script::INSTALL,
-    script::MARK,
-];
-
 /// The positions of a script's arguments after its keys. Later arguments are ignored.
 #[derive(Debug)]
 struct Shape {
@@ -113,8 +103,12 @@ impl<'a> Command<'a> {
                 let is_named = |script: &&Script| {
                     script.source.as_bytes() == *named || script.sha1.as_bytes() == *named
                 };
-                let script = script::ALL.iter().find(is_named).expect("a script of the library");
-                if *script == script::LISTEN || OF_REGISTERS.contains(script) {
+                let script = script::ALL
+                    .iter()
+                    .chain(&registers::script::ALL)
+                    .find(is_named)
+                    .expect("a script of the library");
+                if *script == script::LISTEN || registers::script::ALL.contains(script) {
                     return None;
                 }
                 let (keys, words) = rest.split_at(number(count));

@@ -7,8 +7,8 @@ use crate::mistake::Mistake;
 use crate::register::{PREFIX, epoch_key, mark_key};
 use redlatch::internal::embedded::OwnedReply;
 use redlatch::internal::engine;
-use redlatch::internal::engine::register::{Accepted, Epoch, Seen};
-use redlatch::internal::node::script::{self, Script};
+use redlatch::internal::registers::script::{self, Script};
+use redlatch::internal::registers::{Accepted, Epoch, Seen};
 use std::sync::Arc;
 
 /// The scripts of nodes that vote.

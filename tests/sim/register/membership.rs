@@ -5,12 +5,12 @@ use super::shared::{Failure, Shared};
 use super::task::Line;
 use crate::mistake::Mistake;
 use redlatch::internal::Time;
-use redlatch::internal::engine::register::{
+use redlatch::internal::engine::{Action, Node, NodeSet, Request};
+use redlatch::internal::node::{Durability, NodeStatus, RoundResult};
+use redlatch::internal::registers::{
     Census, Epoch, GROUP_REGISTER, Group, Mark, MarkStep, Member, RegisterCommand, RegisterReply,
     RegisterRequest, Replies, Seen,
 };
-use redlatch::internal::engine::{Action, Node, NodeSet, Request};
-use redlatch::internal::node::{Durability, NodeStatus, RoundResult};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Caller {
     fn request(&self, name: &[u8], mark: Arc<[u8]>, command: RegisterCommand) -> Request {
         let register =
             RegisterRequest { keys: keys(name), epoch: mark, run_id: "".into(), command };
-        let action = Action::Register(Box::new(register));
+        let action = Action::Custom(Arc::new(register));
         Request::to_all(&self.shared.rules, self.now(), action)
     }
 
@@ -75,7 +75,7 @@ impl Caller {
         let mut request = self.request(name, mark, command);
         request.nodes = nodes;
         match self.line.submit(request).await {
-            RoundResult::Register { replies, .. } => replies,
+            RoundResult::Custom { said, .. } => Replies::of(&said),
             other => unreachable!("the request was about a register, the result is {other:?}"),
         }
     }

@@ -4,12 +4,12 @@ use super::PREFIX;
 use super::membership::{Caller, Survey};
 use super::shared::Failure;
 use crate::mistake::Mistake;
-use redlatch::internal::engine::register::{
+use redlatch::internal::engine::{Action, Node, NodeSet, Request, quorum};
+use redlatch::internal::node::{Durability, RoundResult};
+use redlatch::internal::registers::{
     Census, Draft, Epoch, GROUP_REGISTER, Mark, MarkStep, Member, Place, Refill, RefillEnd,
     RefillStep, RegisterKeys, RegisterReply, Replies, Seen,
 };
-use redlatch::internal::engine::{Action, Node, NodeSet, Request, quorum};
-use redlatch::internal::node::{Durability, RoundResult};
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -4,11 +4,11 @@
 use super::membership::Caller;
 use super::shared::{Failure, Message, Part, Slot};
 use crate::mistake::Mistake;
-use redlatch::internal::engine::register::{
+use redlatch::internal::engine::{Backoff, Jitter};
+use redlatch::internal::registers::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, RegisterReply,
     Replies, Stored,
 };
-use redlatch::internal::engine::{Backoff, Jitter};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;

@@ -11,8 +11,8 @@ use super::shared::Failure;
 use super::{Outcome, from_transaction};
 use crate::mistake::Mistake;
 use redlatch::internal::Time;
-use redlatch::internal::engine::register::Draft;
-use redlatch::internal::engine::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
+use redlatch::internal::registers::Draft;
+use redlatch::internal::registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
 use std::time::Duration;
 
 const NAMES: [&str; SIDES] = ["a", "b", "c"];

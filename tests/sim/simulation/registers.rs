@@ -6,7 +6,7 @@ use crate::checker::Invariant;
 use crate::clock::SECONDS;
 use crate::register::{Call, formed, mark_key};
 use redlatch::internal::engine::quorum;
-use redlatch::internal::engine::register::{Census, Epoch, Mark, Seen};
+use redlatch::internal::registers::{Census, Epoch, Mark, Seen};
 
 impl Simulation {
     /// Makes the nodes a group.

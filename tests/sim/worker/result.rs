@@ -33,7 +33,7 @@ impl Worker {
             (RoundResult::Removal { .. }, _) => {}
             (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
             (RoundResult::Scan { .. }, _) => unreachable!("nobody lists keys here"),
-            (RoundResult::Register { .. }, _) => unreachable!("nobody uses a register"),
+            (RoundResult::Custom { .. }, _) => unreachable!("nobody uses a register"),
         }
     }
 }

@@ -91,8 +91,7 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
 fn a_round_without_replies_may_have_been_written_to_every_node() {
     let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
     let error = NodeError::TimedOut(Phase::Queued);
-    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect, Verb::Scan, Verb::Remove, Verb::Register]
-    {
+    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect, Verb::Scan, Verb::Remove, Verb::Custom] {
         let reports = match RoundResult::without_replies(&names, verb, &error) {
             RoundResult::Votes(Votes { ballot, reports, .. }) => {
                 // So the removal after it goes to every node.
@@ -115,8 +114,8 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
                 assert_eq!((verb, page), (Verb::Scan, None));
                 reports
             }
-            RoundResult::Register { replies, reports, .. } => {
-                assert_eq!((verb, replies.0), (Verb::Register, vec![None; 3]));
+            RoundResult::Custom { said, reports, .. } => {
+                assert_eq!((verb, said), (Verb::Custom, vec![None; 3]));
                 reports
             }
             RoundResult::Removal { tally, reports } => {

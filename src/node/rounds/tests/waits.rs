@@ -1,8 +1,8 @@
 //! Waits for reservations.
 
 mod changes;
+mod custom;
 mod ended;
-mod registers;
 
 use super::{Nodes, set};
 use crate::engine::{Action, NodeSet, QueueWait, Removal, Request, Token, Verb};

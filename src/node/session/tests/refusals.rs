@@ -1,8 +1,7 @@
 //! Removals that a node refuses, and scripts that it has forgotten.
 
-use crate::engine::register::{MarkStep, RegisterCommand};
-use crate::engine::{Action, Verb, Vote};
-use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
+use crate::engine::{Verb, Vote};
+use crate::node::fixture::{Probe, ScriptedSession, greeting, request, ticket};
 use crate::node::{NodeError, OtherProtocol, SessionOptions};
 use crate::resp::ProtocolError;
 use std::time::Duration;
@@ -11,12 +10,10 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
 
 #[test]
-fn a_mark_that_the_user_may_not_see_is_not_looked_at_again_and_again() {
+fn what_the_user_may_not_see_is_not_looked_at_again_and_again() {
     let mut talk = ScriptedSession::ready();
     let look = |talk: &mut ScriptedSession, serial| {
-        let mut look = request(Verb::Register, 1, talk.now);
-        let Action::Register(register) = &mut look.action else { panic!("{look:?}") };
-        register.command = RegisterCommand::Mark(MarkStep::Look);
+        let look = Probe { is_look: true, ..Probe::default() }.request(talk.now);
         talk.session.send(talk.now, Some(ticket(serial)), &look);
         !talk.commands().is_empty()
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::LockId;
-use crate::engine::register::RegisterKeys;
+use crate::engine::TURN;
 use crate::node::fixture::{about, lock};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn a_register_s_turn_needs_no_safety_and_is_granted_and_told_of() {
     let mut talk = quarantined();
     talk.hear(first_queued());
     talk.answers();
-    let key = Arc::from([b"a", RegisterKeys::TURN].concat());
+    let key = Arc::from([b"a", TURN].concat());
     let turn = LockId { key, ..lock(2) };
     let claimed = "*4\r\n:4\r\n:1\r\n:0\r\n:0\r\n".to_owned();
     for (verb, reply) in [(Verb::Queue, queued(3, true)), (Verb::Turn, claimed)] {

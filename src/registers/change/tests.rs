@@ -5,7 +5,7 @@ mod numbers;
 
 use super::*;
 use crate::engine::Token;
-use crate::engine::register::{Accepted, InvalidValue, RegisterReply, Version};
+use crate::registers::{Accepted, InvalidValue, RegisterReply, Version};
 
 const OWNER: Token = Token::new([7; Token::LEN]);
 const OTHER: Token = Token::new([8; Token::LEN]);

@@ -72,7 +72,7 @@ impl Draft {
 mod tests {
     use super::*;
     use crate::engine::Token;
-    use crate::engine::register::COMBINED_MAX;
+    use crate::registers::COMBINED_MAX;
 
     fn ballot(number: u64) -> Ballot {
         Ballot::new(number, Token::new([7; Token::LEN])).unwrap()

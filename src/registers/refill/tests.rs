@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::Token;
-use crate::engine::register::{Accepted, Ballot, Epoch, Place};
+use crate::registers::{Accepted, Ballot, Epoch, Place};
 
 const TARGET: usize = 2;
 

@@ -1,72 +1,44 @@
 //! Which nodes have a vote on registers, and why the others have none.
 
-use super::{Census, NoVote, Seen};
-use crate::engine::Node;
-use std::fmt;
+use super::{Census, Group, Mark, Seen};
+use crate::engine::{NoVote, Node, RegisterMembership};
 
-/// Has a node a vote on [registers](crate::guide::registers)?
-///
-/// This is how the node is found, and not known if it does not answer, if the user may not use
-/// `EVALSHA` or the keys with `:redlatch:` there, and on ZooKeeper. A member that keeps all that it
-/// answers has no vote after a restart until the next client that uses a register gives it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RegisterMembership {
-    /// It has: it is a member of the group, and has entered its latest epoch.
-    Member {
-        /// The number of the epoch. It is 1 after the formation, and grows with every node that is
-        /// repaired or replaced.
-        epoch: u64,
-        /// Has the server, ever since it became a member, kept all that it answered, so that it
-        /// votes again after a restart?
-        is_durable: bool,
-    },
-    /// It has none.
-    NoVote(NoVote),
-}
-
-impl RegisterMembership {
-    /// Those of the nodes that have answered, of `nodes` nodes.
-    #[must_use]
-    pub fn all(seen: &[Seen], nodes: usize) -> Vec<(Node, Self)> {
-        let census = Census::new(seen.to_vec(), nodes).ok();
-        seen.iter().map(|it| (it.node, Self::of(it, census.as_ref()))).collect()
-    }
-
-    /// Without a census, the nodes are no group.
-    fn of(seen: &Seen, census: Option<&Census>) -> Self {
-        let epoch = census.map(Census::epoch);
-        let votes = |census: &Census| census.voters(census.epoch()).contains(seen.node);
-        match (seen.member(), epoch) {
-            (Some(member), Some(epoch)) if census.is_some_and(votes) => {
-                Self::Member { epoch: epoch.group.epoch, is_durable: member.is_durable }
-            }
-            _ => Self::NoVote(seen.no_vote(epoch)),
-        }
-    }
-
-    /// Has it a vote?
-    #[must_use]
-    pub fn is_member(&self) -> bool {
-        matches!(self, Self::Member { .. })
+/// Why a node with this mark has no vote in this group, in its epoch. `None` if the nodes are no
+/// group.
+#[must_use]
+pub fn no_vote(mark: Option<&[u8]>, group: Option<&Group>) -> NoVote {
+    match mark.map(Mark::read) {
+        None => NoVote::NoMark,
+        Some(Mark::Joining(_)) => NoVote::Joining,
+        Some(Mark::Member(member)) if Some(&member.epoch.group) == group => NoVote::Restarted,
+        Some(Mark::Member(_)) => NoVote::OtherGroup,
+        Some(Mark::Unknown) => NoVote::OtherFormat,
     }
 }
 
-impl fmt::Display for RegisterMembership {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Member { epoch, is_durable } => {
-                let kept = if *is_durable { "durable" } else { "in memory" };
-                write!(f, "a member in epoch {epoch}, {kept}")
-            }
-            Self::NoVote(why) => write!(f, "no vote on registers: {why}"),
+/// Whether those of `nodes` nodes that have answered have a vote.
+#[must_use]
+pub fn memberships(seen: &[Seen], nodes: usize) -> Vec<(Node, RegisterMembership)> {
+    let census = Census::new(seen.to_vec(), nodes).ok();
+    seen.iter().map(|it| (it.node, membership(it, census.as_ref()))).collect()
+}
+
+/// Without a census, the nodes are no group.
+fn membership(seen: &Seen, census: Option<&Census>) -> RegisterMembership {
+    let epoch = census.map(Census::epoch);
+    let votes = |census: &Census| census.voters(census.epoch()).contains(seen.node);
+    match (seen.member(), epoch) {
+        (Some(member), Some(epoch)) if census.is_some_and(votes) => {
+            let epoch = epoch.group.epoch;
+            RegisterMembership::Member { epoch, is_durable: member.is_durable }
         }
+        _ => RegisterMembership::NoVote(seen.no_vote(epoch)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Epoch, Group, Member, Place};
+    use super::super::{Epoch, Member, Place};
     use super::*;
     use std::sync::Arc;
 
@@ -93,7 +65,7 @@ mod tests {
     }
 
     fn of(marks: &[Option<Vec<u8>>]) -> Vec<RegisterMembership> {
-        let all = RegisterMembership::all(&seen(marks), 3);
+        let all = memberships(&seen(marks), 3);
         all.into_iter().map(|(_, membership)| membership).collect()
     }
 
@@ -122,7 +94,7 @@ mod tests {
         let all = [0, 1, 2].map(|id| Some(mark(&epoch(7, 1), id, "run")));
         let mut seen = seen(&all);
         seen.iter_mut().for_each(|it| it.run_id = Arc::from(""));
-        let found = RegisterMembership::all(&seen, 3).into_iter().map(|(_, it)| it);
+        let found = memberships(&seen, 3).into_iter().map(|(_, it)| it);
         assert!(found.eq([RegisterMembership::NoVote(NoVote::RunNotTold); 3]));
     }
 

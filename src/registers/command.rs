@@ -1,7 +1,7 @@
 //! What a register's requests ask of a node, and what it answers.
 
 use super::{Accepted, Ballot, InvalidValue};
-use crate::engine::{Token, Vote};
+use crate::engine::{Action, Token, Vote};
 use std::sync::Arc;
 
 /// A request about a register, the same to every node.
@@ -45,10 +45,6 @@ impl RegisterKeys {
     pub const MARK: &[u8] = b":redlatch:member";
     /// The same of the floor.
     pub const FLOOR: &[u8] = b":redlatch:register-floor";
-    /// What follows a register's name in the key of the lock in whose queue clients stand that
-    /// change it at the same time.
-    pub const TURN: &[u8] = b":redlatch:turn";
-
     /// The keys of the register with this name.
     #[must_use]
     pub fn new(prefix: &[u8], name: &[u8]) -> Self {
@@ -159,12 +155,12 @@ pub enum RegisterReply {
     Invalid(InvalidValue),
 }
 
-impl RegisterCommand {
-    /// Who waits until what was read changes.
+impl RegisterRequest {
+    /// The request about a register that this action is, if it is one.
     #[must_use]
-    pub fn watcher(&self) -> Option<Token> {
-        match self {
-            Self::Read { watcher } => *watcher,
+    pub fn of(action: &Action) -> Option<&Self> {
+        match action {
+            Action::Custom(command) => command.as_any().downcast_ref(),
             _ => None,
         }
     }

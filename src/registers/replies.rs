@@ -1,7 +1,7 @@
 //! The answers of a round, counted.
 
 use super::{Accepted, Epoch, Group, InvalidValue, Mark, MarkStep, Member, RegisterReply};
-use crate::engine::{Node, quorum};
+use crate::engine::{Node, Said, quorum};
 use std::sync::Arc;
 
 /// What each node answered. `None`: nothing that counts.
@@ -19,6 +19,12 @@ pub(super) struct Promised {
 }
 
 impl Replies {
+    /// What nodes have said about a register.
+    #[must_use]
+    pub fn of(said: &[Option<Said>]) -> Self {
+        Self(said.iter().map(|said| said.as_ref()?.get().cloned()).collect())
+    }
+
     fn all(&self) -> impl Iterator<Item = &RegisterReply> {
         self.0.iter().flatten()
     }
@@ -188,7 +194,7 @@ impl Replies {
 mod tests {
     use super::*;
     use crate::engine::Token;
-    use crate::engine::register::{Ballot, Place};
+    use crate::registers::{Ballot, Place};
 
     fn accepted(number: u64, owner: u8) -> Option<Accepted> {
         let ballot = Ballot::new(number, Token::new([owner; Token::LEN])).unwrap();

@@ -43,7 +43,7 @@ pub(super) fn verdict(sent: Ballot, accepted: Option<&Accepted>, floor: u64) -> 
 mod tests {
     use super::*;
     use crate::engine::Token;
-    use crate::engine::register::Stored;
+    use crate::registers::Stored;
     use std::sync::Arc;
 
     #[test]

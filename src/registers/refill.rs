@@ -17,8 +17,8 @@
 //! What this says is what happens after the others have entered the new epoch.
 
 use super::{Group, InvalidValue, Member, RegisterCommand, RegisterReply, Replies, Seen};
-use crate::engine::register::{MarkStep, Stored};
 use crate::engine::{Node, NodeSet, quorum};
+use crate::registers::{MarkStep, Stored};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What the marks of the nodes say together: the group, its latest epoch, and who may vote.
 
-use super::{Epoch, Joining, Mark, Member, NoVote};
-use crate::engine::{Node, NodeSet, quorum};
+use super::{Epoch, Joining, Mark, Member, no_vote};
+use crate::engine::{NoVote, Node, NodeSet, quorum};
 use std::sync::Arc;
 
 /// A node, as a look at its mark shows it.
@@ -39,10 +39,10 @@ impl Seen {
                 match epoch.has(member.id) {
                     false => NoVote::Replaced,
                     true if self.run_id.is_empty() => NoVote::RunNotTold,
-                    true => NoVote::of(self.mark.as_deref(), group),
+                    true => no_vote(self.mark.as_deref(), group),
                 }
             }
-            _ => NoVote::of(self.mark.as_deref(), group),
+            _ => no_vote(self.mark.as_deref(), group),
         }
     }
 

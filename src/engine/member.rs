@@ -1,7 +1,47 @@
-//! Why a node has no vote.
+//! Has a node a vote on registers, and why not? Errors and statuses of nodes say so.
 
-use super::{Group, Mark};
 use std::fmt;
+
+/// Has a node a vote on [registers](crate::guide::registers)?
+///
+/// This is how the node is found, and not known if it does not answer, if the user may not use
+/// `EVALSHA` or the keys with `:redlatch:` there, and on ZooKeeper. A member that keeps all that it
+/// answers has no vote after a restart until the next client that uses a register gives it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterMembership {
+    /// It has: it is a member of the group, and has entered its latest epoch.
+    Member {
+        /// The number of the epoch. It is 1 after the formation, and grows with every node that is
+        /// repaired or replaced.
+        epoch: u64,
+        /// Has the server, ever since it became a member, kept all that it answered, so that it
+        /// votes again after a restart?
+        is_durable: bool,
+    },
+    /// It has none.
+    NoVote(NoVote),
+}
+
+impl RegisterMembership {
+    /// Has it a vote?
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        matches!(self, Self::Member { .. })
+    }
+}
+
+impl fmt::Display for RegisterMembership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member { epoch, is_durable } => {
+                let kept = if *is_durable { "durable" } else { "in memory" };
+                write!(f, "a member in epoch {epoch}, {kept}")
+            }
+            Self::NoVote(why) => write!(f, "no vote on registers: {why}"),
+        }
+    }
+}
 
 /// Why a node has no vote on registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,19 +66,6 @@ pub enum NoVote {
 }
 
 impl NoVote {
-    /// Why a node with this mark has no vote in this group, in its epoch. `None` if the nodes are
-    /// no group.
-    #[must_use]
-    pub fn of(mark: Option<&[u8]>, group: Option<&Group>) -> Self {
-        match mark.map(Mark::read) {
-            None => Self::NoMark,
-            Some(Mark::Joining(_)) => Self::Joining,
-            Some(Mark::Member(member)) if Some(&member.epoch.group) == group => Self::Restarted,
-            Some(Mark::Member(_)) => Self::OtherGroup,
-            Some(Mark::Unknown) => Self::OtherFormat,
-        }
-    }
-
     /// The reason in a word that can be a label of a metric: `no_mark`, `restarted`.
     #[must_use]
     pub fn name(self) -> &'static str {

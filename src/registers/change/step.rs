@@ -1,6 +1,6 @@
 //! What a change asks for, and how it ends.
 
-use crate::engine::register::{Ballot, Draft, InvalidValue, RegisterCommand};
+use crate::registers::{Ballot, Draft, InvalidValue, RegisterCommand};
 
 /// The next step of a change.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
-//! Waits until a register changes.
+//! Waits until a key changes that a custom command has read.
 
 use super::super::{node, write};
 use super::*;
-use crate::engine::register::RegisterCommand;
+use crate::node::fixture::Probe;
+use std::sync::Arc;
 
-/// Reads the register for a waiter. The nodes are asked to tell it of changes.
+/// Reads the key for a waiter. The nodes are asked to tell it of changes.
 fn look(nodes: &mut Nodes, waiter: u8) {
-    let mut read = request(Verb::Register, waiter, nodes.now);
-    let Action::Register(register) = &mut read.action else { panic!("{read:?}") };
-    register.command = RegisterCommand::Read { watcher: Some(Token::new([waiter; Token::LEN])) };
-    nodes.rounds.open(nodes.now, read, 1);
+    let watcher = Some(Token::new([waiter; Token::LEN]));
+    let read = Probe { key: Arc::from(KEY.as_bytes()), watcher, ..Probe::default() };
+    nodes.rounds.open(nodes.now, read.request(nodes.now), 1);
 }
 
 /// A key changes on a node.
@@ -18,7 +18,7 @@ fn change(nodes: &mut Nodes, index: usize, key: &str) {
     nodes.receive(index, &text);
 }
 
-/// How many commands were written to a node by which the register is watched, and the number of
+/// How many commands were written to a node by which the key is watched, and the number of
 /// the script that reads it.
 fn read_by(nodes: &mut Nodes, index: usize) -> (usize, u64) {
     write(nodes.rounds.session(node(index)), &mut nodes.sent[index]);
@@ -36,26 +36,26 @@ fn answer_all(nodes: &mut Nodes) -> Vec<usize> {
     (0..3).map(answer).collect()
 }
 
-const KEY: &str = ":redlatch:register:key";
+const KEY: &str = "read";
 
 #[test]
 fn a_wait_ends_when_the_value_has_changed_on_a_majority() {
     let mut nodes = Nodes::ready(false);
     look(&mut nodes, 1);
     assert_eq!(answer_all(&mut nodes), [2; 3], "tracking is turned on, and the next read counts");
-    let RoundResult::Register { is_watched: true, .. } = nodes.result() else { panic!() };
+    let RoundResult::Custom { is_watched: true, .. } = nodes.result() else { panic!() };
     nodes.wait(1, 1);
-    (0..3).for_each(|index| change(&mut nodes, index, ":redlatch:promise:key"));
+    (0..3).for_each(|index| change(&mut nodes, index, "another"));
     change(&mut nodes, 0, KEY);
     change(&mut nodes, 0, KEY);
-    assert!(!nodes.is_over(), "it changed on one node, and a promise is no change");
+    assert!(!nodes.is_over(), "it changed on one node, and another key is no change");
     change(&mut nodes, 2, KEY);
     assert_eq!(granted(&mut nodes), NodeSet::EMPTY);
 
     // Only where it has changed, the server has forgotten who is to be told.
     look(&mut nodes, 1);
     assert_eq!(answer_all(&mut nodes), [1, 0, 1]);
-    assert!(matches!(nodes.result(), RoundResult::Register { is_watched: true, .. }));
+    assert!(matches!(nodes.result(), RoundResult::Custom { is_watched: true, .. }));
     change(&mut nodes, 0, KEY);
     change(&mut nodes, 1, KEY);
     nodes.wait(1, 1);
@@ -84,7 +84,7 @@ fn a_server_that_cannot_tell_is_not_asked_to_again() {
         let refusals = "-ERR unknown subcommand\r\n".repeat(watching);
         nodes.receive(index, &format!("{refusals}*2\r\n:{number}\r\n_\r\n"));
     }
-    assert!(matches!(nodes.result(), RoundResult::Register { is_watched: false, .. }));
+    assert!(matches!(nodes.result(), RoundResult::Custom { is_watched: false, .. }));
     look(&mut nodes, 1);
     assert_eq!(answer_all(&mut nodes), [0; 3]);
     nodes.result();

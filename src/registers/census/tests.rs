@@ -1,7 +1,7 @@
 //! Marks of three nodes, and what they say together.
 
 use super::*;
-use crate::engine::register::{Group, Place};
+use crate::registers::{Group, Place};
 
 const A: u64 = 1;
 const B: u64 = 2;
