@@ -58,6 +58,9 @@ impl PartialEq for Said {
 
 impl Eq for Said {}
 
+/// Runs a script with these keys and arguments.
+pub type RunScript<'a> = dyn FnMut(&[&[u8]], &[&[u8]]) + 'a;
+
 /// A command that a script carries out and that is about no lock: those of registers are.
 pub trait CustomCommand: fmt::Debug + Send + Sync {
     /// The command, for those who know its type.
@@ -81,7 +84,7 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
     fn script(&self) -> (Script, u32);
 
     /// Calls `run` with the keys and the arguments of the script, without the number.
-    fn call(&self, run: &mut dyn FnMut(&[&[u8]], &[&[u8]]));
+    fn call(&self, run: &mut RunScript<'_>);
 
     /// Reads the answer to the command with this number. `None`: it is no answer to it.
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>>;

@@ -46,7 +46,7 @@ pub use action::{Acquisition, Action, Listen, Question, Removal};
 pub use attributes::Share;
 pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
 pub use backoff::{Backoff, Jitter};
-pub use custom::{CustomCommand, Said, Script};
+pub use custom::{CustomCommand, RunScript, Said, Script};
 pub use extend::{Extend, Extended};
 pub use held_lock::HeldLock;
 pub use member::{NoVote, RegisterMembership};

@@ -5,8 +5,8 @@ use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
 use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor, QueueWait};
 use crate::engine::{
-    CustomCommand, Listen, NoVote, Question, QueueEntry, Removal, Request, Rules, Said, Script,
-    Share, Tally, Token, Ttl, Verb, Vote,
+    CustomCommand, Listen, NoVote, Question, QueueEntry, Removal, Request, Rules, RunScript, Said,
+    Script, Share, Tally, Token, Ttl, Verb, Vote,
 };
 use crate::resp::Reply;
 use std::any::Any;
@@ -139,7 +139,7 @@ impl CustomCommand for Probe {
         (Script::new("return {tonumber(ARGV[1])}", "digest"), 0)
     }
 
-    fn call(&self, run: &mut dyn FnMut(&[&[u8]], &[&[u8]])) {
+    fn call(&self, run: &mut RunScript<'_>) {
         run(&[&self.key], &[]);
     }
 

@@ -17,7 +17,7 @@ const LOST_MAX: u32 = 3;
 /// made.
 const URGENT_LEAP: u32 = 4;
 
-/// A change of a register: see [the module](super).
+/// A change of a register, as the module says.
 #[derive(Clone, Debug)]
 pub struct Change {
     proposer: Proposer,

@@ -9,7 +9,7 @@ use super::{
     RegisterRequest, Replies,
 };
 pub use crate::engine::Script;
-use crate::engine::{CustomCommand, NoVote, Said, Tally, Token, Vote, quorum};
+use crate::engine::{CustomCommand, NoVote, RunScript, Said, Tally, Token, Vote, quorum};
 use crate::node::script::lua_script;
 use crate::resp::Reply;
 use std::any::Any;
@@ -95,7 +95,7 @@ impl CustomCommand for RegisterRequest {
         (ALL[number as usize], number)
     }
 
-    fn call(&self, run: &mut dyn FnMut(&[&[u8]], &[&[u8]])) {
+    fn call(&self, run: &mut RunScript<'_>) {
         let RegisterKeys { value, promise, mark, floor } = &self.keys;
         let keys: [&[u8]; 4] = [value, promise, mark, floor];
         let expected = [&self.epoch, self.run_id.as_bytes(), b" "].concat();
