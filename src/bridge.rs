@@ -21,9 +21,9 @@ pub(crate) use tracing::trace;
 mod words {
     //! Results as words, for fields and labels.
 
-    use crate::error::LossReason;
     #[cfg(feature = "metrics")]
-    use crate::error::{Error, RegisterError};
+    use crate::error::Error;
+    use crate::error::LossReason;
     use crate::released::Released;
 
     /// Whether a lock was held to the end.
@@ -52,17 +52,6 @@ mod words {
             Error::SameServer { .. } => "same_server",
             Error::Cancelled => "cancelled",
             Error::Lost(_) => "lost",
-            _ => "other",
-        }
-    }
-
-    /// Why a call that uses a register failed.
-    #[cfg(feature = "metrics")]
-    pub(super) fn not_agreed(error: &RegisterError) -> &'static str {
-        match error {
-            RegisterError::NoQuorum { .. } => "no_quorum",
-            RegisterError::Unknown => "unknown",
-            RegisterError::NotFormed | RegisterError::NodesDiffer { .. } => "no_group",
             _ => "other",
         }
     }

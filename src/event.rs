@@ -19,13 +19,16 @@
 mod about;
 mod attempt_outcome;
 mod listener;
+#[cfg(feature = "registers")]
+mod register;
 mod text;
 
 pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::{Callback, Listener};
+#[cfg(feature = "registers")]
+pub use register::RegisterEvent;
 
-use crate::engine::NoVote;
-use crate::error::{Error, LossReason, RegisterError};
+use crate::error::{Error, LossReason};
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
@@ -242,55 +245,8 @@ pub enum Event<'a> {
         /// The URL of the server that has told.
         url: &'a str,
     },
-    /// A node has a vote on [registers](crate::guide::registers): as this client looked at the
-    /// group for the first time, or again after it had none.
-    #[non_exhaustive]
-    NodeVotes {
-        /// The node's URL.
-        url: &'a str,
-    },
-    /// A node has answered and has no vote on [registers](crate::guide::registers). Reported once
-    /// until it has one. One more such node may be one too many:
-    /// [`registers().repair`](crate::register::Registers::repair) gives it its vote.
-    #[non_exhaustive]
-    NodeWithoutVote {
-        /// The node's URL.
-        url: &'a str,
-        /// Why it has none.
-        why: NoVote,
-    },
-    /// A call has read a register.
-    #[non_exhaustive]
-    RegisterRead {
-        /// The register's name.
-        register: Name<'a>,
-        /// How often the nodes were asked: once, unless they disagreed or some had no vote.
-        rounds: u32,
-        /// From the call to now.
-        took: Duration,
-    },
-    /// A call that changes a register is over, and a majority agrees: it has changed the value, or
-    /// has found that it must not, as
-    /// [`compare_and_set`](crate::register::Register::compare_and_set) does.
-    #[non_exhaustive]
-    RegisterChanged {
-        /// The register's name.
-        register: Name<'a>,
-        /// How often the nodes were asked, together with the changes of other threads of this
-        /// client that were sent with this one. More than three: other clients came first.
-        rounds: u32,
-        /// From the call to now.
-        took: Duration,
-    },
-    /// A call that reads or changes a register has failed because of the nodes. Calls that are
-    /// refused at once, because the value is too long for instance, are not reported.
-    #[non_exhaustive]
-    RegisterFailed {
-        /// The register's name.
-        register: Name<'a>,
-        /// From the call to now.
-        took: Duration,
-        /// The error that the call returns.
-        error: &'a RegisterError,
-    },
+    /// Something happened to a register, or to the vote of a node on registers.
+    #[cfg(feature = "registers")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
+    Register(RegisterEvent<'a>),
 }

@@ -1,6 +1,20 @@
 //! Events as metrics: counters, a gauge, and histograms in seconds, by the names that Prometheus
 //! and OpenMetrics expect. Labels have a few known values each, and nodes.
 
+/// A metric whose label has one of these values. With a literal for the value, nothing is
+/// allocated for the label.
+macro_rules! labelled {
+    ($metric:ident, $name:literal, $label:literal, $value:expr, [$($known:literal)*]) => {
+        match $value {
+            $($known => $metric!($name, $label => $known),)*
+            other => $metric!($name, $label => other),
+        }
+    };
+}
+
+#[cfg(feature = "registers")]
+mod register;
+
 use super::words;
 use crate::event::Event;
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
@@ -18,7 +32,7 @@ enum Kind {
 type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
 
 /// All metrics, as they are described to the recorder.
-const METRICS: [Metric; 22] = [
+const METRICS: [Metric; 17] = [
     (
         "redlatch_acquisitions_total",
         Kind::Counter,
@@ -86,53 +100,24 @@ const METRICS: [Metric; 22] = [
         &[],
         "Times that a ZooKeeper ensemble ended the client's session, and all its locks",
     ),
-    ("redlatch_node_votes", Kind::Gauge, &["node"], "Whether a node has a vote on registers"),
-    (
-        "redlatch_node_without_vote_total",
-        Kind::Counter,
-        &["node", "reason"],
-        "Times that a node was found without a vote on registers",
-    ),
-    (
-        "redlatch_register_calls_total",
-        Kind::Counter,
-        &["outcome"],
-        "Calls that read or change registers",
-    ),
-    (
-        "redlatch_register_call_duration_seconds",
-        Kind::Histogram,
-        &["outcome"],
-        "How long such a call took",
-    ),
-    (
-        "redlatch_register_rounds_total",
-        Kind::Counter,
-        &["outcome"],
-        "Times that the nodes were asked in such calls",
-    ),
 ];
+
+fn metrics() -> impl Iterator<Item = &'static Metric> {
+    #[cfg(feature = "registers")]
+    return METRICS.iter().chain(&register::METRICS);
+    #[cfg(not(feature = "registers"))]
+    METRICS.iter()
+}
 
 /// Describes the metrics to the recorder that is installed now.
 pub(crate) fn describe_metrics() {
-    for (name, kind, _, text) in METRICS {
+    for &(name, kind, _, text) in metrics() {
         match kind {
             Kind::Counter => describe_counter!(name, text),
             Kind::Gauge => describe_gauge!(name, text),
             Kind::Histogram => describe_histogram!(name, Unit::Seconds, text),
         }
     }
-}
-
-/// A metric whose label has one of these values. With a literal for the value, nothing is
-/// allocated for the label.
-macro_rules! labelled {
-    ($metric:ident, $name:literal, $label:literal, $value:expr, [$($known:literal)*]) => {
-        match $value {
-            $($known => $metric!($name, $label => $known),)*
-            other => $metric!($name, $label => other),
-        }
-    };
 }
 
 /// A call that acquired a lock, or not.
@@ -160,24 +145,6 @@ fn release(outcome: &'static str, held: Duration) {
     ])
     .increment(1);
     histogram!("redlatch_hold_duration_seconds").record(held);
-}
-
-/// A call that reads or changes a register.
-fn register(outcome: &'static str, rounds: Option<u32>, took: Duration) {
-    labelled!(counter, "redlatch_register_calls_total", "outcome", outcome, [
-        "read" "changed" "no_quorum" "unknown" "no_group" "other"
-    ])
-    .increment(1);
-    labelled!(histogram, "redlatch_register_call_duration_seconds", "outcome", outcome, [
-        "read" "changed" "no_quorum" "unknown" "no_group" "other"
-    ])
-    .record(took);
-    if let Some(rounds) = rounds {
-        labelled!(counter, "redlatch_register_rounds_total", "outcome", outcome, [
-            "read" "changed"
-        ])
-        .increment(rounds.into());
-    }
 }
 
 /// Counts and measures an event.
@@ -219,19 +186,8 @@ pub(crate) fn measure(event: &Event<'_>) {
             counter!(name, "node" => node, "support" => support).increment(1);
         }
         Event::SessionLost { .. } => counter!("redlatch_sessions_lost_total").increment(1),
-        Event::NodeVotes { url } => {
-            gauge!("redlatch_node_votes", "node" => url.to_owned()).set(1.0);
-        }
-        Event::NodeWithoutVote { url, why } => {
-            gauge!("redlatch_node_votes", "node" => url.to_owned()).set(0.0);
-            let (node, name) = (url.to_owned(), "redlatch_node_without_vote_total");
-            counter!(name, "node" => node, "reason" => why.name()).increment(1);
-        }
-        Event::RegisterRead { rounds, took, .. } => register("read", Some(rounds), took),
-        Event::RegisterChanged { rounds, took, .. } => register("changed", Some(rounds), took),
-        Event::RegisterFailed { took, error, .. } => {
-            register(words::not_agreed(error), None, took);
-        }
+        #[cfg(feature = "registers")]
+        Event::Register(ref event) => register::measure(event),
     }
 }
 
@@ -257,7 +213,7 @@ mod tests {
             let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
             format!("| `{name}` | {kind} | {} | {text} |", labels.join(" "))
         };
-        let rows: Vec<_> = METRICS.iter().map(row).collect();
+        let rows: Vec<_> = metrics().map(row).collect();
         let guide = include_str!("../guide/monitoring.md");
         // The rows of four columns.
         let is_row =
@@ -276,7 +232,7 @@ mod tests {
             let known = found.entry(key.key().name().to_owned()).or_insert_with(|| new.clone());
             assert_eq!(*known, new, "the same labels each time");
         }
-        let expected = METRICS.map(|(name, kind, labels, _)| {
+        let expected = metrics().map(|&(name, kind, labels, _)| {
             let kind = match kind {
                 Kind::Counter => MetricKind::Counter,
                 Kind::Gauge => MetricKind::Gauge,
@@ -284,12 +240,12 @@ mod tests {
             };
             (name.to_owned(), (kind, labels.iter().map(|&label| label.to_owned()).collect()))
         });
-        assert_eq!(found, BTreeMap::from(expected));
+        assert_eq!(found, expected.collect());
     }
 
     #[test]
     fn names_say_the_unit_and_histograms_are_in_seconds() {
-        for (name, kind, ..) in METRICS {
+        for (name, kind, ..) in metrics() {
             let ending = match kind {
                 Kind::Counter => "_total",
                 Kind::Gauge => "",

@@ -2,7 +2,7 @@
 
 use crate::engine::NoVote;
 use crate::error::{Error, LockLost, LossReason, RegisterError};
-use crate::event::{AttemptOutcome, Event};
+use crate::event::{AttemptOutcome, Event, RegisterEvent};
 use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
 use crate::released::Released;
@@ -29,11 +29,11 @@ fn kind(event: &Event<'_>) -> usize {
         Event::NodeSlow { .. } => 14,
         Event::NodeQueue { .. } => 15,
         Event::SessionLost { .. } => 16,
-        Event::NodeVotes { .. } => 17,
-        Event::NodeWithoutVote { .. } => 18,
-        Event::RegisterRead { .. } => 19,
-        Event::RegisterChanged { .. } => 20,
-        Event::RegisterFailed { .. } => 21,
+        Event::Register(RegisterEvent::NodeVotes { .. }) => 17,
+        Event::Register(RegisterEvent::NodeWithoutVote { .. }) => 18,
+        Event::Register(RegisterEvent::Read { .. }) => 19,
+        Event::Register(RegisterEvent::Changed { .. }) => 20,
+        Event::Register(RegisterEvent::Failed { .. }) => 21,
     }
 }
 
@@ -42,6 +42,7 @@ const KINDS: usize = 22;
 /// Calls `each` with at least one event of each kind, in the order of the kinds.
 pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
     let resource = Name::new(b"orders:42");
+    let register = resource;
     let [took, waited, held] = [1, 20, 300].map(Duration::from_millis);
     let [validity, left, remaining] = [9, 60, 2].map(Duration::from_secs);
     let (error, url, silent) = (&Error::NoEntropy, "redis://10.0.0.1:6379/0", waited);
@@ -68,11 +69,11 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
         Event::NodeSlow { url, silent },
         Event::NodeQueue { url, support: QueueSupport::WithoutPushes },
         Event::SessionLost { url: "zk://10.0.0.1:2181" },
-        Event::NodeVotes { url },
-        Event::NodeWithoutVote { url, why: NoVote::Restarted },
-        Event::RegisterRead { register: resource, rounds: 1, took },
-        Event::RegisterChanged { register: resource, rounds: 2, took },
-        Event::RegisterFailed { register: resource, took, error: &RegisterError::Unknown },
+        Event::Register(RegisterEvent::NodeVotes { url }),
+        Event::Register(RegisterEvent::NodeWithoutVote { url, why: NoVote::Restarted }),
+        Event::Register(RegisterEvent::Read { register, rounds: 1, took }),
+        Event::Register(RegisterEvent::Changed { register, rounds: 2, took }),
+        Event::Register(RegisterEvent::Failed { register, took, error: &RegisterError::Unknown }),
     ];
     let kinds: Vec<_> = samples.iter().map(kind).collect();
     assert!(kinds.is_sorted() && (0..KINDS).all(|kind| kinds.contains(&kind)), "{kinds:?}");

@@ -7,32 +7,46 @@
 use super::words;
 use crate::error::Error;
 use crate::event::Event;
+#[cfg(feature = "registers")]
+use crate::event::RegisterEvent;
 use ::tracing::{debug, info, trace, warn};
 use std::time::Duration;
 
 /// The targets, for which subscribers can filter.
 const LOCK: &str = "redlatch::lock";
 const NODE: &str = "redlatch::node";
+#[cfg(feature = "registers")]
 const REGISTER: &str = "redlatch::register";
 
 /// Reports an event.
 pub(crate) fn trace(event: &Event<'_>) {
-    if event.url().is_some() { trace_node(event) } else { trace_lock(event) }
+    match event {
+        #[cfg(feature = "registers")]
+        Event::Register(event) => trace_register(event),
+        _ if event.url().is_some() => trace_node(event),
+        _ => trace_lock(event),
+    }
 }
 
-fn trace_register(event: &Event<'_>) {
+#[cfg(feature = "registers")]
+fn trace_register(event: &RegisterEvent<'_>) {
     let secs = Duration::as_secs_f64;
     match event {
-        Event::RegisterRead { register, rounds, took } => {
+        RegisterEvent::NodeVotes { url: node } => {
+            info!(target: NODE, node, "has a vote on registers");
+        }
+        RegisterEvent::NodeWithoutVote { url: node, why } => {
+            warn!(target: NODE, node, reason = why.name(), "has no vote on registers");
+        }
+        RegisterEvent::Read { register, rounds, took } => {
             trace!(target: REGISTER, %register, rounds, took = secs(took), "read");
         }
-        Event::RegisterChanged { register, rounds, took } => {
+        RegisterEvent::Changed { register, rounds, took } => {
             debug!(target: REGISTER, %register, rounds, took = secs(took), "changed");
         }
-        Event::RegisterFailed { register, took, error } => {
+        RegisterEvent::Failed { register, took, error } => {
             warn!(target: REGISTER, %register, took = secs(took), %error, "failed");
         }
-        _ => unreachable!("it is about a register"),
     }
 }
 
@@ -88,13 +102,11 @@ fn trace_lock(event: &Event<'_>) {
             let (held, remaining) = (secs(held), secs(remaining));
             debug!(target: LOCK, %resource, held, remaining, "left to its ttl");
         }
-        Event::RegisterRead { .. }
-        | Event::RegisterChanged { .. }
-        | Event::RegisterFailed { .. } => trace_register(event),
+        #[cfg(feature = "registers")]
+        Event::Register(_) => {}
         // The other half.
         Event::NodeUp { .. } | Event::NodeDown { .. } | Event::NodeSlow { .. } => {}
         Event::NodeQueue { .. } | Event::SessionLost { .. } => {}
-        Event::NodeVotes { .. } | Event::NodeWithoutVote { .. } => {}
     }
 }
 
@@ -109,17 +121,13 @@ fn trace_node(event: &Event<'_>) {
             warn!(target: NODE, node, support = support.as_str(), "queue is limited");
         }
         Event::SessionLost { url: node } => warn!(target: NODE, node, "session lost"),
-        Event::NodeVotes { url: node } => info!(target: NODE, node, "has a vote on registers"),
-        Event::NodeWithoutVote { url: node, why } => {
-            warn!(target: NODE, node, reason = why.name(), "has no vote on registers");
-        }
         // The other half.
         Event::Attempt { .. } | Event::Quarantined { .. } | Event::Queued { .. } => {}
         Event::Woken { .. } | Event::Acquired { .. } | Event::Contended { .. } => {}
         Event::Failed { .. } | Event::Extended { .. } | Event::NotExtended { .. } => {}
         Event::Lost { .. } | Event::Released { .. } | Event::LetExpire { .. } => {}
-        Event::RegisterRead { .. } | Event::RegisterChanged { .. } => {}
-        Event::RegisterFailed { .. } => {}
+        #[cfg(feature = "registers")]
+        Event::Register(_) => {}
     }
 }
 

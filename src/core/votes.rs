@@ -1,7 +1,7 @@
 //! Which nodes have a vote on registers, as events report it.
 
 use super::{Asked, Core, Survey};
-use crate::engine::{Node, NodeSet};
+use crate::engine::{NoVote, Node, NodeSet};
 use crate::event::Listener;
 use crate::node::{NodeChange, NodeState};
 use crate::registers::RegisterReply;
@@ -28,11 +28,11 @@ impl Core {
     pub(super) fn note_voters(&self, survey: &Survey, voters: NodeSet) {
         let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
         for seen in survey.census.seen() {
-            let state = match voters.contains(seen.node) {
-                true => NodeState::Votes,
-                false => NodeState::WithoutVote(seen.no_vote(Some(survey.census.epoch()))),
+            let vote = match voters.contains(seen.node) {
+                true => Ok(()),
+                false => Err(seen.no_vote(Some(survey.census.epoch()))),
             };
-            self.note_vote(listener, &survey.asked, seen.node, state);
+            self.note_vote(listener, &survey.asked, seen.node, vote);
         }
     }
 
@@ -43,21 +43,21 @@ impl Core {
         for node in without.iter() {
             let reply = asked.replies.0[node.index()].as_ref();
             if reply.is_some_and(|it| !matches!(it, RegisterReply::NoMember(_))) {
-                self.note_vote(listener, asked, node, NodeState::Votes);
+                self.note_vote(listener, asked, node, Ok(()));
             }
         }
     }
 
     /// Has the next event report this change of a node, if it is one. A callback may panic or use
     /// this client, so it is not called in the middle of what a call does.
-    fn note_vote(&self, listener: &Listener, asked: &Asked, node: Node, state: NodeState) {
+    fn note_vote(&self, listener: &Listener, asked: &Asked, node: Node, vote: Result<(), NoVote>) {
         let mut reported = self.registers.membership.reported.lock();
         let Reported { with, without } = &mut *reported;
-        let (now, before) =
-            if state == NodeState::Votes { (with, without) } else { (without, with) };
+        let (now, before) = if vote.is_ok() { (with, without) } else { (without, with) };
         if !now.contains(node) {
             now.insert(node);
             before.remove(node);
+            let state = NodeState::Votes(vote);
             listener.node_changes().push(NodeChange { url: asked.url(node), state });
         }
     }

@@ -25,11 +25,8 @@ impl<'a> Event<'a> {
             Self::NodeSlow { .. } => "node_slow",
             Self::NodeQueue { .. } => "node_queue",
             Self::SessionLost { .. } => "session_lost",
-            Self::NodeVotes { .. } => "node_votes",
-            Self::NodeWithoutVote { .. } => "node_without_vote",
-            Self::RegisterRead { .. } => "register_read",
-            Self::RegisterChanged { .. } => "register_changed",
-            Self::RegisterFailed { .. } => "register_failed",
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.name(),
         }
     }
 
@@ -49,12 +46,10 @@ impl<'a> Event<'a> {
             | Self::Lost { resource, .. }
             | Self::Released { resource, .. }
             | Self::LetExpire { resource, .. } => Some(*resource),
-            Self::RegisterRead { register, .. }
-            | Self::RegisterChanged { register, .. }
-            | Self::RegisterFailed { register, .. } => Some(*register),
-            Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeVotes { .. } => None,
-            Self::NodeSlow { .. } | Self::NodeQueue { .. } | Self::SessionLost { .. } => None,
-            Self::NodeWithoutVote { .. } => None,
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.register(),
+            Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeSlow { .. } => None,
+            Self::NodeQueue { .. } | Self::SessionLost { .. } => None,
         }
     }
 
@@ -64,8 +59,9 @@ impl<'a> Event<'a> {
         match self {
             Self::NodeUp { url } | Self::NodeDown { url, .. } => Some(url),
             Self::NodeSlow { url, .. } | Self::NodeQueue { url, .. } => Some(url),
-            Self::NodeVotes { url } | Self::NodeWithoutVote { url, .. } => Some(url),
             Self::SessionLost { url } => Some(url),
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.url(),
             _ => None,
         }
     }

@@ -7,6 +7,8 @@
 //! caused.
 
 use super::Event;
+#[cfg(feature = "registers")]
+use super::RegisterEvent;
 use crate::net::ChangeQueue;
 use crate::node::NodeState;
 use crate::owner_process::OwnerProcess;
@@ -81,8 +83,8 @@ impl Listener {
                 NodeState::Down(error) => Event::NodeDown { url, error },
                 NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
                 NodeState::SessionLost => Event::SessionLost { url },
-                NodeState::Votes => Event::NodeVotes { url },
-                NodeState::WithoutVote(why) => Event::NodeWithoutVote { url, why: *why },
+                #[cfg(feature = "registers")]
+                NodeState::Votes(vote) => Event::Register(RegisterEvent::of_vote(url, *vote)),
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });

@@ -59,15 +59,8 @@ impl fmt::Display for Event<'_> {
             Self::LetExpire { held, remaining, .. } => {
                 write!(f, "left to its ttl: held {held:.1?}, valid for {remaining:.1?}")
             }
-            Self::RegisterRead { rounds, took, .. } => {
-                write!(f, "register read: rounds {rounds}, took {took:.1?}")
-            }
-            Self::RegisterChanged { rounds, took, .. } => {
-                write!(f, "register changed: rounds {rounds}, took {took:.1?}")
-            }
-            Self::RegisterFailed { took, error, .. } => {
-                write!(f, "register failed: took {took:.1?}, {error}")
-            }
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.write(f),
             _ => self.write_of_node(f),
         }
     }
@@ -83,8 +76,6 @@ impl Event<'_> {
             }
             Self::NodeQueue { .. } => f.write_str("does not tell waiters when it is their turn"),
             Self::SessionLost { .. } => f.write_str("has ended the session, and all its locks"),
-            Self::NodeVotes { .. } => f.write_str("has a vote on registers"),
-            Self::NodeWithoutVote { why, .. } => write!(f, "has no vote on registers: {why}"),
             Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
             _ => unreachable!("it is about a node"),
         }

@@ -2,6 +2,7 @@
 
 use super::node_error::NodeError;
 use super::report::QueueSupport;
+#[cfg(feature = "registers")]
 use crate::engine::NoVote;
 use crate::engine::{Node, NodeSet};
 use std::collections::VecDeque;
@@ -36,10 +37,9 @@ pub enum NodeState {
     Queue(QueueSupport),
     /// This server of an ensemble has told that the client's session has ended.
     SessionLost,
-    /// The node has a vote on registers.
-    Votes,
-    /// It has none.
-    WithoutVote(NoVote),
+    /// The node has a vote on registers, or none for this reason.
+    #[cfg(feature = "registers")]
+    Votes(Result<(), NoVote>),
 }
 
 /// A bounded queue of changes.

@@ -2,7 +2,7 @@
 
 use super::Register;
 use crate::error::RegisterError;
-use crate::event::Event;
+use crate::event::{Event, RegisterEvent};
 use crate::registers::Draft;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ impl Register {
     ) -> Result<T, RegisterError> {
         self.report(read, |rounds, took| {
             let register = self.name();
-            Event::RegisterRead { register, rounds, took }
+            RegisterEvent::Read { register, rounds, took }
         })
     }
 
@@ -28,7 +28,7 @@ impl Register {
             || self.run(body),
             |rounds, took| {
                 let register = self.name();
-                Event::RegisterChanged { register, rounds, took }
+                RegisterEvent::Changed { register, rounds, took }
             },
         )
     }
@@ -37,7 +37,7 @@ impl Register {
     fn report<'a, T>(
         &'a self,
         call: impl FnOnce() -> Result<(T, u32), RegisterError>,
-        event: impl FnOnce(u32, Duration) -> Event<'a>,
+        event: impl FnOnce(u32, Duration) -> RegisterEvent<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
         let began = core.now_if_listened();
@@ -48,12 +48,13 @@ impl Register {
         let (register, took) = (self.name(), now.since(began));
         match result {
             Ok((value, rounds)) => {
-                core.emit(|| event(rounds, took));
+                core.emit(|| Event::Register(event(rounds, took)));
                 Ok(value)
             }
             Err(error) => {
                 if !error.is_refusal() {
-                    core.emit(|| Event::RegisterFailed { register, took, error: &error });
+                    let event = RegisterEvent::Failed { register, took, error: &error };
+                    core.emit(|| Event::Register(event));
                 }
                 Err(error)
             }

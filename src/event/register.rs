@@ -1,0 +1,126 @@
+//! The events of registers.
+
+use crate::engine::NoVote;
+use crate::error::RegisterError;
+use crate::name::Name;
+use std::fmt;
+use std::time::Duration;
+
+/// Something that happened to a register, or to the vote of a node on registers.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum RegisterEvent<'a> {
+    /// A node has a vote on [registers](crate::guide::registers): as this client looked at the
+    /// group for the first time, or again after it had none.
+    #[non_exhaustive]
+    NodeVotes {
+        /// The node's URL.
+        url: &'a str,
+    },
+    /// A node has answered and has no vote on [registers](crate::guide::registers). Reported once
+    /// until it has one. One more such node may be one too many:
+    /// [`registers().repair`](crate::register::Registers::repair) gives it its vote.
+    #[non_exhaustive]
+    NodeWithoutVote {
+        /// The node's URL.
+        url: &'a str,
+        /// Why it has none.
+        why: NoVote,
+    },
+    /// A call has read a register.
+    #[non_exhaustive]
+    Read {
+        /// The register's name.
+        register: Name<'a>,
+        /// How often the nodes were asked: once, unless they disagreed or some had no vote.
+        rounds: u32,
+        /// From the call to now.
+        took: Duration,
+    },
+    /// A call that changes a register is over, and a majority agrees: it has changed the value, or
+    /// has found that it must not, as
+    /// [`compare_and_set`](crate::register::Register::compare_and_set) does.
+    #[non_exhaustive]
+    Changed {
+        /// The register's name.
+        register: Name<'a>,
+        /// How often the nodes were asked, together with the changes of other threads of this
+        /// client that were sent with this one. More than three: other clients came first.
+        rounds: u32,
+        /// From the call to now.
+        took: Duration,
+    },
+    /// A call that reads or changes a register has failed because of the nodes. Calls that are
+    /// refused at once, because the value is too long for instance, are not reported.
+    #[non_exhaustive]
+    Failed {
+        /// The register's name.
+        register: Name<'a>,
+        /// From the call to now.
+        took: Duration,
+        /// The error that the call returns.
+        error: &'a RegisterError,
+    },
+}
+
+impl<'a> RegisterEvent<'a> {
+    /// This node has a vote now, or none.
+    pub(super) fn of_vote(url: &'a str, vote: Result<(), NoVote>) -> Self {
+        match vote {
+            Ok(()) => Self::NodeVotes { url },
+            Err(why) => Self::NodeWithoutVote { url, why },
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::NodeVotes { .. } => "node_votes",
+            Self::NodeWithoutVote { .. } => "node_without_vote",
+            Self::Read { .. } => "register_read",
+            Self::Changed { .. } => "register_changed",
+            Self::Failed { .. } => "register_failed",
+        }
+    }
+
+    /// The register that it is about, if it is about one.
+    pub(super) fn register(&self) -> Option<Name<'a>> {
+        match self {
+            Self::Read { register, .. }
+            | Self::Changed { register, .. }
+            | Self::Failed { register, .. } => Some(*register),
+            Self::NodeVotes { .. } | Self::NodeWithoutVote { .. } => None,
+        }
+    }
+
+    /// The node that it is about, if it is about one.
+    pub(super) fn url(&self) -> Option<&'a str> {
+        match self {
+            Self::NodeVotes { url } | Self::NodeWithoutVote { url, .. } => Some(url),
+            _ => None,
+        }
+    }
+
+    /// Without what it is about.
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeVotes { .. } => f.write_str("has a vote on registers"),
+            Self::NodeWithoutVote { why, .. } => write!(f, "has no vote on registers: {why}"),
+            Self::Read { rounds, took, .. } => {
+                write!(f, "register read: rounds {rounds}, took {took:.1?}")
+            }
+            Self::Changed { rounds, took, .. } => {
+                write!(f, "register changed: rounds {rounds}, took {took:.1?}")
+            }
+            Self::Failed { took, error, .. } => {
+                write!(f, "register failed: took {took:.1?}, {error}")
+            }
+        }
+    }
+}
+
+/// As the text of the [`Event`](super::Event).
+impl fmt::Debug for RegisterEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&super::Event::Register(self.clone()), f)
+    }
+}
