@@ -12,20 +12,26 @@ mod joint;
 mod keep_alive;
 mod locks;
 mod names;
+#[cfg(feature = "registers")]
 mod once_per;
 mod options;
+#[cfg(feature = "registers")]
 mod register;
 mod request;
 mod resume;
+#[cfg(feature = "registers")]
 mod transaction;
 mod verbs;
 mod with_lock;
 
 pub use election::{Election, Leadership};
 pub use locks::{FoundLock, Locks};
+#[cfg(feature = "registers")]
 pub use once_per::{OncePer, OncePerRun};
+#[cfg(feature = "registers")]
 pub use register::{Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value};
 pub use request::LockRequest;
+#[cfg(feature = "registers")]
 pub use transaction::{Decision, Participant, Transaction, Transactions};
 
 #[cfg(doc)]

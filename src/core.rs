@@ -10,25 +10,21 @@ mod cancellation;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod events;
-mod formation;
 mod joint_shares;
 mod keep_alive;
-mod membership;
 mod node_keys;
 mod process;
 mod redlock;
-mod registers;
-mod repair;
-mod survey;
-mod votes;
+#[cfg(feature = "registers")]
+pub(crate) mod registers;
 
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::config::Settings;
-use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
+use crate::engine::{Entropy, Input, NodeSet, Operation, Request, Rules, Step, Ttl, Verb};
 use crate::error::{ConfigError, TtlError};
 use crate::event::Listener;
-use crate::node::{NodeAnswer, NodeError, NodeReport};
+use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use crate::watchdog::Notifier;
@@ -37,16 +33,13 @@ pub(crate) use cancellation::{Call, Cancellation};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{Ensemble, FoundDirectory};
 pub(crate) use joint_shares::{Departure, Granted, JointShares, Member, PUBLISHER};
-pub(crate) use membership::Asked;
 pub(crate) use node_keys::{KeyStep, NodeKeys};
 pub(crate) use redlock::Redlock;
+#[cfg(feature = "registers")]
 use registers::Registers;
-pub(crate) use registers::{Leader, Made, Message, Role, Seat, Slot};
-pub(crate) use repair::Repair;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
-use survey::Survey;
 
 /// The state that all clones of a client and the guards of its locks share.
 pub(crate) struct Core {
@@ -66,6 +59,7 @@ pub(crate) struct Core {
     pub(crate) key_prefix: Vec<u8>,
     pub(crate) listener: Option<Listener>,
     pub(crate) cancellation: Arc<Cancellation>,
+    #[cfg(feature = "registers")]
     pub(crate) registers: Registers,
 }
 
@@ -104,6 +98,7 @@ impl Core {
             key_prefix: settings.key_prefix,
             listener,
             cancellation,
+            #[cfg(feature = "registers")]
             registers: Registers::default(),
             owner_process,
         })
@@ -170,6 +165,15 @@ impl Core {
     pub(crate) fn post(&self, request: Request) {
         if !self.is_known_forked() {
             self.backend.post(request);
+        }
+    }
+
+    /// Asks these nodes about the state of their servers.
+    pub(crate) fn examine(&self, redlock: &Redlock, nodes: NodeSet) -> Vec<NodeStatus> {
+        let request = Request { nodes, ..Request::examination(&self.rules, clock::now()) };
+        match redlock.net.submit(request) {
+            RoundResult::Ping(statuses) => statuses,
+            other => unreachable!("the result of a ping is {other:?}"),
         }
     }
 

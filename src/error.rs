@@ -27,10 +27,13 @@ mod cause;
 mod config;
 mod lost;
 mod node_list;
+#[cfg(feature = "registers")]
 mod once_per;
 mod readable;
+#[cfg(feature = "registers")]
 mod register;
 mod token;
+#[cfg(feature = "registers")]
 mod transaction;
 
 pub use crate::engine::NoVote;
@@ -40,15 +43,19 @@ pub use crate::node::{
     TlsError, TlsErrorKind,
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
+#[cfg(feature = "registers")]
 pub use crate::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 pub use crate::resp::ProtocolError;
 pub use cause::{NoQuorum, ResourceError, SpawnError, TtlError};
 pub use config::{ConfigError, TlsSettingsError};
 pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
+#[cfg(feature = "registers")]
 pub use once_per::{ClocksError, OncePerError};
+#[cfg(feature = "registers")]
 pub use register::RegisterError;
 pub use token::{LockTokenError, NotResumable};
+#[cfg(feature = "registers")]
 pub use transaction::{JoinError, RecoverError, TransactionError};
 
 pub(crate) use crate::node::OTHER_PROCESS;
@@ -171,11 +178,14 @@ pub enum Error {
     /// that was acquired there stays as it is.
     OtherProcess,
     /// A register could not be read or changed.
+    #[cfg(feature = "registers")]
     Register(RegisterError),
     /// A job that runs once in each period: it cannot have this period, the nodes' clocks are in
     /// doubt, or its success was not noted.
+    #[cfg(feature = "registers")]
     OncePer(OncePerError),
     /// A transaction could not be begun, looked at or changed.
+    #[cfg(feature = "registers")]
     Transaction(TransactionError),
     /// The answer of one node does not count.
     Node(NodeError),
@@ -195,8 +205,11 @@ impl Error {
             Self::Spawn(error) => error,
             Self::NotResumable(error) => error,
             Self::LockToken(error) => error,
+            #[cfg(feature = "registers")]
             Self::Register(error) => error,
+            #[cfg(feature = "registers")]
             Self::OncePer(error) => error,
+            #[cfg(feature = "registers")]
             Self::Transaction(error) => error,
             Self::Node(error) => error,
             Self::FencingToken(error) => error,
@@ -263,12 +276,16 @@ from! {
     LockLost => Lost,
     NoQuorum => NoQuorum,
     SpawnError => Spawn,
-    RegisterError => Register,
-    OncePerError => OncePer,
-    TransactionError => Transaction,
     NodeError => Node,
     FencingTokenError => FencingToken,
     LockTokenError => LockToken,
+}
+
+#[cfg(feature = "registers")]
+from! {
+    RegisterError => Register,
+    OncePerError => OncePer,
+    TransactionError => Transaction,
 }
 
 #[cfg(test)]

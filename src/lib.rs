@@ -104,13 +104,17 @@
 //!
 //! | feature | what it adds | default |
 //! |---|---|---|
-//! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler | off |
+//! | `registers` | [`LockClient::registers`], [`transactions`](LockClient::transactions), [`once_per`](LockClient::once_per) | on |
+//! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler; with `registers` | off |
 //! | `zookeeper` | `zk://` URLs: locks on ZooKeeper; [its page](guide::zookeeper) | off |
 //! | `tls` | `rediss://`, `zks://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //! | `tracing` | [`Builder::tracing`]: logs, see [`guide::monitoring`] | off |
 //! | `metrics` | [`Builder::metrics`]: metrics, see [`guide::monitoring`] | off |
 //! | `serde` | `redlatch::ClientSettings`: settings in the configuration file of a service | off |
+//!
+//! With `default-features = false` there are locks alone, in whatever form: that build has four fifths of the
+//! lines.
 //!
 //! # Platforms
 //!
@@ -173,6 +177,7 @@ mod net;
 mod node;
 mod node_url;
 mod owner_process;
+#[cfg(feature = "registers")]
 mod registers;
 mod released;
 mod resp;
@@ -183,9 +188,10 @@ mod write_buffer;
 mod zookeeper;
 
 pub use cancel_token::CancelToken;
-pub use client::{
-    Election, FoundLock, Leadership, LockClient, LockRequest, Locks, OncePer, OncePerRun,
-};
+pub use client::{Election, FoundLock, Leadership, LockClient, LockRequest, Locks};
+#[cfg(feature = "registers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
+pub use client::{OncePer, OncePerRun};
 #[cfg(feature = "serde")]
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 pub use config::ClientSettings;
@@ -194,10 +200,11 @@ pub use config::ClientSettings;
 pub use config::TlsSettings;
 pub use config::{Builder, NodeUrls};
 #[doc(inline)]
-pub use error::{
-    ConfigError, Error, LockLost, LossReason, NoQuorum, NodeError, OncePerError, RegisterError,
-    SpawnError, TransactionError,
-};
+pub use error::{ConfigError, Error, LockLost, LossReason, NoQuorum, NodeError, SpawnError};
+#[cfg(feature = "registers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
+#[doc(inline)]
+pub use error::{OncePerError, RegisterError, TransactionError};
 #[doc(inline)]
 pub use event::Event;
 pub use fencing::FencingToken;
@@ -205,10 +212,13 @@ pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, NodeWarning, QueueSupport};
+#[cfg(feature = "registers")]
 pub use register::Register;
 pub use released::Released;
 
 /// Small values that a majority of the nodes agrees on: see [`LockClient::register`].
+#[cfg(feature = "registers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
 pub mod register {
     pub use crate::client::{
         Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value,
@@ -218,6 +228,8 @@ pub mod register {
 
 /// Two processes change two databases, or none does: see [`LockClient::transactions`] and
 /// [`guide::transactions`].
+#[cfg(feature = "registers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
 pub mod transaction {
     pub use crate::client::{Decision, Participant, Transaction, Transactions};
     pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
@@ -254,6 +266,7 @@ pub mod internal {
     pub mod tls {
         pub use crate::net::{Received, TlsSession, TlsTarget, UNSENT_MAX};
     }
+    #[cfg(feature = "registers")]
     pub mod registers {
         pub use crate::registers::*;
     }

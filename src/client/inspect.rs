@@ -57,6 +57,7 @@ impl LockClient {
             return redlock.net.unreachable(&NodeError::OtherProcess);
         }
         let mut statuses = self.core.examine(redlock, NodeSet::all(self.core.rules.nodes));
+        #[cfg(feature = "registers")]
         self.core.note_votes(redlock, &mut statuses);
         if let Some(listener) = &self.core.listener {
             listener.emit_node_changes();

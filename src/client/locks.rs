@@ -170,6 +170,7 @@ impl std::iter::FusedIterator for Locks<'_> {}
 
 impl Locks<'_> {
     /// Can the pattern be used?
+    #[cfg(feature = "registers")]
     pub(super) fn check(&self) -> Result<(), ResourceError> {
         self.pattern.as_ref().map(|_| ()).map_err(Clone::clone)
     }

@@ -4,12 +4,21 @@
 //! One thread at a time changes a register, for all that wait: it has each of them make its change
 //! of the draft, one after another, and sends the result as one.
 
-use super::membership::Membership;
+mod formation;
+mod membership;
+mod repair;
+mod survey;
+mod votes;
+
 use crate::error::RegisterError;
 use crate::registers::{Ballot, COMBINED_MAX, Draft, Proposer};
 use crossbeam_channel::{Receiver, Sender, bounded};
+pub(crate) use membership::Asked;
+use membership::Membership;
+pub(crate) use repair::Repair;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use survey::Survey;
 
 /// How many registers are remembered. Those that are in use are, however many.
 const REMEMBERED_MAX: usize = 1024;

@@ -24,6 +24,7 @@ impl NoQuorum {
     }
 
     /// A majority is not enough.
+    #[cfg(feature = "registers")]
     pub(crate) fn of_all(reports: Vec<NodeReport>) -> Self {
         Self { reports, needs_all: true }
     }

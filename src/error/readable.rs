@@ -35,5 +35,10 @@ macro_rules! debug {
 }
 
 debug! {
-    Error, ConfigError, LockLost, RegisterError, SpawnError, TransactionError, OncePerError,
+    Error, ConfigError, LockLost, SpawnError,
+}
+
+#[cfg(feature = "registers")]
+debug! {
+    RegisterError, TransactionError, OncePerError,
 }

@@ -174,6 +174,7 @@ impl Net {
     }
 
     /// Forgets a waiter, about which no request follows.
+    #[cfg(feature = "registers")]
     pub(crate) fn leave(&self, waiter: Token) {
         self.event_loop.post(Message::Leave(waiter));
     }

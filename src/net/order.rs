@@ -17,5 +17,6 @@ pub(super) enum Message {
     /// End the waits of one waiter in the nodes' queue, or of all, now and from now on.
     EndWaits(Option<Token>),
     /// Forget this waiter, about which no request follows.
+    #[cfg(feature = "registers")]
     Leave(Token),
 }

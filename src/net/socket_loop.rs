@@ -130,6 +130,7 @@ impl EventLoop for SocketLoop {
         match message {
             Message::Post(request) => self.driver().post(&request),
             Message::EndWaits(waiter) => self.rounds.end_waits(waiter),
+            #[cfg(feature = "registers")]
             Message::Leave(waiter) => self.rounds.leave(&waiter),
         }
     }

@@ -66,6 +66,7 @@ macro_rules! lua_script {
         $crate::engine::Script::new(source, sha1)
     }};
 }
+#[cfg(feature = "registers")]
 pub(crate) use lua_script;
 
 /// What belongs to one script.

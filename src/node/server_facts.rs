@@ -149,7 +149,8 @@ pub struct ClockReading {
 
 impl NodeStatus {
     /// What the server's clock shows at `now`, in microseconds since 1970.
-    pub(crate) fn wall_micros(&self, now: Time) -> Option<u64> {
+    #[must_use]
+    pub fn wall_micros(&self, now: Time) -> Option<u64> {
         let ClockReading { micros, between: (sent, read) } = self.clock_reading?;
         let since = now.since(sent.after(read.since(sent) / 2)).as_micros();
         Some(micros.saturating_add(u64::try_from(since).unwrap_or(u64::MAX)))

@@ -1,4 +1,4 @@
-//! What an actor knows of the group, and how it finds out more: as `src/core/membership.rs` does
+//! What an actor knows of the group, and how it finds out more: as `src/core/registers/membership.rs` does
 //! it, in rounds.
 
 use crate::server::{Asked, GROUP};

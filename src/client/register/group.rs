@@ -3,7 +3,7 @@
 
 use super::Register;
 use crate::client::LockClient;
-use crate::core::Repair;
+use crate::core::registers::Repair;
 use crate::error::RegisterError;
 use crate::node_url::NodeUrl;
 use crate::registers::{Epoch, GROUP_REGISTER, Place, RegisterKeys};

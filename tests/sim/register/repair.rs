@@ -1,4 +1,4 @@
-//! Nodes without a vote get one, as `src/core/repair.rs` and `src/client/register/repair.rs` do it.
+//! Nodes without a vote get one, as `src/core/registers/repair.rs` and `src/client/register/repair.rs` do it.
 
 use super::PREFIX;
 use super::membership::{Caller, Survey};

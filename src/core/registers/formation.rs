@@ -1,7 +1,8 @@
 //! Nodes become a group that keeps registers.
 
+use super::Asked;
 use super::repair::check_run;
-use super::{Asked, Core, Redlock, draw};
+use crate::core::{Core, Redlock, draw};
 use crate::engine::{Node, NodeSet};
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::Durability;

@@ -1,11 +1,10 @@
 //! A look at all nodes: which of them are members, and how they keep their data.
 
 use super::membership::Asked;
-use super::{Core, Redlock};
-use crate::clock;
-use crate::engine::{Node, NodeSet, Request, quorum};
+use crate::core::{Core, Redlock};
+use crate::engine::{Node, NodeSet, quorum};
 use crate::error::RegisterError;
-use crate::node::{Durability, NodeAnswer, NodeError, NodeStatus, RoundResult};
+use crate::node::{Durability, NodeAnswer, NodeError, NodeStatus};
 use crate::registers::{Census, MarkStep, NoGroup};
 
 /// What a look at the marks of all nodes has shown, and how they keep their data.
@@ -45,14 +44,5 @@ impl Core {
         })?;
         // One that was waited for in vain is not waited for again.
         Ok(Survey { census, asked, statuses: self.examine(redlock, answered) })
-    }
-
-    /// Asks these nodes about the state of their servers.
-    pub(crate) fn examine(&self, redlock: &Redlock, nodes: NodeSet) -> Vec<NodeStatus> {
-        let request = Request { nodes, ..Request::examination(&self.rules, clock::now()) };
-        match redlock.net.submit(request) {
-            RoundResult::Ping(statuses) => statuses,
-            other => unreachable!("the result of a ping is {other:?}"),
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Which nodes have a vote on registers, as events report it.
 
-use super::{Asked, Core, Survey};
+use super::{Asked, Survey};
+use crate::core::Core;
 use crate::engine::{NoVote, Node, NodeSet};
 use crate::event::Listener;
 use crate::node::{NodeChange, NodeState};

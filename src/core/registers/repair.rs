@@ -1,7 +1,8 @@
 //! A node without a vote is made a member of its group again, or in the place of another.
 
 use super::formation::draw_number;
-use super::{Asked, Core, KeyStep, NodeKeys, Redlock, Survey};
+use super::{Asked, Survey};
+use crate::core::{Core, KeyStep, NodeKeys, Redlock};
 use crate::engine::{NoVote, Node, quorum};
 use crate::error::RegisterError;
 use crate::node::Durability;
