@@ -10,10 +10,13 @@ mod event_recorder;
 mod inspect;
 mod joint;
 mod keep_alive;
+#[cfg(feature = "diagnostics")]
 mod locks;
 mod names;
 #[cfg(feature = "registers")]
 mod once_per;
+#[cfg(feature = "diagnostics")]
+mod operator;
 mod options;
 #[cfg(feature = "registers")]
 mod register;
@@ -25,6 +28,7 @@ mod verbs;
 mod with_lock;
 
 pub use election::{Election, Leadership};
+#[cfg(feature = "diagnostics")]
 pub use locks::{FoundLock, Locks};
 #[cfg(feature = "registers")]
 pub use once_per::{OncePer, OncePerRun};

@@ -12,6 +12,7 @@ mod ensemble;
 mod events;
 mod joint_shares;
 mod keep_alive;
+#[cfg(feature = "diagnostics")]
 mod node_keys;
 mod process;
 mod redlock;
@@ -21,10 +22,10 @@ pub(crate) mod registers;
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::config::Settings;
-use crate::engine::{Entropy, Input, NodeSet, Operation, Request, Rules, Step, Ttl, Verb};
+use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
 use crate::error::{ConfigError, TtlError};
 use crate::event::Listener;
-use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
+use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use crate::watchdog::Notifier;
@@ -33,6 +34,7 @@ pub(crate) use cancellation::{Call, Cancellation};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{Ensemble, FoundDirectory};
 pub(crate) use joint_shares::{Departure, Granted, JointShares, Member, PUBLISHER};
+#[cfg(feature = "diagnostics")]
 pub(crate) use node_keys::{KeyStep, NodeKeys};
 pub(crate) use redlock::Redlock;
 #[cfg(feature = "registers")]
@@ -165,15 +167,6 @@ impl Core {
     pub(crate) fn post(&self, request: Request) {
         if !self.is_known_forked() {
             self.backend.post(request);
-        }
-    }
-
-    /// Asks these nodes about the state of their servers.
-    pub(crate) fn examine(&self, redlock: &Redlock, nodes: NodeSet) -> Vec<NodeStatus> {
-        let request = Request { nodes, ..Request::examination(&self.rules, clock::now()) };
-        match redlock.net.submit(request) {
-            RoundResult::Ping(statuses) => statuses,
-            other => unreachable!("the result of a ping is {other:?}"),
         }
     }
 

@@ -104,8 +104,9 @@
 //!
 //! | feature | what it adds | default |
 //! |---|---|---|
-//! | `registers` | [`LockClient::registers`], [`transactions`](LockClient::transactions), [`once_per`](LockClient::once_per) | on |
-//! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler; with `registers` | off |
+//! | `diagnostics` | [`NodeStatus`], [`Locks`], [`LockClient::force_release`] | on |
+//! | `registers` | [`register`], [`transaction`], [`LockClient::once_per`] | on |
+//! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler | off |
 //! | `zookeeper` | `zk://` URLs: locks on ZooKeeper; [its page](guide::zookeeper) | off |
 //! | `tls` | `rediss://`, `zks://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
@@ -113,8 +114,7 @@
 //! | `metrics` | [`Builder::metrics`]: metrics, see [`guide::monitoring`] | off |
 //! | `serde` | `redlatch::ClientSettings`: settings in the configuration file of a service | off |
 //!
-//! With `default-features = false` there are locks alone, in whatever form: that build has four fifths of the
-//! lines.
+//! With `default-features = false` there are locks alone, in all their forms.
 //!
 //! # Platforms
 //!
@@ -159,15 +159,19 @@ mod fencing;
 #[cfg(any(feature = "embedded", feature = "zookeeper"))]
 mod glob;
 mod guard;
-// Its examples need all features. The tests of documentation leave it out without them.
-#[cfg(any(
-    not(doctest),
-    all(
-        feature = "embedded",
-        feature = "tls",
-        feature = "zookeeper",
-        feature = "tracing",
-        feature = "metrics"
+// It is documentation alone. Its examples need all features: the tests of documentation leave it
+// out without them.
+#[cfg(all(
+    doc,
+    any(
+        not(doctest),
+        all(
+            feature = "embedded",
+            feature = "tls",
+            feature = "zookeeper",
+            feature = "tracing",
+            feature = "metrics"
+        )
     )
 ))]
 pub mod guide;
@@ -188,7 +192,10 @@ mod write_buffer;
 mod zookeeper;
 
 pub use cancel_token::CancelToken;
-pub use client::{Election, FoundLock, Leadership, LockClient, LockRequest, Locks};
+pub use client::{Election, Leadership, LockClient, LockRequest};
+#[cfg(feature = "diagnostics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
+pub use client::{FoundLock, Locks};
 #[cfg(feature = "registers")]
 #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
 pub use client::{OncePer, OncePerRun};
@@ -211,7 +218,10 @@ pub use fencing::FencingToken;
 pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 pub use name::Name;
-pub use node::{NodeStatus, NodeWarning, QueueSupport};
+pub use node::QueueSupport;
+#[cfg(feature = "diagnostics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
+pub use node::{NodeStatus, NodeWarning};
 #[cfg(feature = "registers")]
 pub use register::Register;
 pub use released::Released;
@@ -238,6 +248,8 @@ pub mod transaction {
     };
 }
 
+#[cfg(feature = "diagnostics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
 /// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role, its clock, and
 /// whether it has a vote on registers.
 pub mod status {
@@ -269,6 +281,10 @@ pub mod internal {
     #[cfg(feature = "registers")]
     pub mod registers {
         pub use crate::registers::*;
+    }
+    pub mod inspect {
+        pub use crate::inspect::commands::*;
+        pub use crate::inspect::snapshot::*;
     }
     pub mod resp {
         pub use crate::resp::*;

@@ -1,8 +1,9 @@
 //! What the scripts do with a lock on a node, step by step on a real server: the rules of the
 //! queue, of fencing counters and of single keys, in the words in which clients call them.
 
+use redlatch::internal::inspect::REMOVE;
 use redlatch::internal::node::script::{
-    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, RELEASE_SHARED, REMOVE, SHARE, Script,
+    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, RELEASE_SHARED, SHARE, Script,
 };
 use support::cli::Value;
 use support::eventually;

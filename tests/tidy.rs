@@ -164,9 +164,9 @@ const LAYERS: [(&str, &str); 28] = [
     ("registers", "engine node resp"),
     ("zookeeper", "clock engine name write_buffer"),
     ("node_url", "zookeeper"),
-    ("embedded", "clock engine glob node registers resp zookeeper"),
+    ("inspect", "clock engine name node resp zookeeper"),
+    ("embedded", "clock engine glob inspect node registers resp zookeeper"),
     ("error", "engine fencing name node node_url registers resp"),
-    ("inspect", "clock engine name node zookeeper"),
     ("net", "clock engine node node_url zookeeper"),
     ("event", "engine error name net node owner_process released"),
     ("bridge", "engine error event name node released"),
@@ -176,8 +176,8 @@ const LAYERS: [(&str, &str); 28] = [
     ("config", "bridge clock engine error event net node_url wait_queue zookeeper"),
     (
         "core",
-        "cancel_token clock config engine error event name net node node_url owner_process \
-         registers wait_queue watchdog zookeeper",
+        "cancel_token clock config engine error event inspect name net node node_url \
+         owner_process registers wait_queue watchdog zookeeper",
     ),
     ("guard", "callback clock core engine error event fencing name released wait_queue watchdog"),
     (

@@ -18,6 +18,7 @@ use redlatch::internal::engine::{Acquisition, Action, Drift, LockAttributes, Loc
 use redlatch::internal::engine::{
     ClaimTime, Predecessor, QueueEntry, Removal, Request, Rules, Share, Token,
 };
+use redlatch::internal::inspect::Listing;
 use redlatch::internal::registers::{
     Ballot, MarkStep, RegisterCommand, RegisterKeys, RegisterRequest,
 };
@@ -153,7 +154,8 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         }
         _ if kind / 64 == 0 && kind / 6 % 2 == 1 => {
             let pattern = Arc::clone(&lock.key);
-            Action::Scan { pattern, cursor: serial, count: 1, registers: false }
+            let scan = Listing { pattern, cursor: serial, count: 1, registers: false };
+            Action::Custom(Arc::new(scan))
         }
         _ if kind / 64 == 3 && kind / 6 % 2 == 1 => register(serial),
         _ => Action::Ping { asks: kind / 64 == 3 },

@@ -1,11 +1,13 @@
-//! The keys of one node that match a pattern, read step by step.
+//! What single nodes have: their keys that match a pattern, read step by step, and the state of
+//! their servers.
 
 mod progress;
 
 use super::{Core, Redlock};
 use crate::clock;
-use crate::engine::{Action, Node, Request};
-use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, RoundResult};
+use crate::engine::{Action, Node, NodeSet, Request};
+use crate::inspect::commands::{KeyPage, Listing};
+use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
 use progress::Progress;
 use std::sync::Arc;
 
@@ -86,13 +88,22 @@ impl NodeKeys {
         registers: bool,
     ) -> (Option<KeyPage>, NodeReport) {
         let (cursor, count) = (self.cursor, self.count);
-        let action = Action::Scan { pattern, cursor, count, registers };
+        let action = Action::Custom(Arc::new(Listing { pattern, cursor, count, registers }));
         let request = Request::to_one(&core.rules, clock::now(), self.node, action);
-        let result = redlock.net.submit(request);
-        let RoundResult::Scan { page, mut reports } = result else {
-            unreachable!("the result of a scan is {result:?}");
-        };
+        let (said, mut reports) = redlock.net.submit(request).into_said();
+        let page = said[self.node.index()].as_ref().and_then(|said| said.get().cloned());
         (page, reports.swap_remove(self.node.index()))
+    }
+}
+
+impl Core {
+    /// Asks these nodes about the state of their servers.
+    pub(crate) fn examine(&self, redlock: &Redlock, nodes: NodeSet) -> Vec<NodeStatus> {
+        let request = Request { nodes, ..Request::examination(&self.rules, clock::now()) };
+        match redlock.net.submit(request) {
+            RoundResult::Ping(statuses) => statuses,
+            other => unreachable!("the result of a ping is {other:?}"),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) struct Redlock {
     /// Dropped before the connections, which its thread uses: dropping it ends that thread.
     pub(crate) watchdog: Watchdog,
     pub(crate) net: Arc<Net>,
+    #[cfg(feature = "diagnostics")]
     pub(crate) restart_guard: bool,
 }
 
@@ -43,6 +44,7 @@ impl Redlock {
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, owner_process, notifier),
             net,
+            #[cfg(feature = "diagnostics")]
             restart_guard: settings.restart_guard,
         })
     }

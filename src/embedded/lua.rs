@@ -26,6 +26,7 @@ use super::reply::{Answer, Failure, OwnedReply};
 use super::session::ConnectionState;
 use crate::clock::Time;
 use crate::engine;
+use crate::inspect;
 use crate::node::script::ALL;
 use crate::registers;
 
@@ -264,7 +265,7 @@ fn line(lua: &Lua) -> Option<usize> {
 
 /// All scripts of this library.
 fn own_scripts() -> impl Iterator<Item = &'static engine::Script> {
-    ALL.iter().chain(&registers::script::ALL)
+    ALL.iter().chain(&registers::script::ALL).chain(&inspect::commands::ALL)
 }
 
 /// The SHA-1 of a text, in lower-case hexadecimal. Those of this library's scripts are known.

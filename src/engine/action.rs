@@ -125,29 +125,6 @@ pub enum Action {
         /// The fencing token.
         fence: u64,
     },
-    /// [`Verb::Inspect`].
-    Inspect {
-        /// The lock's first key.
-        key: Arc<[u8]>,
-    },
-    /// [`Verb::Remove`].
-    Remove {
-        /// The lock's first key.
-        key: Arc<[u8]>,
-        /// The values of the key that were read before.
-        seen: Arc<[Vec<u8>]>,
-    },
-    /// [`Verb::Scan`].
-    Scan {
-        /// The pattern of the keys, as of Redis's `KEYS`.
-        pattern: Arc<[u8]>,
-        /// Where the node continues: what it answered to the request before, or 0 to begin.
-        cursor: u64,
-        /// About how many keys the node looks at.
-        count: u32,
-        /// Are registers listed, by the keys of their promises, and not locks?
-        registers: bool,
-    },
     /// [`Verb::Ping`].
     Ping {
         /// Are all questions about the server's state asked just before?

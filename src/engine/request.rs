@@ -28,13 +28,6 @@ pub enum Verb {
     Restore,
     /// Raise the counters to the fencing token if the key holds our token.
     Fence,
-    /// Read the key, whatever token it holds.
-    Inspect,
-    /// Delete the key, whatever token it holds, if its value is one of those that were read.
-    Remove,
-    /// List the next keys that match a pattern and may be locks. Sent to one node at a time, since
-    /// each continues where it stopped.
-    Scan,
     /// Answer, and do nothing else.
     Ping,
     /// Report something about the server. It is asked along with a ping.
@@ -46,7 +39,7 @@ pub enum Verb {
     Turn,
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen,
-    /// Carry out a [`CustomCommand`]: read or change what the node keeps of a register.
+    /// Carry out a [`CustomCommand`].
     Custom,
 }
 
@@ -61,7 +54,7 @@ impl Verb {
     /// lock?
     #[must_use]
     pub fn is_question(self) -> bool {
-        matches!(self, Self::Inspect | Self::Scan | Self::Ping | Self::Queue)
+        matches!(self, Self::Ping | Self::Queue)
     }
 
     /// Does it take the lock for a new token?
@@ -147,9 +140,6 @@ impl Request {
             Action::Undo(_) => Verb::Undo,
             Action::Restore { .. } => Verb::Restore,
             Action::Fence { .. } => Verb::Fence,
-            Action::Inspect { .. } => Verb::Inspect,
-            Action::Remove { .. } => Verb::Remove,
-            Action::Scan { .. } => Verb::Scan,
             Action::Ping { .. } => Verb::Ping,
             Action::Ask(_) => Verb::Ask,
             Action::Queue(_) => Verb::Queue,
@@ -188,8 +178,7 @@ impl Request {
             | Action::Undo(Removal { lock, .. })
             | Action::Restore { lock, .. }
             | Action::Fence { lock, .. } => Some(lock),
-            Action::Inspect { .. } | Action::Remove { .. } => None,
-            Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
+            Action::Ping { .. } | Action::Ask(_) => None,
             Action::Listen { .. } | Action::Custom(_) => None,
         }
     }
@@ -212,8 +201,7 @@ impl Request {
             | Action::Release(Removal { ttl, .. })
             | Action::Undo(Removal { ttl, .. })
             | Action::Restore { ttl, .. } => Some(*ttl),
-            Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
-            Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
+            Action::Fence { .. } | Action::Ping { .. } | Action::Ask(_) => None,
             Action::Listen { .. } | Action::Custom(_) => None,
         }
     }
@@ -251,12 +239,10 @@ impl Request {
         }
     }
 
-    /// The first key that the request is about, or the pattern of keys. Empty for a ping.
+    /// The first key that the request is about. Empty for a ping.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match &self.action {
-            Action::Inspect { key } | Action::Remove { key, .. } => key,
-            Action::Scan { pattern, .. } => pattern,
             Action::Listen { key, .. } => key,
             Action::Custom(command) => command.key(),
             _ => self.lock().map_or(&[], |lock| &lock.key),

@@ -1,7 +1,8 @@
 //! What a release by force removes.
 
+use super::snapshot::KeySnapshot;
 use super::{NotALock, is_reserved, shares};
-use crate::node::{KeySnapshot, NodeReport};
+use crate::node::NodeReport;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;

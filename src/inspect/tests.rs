@@ -4,8 +4,8 @@ mod shares;
 mod waiters;
 
 use super::*;
+use crate::inspect::snapshot::SHOWN_MAX;
 use crate::node::command::RESERVED;
-use crate::node::script::SHOWN_MAX;
 
 /// `a10` is a value and ten milliseconds to live, `a-` one without an end, `.` no key, `*` a key of
 /// another type, `?` no answer; `!x10` is a reservation for the waiter `x`.

@@ -71,7 +71,9 @@ pub use stream::{Received, TlsSession, TlsTarget, UNSENT_MAX};
 
 use crate::clock::{self, Time};
 use crate::engine::{NodeSet, QueueWait, Request, Token, Verb};
-use crate::node::{NodeError, NodeStatus, Phase, RoundResult, Rounds, Session};
+#[cfg(feature = "diagnostics")]
+use crate::node::NodeStatus;
+use crate::node::{NodeError, Phase, RoundResult, Rounds, Session};
 use crate::node_url::Address;
 use batch::Batch;
 use io_thread::IoThread;
@@ -187,6 +189,7 @@ impl Net {
 
 impl Net {
     /// The nodes' statuses where no request can be sent.
+    #[cfg(feature = "diagnostics")]
     pub(crate) fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
         NodeStatus::of_unreachable(&self.names, error)
     }

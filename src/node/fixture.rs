@@ -62,9 +62,6 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Undo => Action::Undo(Removal { lock, ttl, linger: None, waiter: None }),
         Verb::Restore => Action::Restore { lock, ttl },
         Verb::Fence => Action::Fence { lock, fence: 50 },
-        Verb::Inspect => Action::Inspect { key },
-        Verb::Remove => Action::Remove { key, seen: Arc::from([]) },
-        Verb::Scan => Action::Scan { pattern: key, cursor: 0, count: 10, registers: false },
         Verb::Ping => Action::Ping { asks: false },
         Verb::Ask => Action::Ask(Question::Time),
         Verb::Queue => {
@@ -98,12 +95,14 @@ pub(super) struct Probe {
     pub(super) watcher: Option<Token>,
     pub(super) is_look: bool,
     pub(super) is_accept: bool,
+    /// Is every node waited for?
+    pub(super) asks_all: bool,
 }
 
 impl Default for Probe {
     fn default() -> Self {
         let key = Arc::from(&b"key"[..]);
-        Self { key, watcher: None, is_look: false, is_accept: false }
+        Self { key, watcher: None, is_look: false, is_accept: false, asks_all: false }
     }
 }
 
@@ -131,10 +130,6 @@ impl CustomCommand for Probe {
         self.is_look
     }
 
-    fn for_run(&self, _: &Arc<str>) -> Arc<dyn CustomCommand> {
-        Arc::new(self.clone())
-    }
-
     fn script(&self) -> (Script, u32) {
         (Script::new("return {tonumber(ARGV[1])}", "digest"), 0)
     }
@@ -154,15 +149,11 @@ impl CustomCommand for Probe {
     }
 
     fn waits_for_more(&self, _: &[Option<Said>], tally: &Tally, awaited: usize) -> bool {
-        tally.granted.len() < 2 && awaited > 0
+        self.asks_all || tally.granted.len() < 2 && awaited > 0
     }
 
     fn could_end(&self, said: &[Option<Said>]) -> bool {
         said.iter().flatten().count() >= 2
-    }
-
-    fn follow_up(&self) -> Option<Arc<dyn CustomCommand>> {
-        None
     }
 }
 

@@ -48,10 +48,7 @@ pub(crate) use node_error::OTHER_PROCESS;
 pub use node_error::{NodeError, Phase};
 pub use other_protocol::OtherProtocol;
 pub use pending_releases::PENDING_MAX;
-pub use report::{
-    HolderSnapshot, KeyPage, KeySnapshot, LISTED_MAX, NodeAnswer, NodeReport, NodeStatus,
-    QueueSupport, WaiterSnapshot,
-};
+pub use report::{NodeAnswer, NodeReport, NodeStatus, QueueSupport};
 pub use rounds::{RoundResult, Rounds, Votes};
 pub(crate) use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};

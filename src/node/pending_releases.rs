@@ -40,8 +40,7 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
         }
         Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
         Action::Turn { .. } | Action::Listen { .. } | Action::Custom(_) => return None,
-        Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => return None,
-        Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => return None,
+        Action::Fence { .. } | Action::Ping { .. } | Action::Ask(_) => return None,
     };
     Some(Request { action, ..request })
 }

@@ -3,7 +3,7 @@
 use super::node_error::NodeError;
 use super::server_facts::{ClockDifference, ClockReading, Memory, Persistence, Role};
 use super::warning::{Host, NodeWarning};
-use crate::engine::{RegisterMembership, Token};
+use crate::engine::RegisterMembership;
 use core::net::IpAddr;
 use std::fmt;
 use std::sync::Arc;
@@ -56,101 +56,6 @@ impl fmt::Display for NodeAnswer {
             Self::NotAsked => "not asked: nothing was sent to it about this lock",
             Self::Pending => "no reply yet (the other nodes had already decided the result)",
         })
-    }
-}
-
-/// The most waiters, and the most holders of shares, that a node lists.
-pub const LISTED_MAX: usize = 100;
-
-/// The value and ttl of a lock's key on one node.
-#[derive(Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KeySnapshot {
-    /// The key's value, if there is one. Empty if it is no string.
-    pub value: Option<Vec<u8>>,
-    /// Whether the value is a string.
-    pub is_string: bool,
-    /// The ttl in milliseconds: -1 if the key has none, -2 if there is no key.
-    pub left: i64,
-    /// The first hundred waiters in the lock's queue, in its order.
-    pub waiters: Vec<WaiterSnapshot>,
-    /// How many waiters there are.
-    pub waiter_count: usize,
-    /// The first hundred holders of a lock that is shared, by the end of their ttl.
-    pub holders: Vec<HolderSnapshot>,
-    /// How many holders there are of a lock that is shared.
-    pub holder_count: usize,
-    /// For how long the node's grants do not count, as far as the client knows.
-    pub quarantine: Option<Duration>,
-}
-
-/// Some of the keys on one node that match a pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KeyPage {
-    /// Where the node continues. 0 if there are no more.
-    pub next: u64,
-    /// The keys. `None` if they are more than fit in a reply: fewer must be asked for at a time.
-    pub keys: Option<Vec<Vec<u8>>>,
-}
-
-/// The holder of a share of a lock on one node.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HolderSnapshot {
-    /// Its member in the set of holders: the permit, if it has one, a colon, and the lock's value.
-    pub member: Vec<u8>,
-    /// The ttl in milliseconds.
-    pub left: i64,
-}
-
-/// Does not show the value: knowledge of the token in it is enough to release the share.
-impl fmt::Debug for HolderSnapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HolderSnapshot").field("left", &self.left).finish_non_exhaustive()
-    }
-}
-
-/// A waiter in a lock's queue on one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WaiterSnapshot {
-    /// Its name.
-    pub name: Token,
-    /// When it began to wait, in microseconds since 1970 by its own wall clock.
-    pub since: u64,
-    /// How many permits there are if it waits for one of them, 0 if it waits as a reader. `None` if
-    /// it waits for the exclusive lock.
-    pub permits: Option<u32>,
-    /// The owner's label.
-    pub owner: Vec<u8>,
-}
-
-impl WaiterSnapshot {
-    /// Reads a waiter's name and its entry. The label may have any bytes, blanks too.
-    pub(super) fn read(name: &[u8], entry: &[u8]) -> Option<Self> {
-        let name = Token::new(name.try_into().ok()?);
-        let mut words = entry.splitn(5, |byte| *byte == b' ');
-        let (head, owner) = (words.next()?, words.nth(3)?.to_vec());
-        let head = std::str::from_utf8(head).ok()?;
-        let (since, permits) = match head.split_once('s') {
-            Some((since, permits)) => (since, Some(permits.parse().ok()?)),
-            None => (head, None),
-        };
-        let since = since.parse().ok()?;
-        Some(Self { name, since, permits, owner })
-    }
-}
-
-/// Does not show the value: knowledge of the token in it is enough to release the lock.
-impl fmt::Debug for KeySnapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeySnapshot")
-            .field("bytes", &self.value.as_ref().map(Vec::len))
-            .field("left", &self.left)
-            .field("waiters", &self.waiters.len())
-            .field("holders", &self.holders.len())
-            .finish()
     }
 }
 

@@ -51,9 +51,6 @@ use crate::resp::{Elements, Reply, encode_command, encode_words};
 pub use sha1::hex as sha1;
 pub use source::unindented;
 
-/// The most bytes of a value that [`INSPECT`] returns: more than the value of any lock has.
-pub const SHOWN_MAX: usize = 1024;
-
 /// A script that consists of these files, whose paths are relative to the file that names them.
 macro_rules! lua_script {
     ($($file:literal),+) => {{
@@ -66,8 +63,10 @@ macro_rules! lua_script {
         $crate::engine::Script::new(source, sha1)
     }};
 }
-#[cfg(feature = "registers")]
 pub(crate) use lua_script;
+
+/// Repeats the number of the command, and does nothing with the key.
+pub const PROOF: Script = lua_script!("script/proof.lua");
 
 /// What belongs to one script.
 pub(super) struct Room {
@@ -127,9 +126,6 @@ rooms! {
     keep_shared KeepShared KEEP_SHARED,
     release_shared ReleaseShared RELEASE_SHARED,
     release_reader ReleaseReader RELEASE_READER,
-    remove Remove REMOVE,
-    inspect Inspect INSPECT,
-    scan Scan SCAN,
 }
 
 /// The name of the script that carries out this request, if it takes one.
@@ -146,9 +142,6 @@ pub(super) fn name(request: &Request) -> Option<Name> {
         Action::Fence { .. } => Some(Name::Fence),
         Action::Queue(_) => Some(Name::Queue),
         Action::Listen { step: Listen::Read(_), .. } => Some(Name::Listen),
-        Action::Remove { .. } => Some(Name::Remove),
-        Action::Inspect { .. } => Some(Name::Inspect),
-        Action::Scan { .. } => Some(Name::Scan),
         Action::Listen { .. } | Action::Ping { .. } => None,
         Action::Ask(_) | Action::Custom(_) => None,
     }
@@ -272,7 +265,7 @@ fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
 }
 
 /// The elements that follow the number in a script's list.
-fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
+pub fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
     let Reply::Array(list) = reply else { return None };
     let mut elements = list.iter();
     let is_answer = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
@@ -280,7 +273,7 @@ fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
 }
 
 /// The elements of a list that comes in parts, none of which is longer than a list may be.
-fn elements_of_parts<'a>(parts: &Elements<'a>) -> Option<Vec<Reply<'a>>> {
+pub fn elements_of_parts<'a>(parts: &Elements<'a>) -> Option<Vec<Reply<'a>>> {
     let mut elements = Vec::new();
     for part in parts.iter() {
         let Reply::Array(part) = part else { return None };

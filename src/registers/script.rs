@@ -78,8 +78,8 @@ impl CustomCommand for RegisterRequest {
         self.command == RegisterCommand::Mark(MarkStep::Look)
     }
 
-    fn for_run(&self, run_id: &Arc<str>) -> Arc<dyn CustomCommand> {
-        Arc::new(Self { run_id: Arc::clone(run_id), ..self.clone() })
+    fn for_run(&self, run_id: &Arc<str>) -> Option<Arc<dyn CustomCommand>> {
+        Some(Arc::new(Self { run_id: Arc::clone(run_id), ..self.clone() }))
     }
 
     fn script(&self) -> (Script, u32) {

@@ -9,6 +9,7 @@ mod queue;
 #[path = "random_shares.rs"]
 mod shares;
 
+use redlatch::internal::inspect;
 use redlatch::internal::node::script;
 
 pub(crate) struct Generator {
@@ -89,7 +90,7 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::RELEASE, script::KEEP, script::CLAIM, script::REMOVE];
+        let scripts = [script::RELEASE, script::KEEP, script::CLAIM, inspect::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
@@ -123,7 +124,7 @@ impl Generator {
 
     /// One of the five scripts about several keys, with one to three locks and their counters.
     fn claim(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::CLAIM, script::FENCE, script::GIVE, script::KEEP, script::INSPECT];
+        let scripts = [script::CLAIM, script::FENCE, script::GIVE, script::KEEP, inspect::INSPECT];
         let kind = self.below(5) as usize;
         let (script, is_counted) = (scripts[kind], kind < 2 && self.below(2) == 0);
         let mut words = self.call(script);

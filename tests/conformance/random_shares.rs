@@ -1,6 +1,7 @@
 //! Random scripts about shares of a lock: readers and permits, with a few values and waiters.
 
 use super::{Generator, Words};
+use redlatch::internal::inspect;
 use redlatch::internal::node::script;
 
 impl Generator {
@@ -60,9 +61,9 @@ impl Generator {
             script::RELEASE_SHARED,
             script::RELEASE_READER,
             script::RELEASE_READER,
-            script::REMOVE,
+            inspect::REMOVE,
             script::FENCE,
-            script::INSPECT,
+            inspect::INSPECT,
         ];
         let script = scripts[self.below(scripts.len() as u64) as usize];
         let mut words = self.call(script);
@@ -91,14 +92,14 @@ impl Generator {
                 words.extend([value, permits, waiter, linger]);
             }
             known if known == script::RELEASE_READER => words.push(value),
-            known if known == script::REMOVE => {
+            known if known == inspect::REMOVE => {
                 words.extend([self.member(), self.member()]);
             }
             known if known == script::FENCE => {
                 let number = self.pick(&["1", "7", "1000000"]);
                 words.extend([b"1".to_vec(), self.member(), number, self.long_ttl(false)]);
             }
-            known if known == script::INSPECT => {}
+            known if known == inspect::INSPECT => {}
             _ => {
                 let slot = self.slot();
                 let mode = self.pick(&["", "restore"]);

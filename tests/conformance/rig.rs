@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use redlatch::embedded::Nodes;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options};
+use redlatch::internal::inspect;
 use redlatch::internal::node::script;
 
 use super::equivalence::equivalent;
@@ -172,15 +173,15 @@ const SCRIPTS: [(&str, script::Script); 14] = [
     ("keep", script::KEEP),
     ("claim", script::CLAIM),
     ("fence", script::FENCE),
-    ("inspect", script::INSPECT),
-    ("remove", script::REMOVE),
+    ("inspect", inspect::INSPECT),
+    ("remove", inspect::REMOVE),
     ("queue", script::QUEUE),
     ("listen", script::LISTEN),
     ("share", script::SHARE),
     ("keep_shared", script::KEEP_SHARED),
     ("release_shared", script::RELEASE_SHARED),
     ("release_reader", script::RELEASE_READER),
-    ("scan", script::SCAN),
+    ("scan", inspect::SCAN),
 ];
 
 const PUBLISHING: &str =

@@ -1,5 +1,5 @@
-//! What an actor knows of the group, and how it finds out more: as `src/core/registers/membership.rs` does
-//! it, in rounds.
+//! What an actor knows of the group, and how it finds out more: as
+//! `src/core/registers/membership.rs` does it, in rounds.
 
 use crate::server::{Asked, GROUP};
 use redlatch::internal::engine::Node;

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 type Budget = (&'static str, fn(&[Source]) -> usize, usize, usize);
 
 const BUDGETS: [Budget; 4] = [
-    ("lines of the library, before inline tests", lines, 49_970, 37_000),
+    ("lines of the library, before inline tests", lines, 50_280, 37_000),
     ("files of the library", files, 376, 190),
-    ("lines that a build without features compiles", lines_without_features, 34_160, 20_000),
-    ("`unreachable!` in the library", unreachable, 35, 8),
+    ("lines that a build without features compiles", lines_without_features, 26_970, 20_000),
+    ("`unreachable!` in the library", unreachable, 29, 8),
 ];
 
 #[test]

@@ -160,20 +160,8 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
                 assert_eq!(statuses.len(), NODES);
                 continue;
             }
-            RoundResult::Inspection { snapshots, reports } => {
-                assert_eq!((snapshots.len(), reports.len()), (NODES, NODES));
-                continue;
-            }
             RoundResult::Custom { said, reports, .. } => {
                 assert_eq!((said.len(), reports.len()), (NODES, NODES));
-                continue;
-            }
-            RoundResult::Scan { reports, .. } => {
-                assert_eq!(reports.len(), NODES);
-                continue;
-            }
-            RoundResult::Removal { reports, .. } => {
-                assert!(reports.is_empty() || reports.len() == NODES);
                 continue;
             }
         };

@@ -1,7 +1,7 @@
 //! Readers and permits, from the sets of holders of all nodes.
 
 use super::*;
-use crate::node::HolderSnapshot;
+use crate::inspect::snapshot::{HolderSnapshot, WaiterSnapshot};
 
 /// What nodes report, one word each: `a10,1b20` is a lock shared by the reader `a` for another ten
 /// milliseconds and by `b` with permit 1; `+` one without holders; `=a10,…` one whose key is a
@@ -148,7 +148,7 @@ fn a_release_by_force_removes_the_members_that_were_seen_or_the_value_of_a_lock_
 #[test]
 fn a_waiter_says_whether_it_waits_for_a_share() {
     for (permits, is_for_share) in [(None, false), (Some(0), true), (Some(4), true)] {
-        let waiter = crate::node::WaiterSnapshot {
+        let waiter = WaiterSnapshot {
             name: Token::new([1; Token::LEN]),
             since: 5,
             permits,

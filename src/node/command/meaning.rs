@@ -1,10 +1,9 @@
 //! The meaning of replies: the replies that each kind of request accepts.
 
 use super::describe;
-use crate::engine::{Action, Listen, NoVote, QueueView, Request, Said, Verb, Vote};
+use crate::engine::{Action, Listen, NoVote, QueueView, Request, Said, Vote};
 use crate::node::examination::Finding;
 use crate::node::node_error::NodeError;
-use crate::node::report::{KeyPage, KeySnapshot};
 use crate::node::script;
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::Reply;
@@ -31,10 +30,6 @@ pub enum Meaning {
     },
     /// The waiter is in the queue, with this number.
     Queued(u64, QueueView),
-    /// The value and the ttl of the key.
-    Seen(KeySnapshot),
-    /// Keys that may be locks.
-    Listed(KeyPage),
     /// The answer to a custom command.
     Custom(Result<(Vote, Said), NoVote>),
     /// The answer to a question about the server.
@@ -103,9 +98,11 @@ fn error_meaning(request: &Request, error: ServerError) -> Meaning {
     match error.kind {
         _ if error.is_unknown_script() => Meaning::UnknownScript,
         // The lock's key holds something that is no lock, so it does not hold our token.
-        ServerErrorKind::WrongType if request.verb() != Verb::Custom => {
-            Meaning::Vote(Vote::Refused)
-        }
+        ServerErrorKind::WrongType => match request.custom().map(|it| it.of_other_type()) {
+            None => Meaning::Vote(Vote::Refused),
+            Some(Some(said)) => Meaning::Custom(Ok(said)),
+            Some(None) => Meaning::Failed(NodeError::Server(error)),
+        },
         _ => Meaning::Failed(NodeError::Server(error)),
     }
 }

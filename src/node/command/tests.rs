@@ -3,7 +3,6 @@
 mod fencing;
 mod handoff;
 mod queue;
-mod scan;
 mod shares;
 
 use super::*;
@@ -84,21 +83,6 @@ fn a_release_with_linger_sends_the_rest_of_the_time() {
             assert_eq!(meaning(&release, NUMBER, &reply, None), Meaning::Vote(vote));
         }
     }
-}
-
-#[test]
-fn a_forced_removal_sends_the_values_that_were_read() {
-    let remove = script::REMOVE;
-    let mut removal = request(Verb::Remove, 7, at(0));
-    let key = Arc::from(&b"key"[..]);
-    let seen = Arc::from([b"one".to_vec(), b"two".to_vec()]);
-    removal.action = Action::Remove { key, seen };
-    let expected: &[&[u8]] =
-        &[b"EVALSHA", remove.sha1.as_bytes(), b"1", b"key", b"one", b"two", b"57"];
-    assert_eq!(encoded(&removal, Form::Digest), words(expected));
-    let removal = request(Verb::Remove, 7, at(0));
-    let expected: &[&[u8]] = &[b"EVAL", remove.source.as_bytes(), b"1", b"key", b"57"];
-    assert_eq!(encoded(&removal, Form::Source), words(expected));
 }
 
 #[test]
@@ -228,14 +212,4 @@ fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
     for verb in [Verb::Release, Verb::Undo] {
         assert_eq!(form(known, verb), Form::Source, "no thread may be left to send it again");
     }
-}
-
-#[test]
-fn debug_output_of_a_key_snapshot_does_not_show_the_token() {
-    let bytes = b"*7\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n*0\r\n*0\r\n:0\r\n:0\r\n";
-    let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-    let seen = meaning(&request(Verb::Inspect, 7, at(0)), NUMBER, &reply, None);
-    assert!(matches!(&seen, Meaning::Seen(snapshot) if snapshot.left == 1));
-    let text = format!("{seen:?}");
-    assert!(!text.contains("71, 71") && !text.contains("GG"), "{text}");
 }

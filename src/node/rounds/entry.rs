@@ -8,7 +8,7 @@ use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
 use crate::engine::{Request, Said, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
-use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport};
+use crate::node::report::{NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
 
@@ -28,11 +28,8 @@ pub(super) struct Entry<W> {
     permanent_failures: NodeSet,
     pub(super) counters: Counters,
     pub(super) problems: Vec<Option<NodeError>>,
-    snapshots: Vec<Option<KeySnapshot>>,
     /// What each node has said to a custom command.
     pub(super) said: Vec<Option<Said>>,
-    /// What the node that is scanned has listed.
-    page: Option<KeyPage>,
     views: Vec<Option<QueueView>>,
     is_awaited: bool,
     /// When a majority of the nodes that were asked had answered.
@@ -56,9 +53,7 @@ impl<W> Entry<W> {
             permanent_failures: NodeSet::EMPTY,
             counters: Counters::default(),
             problems: vec![None; nodes],
-            snapshots: vec![None; nodes],
             said: vec![None; nodes],
-            page: None,
             views: vec![None; nodes],
             is_awaited: false,
             majority_at: None,
@@ -79,9 +74,7 @@ impl<W> Entry<W> {
         self.permanent_failures = NodeSet::EMPTY;
         self.counters = Counters::default();
         self.problems.fill(None);
-        self.snapshots.fill(None);
         self.said.fill(None);
-        self.page = None;
         self.views.fill(None);
         self.is_awaited = false;
         self.majority_at = None;
@@ -110,9 +103,8 @@ impl<W> Entry<W> {
 
     /// Can no further answer change the result?
     pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
-        // These are about every node, not about a majority of them.
-        let asks_all =
-            matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove | Verb::Scan));
+        // It is about every node, not about a majority of them.
+        let asks_all = self.verb() == Some(Verb::Ping);
         let may_be_early = !wait_for_all && !asks_all && !self.waits_for_more(sessions);
         self.tally.is_complete()
             || (may_be_early && (self.is_settled(sessions) || self.is_split(sessions)))
@@ -161,10 +153,7 @@ impl<W> Entry<W> {
             self.permits[node.index()] = answer.permit;
             self.count_permits();
         }
-        // Of two nodes that are one server, only one has a snapshot.
-        let counts = answer.vote == Vote::Granted;
-        self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
-        self.page = answer.page.filter(|_| counts);
+        // Of two nodes that are one server, only one has said something.
         self.said[node.index()] = answer.said.filter(|_| answer.vote != Vote::Failed);
         true
     }
@@ -188,9 +177,7 @@ impl<W> Entry<W> {
         self.permanent_failures.insert(node);
         self.problems[node.index()] = Some(error.clone());
         self.views[node.index()] = None;
-        self.snapshots[node.index()] = None;
         self.said[node.index()] = None;
-        self.page = None;
         self.permits[node.index()] = None;
         self.count_permits();
         true
@@ -218,20 +205,8 @@ impl<W> Entry<W> {
 
     /// The result, if the round is not a ping.
     pub(super) fn result(&mut self, now: Time, sessions: &[Session]) -> RoundResult {
-        let tally = self.tally;
         match self.verb() {
-            Some(Verb::Inspect) => {
-                let snapshots = self.snapshots.iter_mut().map(Option::take).collect();
-                RoundResult::Inspection { snapshots, reports: self.reports(sessions) }
-            }
-            Some(Verb::Scan) => {
-                RoundResult::Scan { page: self.page.take(), reports: self.reports(sessions) }
-            }
             Some(Verb::Custom) => self.custom_result(sessions),
-            Some(Verb::Remove) => {
-                let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };
-                RoundResult::Removal { tally, reports }
-            }
             _ => RoundResult::Votes(self.votes(now, sessions)),
         }
     }

@@ -2,12 +2,12 @@
 
 use crate::engine::{Ballot, NodeSet, Said, Tally, Verb};
 use crate::node::node_error::NodeError;
-use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
+use crate::node::report::{NodeAnswer, NodeReport, NodeStatus};
 use std::sync::Arc;
 
 /// The result of a round, one variant for each kind of request, or of a wait.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there are seven kinds of result")]
+#[expect(clippy::exhaustive_enums, reason = "there are four kinds of result")]
 #[expect(clippy::large_enum_variant, reason = "most are votes, for which nothing is allocated")]
 pub enum RoundResult {
     /// Of a request about a lock: to acquire, extend or release it, to raise its counters, or to
@@ -17,20 +17,6 @@ pub enum RoundResult {
     Wait(NodeSet),
     /// Of a ping: the state of every node.
     Ping(Vec<NodeStatus>),
-    /// Of an inspection.
-    Inspection {
-        /// The key's state on each node. `None` if the node gave no reply that counts.
-        snapshots: Vec<Option<KeySnapshot>>,
-        /// What each node replied.
-        reports: Vec<NodeReport>,
-    },
-    /// Of a scan.
-    Scan {
-        /// The keys. `None` if the node gave no reply that counts.
-        page: Option<KeyPage>,
-        /// What each node replied.
-        reports: Vec<NodeReport>,
-    },
     /// Of a custom command.
     Custom {
         /// What each node has said. `None` if it gave no reply that counts.
@@ -38,13 +24,6 @@ pub enum RoundResult {
         /// Do all nodes tell the watcher when what was read changes?
         is_watched: bool,
         /// What each node replied.
-        reports: Vec<NodeReport>,
-    },
-    /// Of a removal by force.
-    Removal {
-        /// The votes.
-        tally: Tally,
-        /// What each node replied. Empty if a majority removed a value.
         reports: Vec<NodeReport>,
     },
 }
@@ -75,15 +54,10 @@ impl RoundResult {
         let reports = || names.iter().map(report).collect();
         match verb {
             Verb::Ping => Self::Ping(NodeStatus::of_unreachable(names, error)),
-            Verb::Inspect => {
-                Self::Inspection { snapshots: vec![None; names.len()], reports: reports() }
-            }
-            Verb::Scan => Self::Scan { page: None, reports: reports() },
             Verb::Custom => {
                 let said = vec![None; names.len()];
                 Self::Custom { said, is_watched: false, reports: reports() }
             }
-            Verb::Remove => Self::Removal { tally, reports: reports() },
             _ => {
                 let mut ballot = Ballot::new(tally);
                 ballot.sent = all;
@@ -96,12 +70,26 @@ impl RoundResult {
     ///
     /// # Panics
     ///
-    /// The request was a ping, an inspection, a scan or a removal by force, or there was none.
+    /// The request was a ping or a custom command, or there was none.
     #[must_use]
     pub fn into_votes(self) -> Votes {
         match self {
             Self::Votes(votes) => votes,
             other => unreachable!("the request was about a lock, the result is {other:?}"),
+        }
+    }
+
+    /// What each node has said to a custom command, if it gave an answer that counts, and the
+    /// reports.
+    ///
+    /// # Panics
+    ///
+    /// The request was no custom command.
+    #[must_use]
+    pub fn into_said(self) -> (Vec<Option<Said>>, Vec<NodeReport>) {
+        match self {
+            Self::Custom { said, reports, .. } => (said, reports),
+            other => unreachable!("it was a custom command, the result is {other:?}"),
         }
     }
 

@@ -4,7 +4,6 @@ use crate::engine::{QueueView, Said, Vote};
 use crate::node::Ticket;
 use crate::node::handshake::Credentials;
 use crate::node::node_error::NodeError;
-use crate::node::report::{KeyPage, KeySnapshot};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,10 +63,6 @@ pub struct Answer {
     pub took: Option<Duration>,
     /// The counter of a fenced lock that was granted.
     pub counter: Option<u64>,
-    /// The state of the key, for an inspection.
-    pub snapshot: Option<KeySnapshot>,
-    /// Keys, for a scan.
-    pub page: Option<KeyPage>,
     /// What the node says about a waiter, for a request about the queue.
     pub view: Option<QueueView>,
     /// Does a waiter of another client wait for a lock that was granted?
@@ -79,7 +74,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer without a counter and a snapshot, to a request that was not sent.
+    /// An answer without a counter, to a request that was not sent.
     pub(in crate::node) fn new(ticket: Ticket, vote: Vote, problem: Option<NodeError>) -> Self {
         Self {
             ticket,
@@ -88,8 +83,6 @@ impl Answer {
             was_sent: false,
             took: None,
             counter: None,
-            snapshot: None,
-            page: None,
             view: None,
             is_awaited: false,
             said: None,

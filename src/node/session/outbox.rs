@@ -37,7 +37,9 @@ impl Session {
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: Request) {
         if let (Action::Custom(command), Some(id)) = (&mut request.action, &self.connection.run_id)
         {
-            *command = command.for_run(id);
+            if let Some(adapted) = command.for_run(id) {
+                *command = adapted;
+            }
         }
         self.prove(now, &request);
         self.listen(now, &request);

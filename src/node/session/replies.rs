@@ -7,7 +7,6 @@ use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
-use crate::node::report::KeySnapshot;
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::Reply;
 
@@ -153,16 +152,16 @@ impl Session {
                 self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
             }
             Meaning::Custom(Ok((vote, said))) => {
+                let left = command.request.custom().zip(self.quarantine_left(now));
+                let said = match left {
+                    Some((command, left)) => command.in_quarantine(said, left),
+                    None => said,
+                };
                 let said = Some(said);
                 self.answers.extend(answer(vote, None).map(|it| Answer { said, ..it }));
             }
             Meaning::Custom(Err(why)) => {
                 self.answers.extend(answer(Vote::Failed, Some(NodeError::NoVote(why))));
-            }
-            Meaning::Seen(_) | Meaning::Listed(_) => {
-                let answer = answer(Vote::Granted, None);
-                let answer = answer.map(|answer| self.with_content(now, answer, meaning));
-                self.answers.extend(answer);
             }
             Meaning::Vote(vote) => {
                 self.answers.extend(answer(vote, None));
@@ -190,18 +189,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    /// The answer, with what the node has told.
-    fn with_content(&self, now: Time, answer: Answer, meaning: Meaning) -> Answer {
-        match meaning {
-            Meaning::Seen(seen) => {
-                let seen = KeySnapshot { quarantine: self.quarantine_left(now), ..seen };
-                Answer { snapshot: Some(seen), ..answer }
-            }
-            Meaning::Listed(page) => Answer { page: Some(page), ..answer },
-            _ => answer,
-        }
     }
 
     /// Sends a request again whose script the server does not know.
@@ -237,7 +224,7 @@ impl Session {
             Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
                 self.connection.scripts.learn(request);
             }
-            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Queued(..) | Meaning::Custom(_) => {
+            Meaning::Queued(..) | Meaning::Custom(_) => {
                 self.connection.scripts.learn(request);
             }
             // The server has forgotten all scripts, not only this one.

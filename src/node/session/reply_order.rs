@@ -4,14 +4,16 @@
 //! replies before it. An error proves nothing: a server or a proxy may send one unsolicited, and
 //! then each later reply answers the command before the one that it is matched to. So after an
 //! error the reply to a plain `SET`, which carries no proof, is no vote until a script has replied.
-//! If no command in flight will prove the order, an inspection of the key is sent first.
+//! If no command in flight will prove the order, a script that does nothing is sent first.
 
 use super::{Session, State};
 use crate::clock::Time;
-use crate::engine::{Action, Request, Verb};
+use crate::engine::{Action, CustomCommand, NoVote, Request, RunScript, Said, Script, Verb, Vote};
 use crate::node::command::{Meaning, describe, has_proof};
 use crate::node::node_error::NodeError;
+use crate::node::script::PROOF;
 use crate::resp::Reply;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +55,33 @@ const DISTRUSTED_MAX: u32 = 4;
 /// The time within which distrusted connections are counted.
 const DISTRUST: Duration = Duration::from_secs(1);
 
+/// Its reply proves the order. It needs no right that a lock does not need.
+#[derive(Debug)]
+struct Proof(Arc<[u8]>);
+
+impl CustomCommand for Proof {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn key(&self) -> &Arc<[u8]> {
+        &self.0
+    }
+
+    fn script(&self) -> (Script, u32) {
+        (PROOF, 15)
+    }
+
+    fn call(&self, run: &mut RunScript<'_>) {
+        run(&[&self.0], &[]);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
+        let is_it = *reply == Reply::Integer(number);
+        is_it.then(|| Ok((Vote::Granted, Said::new(()))))
+    }
+}
+
 impl Session {
     /// Closes a connection whose replies cannot be trusted.
     pub(super) fn distrust(&mut self, now: Time, problem: NodeError) {
@@ -68,8 +97,8 @@ impl Session {
         }
     }
 
-    /// If the order of replies is in doubt and no command in flight will prove it, sends an
-    /// inspection first: its reply proves the order.
+    /// If the order of replies is in doubt and no command in flight will prove it, sends a
+    /// [`Proof`] first.
     pub(super) fn prove(&mut self, now: Time, request: &Request) {
         if matches!(self.connection.decoder.begun(&self.connection.input), Some(b'>' | b'|')) {
             // Part of a message has arrived. A reply could be parsed as the rest of the message,
@@ -77,10 +106,10 @@ impl Session {
             self.connection.reply_order.is_doubtful = true;
         }
         if self.connection.reply_order.is_unproven_for(request) && !self.flight.has_proof() {
-            let action = Action::Inspect { key: Arc::from(request.key()) };
-            let look = Request { action, ..request.clone() };
-            let form = self.connection.scripts.form(&look);
-            self.flight.push(now, None, look, form);
+            let action = Action::Custom(Arc::new(Proof(Arc::from(request.key()))));
+            let proof = Request { action, ..request.clone() };
+            let form = self.connection.scripts.form(&proof);
+            self.flight.push(now, None, proof, form);
         }
     }
 

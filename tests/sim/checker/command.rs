@@ -1,6 +1,7 @@
 //! The checker's input: locks, identified by their tokens, and the commands that nodes ran.
 
 use redlatch::internal::engine::Token;
+use redlatch::internal::inspect;
 use redlatch::internal::node::command::{is_reservation, read_member};
 use redlatch::internal::node::script::{self, Script};
 use redlatch::internal::registers;
@@ -82,8 +83,8 @@ const SHAPES: [Shape; 12] = [
     shape(script::KEEP, Kind::Extend, [None, None, Some(0)]),
     shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
     shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
-    shape(script::INSPECT, Kind::Look, [None, None, None]),
-    shape(script::SCAN, Kind::Look, [None, None, None]),
+    shape(inspect::INSPECT, Kind::Look, [None, None, None]),
+    shape(inspect::SCAN, Kind::Look, [None, None, None]),
     shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
     shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
     shape(script::KEEP_SHARED, Kind::Extend, [None, None, Some(1)]),
@@ -106,16 +107,19 @@ impl<'a> Command<'a> {
                 let script = script::ALL
                     .iter()
                     .chain(&registers::script::ALL)
+                    .chain(&inspect::ALL)
+                    .chain([&script::PROOF])
                     .find(is_named)
                     .expect("a script of the library");
-                if *script == script::LISTEN || registers::script::ALL.contains(script) {
+                let is_idle = [script::LISTEN, script::PROOF].contains(script);
+                if is_idle || registers::script::ALL.contains(script) {
                     return None;
                 }
                 let (keys, words) = rest.split_at(number(count));
                 match SHAPES.iter().find(|shape| shape.script == *script) {
                     Some(shape) => Some(Self::of_script(shape, keys, words)),
                     None => {
-                        assert!(*script == script::REMOVE, "{} has no shape", script.sha1);
+                        assert!(*script == inspect::REMOVE, "{} has no shape", script.sha1);
                         plain(Kind::Force, keys, None)
                     }
                 }

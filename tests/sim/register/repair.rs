@@ -1,11 +1,12 @@
-//! Nodes without a vote get one, as `src/core/registers/repair.rs` and `src/client/register/repair.rs` do it.
+//! Nodes without a vote get one, as `src/core/registers/repair.rs` does it.
 
 use super::PREFIX;
 use super::membership::{Caller, Survey};
 use super::shared::Failure;
 use crate::mistake::Mistake;
 use redlatch::internal::engine::{Action, Node, NodeSet, Request, quorum};
-use redlatch::internal::node::{Durability, RoundResult};
+use redlatch::internal::inspect::{KeyPage, Listing};
+use redlatch::internal::node::Durability;
 use redlatch::internal::registers::{
     Census, Draft, Epoch, GROUP_REGISTER, Mark, MarkStep, Member, Place, Refill, RefillEnd,
     RefillStep, RegisterKeys, RegisterReply, Replies, Seen,
@@ -153,20 +154,19 @@ impl Caller {
         let pattern: Arc<[u8]> = Arc::from([PREFIX, RegisterKeys::PROMISE, b"*"].concat());
         let (mut names, mut cursor, mut tries) = (Vec::new(), 0, 0);
         loop {
-            let scan =
-                Action::Scan { pattern: pattern.clone(), cursor, count: STEP, registers: true };
+            let scan = Listing { pattern: pattern.clone(), cursor, count: STEP, registers: true };
+            let scan = Action::Custom(Arc::new(scan));
             let request = Request::to_one(&self.shared.rules, self.now(), node, scan);
-            let RoundResult::Scan { page, .. } = self.line.submit(request).await else {
-                unreachable!("it was a scan")
-            };
+            let (said, _) = self.line.submit(request).await.into_said();
             tries += 1;
-            let Some(page) = page else {
+            let Some(page) = said[node.index()].as_ref().and_then(|said| said.get::<KeyPage>())
+            else {
                 if tries == TRIES {
                     return None;
                 }
                 continue;
             };
-            let keys = page.keys.expect("the names are few").into_iter();
+            let keys = page.keys.as_ref().expect("the names are few").iter();
             names.extend(keys.filter_map(|key| {
                 let name = key.strip_prefix(PREFIX)?.strip_prefix(RegisterKeys::PROMISE)?;
                 Some(Arc::from(name))

@@ -3,7 +3,7 @@
 
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Action, Input, Request, Rules, Step};
-use redlatch::internal::node::KeySnapshot;
+use redlatch::internal::inspect::{ForcedRemoval, KeySnapshot, Look};
 use redlatch::internal::node::command::SHARED;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,11 +30,11 @@ enum State {
 }
 
 /// What a release by force removes on a node: the value of the key, or the shares of its lock.
-pub(super) fn locks(seen: KeySnapshot) -> Vec<Vec<u8>> {
+pub(super) fn locks(seen: &KeySnapshot) -> Vec<Vec<u8>> {
     if seen.value.as_deref() == Some(SHARED) {
-        return seen.holders.into_iter().map(|holder| holder.member).collect();
+        return seen.holders.iter().map(|holder| holder.member.clone()).collect();
     }
-    seen.value.into_iter().collect()
+    seen.value.iter().cloned().collect()
 }
 
 impl Operator {
@@ -75,12 +75,13 @@ impl Operator {
 
     /// The look at the key.
     fn look(&self, now: Time) -> Request {
-        Request::to_all(&self.rules, now, Action::Inspect { key: Arc::clone(&self.key) })
+        let look = Look { key: Arc::clone(&self.key) };
+        Request::to_all(&self.rules, now, Action::Custom(Arc::new(look)))
     }
 
     /// The removal of the inspected value, and of nothing else.
     fn removal(&self, now: Time) -> Request {
         let (key, seen) = (Arc::clone(&self.key), Arc::from(self.seen.clone()));
-        Request::to_all(&self.rules, now, Action::Remove { key, seen })
+        Request::to_all(&self.rules, now, Action::Custom(Arc::new(ForcedRemoval { key, seen })))
     }
 }

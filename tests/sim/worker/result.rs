@@ -21,8 +21,10 @@ impl Worker {
                 self.handle(now, Input::Ballot(ballot));
             }
             (RoundResult::Wait(nodes), _) => self.handle(now, Input::Reserved(nodes)),
-            (RoundResult::Inspection { snapshots, .. }, Some(Running::Operator(operator))) => {
-                operator.inspected(now, snapshots.into_iter().flatten().flat_map(locks).collect());
+            (RoundResult::Custom { said, .. }, Some(Running::Operator(operator))) => {
+                // The operation ends with the answers to its removal, which are no snapshots.
+                let seen = said.iter().flatten().filter_map(|said| said.get());
+                operator.inspected(now, seen.flat_map(locks).collect());
             }
             (result, Some(Running::Register(task))) => task.answer(result),
             // The operation ends with these.
@@ -30,10 +32,7 @@ impl Worker {
                 let examined = statuses.iter().filter(|status| status.role.is_some());
                 context.tally.examined += examined.count() as u64;
             }
-            (RoundResult::Removal { .. }, _) => {}
-            (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
-            (RoundResult::Scan { .. }, _) => unreachable!("nobody lists keys here"),
-            (RoundResult::Custom { .. }, _) => unreachable!("nobody uses a register"),
+            (RoundResult::Custom { .. }, _) => unreachable!("nobody looks, nor uses a register"),
         }
     }
 }

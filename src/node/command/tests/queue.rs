@@ -249,22 +249,6 @@ fn a_turn_is_answered_as_a_claim() {
 }
 
 #[test]
-fn an_inspection_lists_the_waiters_of_clients() {
-    let inspect = request(Verb::Inspect, 7, at(0));
-    let name = "W".repeat(Token::LEN);
-    let list = format!(
-        "*7\r\n:57\r\n_\r\n:-2\r\n*2\r\n*4\r\n$20\r\n{name}\r\n$14\r\n12 100 9 c m x\r\n$5\r\n\
-         other\r\n$11\r\n13 100 9 me\r\n*2\r\n$20\r\n{name}\r\n\
-         $10\r\n13 100 9  \r\n*0\r\n:200\r\n:0\r\n"
-    );
-    let Meaning::Seen(snapshot) = read(&inspect, &list) else { panic!("{list}") };
-    let waiters = snapshot.waiters.iter().map(|it| (it.name, it.since, &it.owner[..]));
-    assert_eq!(snapshot.waiter_count, 200);
-    let token = Token::new([b'W'; Token::LEN]);
-    assert_eq!(waiters.collect::<Vec<_>>(), [(token, 12, &b"m x"[..]), (token, 13, b"")]);
-}
-
-#[test]
 fn a_message_names_a_waiter_and_says_one_of_two_things() {
     let waiter = Token::new(TOKEN.try_into().unwrap());
     let ask_in = |millis| Notification::AskIn(Duration::from_millis(millis));

@@ -91,7 +91,7 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
 fn a_round_without_replies_may_have_been_written_to_every_node() {
     let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
     let error = NodeError::TimedOut(Phase::Queued);
-    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect, Verb::Scan, Verb::Remove, Verb::Custom] {
+    for verb in [Verb::Acquire, Verb::Ping, Verb::Custom] {
         let reports = match RoundResult::without_replies(&names, verb, &error) {
             RoundResult::Votes(Votes { ballot, reports, .. }) => {
                 // So the removal after it goes to every node.
@@ -106,20 +106,8 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
                 assert!(statuses.iter().map(|status| &status.url).eq(&names));
                 continue;
             }
-            RoundResult::Inspection { snapshots, reports } => {
-                assert_eq!((verb, snapshots), (Verb::Inspect, vec![None; 3]));
-                reports
-            }
-            RoundResult::Scan { page, reports } => {
-                assert_eq!((verb, page), (Verb::Scan, None));
-                reports
-            }
             RoundResult::Custom { said, reports, .. } => {
                 assert_eq!((verb, said), (Verb::Custom, vec![None; 3]));
-                reports
-            }
-            RoundResult::Removal { tally, reports } => {
-                assert_eq!((verb, tally.answered_by_majority()), (Verb::Remove, Verdict::Lost));
                 reports
             }
         };

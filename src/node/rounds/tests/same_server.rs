@@ -1,9 +1,9 @@
 //! Two nodes that are one server.
 
 use super::{Nodes, node, set};
-use crate::engine::{NodeSet, Verb};
-use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, NodeError, NodeState, RoundResult};
+use crate::engine::{NodeSet, Request, Verb};
+use crate::node::fixture::{Probe, greeting};
+use crate::node::{NodeAnswer, NodeError, NodeState};
 use std::time::Duration;
 
 #[test]
@@ -195,50 +195,48 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
 }
 
 #[test]
-fn an_inspection_contains_one_snapshot_for_each_server() {
-    const SEEN: &str = "*7\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n:0\r\n:0\r\n";
+fn a_look_at_every_node_has_one_answer_of_each_server() {
+    const SAID: &str = "*1\r\n:1\r\n";
+    let look = |now| Probe { asks_all: true, ..Probe::default() }.request(now);
     let mut nodes = Nodes::down(false);
-    nodes.open(1, Verb::Inspect, 1);
+    nodes.rounds.open(nodes.now, look(nodes.now), 1);
     (0..3).for_each(|index| nodes.connect(index));
     nodes.receive(0, &greeting("same", 1_000));
     nodes.receive(1, &greeting("other", 1_000));
     nodes.receive(2, &greeting("same", 1_000));
-    (0..3).for_each(|index| nodes.receive(index, SEEN));
-    assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
+    (0..3).for_each(|index| nodes.receive(index, SAID));
+    assert_eq!(has_said(&mut nodes), [true, true, false]);
 
-    // Also if the inspection was answered before the duplicate was recognised.
+    // Also if it was answered before the duplicate was recognised.
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
-    nodes.open(1, Verb::Inspect, 1);
-    nodes.receive(2, SEEN);
+    nodes.rounds.open(nodes.now, look(nodes.now), 1);
+    nodes.receive(2, SAID);
     nodes.connect(0);
     nodes.receive(0, &greeting("run 2", 1_000));
-    nodes.receive(0, SEEN);
-    nodes.receive(1, SEEN);
-    assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
+    nodes.receive(0, SAID);
+    nodes.receive(1, SAID);
+    assert_eq!(has_said(&mut nodes), [true, true, false]);
 }
 
 #[test]
-fn a_scan_of_a_duplicate_server_lists_nothing() {
-    const LISTED: &str = "*3\r\n:1\r\n$1\r\n0\r\n*1\r\n*1\r\n$1\r\nk\r\n";
-    for (node, is_listed) in [(1, true), (2, false)] {
+fn what_only_a_duplicate_server_is_asked_is_not_said() {
+    for (node, is_said) in [(1, true), (2, false)] {
         let mut nodes = Nodes::down(false);
-        let mut scan = request(Verb::Scan, 1, nodes.now);
-        scan.nodes = set(&[node]);
-        nodes.rounds.open(nodes.now, scan, 1);
+        let look = Probe { asks_all: true, ..Probe::default() }.request(nodes.now);
+        nodes.rounds.open(nodes.now, Request { nodes: set(&[node]), ..look }, 1);
         (0..3).for_each(|index| nodes.connect(index));
         nodes.receive(0, &greeting("same", 1_000));
         nodes.receive(1, &greeting("other", 1_000));
         nodes.receive(2, &greeting("same", 1_000));
-        nodes.receive(node, LISTED);
-        let RoundResult::Scan { page, reports } = nodes.result() else { panic!("a scan") };
-        assert_eq!(page.is_some(), is_listed);
-        assert_eq!(reports[node].answer == NodeAnswer::Answered, is_listed, "{reports:?}");
+        nodes.receive(node, "*1\r\n:1\r\n");
+        let (said, reports) = nodes.result().into_said();
+        assert_eq!(said[node].is_some(), is_said);
+        assert_eq!(reports[node].answer == NodeAnswer::Answered, is_said, "{reports:?}");
     }
 }
 
-fn has_snapshot(nodes: &mut Nodes) -> Vec<bool> {
-    let RoundResult::Inspection { snapshots, .. } = nodes.result() else { panic!("an inspection") };
-    snapshots.iter().map(Option::is_some).collect()
+fn has_said(nodes: &mut Nodes) -> Vec<bool> {
+    nodes.result().into_said().0.iter().map(Option::is_some).collect()
 }

@@ -132,17 +132,6 @@ fn invalid_lists_close_the_connection() {
         (Verb::Acquire, ":1\r\n"),
         (Verb::Release, "*3\r\n:1\r\n:1\r\n:1\r\n"),
         (Verb::Extend, "*3\r\n:1\r\n:1\r\n:1\r\n"),
-        (Verb::Inspect, "*7\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n:0\r\n:0\r\n"),
-        (Verb::Inspect, "*7\r\n:1\r\n$1\r\nx\r\n$1\r\n5\r\n*0\r\n*0\r\n:0\r\n:0\r\n"),
-        (Verb::Inspect, "*7\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n:-1\r\n:0\r\n"),
-        (Verb::Inspect, "*7\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n:0\r\n$1\r\n0\r\n"),
-        (Verb::Inspect, "*5\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n"),
-        (Verb::Inspect, "*3\r\n:1\r\n$1\r\nx\r\n:5\r\n"),
-        (Verb::Inspect, "*7\r\n:1\r\n$1\r\nx\r\n:5\r\n:0\r\n*0\r\n:0\r\n:0\r\n"),
-        (Verb::Inspect, "*7\r\n:1\r\n$1\r\nx\r\n:5\r\n*1\r\n$1\r\nx\r\n*0\r\n:0\r\n:0\r\n"),
-        (Verb::Inspect, ":1\r\n"),
-        (Verb::Inspect, ":-1\r\n"),
-        (Verb::Inspect, "*7\r\n:2\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n:0\r\n:0\r\n"),
     ];
     for (verb, reply) in table {
         let mut talk = ScriptedSession::ready();

@@ -67,14 +67,10 @@ fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
         assert!(!talk.session.is_down(), "cut at {cut}");
         talk.commands();
         talk.send(2, Verb::Acquire);
-        let is_looked = talk.commands() == ["EVAL", "SET 2"];
+        let is_proven = talk.commands() == ["EVAL", "SET 2"];
         talk.hear(&message[cut..]);
         assert_eq!(talk.votes(), [], "cut at {cut}");
-        talk.hear(if is_looked {
-            "*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n$-1\r\n"
-        } else {
-            "$-1\r\n"
-        });
+        talk.hear(if is_proven { ":2\r\n$-1\r\n" } else { "$-1\r\n" });
         assert_eq!(talk.votes(), [(2, Vote::Refused)], "cut at {cut}");
     }
 }
@@ -88,7 +84,7 @@ fn half_of_an_unsolicited_reply_after_an_attribute_closes_the_connection() {
 
 #[test]
 fn a_repeated_reply_of_a_script_counts_once() {
-    for verb in [Verb::Extend, Verb::Release, Verb::Handoff, Verb::Fence, Verb::Remove] {
+    for verb in [Verb::Extend, Verb::Release, Verb::Handoff, Verb::Fence] {
         let yes = if verb == Verb::Handoff { "*4\r\n:1\r\n:0\r\n:0\r\n:0\r\n" } else { ":1\r\n" };
         for answer in [yes, ":-1\r\n"] {
             let mut talk = ScriptedSession::ready();
@@ -160,8 +156,8 @@ fn after_an_error_a_plain_grant_counts_once_a_script_has_proven_the_order() {
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Acquire);
-    assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one inspection is enough");
-    talk.hear("*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n+OK\r\n$-1\r\n");
+    assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one proof is enough");
+    talk.hear(":2\r\n+OK\r\n$-1\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Refused)]);
     talk.send(4, Verb::Acquire);
     assert_eq!(talk.commands(), ["SET 4"]);
@@ -177,7 +173,7 @@ fn after_an_error_a_plain_grant_counts_once_a_script_has_proven_the_order() {
 
 #[test]
 fn replies_after_an_unsolicited_error_do_not_count() {
-    // The reply to the release arrives in place of the reply to the inspection.
+    // The reply to the release arrives in place of the reply to the proof.
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.hear(":1\r\n+OK\r\n");
@@ -208,8 +204,8 @@ fn half_a_message_does_not_shift_replies_to_other_commands() {
         talk.send(2, Verb::Acquire);
         talk.send(3, Verb::Acquire);
         assert_eq!(talk.commands(), ["SET 1", "EVAL", "SET 2", "SET 3"]);
-        // The reply to the inspection completes the message, and the next reply takes its place.
-        talk.hear("*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n$-1\r\n+OK\r\n");
+        // The reply to the proof completes the message, and the next reply takes its place.
+        talk.hear(":2\r\n$-1\r\n+OK\r\n");
         assert!(talk.votes().iter().all(|(_, vote)| *vote == Vote::Failed), "{half:?}");
         assert!(talk.session.is_down(), "{half:?}");
 
@@ -217,7 +213,7 @@ fn half_a_message_does_not_shift_replies_to_other_commands() {
         let mut talk = idle();
         talk.hear(half);
         talk.send(2, Verb::Acquire);
-        talk.hear("+b\r\n*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n+OK\r\n");
+        talk.hear("+b\r\n:2\r\n+OK\r\n");
         assert_eq!(talk.votes(), [(2, Vote::Granted)], "{half:?}");
     }
 }

@@ -142,59 +142,6 @@ fn only_members_of_the_set_of_holders_are_read_as_such() {
 }
 
 #[test]
-fn an_inspection_lists_holders_and_what_waiters_want() {
-    let inspect = request(Verb::Inspect, 7, at(0));
-    let list = |waiters: &str, holders: &str| {
-        format!("*7\r\n:57\r\n$15\r\nredlatch:shared\r\n:90\r\n{waiters}{holders}:0\r\n:300\r\n")
-    };
-    let name = "W".repeat(Token::LEN);
-    let waiter = |lease: &str| format!("$20\r\n{name}\r\n${}\r\n{lease}\r\n", lease.len());
-    let wishes = ["12", "13s0", "14s1024", "15s", "16sx", "s4", "17s-1"];
-    let owners = ["me", "me", "s5", "", "me", "me", "me"];
-    let leases = wishes.iter().zip(owners).map(|(wish, owner)| format!("{wish} 9 9 c {owner}"));
-    let more = ["18s4 9 9 c", "19s4 9 9  ", "", "22s4s4 9 9 c me"].map(str::to_owned);
-    let leases: Vec<String> = leases.chain(more).collect();
-    // Each list comes in parts.
-    let part = |leases: &[String]| -> String {
-        let waiters: String = leases.iter().map(|lease| waiter(lease)).collect();
-        format!("*{}\r\n{waiters}", 2 * leases.len())
-    };
-    let waiters = format!("*3\r\n{}{}*0\r\n", part(&leases[..4]), part(&leases[4..]));
-    let holders = "*2\r\n*2\r\n$3\r\n:ab\r\n:80\r\n*2\r\n$7\r\ngarbage\r\n:90\r\n";
-    let Meaning::Seen(seen) = read(&inspect, &list(&waiters, holders)) else { panic!("{waiters}") };
-    assert_eq!((seen.value.as_deref(), seen.left), (Some(SHARED), 90));
-    assert_eq!((seen.is_string, seen.waiter_count, seen.holder_count), (true, 0, 300));
-    let found: Vec<_> =
-        seen.waiters.iter().map(|it| (it.since, it.permits, it.owner.as_slice())).collect();
-    let expected: [(u64, Option<u32>, &[u8]); 4] =
-        [(12, None, b"me"), (13, Some(0), b"me"), (14, Some(1_024), b"s5"), (19, Some(4), b"")];
-    assert_eq!(found, expected);
-    let found: Vec<_> = seen.holders.iter().map(|it| (&it.member[..], it.left)).collect();
-    assert_eq!(found, [(&b":ab"[..], 80), (b"garbage", 90)]);
-    assert!(!format!("{:?}", seen.holders).contains("97"), "a value could release the share");
-
-    for holders in [
-        "*1\r\n*1\r\n$3\r\n:ab\r\n",
-        "*1\r\n*3\r\n$3\r\n:ab\r\n:80\r\n$1\r\n:\r\n",
-        "*1\r\n*2\r\n:80\r\n$3\r\n:ab\r\n",
-        "*1\r\n*2\r\n$3\r\n:ab\r\n$2\r\n80\r\n",
-        "*1\r\n*2\r\n_\r\n:80\r\n",
-        // No parts.
-        "*2\r\n$3\r\n:ab\r\n:80\r\n",
-        "_\r\n",
-        ":0\r\n",
-        "",
-    ] {
-        let bytes = if holders.is_empty() {
-            list("*0\r\n", "").replace("*7", "*6")
-        } else {
-            list("*0\r\n", holders)
-        };
-        is_nonsense(&inspect, &bytes);
-    }
-}
-
-#[test]
 fn a_waiter_that_is_called_for_a_permit_is_answered_which_are_free() {
     let free = |share, digits: &str| {
         let text = ":57 :7 :0 :1 :5 :1".replace(' ', "\r\n");

@@ -1,10 +1,13 @@
 //! A lock, its holders and its waiters are looked at.
 
-use super::{Call, Room, Script, elements_of_parts};
-use crate::engine::{Action, Request};
-use crate::node::command::Meaning;
-use crate::node::report::{HolderSnapshot, KeySnapshot, WaiterSnapshot};
+use super::FIRST;
+use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
+use crate::inspect::snapshot::{HolderSnapshot, KeySnapshot, WaiterSnapshot};
+use crate::node::script::{elements_of_parts, lua_script};
 use crate::resp::{Elements, Reply};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
 /// value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
@@ -14,19 +17,47 @@ use crate::resp::{Elements, Reply};
 /// than any of ours is cut off, and 0 stands for a value that is no string.
 pub const INSPECT: Script = lua_script!("inspect.lua");
 
-pub(super) const ROOM: Room = Room {
-    script: INSPECT,
-    encode,
-    read,
-};
-
-fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    let Action::Inspect { key } = &request.action else { unreachable!("{request:?}") };
-    call.run_on(&[key], &[], out);
+/// Looks at the lock with this key. What is said is its [`KeySnapshot`].
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "tests make them")]
+pub struct Look {
+    /// The lock's first key.
+    pub key: Arc<[u8]>,
 }
 
-/// The meaning of the answer to an inspection.
-fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+impl CustomCommand for Look {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn key(&self) -> &Arc<[u8]> {
+        &self.key
+    }
+
+    fn script(&self) -> (Script, u32) {
+        (INSPECT, FIRST + 1)
+    }
+
+    fn call(&self, run: &mut RunScript<'_>) {
+        run(&[&self.key], &[]);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
+        snapshot(number, reply).map(|seen| Ok((Vote::Granted, Said::new(seen))))
+    }
+
+    fn in_quarantine(&self, said: Said, left: Duration) -> Said {
+        let seen = said.get::<KeySnapshot>().cloned();
+        seen.map_or(said, |seen| Said::new(KeySnapshot { quarantine: Some(left), ..seen }))
+    }
+
+    /// Every node is asked for what it has.
+    fn waits_for_more(&self, _: &[Option<Said>], _: &Tally, _: usize) -> bool {
+        true
+    }
+}
+
+fn snapshot(number: i64, reply: &Reply<'_>) -> Option<KeySnapshot> {
     let Reply::Array(list) = reply else { return None };
     let elements: Vec<_> = list.iter().collect();
     let [first, value, Reply::Integer(left), waiters, holders, waiter_count, holder_count] =
@@ -48,7 +79,7 @@ fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
         Reply::Integer(0) => (Some(Vec::new()), false),
         _ => return None,
     };
-    Some(Meaning::Seen(KeySnapshot {
+    Some(KeySnapshot {
         value,
         is_string,
         left: *left,
@@ -57,7 +88,7 @@ fn read(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
         holders: holders_of(holders)?,
         holder_count: usize::try_from(*holder_count).ok()?,
         quarantine: None,
-    }))
+    })
 }
 
 /// The holders of a shared lock: members and their ttl, alternating.
