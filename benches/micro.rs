@@ -3,14 +3,14 @@
 //!
 //! `cargo bench --bench micro`. Without `--bench`, as in `cargo test --benches`, each runs once.
 
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Acquire, Acquired, Acquisition, Action, Ballot, Drift, Entropy, Input, Node, Operation,
     Removal, Request, Rules, Step, Tally, Ttl, Vote, Wait,
 };
-use redlatch::internal::node::command::{Form, encode};
-use redlatch::internal::node::{Phase, Rounds, Session, SessionOptions};
-use redlatch::internal::resp::{Reply, decode};
+use redlatch_protocol::node::command::{Form, encode};
+use redlatch_protocol::node::{Phase, Rounds, Session, SessionOptions};
+use redlatch_protocol::resp::{Reply, decode};
+use redlatch_protocol::time::Time;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -36,15 +36,19 @@ mod token;
 #[cfg(feature = "registers")]
 mod transaction;
 
+#[doc(inline)]
 pub use crate::engine::NoVote;
 pub use crate::fencing::FencingTokenError;
+#[doc(inline)]
 pub use crate::node::{
     NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
     TlsError, TlsErrorKind,
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
 #[cfg(feature = "registers")]
+#[doc(inline)]
 pub use crate::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
+#[doc(inline)]
 pub use crate::resp::ProtocolError;
 pub use cause::{NoQuorum, ResourceError, SpawnError, TtlError};
 pub use config::{ConfigError, TlsSettingsError};

@@ -1,13 +1,11 @@
 //! What the nodes hold for a resource, read without locking it.
 
-pub(crate) mod commands;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod not_a_lock;
 mod other_program;
 mod seen;
 mod shares;
-pub(crate) mod snapshot;
 mod state;
 mod waiters;
 
@@ -22,7 +20,7 @@ use crate::engine::{Token, quorum, until_quorum};
 use crate::name::Name;
 use crate::node::command::{SHARED, is_reservation};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
-use snapshot::KeySnapshot;
+use redlatch_protocol::inspect::KeySnapshot;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

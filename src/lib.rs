@@ -152,7 +152,6 @@ mod config;
 mod core;
 #[cfg(feature = "embedded")]
 pub mod embedded;
-mod engine;
 pub mod error;
 pub mod event;
 mod fencing;
@@ -178,18 +177,19 @@ pub mod guide;
 mod inspect;
 mod name;
 mod net;
-mod node;
 mod node_url;
 mod owner_process;
-#[cfg(feature = "registers")]
-mod registers;
 mod released;
-mod resp;
 mod wait_queue;
 mod watchdog;
-mod write_buffer;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
+
+#[cfg(feature = "zookeeper")]
+use redlatch_protocol::write_buffer;
+use redlatch_protocol::{engine, node, resp};
+#[cfg(feature = "registers")]
+use redlatch_registers as registers;
 
 pub use cancel_token::CancelToken;
 pub use client::{Election, Leadership, LockClient, LockRequest};
@@ -218,9 +218,11 @@ pub use fencing::FencingToken;
 pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 pub use name::Name;
+#[doc(inline)]
 pub use node::QueueSupport;
 #[cfg(feature = "diagnostics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
+#[doc(inline)]
 pub use node::{NodeStatus, NodeWarning};
 #[cfg(feature = "registers")]
 pub use register::Register;
@@ -233,6 +235,7 @@ pub mod register {
     pub use crate::client::{
         Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value,
     };
+    #[doc(inline)]
     pub use crate::registers::Version;
 }
 
@@ -243,6 +246,7 @@ pub mod register {
 pub mod transaction {
     pub use crate::client::{Decision, Participant, Transaction, Transactions};
     pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
+    #[doc(inline)]
     pub use crate::registers::transaction::{
         PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId,
     };
@@ -253,14 +257,15 @@ pub mod transaction {
 /// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role, its clock, and
 /// whether it has a vote on registers.
 pub mod status {
+    #[doc(inline)]
     pub use crate::engine::{NoVote, RegisterMembership};
+    #[doc(inline)]
     pub use crate::node::{ClockDifference, CrashLoss, Fsync, Memory, Persistence, Role};
 }
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::clock::Time;
     #[cfg(feature = "embedded")]
     pub mod embedded {
         pub use crate::embedded::model::*;
@@ -268,26 +273,9 @@ pub mod internal {
     pub mod node_url {
         pub use crate::node_url::*;
     }
-    pub mod engine {
-        pub use crate::engine::*;
-    }
-    pub mod node {
-        pub use crate::node::*;
-    }
     #[cfg(feature = "tls")]
     pub mod tls {
         pub use crate::net::{Received, TlsSession, TlsTarget, UNSENT_MAX};
-    }
-    #[cfg(feature = "registers")]
-    pub mod registers {
-        pub use crate::registers::*;
-    }
-    pub mod inspect {
-        pub use crate::inspect::commands::*;
-        pub use crate::inspect::snapshot::*;
-    }
-    pub mod resp {
-        pub use crate::resp::*;
     }
     #[cfg(feature = "zookeeper")]
     pub mod zookeeper {

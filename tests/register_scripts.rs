@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
-use redlatch::internal::engine::Token;
-use redlatch::internal::node::script::Script;
-use redlatch::internal::registers::{Ballot, script};
+use redlatch_protocol::engine::Token;
+use redlatch_protocol::node::script::Script;
+use redlatch_registers::{Ballot, script};
 use support::cli::Value;
 use support::redis::Server;
 

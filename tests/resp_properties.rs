@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use redlatch::internal::resp::{ELEMENTS_MAX, Reply, decode, encode_command};
+use redlatch_protocol::resp::{ELEMENTS_MAX, Reply, decode, encode_command};
 
 #[path = "../fuzz/properties/decoding.rs"]
 mod decoding;

@@ -5,9 +5,7 @@
 //! and as each prefix, compared with the oracle each time. Where the catalogue's result depends on
 //! the command or the end of the stream, the row has the decoder's part of it.
 
-use redlatch::internal::resp::{
-    BULK_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX, decode,
-};
+use redlatch_protocol::resp::{BULK_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX, decode};
 
 #[path = "../fuzz/properties/decoding.rs"]
 mod decoding;

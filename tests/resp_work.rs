@@ -3,7 +3,7 @@
 //! The tests do not measure time. Bytes that the decoder has scanned are overwritten while it waits
 //! for more, so a decoder that reads them again fails.
 
-use redlatch::internal::resp::{Decoder, LINE_MAX, ProtocolError, Reply, decode};
+use redlatch_protocol::resp::{Decoder, LINE_MAX, ProtocolError, Reply, decode};
 
 /// A decoder that reads a body again would find it changed. So the work is linear.
 #[test]

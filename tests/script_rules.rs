@@ -1,8 +1,8 @@
 //! What the scripts do with a lock on a node, step by step on a real server: the rules of the
 //! queue, of fencing counters and of single keys, in the words in which clients call them.
 
-use redlatch::internal::inspect::REMOVE;
-use redlatch::internal::node::script::{
+use redlatch_protocol::inspect::REMOVE;
+use redlatch_protocol::node::script::{
     CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, RELEASE_SHARED, SHARE, Script,
 };
 use support::cli::Value;

@@ -1,6 +1,6 @@
 //! Permits whose number a node gave to another client than the other nodes did.
 
-use redlatch::internal::node::script::{FENCE, KEEP_SHARED, QUEUE, RELEASE_SHARED, SHARE, Script};
+use redlatch_protocol::node::script::{FENCE, KEEP_SHARED, QUEUE, RELEASE_SHARED, SHARE, Script};
 use support::cli::Value;
 use support::locks::LONG;
 use support::redis::Server;

@@ -3,8 +3,8 @@
 use super::stream::Outcome;
 use super::value::Value;
 use allocation_counter::measure;
-use redlatch::internal::engine::Jitter;
-use redlatch::internal::resp::Decoder;
+use redlatch_protocol::engine::Jitter;
+use redlatch_protocol::resp::Decoder;
 use std::time::Duration;
 
 /// Inputs up to this length are cut in two at every byte, longer ones at about `PLACES` bytes.

@@ -2,7 +2,7 @@
 
 use super::value::Value;
 use allocation_counter::measure;
-use redlatch::internal::resp::{DEPTH_MAX, Elements, ProtocolError, Reply, decode};
+use redlatch_protocol::resp::{DEPTH_MAX, Elements, ProtocolError, Reply, decode};
 
 /// Inputs up to this length are cut at every byte, longer ones at about `PLACES` bytes.
 const EVERY_PLACE_MAX: usize = 512;

@@ -7,11 +7,11 @@
 //! in valid RESP.
 
 use super::input::Input;
-use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
-use redlatch::internal::inspect;
-use redlatch::internal::node::script;
-use redlatch::internal::resp::{LINE_MAX, Reply, decode};
+use redlatch_protocol::inspect;
+use redlatch_protocol::node::script;
+use redlatch_protocol::resp::{LINE_MAX, Reply, decode};
+use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -18,10 +18,10 @@ mod queueing;
 mod release;
 
 use super::input::Input;
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Drift, Entropy, HeldLock, LockAttributes, Rules, Share, Token, Ttl,
 };
+use redlatch_protocol::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,8 +128,7 @@ fn predecessor(what: u8, held: Option<HeldLock>) -> Option<HeldLock> {
 
 /// The attributes of a lock of which this share is taken, and nothing else.
 fn attributes(share: Option<Share>) -> Option<Arc<LockAttributes>> {
-    let mut attributes = LockAttributes::default();
-    attributes.share = Some(share?);
+    let attributes = LockAttributes { share: Some(share?), ..LockAttributes::default() };
     Some(Arc::new(attributes))
 }
 

@@ -6,7 +6,7 @@
 
 use super::value::Value;
 use bytes::Bytes;
-use redlatch::internal::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode};
+use redlatch_protocol::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode};
 use resp_rs::ParseError;
 use resp_rs::resp3::{Frame, parse_frame};
 

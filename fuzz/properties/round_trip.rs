@@ -1,6 +1,6 @@
 //! Encoding: the decoder returns the arguments of an encoded command.
 
-use redlatch::internal::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode, encode_command};
+use redlatch_protocol::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode, encode_command};
 
 /// Splits `data` into arguments: a byte with the length, that many bytes, and so on.
 fn arguments(mut data: &[u8]) -> Vec<&[u8]> {

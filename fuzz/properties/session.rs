@@ -12,16 +12,14 @@ mod conversation;
 mod rounds;
 
 use super::input::Input;
-use redlatch::internal::Time;
-use redlatch::internal::engine::Ttl;
-use redlatch::internal::engine::{Acquisition, Action, Drift, LockAttributes, LockId, NodeSet};
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::Ttl;
+use redlatch_protocol::engine::{Acquisition, Action, Drift, LockAttributes, LockId, NodeSet};
+use redlatch_protocol::engine::{
     ClaimTime, Predecessor, QueueEntry, Removal, Request, Rules, Share, Token,
 };
-use redlatch::internal::inspect::Listing;
-use redlatch::internal::registers::{
-    Ballot, MarkStep, RegisterCommand, RegisterKeys, RegisterRequest,
-};
+use redlatch_protocol::inspect::Listing;
+use redlatch_protocol::time::Time;
+use redlatch_registers::{Ballot, MarkStep, RegisterCommand, RegisterKeys, RegisterRequest};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -116,8 +114,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     let key = Arc::clone(&KEYS[usize::from(kind / 64)]);
-    let mut attributes = LockAttributes::default();
-    attributes.share = share(kind);
+    let attributes = LockAttributes { share: share(kind), ..LockAttributes::default() };
     let attributes = attributes.share.is_some().then(|| Arc::new(attributes));
     let is_shared = attributes.is_some();
     let lock = LockId { key, token: token(serial), attributes };

@@ -1,10 +1,10 @@
 //! A second decoder, slow and simple: it starts again each time, recurses, and allocates.
 //!
-//! It is written from the specification and from the limits that `redlatch::internal::resp`
+//! It is written from the specification and from the limits that `redlatch_protocol::resp`
 //! documents, and shares no code with the decoder that it is compared with.
 
 use super::value::Value;
-use redlatch::internal::resp::{
+use redlatch_protocol::resp::{
     BULK_MAX, DEPTH_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX,
 };
 

@@ -1,7 +1,7 @@
 //! The result of decoding a stream of replies.
 
 use super::value::Value;
-use redlatch::internal::resp::{ProtocolError, decode};
+use redlatch_protocol::resp::{ProtocolError, decode};
 
 /// All replies of a stream until an error or the end of the bytes.
 #[derive(Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! Replies that own their bytes, to compare the results of different decoders.
 
-use redlatch::internal::resp::{Elements, Reply};
+use redlatch_protocol::resp::{Elements, Reply};
 
 /// A reply that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,6 @@ impl From<Reply<'_>> for Value {
             Reply::Map(elements) => Self::Map(values(elements)),
             Reply::Set(elements) => Self::Set(values(elements)),
             Reply::Push(elements) => Self::Push(values(elements)),
-            other => panic!("a kind of reply that the oracle does not know: {other:?}"),
         }
     }
 }

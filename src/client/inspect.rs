@@ -6,8 +6,8 @@ use crate::core::{Backend, Redlock};
 use crate::engine::{Action, Request, Said};
 use crate::error::{Error, NoQuorum};
 use crate::inspect::Inspection;
-use crate::inspect::commands::Look;
-use crate::inspect::snapshot::KeySnapshot;
+use redlatch_protocol::inspect::KeySnapshot;
+use redlatch_protocol::inspect::Look;
 use std::sync::Arc;
 
 impl LockClient {

@@ -7,9 +7,9 @@ use crate::core::Ensemble;
 use crate::core::{Backend, Core, Redlock};
 use crate::engine::{Action, NodeSet, Request, Ttl, quorum};
 use crate::error::{Error, NoQuorum};
-use crate::inspect::commands::ForcedRemoval;
 use crate::inspect::{Inspection, Seen};
 use crate::node::{NodeError, NodeStatus, Standards, judge};
+use redlatch_protocol::inspect::ForcedRemoval;
 use std::sync::Arc;
 
 impl LockClient {

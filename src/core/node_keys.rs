@@ -6,9 +6,9 @@ mod progress;
 use super::{Core, Redlock};
 use crate::clock;
 use crate::engine::{Action, Node, NodeSet, Request};
-use crate::inspect::commands::{KeyPage, Listing};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
 use progress::Progress;
+use redlatch_protocol::inspect::{KeyPage, Listing};
 use std::sync::Arc;
 
 /// About how many keys a server looks at in one step: it does nothing else for about a millisecond
@@ -109,7 +109,7 @@ impl Core {
 
 fn given_up(reason: &str, report: NodeReport) -> KeyStep {
     let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(reason.to_owned()));
-    KeyStep::GivenUp(NodeReport { answer, ..report })
+    KeyStep::GivenUp(NodeReport::new(report.url, answer))
 }
 
 /// Has the node not answered in time? It may still connect, or do something else.

@@ -26,7 +26,6 @@ use super::reply::{Answer, Failure, OwnedReply};
 use super::session::ConnectionState;
 use crate::clock::Time;
 use crate::engine;
-use crate::inspect;
 use crate::node::script::ALL;
 use crate::registers;
 
@@ -265,7 +264,7 @@ fn line(lua: &Lua) -> Option<usize> {
 
 /// All scripts of this library.
 fn own_scripts() -> impl Iterator<Item = &'static engine::Script> {
-    ALL.iter().chain(&registers::script::ALL).chain(&inspect::commands::ALL)
+    ALL.iter().chain(&registers::script::ALL).chain(&redlatch_protocol::inspect::ALL)
 }
 
 /// The SHA-1 of a text, in lower-case hexadecimal. Those of this library's scripts are known.

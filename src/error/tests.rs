@@ -38,8 +38,7 @@ impl StdError for Caused {
 fn no_quorum() -> NoQuorum {
     let server = ServerError::parse(b"LOADING the dataset", None);
     let errors = [NodeError::Server(server), NodeError::Protocol(ProtocolError::TooDeep)];
-    let report =
-        |error| NodeReport { url: "redis://a:6379/0".into(), answer: NodeAnswer::Failed(error) };
+    let report = |error| NodeReport::new("redis://a:6379/0".into(), NodeAnswer::Failed(error));
     NoQuorum::new(errors.into_iter().map(report).collect())
 }
 
@@ -211,7 +210,7 @@ fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
 fn of_an_ensemble_no_majority_of_reports_is_meant() {
     let error = NodeError::TimedOut(Phase::Connecting);
     let answers = [NodeAnswer::Failed(error), NodeAnswer::NotAsked];
-    let report = |answer| NodeReport { url: "zk://a:2181/locks".into(), answer };
+    let report = |answer| NodeReport::new("zk://a:2181/locks".into(), answer);
     let error = NoQuorum::new(answers.into_iter().map(report).collect());
     let expected = "no quorum: no server could be asked, or none has a majority: \
                     zk://a:2181/locks: timed out connecting; zk://a:2181/locks: not asked";

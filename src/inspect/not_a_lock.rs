@@ -1,7 +1,7 @@
 //! Data under a lock's key that is no lock.
 
-use super::snapshot::{KeySnapshot, SHOWN_MAX};
 use super::{is_reserved, shares};
+use redlatch_protocol::inspect::{KeySnapshot, SHOWN_MAX};
 use std::fmt;
 
 /// Why the data under a lock's key is no lock, neither of this library nor of another program. As

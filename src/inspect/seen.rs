@@ -1,8 +1,8 @@
 //! What a release by force removes.
 
-use super::snapshot::KeySnapshot;
 use super::{NotALock, is_reserved, shares};
 use crate::node::NodeReport;
+use redlatch_protocol::inspect::KeySnapshot;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Who has a share of a lock, from the sets of holders of all nodes.
 
-use super::snapshot::{HolderSnapshot, KeySnapshot, LISTED_MAX};
 use super::{Holder, LockState, label};
 use crate::engine::PERMITS_MAX;
 use crate::node::command::{SHARED, read_member};
+use redlatch_protocol::inspect::{HolderSnapshot, KeySnapshot, LISTED_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -4,19 +4,19 @@ mod shares;
 mod waiters;
 
 use super::*;
-use crate::inspect::snapshot::SHOWN_MAX;
 use crate::node::command::RESERVED;
+use redlatch_protocol::inspect::SHOWN_MAX;
 
 /// `a10` is a value and ten milliseconds to live, `a-` one without an end, `.` no key, `*` a key of
 /// another type, `?` no answer; `!x10` is a reservation for the waiter `x`.
 fn inspection(nodes: &str) -> Result<Inspection, Vec<NodeReport>> {
     let snapshots: Vec<_> = nodes.split(' ').map(snapshot).collect();
-    let report = |snapshot: &Option<KeySnapshot>| NodeReport {
-        url: Arc::from("node"),
-        answer: match snapshot {
+    let report = |snapshot: &Option<KeySnapshot>| {
+        let answer = match snapshot {
             Some(_) => NodeAnswer::Answered,
             None => NodeAnswer::Failed(NodeError::Overloaded),
-        },
+        };
+        NodeReport::new(Arc::from("node"), answer)
     };
     let reports = snapshots.iter().map(report).collect();
     Inspection::of(Arc::from(&b"key"[..]), &snapshots, reports)
@@ -165,7 +165,7 @@ fn a_quarantine_ends_when_a_majority_can_grant() {
             let quarantine = (seconds > 0).then(|| Duration::from_secs(seconds));
             Some(KeySnapshot { left: -2, quarantine, ..KeySnapshot::default() })
         };
-        let report = || NodeReport { url: Arc::from("node"), answer: NodeAnswer::Answered };
+        let report = || NodeReport::new(Arc::from("node"), NodeAnswer::Answered);
         let key = Arc::from(&b"key"[..]);
         let snapshots = numbers.map(node);
         let seen = Inspection::of(key, &snapshots, vec![report(), report(), report()]);

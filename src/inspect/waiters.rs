@@ -1,10 +1,10 @@
 //! The waiters in the nodes' queue for a lock, in one order from the lists of all nodes.
 
 use super::Label;
-use super::snapshot::{KeySnapshot, LISTED_MAX, WaiterSnapshot};
 use crate::clock::{WallTime, wall_time};
 use crate::engine::{Token, quorum};
 use crate::name::Name;
+use redlatch_protocol::inspect::{KeySnapshot, LISTED_MAX, WaiterSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call that waits for a lock in the nodes' queue.

@@ -51,7 +51,7 @@ impl EnsembleNet {
         linger: Duration,
     ) -> io::Result<Self> {
         let (names, endpoints): (Vec<Arc<str>>, Vec<Endpoint>) = servers.into_iter().unzip();
-        let report = |url| NodeReport { url, answer: NodeAnswer::NotAsked };
+        let report = |url| NodeReport::new(url, NodeAnswer::NotAsked);
         let reports = Arc::new(Mutex::new(names.into_iter().map(report).collect()));
         let connections = socket_loop::connections(endpoints.clone(), connecting);
         let keeper = Keeper::new(session, random);

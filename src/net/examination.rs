@@ -99,7 +99,7 @@ mod tests {
     use std::time::Duration;
 
     fn status_of(answer: &str, known: NodeAnswer) -> NodeStatus {
-        let report = NodeReport { url: "zk://a:2181".into(), answer: known };
+        let report = NodeReport::new("zk://a:2181".into(), known);
         let bytes = answer.as_bytes().to_vec();
         status(report, Ok(ProbeAnswer { bytes, took: Duration::from_millis(1), host: None }))
     }
@@ -131,7 +131,7 @@ mod tests {
         let known = NodeAnswer::Failed(refused.clone());
         let status = status_of("Mode: follower\n", known.clone());
         assert_eq!((status.is_connected, status.last_error), (true, Some(refused)));
-        let report = NodeReport { url: "zk://a:2181".into(), answer: known };
+        let report = NodeReport::new("zk://a:2181".into(), known);
         let error = NodeError::TimedOut(Phase::Connecting);
         assert_eq!(super::status(report, Err(error.clone())).last_error, Some(error));
     }

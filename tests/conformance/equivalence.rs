@@ -1,7 +1,7 @@
 //! Which replies of two sides mean the same although they differ.
 
-use redlatch::internal::inspect;
-use redlatch::internal::node::script;
+use redlatch_protocol::inspect;
+use redlatch_protocol::node::script;
 
 use support::cli::{Value, parse};
 

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
-use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply};
+use redlatch_protocol::time::Time;
 
 use super::rig::filled_in;
 use super::versions::{self, Compared};

@@ -9,8 +9,8 @@ mod queue;
 #[path = "random_shares.rs"]
 mod shares;
 
-use redlatch::internal::inspect;
-use redlatch::internal::node::script;
+use redlatch_protocol::inspect;
+use redlatch_protocol::node::script;
 
 pub(crate) struct Generator {
     state: u64,

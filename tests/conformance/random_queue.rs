@@ -1,7 +1,7 @@
 //! Random scripts of the queue, with a few waiters, and commands on the keys beside a lock's key.
 
 use super::{Generator, Words};
-use redlatch::internal::node::script;
+use redlatch_protocol::node::script;
 
 impl Generator {
     /// One of the scripts of the queue. The times to live are long, or end during the wait.

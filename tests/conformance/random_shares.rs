@@ -1,8 +1,8 @@
 //! Random scripts about shares of a lock: readers and permits, with a few values and waiters.
 
 use super::{Generator, Words};
-use redlatch::internal::inspect;
-use redlatch::internal::node::script;
+use redlatch_protocol::inspect;
+use redlatch_protocol::node::script;
 
 impl Generator {
     /// A command about one lock, most often about its shares.

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
-use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options};
-use redlatch::internal::inspect;
-use redlatch::internal::node::script;
+use redlatch_protocol::inspect;
+use redlatch_protocol::node::script;
+use redlatch_protocol::time::Time;
 
 use super::equivalence::equivalent;
 use super::versions::{Compared, compared};

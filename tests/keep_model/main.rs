@@ -17,10 +17,10 @@ mod losses;
 mod sync;
 
 /// The names that `guarded_lock` imports from the crate.
-use redlatch::internal::engine;
+use redlatch_protocol::engine;
 
 mod clock {
-    pub(crate) use redlatch::internal::Time;
+    pub(crate) use redlatch_protocol::time::Time;
 }
 
 mod error {

@@ -237,13 +237,13 @@ fn run(
     killer: &Killer,
     mistake: Option<usize>,
 ) -> Outcome {
-    workshop.run(&programs[killer.program()], &[&killer.test], mistake)
+    workshop.run(&programs[&killer.program()], &[&killer.test], mistake)
 }
 
 /// A test that fails without any mistake would kill everything.
 fn expect_all_to_pass(workshop: &Workshop, programs: &Programs, killers: &BTreeSet<&Killer>) {
     for (name, program) in programs {
-        let tests = killers.iter().filter(|killer| killer.program() == name);
+        let tests = killers.iter().filter(|killer| killer.program() == *name);
         let tests: Vec<&str> = tests.map(|killer| &*killer.test).collect();
         let mut outcome = workshop.run(program, &tests, None);
         // One of them may fail by chance: as in tests/retry, that is printed.

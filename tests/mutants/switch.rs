@@ -110,10 +110,11 @@ impl Switched {
         for line in output.lines().filter(|line| line.contains(": error")) {
             let mut parts = line.split(':');
             let (Some(file), Some(number)) = (parts.next(), parts.next()) else { continue };
-            let at = file.find("src/").map_or(file, |at| &file[at..]);
-            let (Some(regions), Ok(number)) = (self.regions.get(at), number.parse()) else {
-                continue;
-            };
+            // Cargo names a file as its package sees it.
+            let is_it = |known: &&String| file.ends_with(&**known) || known.ends_with(file);
+            let known = self.regions.keys().filter(is_it).max_by_key(|known| known.len());
+            let (Some(known), Ok(number)) = (known, number.parse()) else { continue };
+            let regions = &self.regions[known];
             let here = regions.iter().find(|(lines, _)| lines.contains(&number));
             match here {
                 Some((_, mutants)) => found.extend(mutants),

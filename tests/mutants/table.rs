@@ -13,11 +13,14 @@ pub(crate) struct Row {
     pub(crate) killer: Killer,
 }
 
-/// A test, as cargo's arguments name it: `--lib node::tests::name`, `--test api lock::name`.
+/// A test, as cargo's arguments name it: `--lib core::tests::name`, `--test api lock::name`, or
+/// `-p redlatch-protocol --lib node::tests::name`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Killer {
     /// `--lib`, or `--test` and the name of the test program.
     pub(crate) target: Vec<String>,
+    /// The pure crate whose unit test it is, if it is one's.
+    package: Option<String>,
     /// The test's name.
     pub(crate) test: String,
 }
@@ -54,19 +57,21 @@ pub(crate) fn folder() -> &'static Path {
 impl Killer {
     fn parse(text: &str) -> Self {
         let (target, test) = text.rsplit_once(' ').unwrap_or_else(|| panic!("no test: {text:?}"));
-        let target: Vec<String> = target.split(' ').map(str::to_owned).collect();
+        let mut target: Vec<String> = target.split(' ').map(str::to_owned).collect();
+        let package = (target[0] == "-p").then(|| target.drain(..2).nth(1)).flatten();
         let is_known = match &*target {
             [lib] => lib == "--lib",
             [test, _] => test == "--test",
             _ => false,
         };
         assert!(is_known, "neither of the library nor of a test program: {text:?}");
-        Self { target, test: test.to_owned() }
+        Self { target, package, test: test.to_owned() }
     }
 
     /// What the test's program is called.
-    pub(crate) fn program(&self) -> &str {
-        self.target.get(1).map_or("redlatch", String::as_str)
+    pub(crate) fn program(&self) -> String {
+        let library = || self.package.as_deref().unwrap_or("redlatch").replace('-', "_");
+        self.target.get(1).cloned().unwrap_or_else(library)
     }
 
     /// Is there a test of this name in its file?
@@ -91,7 +96,11 @@ impl Killer {
             _ => {
                 let path = modules.replace("::", "/");
                 let parent = path.trim_end_matches("/tests").to_owned();
-                vec![format!("src/{path}.rs"), format!("src/{parent}.rs")]
+                let package = self.package.as_deref().and_then(|it| it.strip_prefix("redlatch-"));
+                let folder = package.map_or("src".to_owned(), |it| format!("crates/{it}/src"));
+                let files =
+                    [format!("{path}.rs"), format!("{parent}.rs"), format!("{parent}/mod.rs")];
+                files.map(|file| format!("{folder}/{file}")).into()
             }
         };
         let has_it = |text: String| {
@@ -105,6 +114,7 @@ impl Killer {
 
 impl fmt::Display for Killer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.target.join(" "), self.test)
+        let package = self.package.iter().map(|package| format!("-p {package} "));
+        write!(f, "{}{} {}", package.collect::<String>(), self.target.join(" "), self.test)
     }
 }

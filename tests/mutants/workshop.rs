@@ -11,12 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The files that cargo needs to build the library and its tests.
-const COPIED: [&str; 11] = [
+const COPIED: [&str; 12] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
     "check",
     "cli",
+    "crates",
     "docs/faults.md",
     "src",
     "tests",
@@ -27,6 +28,10 @@ const COPIED: [&str; 11] = [
 
 /// The directory in which this program was built.
 const TARGET_DIR: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/..");
+
+/// The packages with mutants, and with tests that kill them.
+const PACKAGES: [&str; 5] =
+    ["redlatch", "redlatch-protocol", "redlatch-registers", "redlatch-tests", "redlatch-models"];
 
 /// The time limit of a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
@@ -151,7 +156,7 @@ impl Workshop {
         let mut cargo = support::program::cargo();
         cargo.args(["test", "--no-run", "--locked", "--message-format", "short"]);
         // As fast as may be; other crates are those that were built for the tests.
-        for package in ["redlatch", "redlatch-tests", "redlatch-models"] {
+        for package in PACKAGES {
             cargo.args(["--package", package]);
             for setting in ["opt-level=0", "debug=0"] {
                 cargo.args(["--config", &format!("profile.dev.package.{package}.{setting}")]);

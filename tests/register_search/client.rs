@@ -7,10 +7,8 @@ use crate::membership::{Ask, Learnt, Membership, ask_all};
 use crate::misreading::{are_without_value, newest, promised_by_minority};
 use crate::mistake::Mistake;
 use crate::plan::{Call, Verb};
-use redlatch::internal::engine::Token;
-use redlatch::internal::registers::{
-    Change, ChangeStep, Epoch, Proposer, RegisterCommand, Replies,
-};
+use redlatch_protocol::engine::Token;
+use redlatch_registers::{Change, ChangeStep, Epoch, Proposer, RegisterCommand, Replies};
 
 /// How often the marks of the nodes are looked at in one call.
 const LOOKS_MAX: usize = 3;

@@ -2,7 +2,7 @@
 
 use crate::history::{Outcome, Value};
 use crate::plan::Verb;
-use redlatch::internal::registers::{Ballot, Change, ChangeEnd, Draft, Group, Replies, Stored};
+use redlatch_registers::{Ballot, Change, ChangeEnd, Draft, Group, Replies, Stored};
 use std::sync::Arc;
 
 /// A call.

@@ -4,8 +4,8 @@
 use crate::membership::{Ask, Learnt, Membership, ask_all};
 use crate::repairer::Repair;
 use crate::server::GROUP;
-use redlatch::internal::engine::Token;
-use redlatch::internal::registers::{
+use redlatch_protocol::engine::Token;
+use redlatch_registers::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Epoch, Group, Proposer, Replies,
 };
 

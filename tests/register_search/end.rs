@@ -7,7 +7,7 @@ use crate::round::Round;
 use crate::server::Server;
 use crate::step::{Step, Violation};
 use crate::world::World;
-use redlatch::internal::registers::Census;
+use redlatch_registers::Census;
 
 /// After so many rounds of one call, without faults and alone, a client is stuck.
 const ROUNDS_MAX: usize = 12;

@@ -2,8 +2,8 @@
 //! `src/core/registers/membership.rs` does it, in rounds.
 
 use crate::server::{Asked, GROUP};
-use redlatch::internal::engine::Node;
-use redlatch::internal::registers::{
+use redlatch_protocol::engine::Node;
+use redlatch_registers::{
     Census, Epoch, Group, MarkStep, RegisterCommand, RegisterReply, Replies, Seen,
 };
 use std::sync::Arc;

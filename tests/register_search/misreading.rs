@@ -1,6 +1,6 @@
 //! Wrong readings of answers, by clients that make a mistake.
 
-use redlatch::internal::registers::{Accepted, Change, Proposer, RegisterReply, Replies};
+use redlatch_registers::{Accepted, Change, Proposer, RegisterReply, Replies};
 
 /// The newest value that any node names.
 pub(crate) fn newest(replies: &Replies) -> Option<&Accepted> {

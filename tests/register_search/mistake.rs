@@ -2,9 +2,7 @@
 //! of its scripts.
 
 use crate::change::Change;
-use redlatch::internal::registers::script::{
-    ACCEPT, COLLECT, INSTALL, MARK, PREPARE, READ_REGISTER, Script,
-};
+use redlatch_registers::script::{ACCEPT, COLLECT, INSTALL, MARK, PREPARE, READ_REGISTER, Script};
 
 /// A rule of the protocol that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use crate::decision::Decision;
 use crate::membership::{Ask, Learnt, Membership, ask_mark, seen};
 use crate::mistake::Mistake;
 use crate::server::{Asked, GROUP, address_of, place_at};
-use redlatch::internal::engine::{Node, quorum};
-use redlatch::internal::registers::{
+use redlatch_protocol::engine::{Node, quorum};
+use redlatch_registers::{
     Census, Epoch, MarkStep, Member, Refill, RefillEnd, RefillStep, RegisterReply, Replies, Seen,
 };
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::membership::Ask;
 use crate::round::Round;
 use crate::server::{Asked, Command, LIST, Server};
 use crate::world::World;
-use redlatch::internal::registers::{MarkStep, RegisterCommand};
+use redlatch_registers::{MarkStep, RegisterCommand};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl World {

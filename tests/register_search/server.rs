@@ -6,17 +6,17 @@
 
 use crate::change::{Change, changed};
 use crate::words::words;
-use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
-use redlatch::internal::engine::{self, Action, Drift, Node, Rules};
-use redlatch::internal::node::command::{Form, Meaning, encode, meaning};
-use redlatch::internal::node::script;
-use redlatch::internal::registers as own;
-use redlatch::internal::registers::{
+use redlatch_protocol::engine::{self, Action, Drift, Node, Rules};
+use redlatch_protocol::node::command::{Form, Meaning, encode, meaning};
+use redlatch_protocol::node::script;
+use redlatch_protocol::resp::decode;
+use redlatch_protocol::time::Time;
+use redlatch_registers as own;
+use redlatch_registers::{
     Epoch, GROUP_REGISTER, Group, MarkStep, Member, Place, RegisterCommand, RegisterKeys,
     RegisterReply, RegisterRequest, Seen,
 };
-use redlatch::internal::resp::decode;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;

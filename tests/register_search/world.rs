@@ -15,7 +15,7 @@ use crate::repairer::Next;
 use crate::round::{Round, Sent};
 use crate::server::{Answer, Asked, Command, LIST, NodeState, Server};
 use crate::step::{Step, Violation};
-use redlatch::internal::registers::{MarkStep, RegisterCommand, Replies};
+use redlatch_registers::{MarkStep, RegisterCommand, Replies};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 

@@ -1,6 +1,6 @@
 //! Mistakes of a node: small changes of the text of its scripts.
 
-use redlatch::internal::node::script::Script;
+use redlatch_protocol::node::script::Script;
 
 /// A text in scripts, and what comes in its place. It is in each of the scripts once.
 #[derive(Clone, Copy, Debug)]

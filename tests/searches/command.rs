@@ -5,12 +5,12 @@ use crate::keys::{SINCE, lease};
 use crate::node::{CLAIM, Outcome, Place, Request, Slot};
 use crate::token::Token;
 use crate::want::Want;
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     self, Acquisition, Action, ClaimTime, Drift, Listen, LockAttributes, LockId, QueueEntry,
     Removal, Rules, Ttl, Vote,
 };
-use redlatch::internal::node::command::Meaning;
+use redlatch_protocol::node::command::Meaning;
+use redlatch_protocol::time::Time;
 use std::time::Duration;
 
 /// An attempt that nobody makes, for a round that withdraws none.

@@ -2,12 +2,12 @@
 
 use crate::change::{Change, changed};
 use crate::words::words;
-use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
-use redlatch::internal::engine;
-use redlatch::internal::node::command::{Form, Meaning, encode, meaning};
-use redlatch::internal::node::script;
-use redlatch::internal::resp::decode;
+use redlatch_protocol::engine;
+use redlatch_protocol::node::command::{Form, Meaning, encode, meaning};
+use redlatch_protocol::node::script;
+use redlatch_protocol::resp::decode;
+use redlatch_protocol::time::Time;
 use std::collections::{BTreeMap, HashMap};
 
 /// The lock's key.

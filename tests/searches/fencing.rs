@@ -15,7 +15,7 @@ mod world;
 
 use crate::change::Change;
 use crate::expect;
-use redlatch::internal::node::script::{CLAIM, FENCE, Script};
+use redlatch_protocol::node::script::{CLAIM, FENCE, Script};
 use search::{Found, search};
 use world::Scheme;
 

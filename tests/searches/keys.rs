@@ -4,7 +4,7 @@ use crate::embedded::{Keys, LONG, NAMES, NOW, Value};
 use crate::node::{CLAIM, End, Entry, GRACE, Key, Lock, Node, PART, Share, Time, Waiter};
 use crate::token::Token;
 use crate::want::Want;
-use redlatch::internal::node::command::{RESERVED, SHARED, read_left, read_member};
+use redlatch_protocol::node::command::{RESERVED, SHARED, read_left, read_member};
 use std::str::from_utf8;
 
 /// Since when every waiter waits.

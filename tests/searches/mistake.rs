@@ -2,7 +2,7 @@
 //! of its scripts.
 
 use crate::change::Change;
-use redlatch::internal::node::script::{
+use redlatch_protocol::node::script::{
     CLAIM, GIVE, KEEP_SHARED, QUEUE, RELEASE, RELEASE_READER, RELEASE_SHARED, SHARE, Script,
 };
 

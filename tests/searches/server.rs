@@ -13,7 +13,7 @@ use crate::request::Word;
 use crate::scheme::Scheme;
 use crate::token::Token;
 use redlatch::internal::embedded::{ConnectionState, OwnedReply};
-use redlatch::internal::engine;
+use redlatch_protocol::engine;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 

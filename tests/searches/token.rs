@@ -1,6 +1,6 @@
 //! The value of an attempt.
 
-use redlatch::internal::engine;
+use redlatch_protocol::engine;
 
 /// The value of an attempt. That of the first try of a call is also the waiter's id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

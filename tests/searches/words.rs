@@ -1,6 +1,6 @@
 //! The words of a command that the library has encoded.
 
-use redlatch::internal::resp::{Reply, decode};
+use redlatch_protocol::resp::{Reply, decode};
 
 /// The words of one encoded command.
 pub(crate) fn words(bytes: &[u8]) -> Vec<&[u8]> {

@@ -37,7 +37,7 @@ pub(crate) use owner::Credit;
 use crate::register::{History, Ledger};
 use order::Order;
 use owner::Owner;
-use redlatch::internal::engine::{Share, quorum};
+use redlatch_protocol::engine::{Share, quorum};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Clocks with different speeds. Only the simulation knows the true time.
 
-use redlatch::internal::Time;
+use redlatch_protocol::time::Time;
 
 pub(crate) const MICROS: u64 = 1_000;
 pub(crate) const MILLIS: u64 = 1_000_000;

@@ -17,7 +17,7 @@ use crate::node::Ability;
 use crate::random::Random;
 use kinds::FAULTS;
 use queueing::Queueing;
-use redlatch::internal::engine::Ttl;
+use redlatch_protocol::engine::Ttl;
 use registers::Registering;
 use sharing::Sharing;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! All random numbers come from one seed.
 
-use redlatch::internal::engine::Jitter;
+use redlatch_protocol::engine::Jitter;
 
 /// Random numbers that follow from a seed.
 #[derive(Debug)]

@@ -35,10 +35,8 @@ pub(crate) use transaction::Participation;
 
 use history::{from_bytes, to_bytes};
 use membership::Caller;
-use redlatch::internal::engine::Node;
-use redlatch::internal::registers::{
-    Draft, Epoch, GROUP_REGISTER, Group, Member, RegisterKeys, Stored,
-};
+use redlatch_protocol::engine::Node;
+use redlatch_registers::{Draft, Epoch, GROUP_REGISTER, Group, Member, RegisterKeys, Stored};
 use shared::Failure;
 use std::rc::Rc;
 use task::Line;

@@ -20,11 +20,11 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::queue::Event;
 use operation::{Asked, Outcome, Running};
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share, Step,
 };
-use redlatch::internal::node::RoundResult;
+use redlatch_protocol::node::RoundResult;
+use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
 use wait_queue::Waiting;
 

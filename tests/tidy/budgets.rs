@@ -9,7 +9,7 @@ type Budget = (&'static str, fn(&[Source]) -> usize, usize, usize);
 
 const BUDGETS: [Budget; 4] = [
     ("lines of the library, before inline tests", lines, 50_280, 37_000),
-    ("files of the library", files, 376, 190),
+    ("files of the library", files, 377, 190),
     ("lines that a build without features compiles", lines_without_features, 26_970, 20_000),
     ("`unreachable!` in the library", unreachable, 29, 8),
 ];
@@ -58,7 +58,9 @@ fn lines_without_features(sources: &[Source]) -> usize {
 
 fn compiled(sources: &[Source]) -> BTreeSet<&str> {
     let mut compiled = BTreeSet::new();
-    compile("src/lib.rs", sources, &mut compiled);
+    for root in ["src/lib.rs", "crates/protocol/src/lib.rs"] {
+        compile(root, sources, &mut compiled);
+    }
     compiled
 }
 
@@ -91,7 +93,8 @@ fn what_a_build_without_features_compiles_is_found() {
     let sources = sources();
     let compiled = compiled(&sources);
     let found = |path: &str| compiled.contains(path);
-    assert!(found("src/client/acquire.rs") && found("src/engine/mod.rs"));
+    assert!(found("src/client/acquire.rs") && found("crates/protocol/src/engine/mod.rs"));
     assert!(!found("src/zookeeper/mod.rs") && !found("src/embedded/nodes.rs"));
+    assert!(!found("crates/registers/src/lib.rs"));
     assert!(sources.iter().any(|it| it.path == "src/zookeeper/mod.rs"), "it has another name");
 }

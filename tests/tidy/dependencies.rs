@@ -14,12 +14,13 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
         .partition(|(_, value)| value.contains("optional = true"));
     let names =
         |list: &[(&str, _)]| list.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
-    assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio"]);
+    assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio", "redlatch-protocol"]);
     let of_embedded_nodes = ["mlua", "sha1_smol"];
     let of_tls = ["rustls", "rustls-native-certs", "webpki-roots"];
     let of_monitoring = ["tracing", "metrics"];
     let of_files = ["serde", "humantime"];
-    let all = [&of_embedded_nodes[..], &of_tls, &of_monitoring, &of_files].concat();
+    let all = [&["redlatch-registers"][..], &of_embedded_nodes, &of_tls, &of_monitoring, &of_files]
+        .concat();
     assert_eq!(names(&optional), all);
     let others: Vec<&str> =
         manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
@@ -32,5 +33,18 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
         let needed = lines.filter(|line| !line.contains("optional = true"));
         let needed = needed.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
         assert_eq!(needed.collect::<String>(), name, "{there}");
+    }
+}
+
+#[test]
+fn the_pure_crates_depend_on_nothing_that_reads_or_writes() {
+    for (name, needed) in [("protocol", None), ("registers", Some("redlatch-protocol"))] {
+        let path = root().join(format!("crates/{name}/Cargo.toml"));
+        let manifest = fs::read_to_string(path).unwrap();
+        let section = manifest.split("\n[dependencies]").nth(1).unwrap_or_default();
+        let section = section.split("\n[").next().unwrap();
+        let found = section.lines().filter_map(|line| line.split_once(" = ")).map(|it| it.0);
+        assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(needed), "{name}");
+        assert!(!manifest.contains(".dependencies]"), "{name}");
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use redlatch::internal::registers::transaction::{Disk, JoinStep, Joining};
+use redlatch_registers::transaction::{Disk, JoinStep, Joining};
 
 use crate::mistake::{MISTAKES, Mistake};
 use crate::world::World;

@@ -2,7 +2,7 @@
 //! steps, a disk for each side, and a register that is atomic. `tests/register_search` shows that
 //! it is.
 
-use redlatch::internal::registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
+use redlatch_registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
 
 use crate::mistake::Mistake;
 

@@ -14,8 +14,8 @@ mod rules;
 
 use crowd::{Counts, Crowd, Mistake};
 use ensemble::History;
-use redlatch::internal::Time;
 use redlatch::internal::zookeeper::validity::{Terms, Validity};
+use redlatch_protocol::time::Time;
 use rules::{Observation, Promise, Rule};
 
 /// Histories for each test.

@@ -1,6 +1,6 @@
 //! Random choices of a history.
 
-use redlatch::internal::engine::Jitter;
+use redlatch_protocol::engine::Jitter;
 
 /// The random numbers of one seed.
 pub(crate) struct Random(Jitter);

@@ -3,13 +3,13 @@
 
 use crate::contention::Contention;
 use crate::drive::drive;
-use redlatch::internal::Time;
 use redlatch::internal::zookeeper::contender::{Held, Plan, Serial};
 use redlatch::internal::zookeeper::jute::frame;
 use redlatch::internal::zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request};
 use redlatch::internal::zookeeper::session::{
     Answer, Outcome, Problem, Session, SessionOptions, Ticket,
 };
+use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,11 +1,11 @@
 //! The driver of one contender: what it wants done, and what has become of it.
 
 use crate::client::{Client, now};
-use redlatch::internal::Time;
-use redlatch::internal::engine::Jitter;
 use redlatch::internal::zookeeper::contender::{Contender, Held, Left, Plan, Serial, Step};
 use redlatch::internal::zookeeper::path::{Directory, Root};
 use redlatch::internal::zookeeper::session::{Answer, Failure};
+use redlatch_protocol::engine::Jitter;
+use redlatch_protocol::time::Time;
 use std::sync::Mutex;
 use std::time::Duration;
 

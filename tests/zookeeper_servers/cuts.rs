@@ -8,8 +8,8 @@
 use crate::client::{Client, now};
 use crate::contention::plan;
 use crate::drive::drive;
-use redlatch::internal::Time;
-use redlatch::internal::engine::Jitter;
+use redlatch_protocol::engine::Jitter;
+use redlatch_protocol::time::Time;
 use std::env;
 use std::time::Duration;
 use support::needs_zookeeper;

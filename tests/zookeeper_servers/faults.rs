@@ -4,7 +4,7 @@
 use crate::client::{Client, now};
 use crate::contention::plan;
 use crate::drive::drive;
-use redlatch::internal::Time;
+use redlatch_protocol::time::Time;
 use std::time::Duration;
 use support::needs_zookeeper;
 use support::zookeeper::Ensemble;

@@ -15,11 +15,11 @@
 use super::ballot::{ballot, is_like, is_majority, predecessor_of, share_of, token_of, ttl_of};
 use super::outcome::Outcome;
 use super::{Client, attributes, duration, predecessor, wanted};
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Acquire, Acquired, Action, Ballot, Entropy, HeldLock, Input, NodeSet, Operation, Request,
     Share, Step, Token, Ttl, Verb, Wait,
 };
+use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The nodes' replies to one request.
 
 use super::Client;
-use redlatch::internal::engine::{Ballot, HeldLock, Node, NodeSet, Predecessor, Request, Share};
-use redlatch::internal::engine::{Tally, Token, Ttl, Vote};
+use redlatch_protocol::engine::{Ballot, HeldLock, Node, NodeSet, Predecessor, Request, Share};
+use redlatch_protocol::engine::{Tally, Token, Ttl, Vote};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -10,10 +10,10 @@
 
 use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Ballot, Extend, Extended, HeldLock, Input, NodeSet, Operation, Request, Step, Ttl, Verb,
 };
+use redlatch_protocol::time::Time;
 use std::sync::Arc;
 
 pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {

@@ -1,7 +1,7 @@
 //! The expected end of an operation that acquires a lock.
 
-use redlatch::internal::Time;
-use redlatch::internal::engine::{NodeSet, Token};
+use redlatch_protocol::engine::{NodeSet, Token};
+use redlatch_protocol::time::Time;
 use std::time::Duration;
 
 /// The expected end.

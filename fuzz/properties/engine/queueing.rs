@@ -15,11 +15,11 @@
 
 use super::ballot::{ballot, is_like, is_majority, share_of, token_of, ttl_of};
 use super::{Client, attributes, duration, predecessor, wanted};
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Acquire, Acquired, Action, Ballot, Entropy, HeldLock, Input, Node, NodeSet, Operation,
     QueueEntry, QueueWait, Request, Share, Step, Token, Ttl, Verb, Wait,
 };
+use redlatch_protocol::time::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

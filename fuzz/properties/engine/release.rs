@@ -5,7 +5,7 @@
 
 use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     HeldLock, Input, NodeSet, Operation, Release, ReleaseOutcome, Step, Verb,
 };
 

@@ -2,13 +2,13 @@
 
 use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
 use super::{is_token, pause, push, reply, request};
-use redlatch::internal::Time;
-use redlatch::internal::engine::Vote;
-use redlatch::internal::node::{
+use redlatch_protocol::engine::Vote;
+use redlatch_protocol::node::{
     IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Session, SessionOptions,
     Ticket,
 };
-use redlatch::internal::resp::{Reply, decode};
+use redlatch_protocol::resp::{Reply, decode};
+use redlatch_protocol::time::Time;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 

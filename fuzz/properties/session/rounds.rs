@@ -2,11 +2,11 @@
 
 use super::{Input, PERMITS, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
 use super::{pause, push, reply, request, waiter};
-use redlatch::internal::Time;
-use redlatch::internal::engine::{Node, QueueWait, Request, Token};
-use redlatch::internal::node::{
+use redlatch_protocol::engine::{Node, QueueWait, Request, Token};
+use redlatch_protocol::node::{
     IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, RoundResult, Rounds, Session, SessionOptions,
 };
+use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;

@@ -1,19 +1,19 @@
 //! Readers and permits, from the sets of holders of all nodes.
 
 use super::*;
-use crate::inspect::snapshot::{HolderSnapshot, WaiterSnapshot};
+use redlatch_protocol::inspect::{HolderSnapshot, WaiterSnapshot};
 
 /// What nodes report, one word each: `a10,1b20` is a lock shared by the reader `a` for another ten
 /// milliseconds and by `b` with permit 1; `+` one without holders; `=a10,…` one whose key is a
 /// plain lock of `a`, with such a set beside it. The others are as in [`snapshot`].
 fn shared(nodes: &str) -> Inspection {
     let snapshots: Vec<_> = nodes.split(' ').map(on_node).collect();
-    let report = |snapshot: &Option<KeySnapshot>| NodeReport {
-        url: Arc::from("node"),
-        answer: match snapshot {
+    let report = |snapshot: &Option<KeySnapshot>| {
+        let answer = match snapshot {
             Some(_) => NodeAnswer::Answered,
             None => NodeAnswer::Failed(NodeError::Overloaded),
-        },
+        };
+        NodeReport::new(Arc::from("node"), answer)
     };
     let reports = snapshots.iter().map(report).collect();
     Inspection::of(Arc::from(&b"key"[..]), &snapshots, reports)
@@ -123,7 +123,7 @@ fn members_that_the_library_did_not_write_are_not_shown() {
     let holder = |member: &[u8]| HolderSnapshot { member: member.to_vec(), left: 5 };
     snapshot.holders.extend(garbage.map(holder));
     let snapshots = vec![Some(snapshot); 3];
-    let report = NodeReport { url: Arc::from("node"), answer: NodeAnswer::Answered };
+    let report = NodeReport::new(Arc::from("node"), NodeAnswer::Answered);
     let seen = Inspection::of(Arc::from(&b"key"[..]), &snapshots, vec![report; 3]);
     let seen = seen.unwrap_or_else(|_| panic!("a majority answered"));
     let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };

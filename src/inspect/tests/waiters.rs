@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::wall_time;
-use crate::inspect::snapshot::WaiterSnapshot;
+use redlatch_protocol::inspect::WaiterSnapshot;
 
 /// Nodes with these waiters, a letter each; `?` is a node that did not answer, `.` an empty queue.
 /// Returns each waiter and the number of its nodes.

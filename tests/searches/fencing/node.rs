@@ -5,8 +5,8 @@ use crate::change::Change;
 use crate::command::{millis, of_all_nodes};
 use crate::embedded::{Embedded, KEY, Keys, LONG, Value};
 use crate::token::Token;
-use redlatch::internal::engine::{Acquisition, Action, LockAttributes, LockId, Vote};
-use redlatch::internal::node::command::{COUNTER_SUFFIX, Meaning};
+use redlatch_protocol::engine::{Acquisition, Action, LockAttributes, LockId, Vote};
+use redlatch_protocol::node::command::{COUNTER_SUFFIX, Meaning};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -60,8 +60,7 @@ fn carry_out(node: &mut Embedded, data: Data, command: Command) -> (Data, Option
         Command::Claim { number, seed } => (number, seed),
         Command::Confirm { number, token } => (number, token),
     };
-    let mut attributes = LockAttributes::default();
-    attributes.fence = Some(millis(LONG));
+    let attributes = LockAttributes { fence: Some(millis(LONG)), ..LockAttributes::default() };
     let token = name(number).wide();
     let lock = LockId { key: KEY.into(), token, attributes: Some(attributes.into()) };
     let fence = least.into();

@@ -1,10 +1,10 @@
 //! The checker's input: locks, identified by their tokens, and the commands that nodes ran.
 
-use redlatch::internal::engine::Token;
-use redlatch::internal::inspect;
-use redlatch::internal::node::command::{is_reservation, read_member};
-use redlatch::internal::node::script::{self, Script};
-use redlatch::internal::registers;
+use redlatch_protocol::engine::Token;
+use redlatch_protocol::inspect;
+use redlatch_protocol::node::command::{is_reservation, read_member};
+use redlatch_protocol::node::script::{self, Script};
+use redlatch_registers as registers;
 use std::fmt;
 
 /// A lock: the first eight bytes of its token, which identify it.

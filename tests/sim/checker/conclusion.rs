@@ -2,7 +2,7 @@
 
 use super::{Checker, Grant, Hold, Invariant, excludes};
 use crate::register::check;
-use redlatch::internal::engine::Share;
+use redlatch_protocol::engine::Share;
 
 /// Does the number of a later grant break the promise that numbers grow?
 fn is_out_of_order(before: &Grant, grant: &Grant) -> bool {

@@ -8,7 +8,7 @@
 //! for different numbers of permits, is not checked.
 
 use super::{Checker, Invariant, Name};
-use redlatch::internal::engine::Share;
+use redlatch_protocol::engine::Share;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A waiter with a place in the nodes' queue, or in that of each resource of a set.

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::queue::Event;
 use crate::worker::Worker;
-use redlatch::internal::engine::Node;
+use redlatch_protocol::engine::Node;
 
 /// The begin of histories, by a correct wall clock.
 const WALL: u64 = 1_700_000_000_000_000;

@@ -7,11 +7,11 @@ use crate::clock::Clock;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::{Read, Setup, Side};
-use redlatch::internal::Time;
-use redlatch::internal::engine::Node;
-use redlatch::internal::node::{
+use redlatch_protocol::engine::Node;
+use redlatch_protocol::node::{
     IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Rounds, Sockets as DrivenSockets,
 };
+use redlatch_protocol::time::Time;
 use std::io;
 use std::time::Duration;
 

@@ -4,11 +4,11 @@ use super::Node;
 use crate::checker::{Command, Execution, Invariant, Keeping, Kept, Kind, Name, hex, name};
 use crate::context::Context;
 use crate::mistake::Mistake;
-use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::node::command::{COUNTER_SUFFIX, SHARED, is_reservation};
-use redlatch::internal::node::command::{read_left, read_member};
-use redlatch::internal::node::script;
+use redlatch_protocol::node::command::{COUNTER_SUFFIX, SHARED, is_reservation};
+use redlatch_protocol::node::command::{read_left, read_member};
+use redlatch_protocol::node::script;
+use redlatch_protocol::time::Time;
 
 impl Node {
     /// Runs a lock command, and reports it to the checker.

@@ -2,9 +2,9 @@
 
 use super::registers::is_of_registers;
 use super::{Health, Node};
-use redlatch::internal::Time;
-use redlatch::internal::node::command::SHARED;
-use redlatch::internal::node::script;
+use redlatch_protocol::node::command::SHARED;
+use redlatch_protocol::node::script;
+use redlatch_protocol::time::Time;
 use std::time::Duration;
 
 /// How often a node writes its keys to disk, if it can lose the last second.

@@ -8,10 +8,10 @@ use crate::checker::Invariant;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::Side;
-use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::node::command::RESERVED;
-use redlatch::internal::node::script;
+use redlatch_protocol::node::command::RESERVED;
+use redlatch_protocol::node::script;
+use redlatch_protocol::time::Time;
 
 /// The parts of their names by which the keys of queues are known.
 const INFIXES: [&[u8]; 4] =

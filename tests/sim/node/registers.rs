@@ -6,9 +6,9 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::register::{PREFIX, epoch_key, mark_key};
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::engine;
-use redlatch::internal::registers::script::{self, Script};
-use redlatch::internal::registers::{Accepted, Epoch, Seen};
+use redlatch_protocol::engine;
+use redlatch_registers::script::{self, Script};
+use redlatch_registers::{Accepted, Epoch, Seen};
 use std::sync::Arc;
 
 /// The scripts of nodes that vote.

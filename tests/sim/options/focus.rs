@@ -5,7 +5,7 @@ use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
 use crate::node::Ability;
 use crate::random::Random;
-use redlatch::internal::engine::Ttl;
+use redlatch_protocol::engine::Ttl;
 use std::time::Duration;
 
 impl Options {

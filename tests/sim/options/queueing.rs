@@ -3,7 +3,7 @@
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::node::Ability;
 use crate::random::Random;
-use redlatch::internal::engine::{Ttl, WAITER_LEASE};
+use redlatch_protocol::engine::{Ttl, WAITER_LEASE};
 use std::time::Duration;
 
 /// The most nodes of a history.

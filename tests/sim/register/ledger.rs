@@ -1,7 +1,7 @@
 //! The disks of the sides of transactions, which outlive their processes. It checks that all sides
 //! commit, once, or none does.
 
-use redlatch::internal::registers::transaction::{Disk, JoinStep};
+use redlatch_registers::transaction::{Disk, JoinStep};
 use std::collections::BTreeSet;
 
 /// How many clients take part in each transaction.

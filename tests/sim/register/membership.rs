@@ -4,10 +4,10 @@ use super::keys;
 use super::shared::{Failure, Shared};
 use super::task::Line;
 use crate::mistake::Mistake;
-use redlatch::internal::Time;
-use redlatch::internal::engine::{Action, Node, NodeSet, Request};
-use redlatch::internal::node::{Durability, NodeStatus, RoundResult};
-use redlatch::internal::registers::{
+use redlatch_protocol::engine::{Action, Node, NodeSet, Request};
+use redlatch_protocol::node::{Durability, NodeStatus, RoundResult};
+use redlatch_protocol::time::Time;
+use redlatch_registers::{
     Census, Epoch, GROUP_REGISTER, Group, Mark, MarkStep, Member, RegisterCommand, RegisterReply,
     RegisterRequest, Replies, Seen,
 };

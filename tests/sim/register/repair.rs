@@ -4,10 +4,10 @@ use super::PREFIX;
 use super::membership::{Caller, Survey};
 use super::shared::Failure;
 use crate::mistake::Mistake;
-use redlatch::internal::engine::{Action, Node, NodeSet, Request, quorum};
-use redlatch::internal::inspect::{KeyPage, Listing};
-use redlatch::internal::node::Durability;
-use redlatch::internal::registers::{
+use redlatch_protocol::engine::{Action, Node, NodeSet, Request, quorum};
+use redlatch_protocol::inspect::{KeyPage, Listing};
+use redlatch_protocol::node::Durability;
+use redlatch_registers::{
     Census, Draft, Epoch, GROUP_REGISTER, Mark, MarkStep, Member, Place, Refill, RefillEnd,
     RefillStep, RegisterKeys, RegisterReply, Replies, Seen,
 };

@@ -4,8 +4,8 @@
 use super::membership::Caller;
 use super::shared::{Failure, Message, Part, Slot};
 use crate::mistake::Mistake;
-use redlatch::internal::engine::{Backoff, Jitter};
-use redlatch::internal::registers::{
+use redlatch_protocol::engine::{Backoff, Jitter};
+use redlatch_registers::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, RegisterReply,
     Replies, Stored,
 };

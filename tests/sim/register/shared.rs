@@ -4,9 +4,9 @@
 use super::ledger::Ledger;
 use crate::mistake::Mistake;
 use crate::random::Random;
-use redlatch::internal::Time;
-use redlatch::internal::engine::{Entropy, Rules};
-use redlatch::internal::registers::{Ballot, Draft, Epoch, Proposer};
+use redlatch_protocol::engine::{Entropy, Rules};
+use redlatch_protocol::time::Time;
+use redlatch_registers::{Ballot, Draft, Epoch, Proposer};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

@@ -2,9 +2,9 @@
 //! there, and goes on when the simulation has the answer.
 
 use super::history::{Id, Outcome};
-use redlatch::internal::Time;
-use redlatch::internal::engine::{Request, Step};
-use redlatch::internal::node::RoundResult;
+use redlatch_protocol::engine::{Request, Step};
+use redlatch_protocol::node::RoundResult;
+use redlatch_protocol::time::Time;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::{Future, poll_fn};

@@ -10,9 +10,9 @@ use super::membership::Caller;
 use super::shared::Failure;
 use super::{Outcome, from_transaction};
 use crate::mistake::Mistake;
-use redlatch::internal::Time;
-use redlatch::internal::registers::Draft;
-use redlatch::internal::registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
+use redlatch_protocol::time::Time;
+use redlatch_registers::Draft;
+use redlatch_registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
 use std::time::Duration;
 
 const NAMES: [&str; SIDES] = ["a", "b", "c"];

@@ -8,7 +8,7 @@ use crate::network::Side;
 use crate::node::{Health, Memory, TROUBLES};
 use crate::options::{BrokenAssumption, Fault};
 use crate::queue::Event;
-use redlatch::internal::engine::quorum;
+use redlatch_protocol::engine::quorum;
 
 impl Simulation {
     pub(super) fn fault(&mut self) {

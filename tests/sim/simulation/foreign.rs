@@ -8,7 +8,7 @@ use crate::node::Health;
 use crate::options::BrokenAssumption;
 use crate::queue::Event;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::engine::quorum;
+use redlatch_protocol::engine::quorum;
 
 /// The number of the client that stands for that program.
 const FOREIGN: usize = 99;

@@ -7,7 +7,7 @@ use crate::node::Health;
 use crate::options::IDLER_CLAIM;
 use crate::queue::Event;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::node::script;
+use redlatch_protocol::node::script;
 
 /// For how long its entry is kept, in milliseconds.
 const LEASE: u64 = 1_500;

@@ -5,7 +5,7 @@ use crate::checker::{Invariant, Name};
 use crate::clock::{MILLIS, SECONDS};
 use crate::node::{Health, Memory};
 use crate::worker::Worker;
-use redlatch::internal::engine::quorum;
+use redlatch_protocol::engine::quorum;
 
 impl Simulation {
     /// Ends the faults. Returns the nodes that work from now on.

@@ -5,8 +5,8 @@ use super::Simulation;
 use crate::checker::Invariant;
 use crate::clock::SECONDS;
 use crate::register::{Call, formed, mark_key};
-use redlatch::internal::engine::quorum;
-use redlatch::internal::registers::{Census, Epoch, Mark, Seen};
+use redlatch_protocol::engine::quorum;
+use redlatch_registers::{Census, Epoch, Mark, Seen};
 
 impl Simulation {
     /// Makes the nodes a group.

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::node::are_scripts;
 use crate::options::BrokenAssumption;
 use crate::stray::{Stray, What};
-use redlatch::internal::engine::quorum;
+use redlatch_protocol::engine::quorum;
 
 impl Simulation {
     /// Unsolicited replies arrive on some of a client's connections, often from a majority of the

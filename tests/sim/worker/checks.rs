@@ -5,8 +5,8 @@ use crate::checker::{Credit, Invariant};
 use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::context::Context;
-use redlatch::internal::Time;
-use redlatch::internal::engine::Ballot;
+use redlatch_protocol::engine::Ballot;
+use redlatch_protocol::time::Time;
 use std::time::Duration;
 
 /// How many rounds connecting may take.

@@ -7,8 +7,8 @@ use crate::client::Client;
 use crate::clock::{MILLIS, SECONDS};
 use crate::context::Context;
 use crate::mistake::Mistake;
-use redlatch::internal::Time;
-use redlatch::internal::engine::{Acquired, Extend, Extended, HeldLock, Release, Share, Ttl};
+use redlatch_protocol::engine::{Acquired, Extend, Extended, HeldLock, Release, Share, Ttl};
+use redlatch_protocol::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -6,10 +6,10 @@ use crate::checker::name;
 use crate::client::Client;
 use crate::context::Context;
 use crate::mistake::Mistake;
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Acquired, Ballot, Entropy, HeldLock, Node, NodeSet, Request, Verb, Vote, quorum,
 };
+use redlatch_protocol::time::Time;
 
 impl Worker {
     pub(super) fn draw(&mut self, client: &Client, context: &mut Context) -> Entropy {

@@ -7,7 +7,7 @@ use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
 use crate::node::Ability;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Action, Ballot, Input, Operation, Request, Token, Verb, Verdict, quorum,
 };
 

@@ -3,10 +3,10 @@
 use super::operator::Operator;
 use crate::checker::{Kind, Name, name};
 use crate::register::{self, Id, Task};
-use redlatch::internal::Time;
-use redlatch::internal::engine::{
+use redlatch_protocol::engine::{
     Acquire, Acquired, Extend, Extended, Input, NodeSet, Operation, Release, Request, Step, Verb,
 };
+use redlatch_protocol::time::Time;
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]

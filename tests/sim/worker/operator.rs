@@ -1,10 +1,10 @@
 //! An operator who force-releases locks: inspects a lock, pauses, and removes the inspected values,
 //! as in `src/client/inspect.rs`.
 
-use redlatch::internal::Time;
-use redlatch::internal::engine::{Action, Input, Request, Rules, Step};
-use redlatch::internal::inspect::{ForcedRemoval, KeySnapshot, Look};
-use redlatch::internal::node::command::SHARED;
+use redlatch_protocol::engine::{Action, Input, Request, Rules, Step};
+use redlatch_protocol::inspect::{ForcedRemoval, KeySnapshot, Look};
+use redlatch_protocol::node::command::SHARED;
+use redlatch_protocol::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,9 +4,9 @@ use super::Worker;
 use super::operation::Running;
 use super::operator::locks;
 use crate::context::Context;
-use redlatch::internal::Time;
-use redlatch::internal::engine::Input;
-use redlatch::internal::node::RoundResult;
+use redlatch_protocol::engine::Input;
+use redlatch_protocol::node::RoundResult;
+use redlatch_protocol::time::Time;
 
 impl Worker {
     pub(super) fn take_result(&mut self, now: Time, context: &mut Context, result: RoundResult) {

@@ -12,8 +12,8 @@ use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::queue::Event;
-use redlatch::internal::Time;
-use redlatch::internal::engine::{Acquire, HeldLock, Wait};
+use redlatch_protocol::engine::{Acquire, HeldLock, Wait};
+use redlatch_protocol::time::Time;
 use std::time::Duration;
 
 /// How long a client may keep a lock for which another client waits.

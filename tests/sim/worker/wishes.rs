@@ -6,7 +6,7 @@ use super::operator::Operator;
 use crate::client::Client;
 use crate::clock::SECONDS;
 use crate::context::Context;
-use redlatch::internal::engine::{Acquire, LockAttributes, Request, Share, Ttl, Wait};
+use redlatch_protocol::engine::{Acquire, LockAttributes, Request, Share, Ttl, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,11 +103,9 @@ impl Worker {
         more_keys: Vec<Arc<[u8]>>,
     ) -> Option<Arc<LockAttributes>> {
         let is_fenced = context.random.chance(context.options.fence_permille);
-        let mut attributes = LockAttributes::default();
-        attributes.fence =
-            is_fenced.then(|| Ttl::from_duration(COUNTER_LIFE).expect("within limits"));
-        attributes.more_keys = more_keys;
-        attributes.share = self.share;
+        let fence = is_fenced.then(|| Ttl::from_duration(COUNTER_LIFE).expect("within limits"));
+        let attributes =
+            LockAttributes { fence, more_keys, share: self.share, ..LockAttributes::default() };
         (attributes != LockAttributes::default()).then(|| Arc::new(attributes))
     }
 

@@ -4,10 +4,10 @@ use super::Mistake;
 use super::server::{Answer, Server};
 use super::wish::{Hold, Taste, Wish};
 use crate::random::Random;
-use redlatch::internal::Time;
 use redlatch::internal::zookeeper::contender::{Contender, Serial, Step};
 use redlatch::internal::zookeeper::message::{Operation, Reply, Request, ServerError};
 use redlatch::internal::zookeeper::session::Failure;
+use redlatch_protocol::time::Time;
 use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug)]

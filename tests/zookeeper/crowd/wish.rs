@@ -2,9 +2,9 @@
 
 use super::tree::ROOT;
 use crate::random::Random;
-use redlatch::internal::engine::Share;
 use redlatch::internal::zookeeper::contender::{Contender, Held, Plan};
 use redlatch::internal::zookeeper::path::{Directory, Root};
+use redlatch_protocol::engine::Share;
 use std::collections::BTreeMap;
 
 /// The names of the locks.

@@ -1,0 +1,292 @@
+//! Taking a lock: attempts, each with a token of its own, until one wins or the wait is over.
+//!
+//! ```text
+//!              Attempt            majority, in time
+//!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
+//!      ▲                    │
+//!      │ Send(Undo), Pause  │ no majority, or too late
+//!      └────────────────────┴── wait over, or permanent ──▶ Send(Undo), Done(…)
+//! ```
+
+mod attempts;
+mod fencing;
+mod place;
+mod queueing;
+mod set;
+mod split;
+
+use super::Wait;
+use super::{Action, Backoff, Ballot, Entropy, HeldLock, Input, Jitter, LockAttributes};
+use super::{NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Ttl, Verb, Verdict};
+use crate::time::Time;
+use place::Place;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The outcome of trying to take a lock.
+#[derive(Clone, Debug)]
+pub enum Acquired {
+    /// The lock was granted to this client.
+    Held(HeldLock),
+    /// A majority answered, and other clients hold the lock or wait for it.
+    Contended,
+    /// Too few nodes answered to know, or too many are in quarantine.
+    Unanswered,
+    /// A majority granted it, but this much time had passed since the request, and too little
+    /// validity was left.
+    TooSlow(Duration),
+    /// Two of the nodes are one server, so no majority is possible.
+    SameServer,
+    /// There were no random numbers for a token.
+    NoEntropy,
+}
+
+/// The state machine that takes a lock.
+#[derive(Debug)]
+pub struct Acquire {
+    rules: Arc<Rules>,
+    key: Arc<[u8]>,
+    attributes: Option<Arc<LockAttributes>>,
+    ttl: Ttl,
+    wait: Wait,
+    min_validity: Duration,
+    backoff: Option<Backoff>,
+    /// When the first attempt began.
+    began: Option<Time>,
+    /// When a round ended that had to wait for connections. The time of a single attempt begins
+    /// again then.
+    connected: Option<Time>,
+    /// How many attempts have been made.
+    attempts: u32,
+    /// The outcome of the last attempt.
+    failure: Option<Acquired>,
+    /// A failed attempt's undo, which is sent before anything else.
+    undo: Option<Request>,
+    /// The undo of the predecessor, if a handoff failed.
+    undo_before: Option<Request>,
+    /// The lock to take over in a handoff, until the handoff was tried.
+    predecessor: Option<HeldLock>,
+    /// The place in the nodes' queue, if the caller has joined it.
+    place: Option<Place>,
+    /// Have enough nodes a queue, as far as is known?
+    may_queue: bool,
+    /// The wall clock of the first attempt, in microseconds since 1970.
+    wall: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waiting for the time to begin an attempt.
+    Resting(Time),
+    /// An attempt has begun: its request is to be sent, or has been.
+    Asking { request: Request, is_sent: bool },
+    /// The lock was granted; a majority must still confirm its fencing token.
+    Confirming { held: HeldLock, request: Request, is_sent: bool },
+    /// Waiting in the nodes' queue until they tell something, or it is time to ask.
+    Waiting(QueueWait),
+    /// The operation has an outcome.
+    Over(Option<Acquired>),
+}
+
+impl Acquire {
+    /// Takes `key` for `ttl`, and waits for it as `wait` says.
+    #[must_use]
+    pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, wait: Wait) -> Self {
+        Self {
+            min_validity: rules.min_validity,
+            rules,
+            key,
+            attributes: None,
+            ttl,
+            wait,
+            backoff: None,
+            began: None,
+            connected: None,
+            attempts: 0,
+            failure: None,
+            undo: None,
+            undo_before: None,
+            predecessor: None,
+            place: None,
+            may_queue: true,
+            wall: 0,
+            state: State::Resting(Time::ZERO),
+        }
+    }
+
+    /// Takes a lock that has these attributes besides a key and a token.
+    #[must_use]
+    pub fn with(mut self, attributes: Option<Arc<LockAttributes>>) -> Self {
+        self.attributes = attributes;
+        self
+    }
+
+    /// Is it a share of the lock that is taken, and not all of it?
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.attributes.as_ref().is_some_and(|attributes| attributes.share.is_some())
+    }
+
+    /// Takes the lock over from `predecessor`, which its holder has given up: in the first attempt,
+    /// each node replaces the predecessor's token by the new one in one step. If that fails, the
+    /// predecessor's keys are removed as well, and the next attempts are ordinary ones.
+    #[must_use]
+    pub fn taking_over(mut self, predecessor: HeldLock) -> Self {
+        self.predecessor = Some(predecessor);
+        // The predecessor held the lock until now. This is the outcome if the caller's deadline
+        // cuts the round short.
+        self.failure = Some(Acquired::Contended);
+        self
+    }
+
+    /// Takes the lock only if this much validity is left, instead of the rules' `min_validity`.
+    #[must_use]
+    pub fn min_validity(mut self, min_validity: Duration) -> Self {
+        self.min_validity = min_validity;
+        self
+    }
+
+    /// Delays the first attempt until this time.
+    #[must_use]
+    pub fn pausing(mut self, until: Time) -> Self {
+        self.state = State::Resting(until);
+        self
+    }
+
+    fn begin(&mut self, now: Time, entropy: Entropy) {
+        if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
+            // The thread that should have begun the last attempt woke up too late. Another attempt
+            // would not end in time.
+            self.give_up(now, failure);
+            self.give_up_predecessor(now, NodeSet::EMPTY);
+            return;
+        }
+        if self.place.is_some() {
+            return self.go_on(now, entropy);
+        }
+        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
+        self.backoff
+            .get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(entropy.seed)));
+        if self.began.is_none() {
+            (self.began, self.wall) = (Some(now), entropy.wall);
+        }
+        self.attempts += 1;
+        let new = self.acquisition(entropy);
+        let action = match &self.predecessor {
+            None => Action::Acquire(new),
+            Some(before) => Action::Handoff {
+                new,
+                predecessor: Predecessor {
+                    token: before.token,
+                    attributes: before.attributes.clone(),
+                    waiter: before.waiter,
+                },
+                ttl_longest: self.ttl.max(before.ttl_longest),
+            },
+        };
+        let deadline = self.deadline(now, now).min(self.end_of_single());
+        self.send(now, deadline, action);
+    }
+
+    fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) {
+        let lock = request.lock().expect("an acquisition names a lock").clone();
+        let started = request.started;
+        let valid_until = started.after(self.rules.drift.validity(self.ttl));
+        let granted = ballot.tally.granted_by_majority() == Verdict::Won;
+        if granted && self.is_in_time(now, valid_until) && !ballot.same_server {
+            // On nodes that refused, the predecessor's waiter may still be queued.
+            let before = self.predecessor.as_ref().and_then(|before| before.waiter);
+            self.give_up_predecessor(now, ballot.sent);
+            let lock = lock.with_permit(ballot.permit);
+            let held = HeldLock {
+                key: Arc::clone(&lock.key),
+                token: lock.token,
+                attributes: lock.attributes.clone(),
+                fence: None,
+                valid_until,
+                since: started,
+                ttl: self.ttl,
+                ttl_longest: self.ttl,
+                nodes: ballot.sent,
+                waiter: self.waiter().or(before),
+                is_awaited: ballot.queue.is_awaited,
+                session: None,
+            };
+            self.state = self.granted(now, held, lock, ballot);
+            return;
+        }
+
+        // The undo goes to every node to which the request was written, granted or not, answered or
+        // not: a node that did not answer may have set the key, and the undo follows the request on
+        // the same connection.
+        self.fail(now, started, request, ballot.sent, ballot);
+    }
+
+    /// Is the grant in time? `now < valid_until` is not enough: `min_validity` must be left.
+    fn is_in_time(&self, now: Time, valid_until: Time) -> bool {
+        now < valid_until && valid_until.since(now) >= self.min_validity
+    }
+}
+
+impl Operation for Acquire {
+    type Outcome = Acquired;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match (std::mem::replace(&mut self.state, State::Over(None)), input) {
+            (State::Resting(_), Input::Attempt(entropy)) => self.begin(now, entropy),
+            (State::Resting(_), Input::NoEntropy) => {
+                self.give_up_predecessor(now, NodeSet::EMPTY);
+                self.give_up(now, Acquired::NoEntropy);
+            }
+            (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
+                match request.verb() {
+                    Verb::Queue => self.asked(now, &request, &ballot),
+                    _ => self.conclude(now, &request, &ballot),
+                }
+            }
+            (State::Waiting(_), Input::Reserved(nodes)) => self.reserved(now, nodes),
+            (_, Input::Cancelled) => self.abandon(now),
+            (State::Confirming { held, request, is_sent: true }, Input::Ballot(ballot)) => {
+                self.confirmed(now, held, &request, &ballot);
+            }
+            (state, input) => {
+                debug_assert!(false, "{input:?} in {state:?}");
+                self.state = state;
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Step<Acquired> {
+        if let Some(undo) = self.undo.take().or_else(|| self.undo_before.take()) {
+            return Step::Send(undo);
+        }
+        match std::mem::replace(&mut self.state, State::Over(None)) {
+            State::Resting(until) => {
+                self.state = State::Resting(until);
+                Step::Pause(until)
+            }
+            State::Asking { request, is_sent } => {
+                debug_assert!(!is_sent, "polled while the nodes are being asked");
+                self.state = State::Asking { request: request.clone(), is_sent: true };
+                Step::Send(request)
+            }
+            State::Confirming { held, request, is_sent } => {
+                debug_assert!(!is_sent, "polled while the nodes are being asked");
+                let sent = request.clone();
+                self.state = State::Confirming { held, request, is_sent: true };
+                Step::Send(sent)
+            }
+            State::Waiting(wait) => {
+                self.state = State::Waiting(wait.clone());
+                Step::Wait(wait)
+            }
+            State::Over(outcome) => {
+                Step::Done(outcome.expect("the outcome is taken once, and nothing polled after it"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The place of a caller in the nodes' queue, and when its entry there is renewed.
+//!
+//! A waiter in front renews its entry after two thirds of its lease, and once a second at least.
+//! The further back it stands, the longer its lease is, and the less often it is renewed. Waiters
+//! also ask when the key that they wait for expires, because no release follows then: those in
+//! front at once, and each behind them a little later than the one before it, which may have died
+//! too. If the nodes do not tell about reservations, they ask soon, and less and less often.
+
+use super::{Acquire, Acquired};
+use crate::engine::{Action, LockId, QueueEntry, QueueState, Request, Token, Ttl, quorum};
+use crate::time::Time;
+use std::time::Duration;
+
+/// Waiters up to this place ask as soon as the key that they wait for expires: the first waiter,
+/// and those that follow if it has died.
+const PLACES_IN_FRONT: u64 = 2;
+
+/// How much later than the one before it each waiter behind them asks.
+const ONE_AFTER_ANOTHER: Duration = Duration::from_millis(10);
+
+/// How many places share one length of interval between renewals, and how often it grows.
+const PLACES_PER_STEP: u64 = 8;
+const STEPS_MAX: u64 = 8;
+
+/// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
+/// took the lock from the queue is noticed with a renewal.
+const INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// How much longer than its ttl a key may exist: one millisecond of granularity.
+const EXPIRY: Duration = Duration::from_millis(1);
+
+/// The pause of the first waiter before it asks, in multiples of `retry_base`, if no node tells it
+/// about reservations.
+const POLL: u32 = 10;
+
+/// The place of a caller in the nodes' queue.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) entry: QueueEntry,
+    pub(super) state: QueueState,
+    /// When the entry is to be renewed.
+    pub(super) renew_at: Time,
+    /// No turn is taken before this.
+    pub(super) turn_at: Time,
+    /// How many turns have failed.
+    pub(super) failed_turns: u32,
+    /// How often it was its turn and it did not take the lock in time: see `MISSES_MAX`.
+    pub(super) misses: u32,
+    /// Did the last renewal find that a majority of the nodes has just taken the waiter out?
+    pub(super) was_missed: bool,
+    /// How many renewals in a row were answered by too few nodes.
+    pub(super) unanswered: u32,
+    /// When the nodes were last asked.
+    pub(super) asked_at: Time,
+    /// How often the entry was renewed at the same place.
+    pub(super) renewals: u32,
+    /// Until when nodes may reserve a part of a set of resources for it while it waits for the
+    /// rest.
+    pub(super) keeps_part_until: Time,
+    /// The key of a set that it waits for alone, if it does, counted from 0.
+    pub(super) alone: Option<usize>,
+    /// The key that it waited for alone last.
+    pub(super) alone_last: Option<usize>,
+}
+
+impl Place {
+    /// For a waiter that is about to join, and takes no turn before `turn_at`.
+    pub(super) fn new(entry: QueueEntry, now: Time, turn_at: Time) -> Self {
+        Self {
+            keeps_part_until: now.after(entry.ttl.as_duration()),
+            alone: None,
+            alone_last: None,
+            entry,
+            state: QueueState::default(),
+            renew_at: now,
+            turn_at,
+            failed_turns: 0,
+            misses: 0,
+            was_missed: false,
+            unanswered: 0,
+            asked_at: now,
+            renewals: 0,
+        }
+    }
+}
+
+impl Acquire {
+    /// How many waiters are before this one, once it has a place in the queue.
+    #[must_use]
+    pub fn place(&self) -> Option<u64> {
+        let place = self.place.as_ref().filter(|place| place.entry.number > 0);
+        place.map(|place| place.state.place)
+    }
+
+    /// Does a majority of the nodes reserve the lock for this waiter?
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        let quorum = quorum(self.rules.nodes);
+        self.place.as_ref().is_some_and(|place| place.state.reserved.len() >= quorum)
+    }
+
+    /// How long the entry of a waiter in front is kept, if this caller queues. One that makes a
+    /// single attempt does if nodes gave it different permits: there they say which are free.
+    pub(super) fn lease_of_waiter(&self, lock: &LockId, is_split: bool) -> Option<Ttl> {
+        let splits_permits = is_split && lock.share().is_some_and(|share| share.permits() > 0);
+        let may_queue = self.may_queue && (!self.is_single() || splits_permits);
+        self.rules.waiter_lease.filter(|_| may_queue)
+    }
+
+    /// Has the waiter's entry allow for this quarantine, which may end before it is renewed again.
+    pub(super) fn allow_for(&mut self, quarantine: Duration) {
+        if let Some(place) = &mut self.place {
+            place.entry.claim = self.rules.claim_time(quarantine);
+        }
+    }
+
+    /// The entry of this caller, named after its first attempt, before it has a number.
+    pub(super) fn entry(&self, lock: &LockId, lease: Ttl, quarantine: Duration) -> QueueEntry {
+        QueueEntry {
+            lock: lock.clone(),
+            ttl: self.ttl,
+            waiter: lock.token,
+            number: 0,
+            since: self.wall,
+            lease,
+            lease_in_front: lease,
+            claim: self.rules.claim_time(quarantine),
+            channel: None,
+        }
+    }
+
+    /// The removal of the waiter, if there is one: it may stand in the queue of any node.
+    pub(super) fn leave(&mut self, now: Time) -> Option<Request> {
+        let removal = self.place.take()?.entry.leave();
+        Some(Request::to_all(&self.rules, now, Action::Undo(removal)))
+    }
+
+    /// The waiter in the nodes' queue, if the caller has queued.
+    #[must_use]
+    pub fn waiter(&self) -> Option<Token> {
+        self.place.as_ref().map(|place| place.entry.waiter)
+    }
+
+    /// Sets when the entry is renewed next, and for how long it is kept then.
+    pub(super) fn schedule(&mut self, now: Time) {
+        let (Some(front), quorum) = (self.rules.waiter_lease, quorum(self.rules.nodes)) else {
+            return;
+        };
+        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
+        let Some(place) = &mut self.place else { return };
+        let part_lasts = place.part_lasts(now);
+        let (QueueState { place: before, left, listening, part, .. }, entry) =
+            (place.state, &mut place.entry);
+        // The entry is kept for as long as the request said.
+        let kept = interval(entry.lease.as_duration());
+        let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
+        entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
+        let mut pause = kept.min(interval(entry.lease.as_duration())).min(INTERVAL_MAX * step);
+        if let Some(left) = left {
+            let behind = before.saturating_sub(PLACES_IN_FRONT);
+            let later = ONE_AFTER_ANOTHER.saturating_mul(behind.try_into().unwrap_or(u32::MAX));
+            pause = pause.min(left.saturating_add(EXPIRY).saturating_add(later));
+        }
+        if !part.is_empty() {
+            let renewal = interval(front.as_duration());
+            pause = pause.min(part_lasts.map_or(renewal, |left| left.min(renewal)));
+        }
+        if listening.len() < quorum {
+            let doubled = 2_u32.saturating_pow(place.renewals);
+            let first = base.saturating_mul(POLL).saturating_mul(doubled).min(cap);
+            // All waiters for shares before it may be served together with it, and a set may be the
+            // first for one of its resources wherever it stands for another.
+            let ahead = match entry.lock.share() {
+                Some(_) => before.min(PLACES_IN_FRONT),
+                None if entry.lock.has_more_keys() => 0,
+                None => before,
+            };
+            let places = u32::try_from(ahead + 1).unwrap_or(u32::MAX);
+            pause = pause.min(first.saturating_mul(places));
+        }
+        place.renew_at = now.after(pause);
+    }
+
+    /// Until when it counts that another client holds the lock, as the nodes said last: until they
+    /// have answered the next renewal. `None` before the waiter has a place in the queue, and if
+    /// too few nodes answered last.
+    #[must_use]
+    pub fn held_elsewhere_until(&self) -> Option<Time> {
+        let place = self.place.as_ref().filter(|place| place.entry.number > 0)?;
+        let is_contended = matches!(self.failure, Some(Acquired::Contended));
+        is_contended.then(|| place.renew_at.after(self.rules.node_timeout))
+    }
+
+    /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.
+    pub(super) fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration) {
+        if let Some(place) = self.place.as_mut().filter(|_| !quarantine.is_zero()) {
+            let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
+            let end = quarantine.saturating_add(delay.unwrap_or_default());
+            place.renew_at = place.renew_at.min(now.after(end));
+        }
+    }
+}
+
+/// How long after an entry was renewed it is renewed again.
+fn interval(lease: Duration) -> Duration {
+    lease * 2 / 3
+}

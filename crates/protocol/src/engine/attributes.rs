@@ -1,0 +1,216 @@
+//! The optional parts of a lock: more keys, an owner's label, fencing counters, a share of it.
+
+use super::{Node, NodeSet, Token, Ttl};
+use std::sync::Arc;
+
+/// The largest wall clock value that is used, in microseconds since 1970: a time in the year 2112.
+/// A clock beyond that must not use up the range of the counters.
+pub const FENCE_SEED_MAX: u64 = 1 << 52;
+
+/// The largest fencing token. The range above any wall clock suffices for a grant every microsecond
+/// for twelve days, or one every millisecond for 34 years. The nodes' scripts count in doubles,
+/// which are exact up to twice this value.
+///
+/// The limit is high enough that no clock and no counting reaches it, and a counter above it was
+/// not produced by counting. A node whose counter is above it, for whatever reason, grants nothing,
+/// and the other nodes do not follow it: no client was granted such a token, because a majority
+/// would then have the counter, and such a majority grants no lock.
+pub const FENCE_MAX: u64 = FENCE_SEED_MAX + (1 << 40);
+
+/// What a lock has besides one key and a token. Most locks have none of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockAttributes {
+    /// Keys that are locked together with the first: all of them, or none.
+    pub more_keys: Vec<Arc<[u8]>>,
+    /// The owner's label, which follows the token in the keys' value.
+    pub owner: Vec<u8>,
+    /// The ttl of the counters that fencing tokens come from. `None` for a lock without fencing.
+    pub fence: Option<Ttl>,
+    /// The share of the lock, if not all of it is taken.
+    pub share: Option<Share>,
+}
+
+impl LockAttributes {
+    /// `None` for those of a plain lock, for which nothing is allocated.
+    #[must_use]
+    pub fn unless_plain(self) -> Option<Arc<Self>> {
+        (self != Self::default()).then(|| Arc::new(self))
+    }
+}
+
+/// A share of a lock, which other clients may hold shares of at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// A reader's: any number at a time.
+    Reader,
+    /// One of so many permits.
+    Permit {
+        /// How many there are.
+        of: u32,
+        /// Which one it is, from 0. In a waiter's turn: the one that it takes or none; `None` if
+        /// each node chooses.
+        number: Option<u32>,
+    },
+}
+
+impl Share {
+    /// How many permits there are. Zero for a reader.
+    #[must_use]
+    pub fn permits(self) -> u32 {
+        match self {
+            Self::Reader => 0,
+            Self::Permit { of, .. } => of,
+        }
+    }
+
+    /// Which permit it is, once it is granted. Before, the one that is asked for, if any.
+    #[must_use]
+    pub fn permit(self) -> Option<u32> {
+        match self {
+            Self::Reader => None,
+            Self::Permit { number, .. } => number,
+        }
+    }
+}
+
+/// A lock as the nodes know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockId {
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// The token that identifies its holder.
+    pub token: Token,
+    /// Its optional parts.
+    pub attributes: Option<Arc<LockAttributes>>,
+}
+
+impl LockId {
+    /// The keys that are locked.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        keys(&self.key, &self.attributes)
+    }
+
+    /// Are there several keys?
+    #[must_use]
+    pub fn has_more_keys(&self) -> bool {
+        self.attributes.as_ref().is_some_and(|attributes| !attributes.more_keys.is_empty())
+    }
+
+    /// One of several keys, counted from 0, and the others.
+    #[must_use]
+    pub(super) fn split_at(&self, index: usize) -> (Self, Self) {
+        let attributes = self.attributes.as_deref().cloned().unwrap_or_default();
+        let mut others = vec![Arc::clone(&self.key)];
+        others.extend(attributes.more_keys.iter().cloned());
+        let alone = vec![others.remove(index)];
+        let [alone, others] = [alone, others].map(|mut keys| Self {
+            key: keys.remove(0),
+            token: self.token,
+            attributes: Some(Arc::new(LockAttributes { more_keys: keys, ..attributes.clone() })),
+        });
+        (alone, others)
+    }
+
+    /// The ttl of the counters, if the lock is fenced.
+    #[must_use]
+    pub fn counters_ttl(&self) -> Option<Ttl> {
+        self.attributes.as_ref()?.fence
+    }
+
+    /// The share of the lock, if not all of it is taken.
+    #[must_use]
+    pub fn share(&self) -> Option<Share> {
+        self.attributes.as_ref()?.share
+    }
+
+    /// The same lock with this permit. A lock that is no permit stays as it is.
+    #[must_use]
+    pub fn with_permit(mut self, granted: Option<u32>) -> Self {
+        if let Some(Share::Permit { of, .. }) = self.share() {
+            let share = Some(Share::Permit { of, number: granted });
+            let attributes = self.attributes.as_deref().cloned().unwrap_or_default();
+            self.attributes = Some(Arc::new(LockAttributes { share, ..attributes }));
+        }
+        self
+    }
+}
+
+/// All keys of a lock: the first, and the keys that are locked together with it.
+pub(super) fn keys<'a>(
+    first: &'a Arc<[u8]>,
+    attributes: &'a Option<Arc<LockAttributes>>,
+) -> impl Iterator<Item = &'a [u8]> {
+    let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
+    std::iter::once(first).chain(more).map(|key| &**key)
+}
+
+/// The lock that a handoff replaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Predecessor {
+    /// Its token.
+    pub token: Token,
+    /// Its optional parts.
+    pub attributes: Option<Arc<LockAttributes>>,
+    /// The waiter by which it was taken, which leaves the nodes' queue.
+    pub waiter: Option<Token>,
+}
+
+impl Predecessor {
+    /// A lock with only a key and a token.
+    #[must_use]
+    pub fn new(token: Token) -> Self {
+        Self { token, attributes: None, waiter: None }
+    }
+}
+
+/// The counters in the nodes' answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The largest of them.
+    pub largest: u64,
+    /// The nodes that granted the lock and answered with the largest counter.
+    pub nodes: NodeSet,
+}
+
+impl Counters {
+    /// Records the counter in the answer of `node`. The largest counter counts from any node; the
+    /// node itself counts only with its vote.
+    pub fn note(&mut self, node: Node, counter: u64, has_voted: bool) {
+        if counter > self.largest {
+            *self = Self { largest: counter, nodes: NodeSet::EMPTY };
+        }
+        if counter == self.largest && has_voted {
+            self.nodes.insert(node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(attributes: Option<LockAttributes>) -> LockId {
+        let (key, token) = (Arc::from(&b"key"[..]), Token::new([7; Token::LEN]));
+        LockId { key, token, attributes: attributes.map(Arc::new) }
+    }
+
+    #[test]
+    fn only_a_permit_gets_a_number_and_only_that_allocates() {
+        let ttl = Some(Ttl::SHORTEST);
+        let of = |share| LockAttributes { share, fence: ttl, ..LockAttributes::default() };
+        for attributes in [None, Some(of(None)), Some(of(Some(Share::Reader)))] {
+            let before = lock(attributes);
+            let after = before.clone().with_permit(Some(3));
+            assert_eq!(before, after);
+            let pair = before.attributes.zip(after.attributes);
+            assert!(pair.is_none_or(|(before, after)| Arc::ptr_eq(&before, &after)));
+        }
+        let any = Share::Permit { of: 4, number: None };
+        let third = Share::Permit { of: 4, number: Some(2) };
+        let held = lock(Some(of(Some(any)))).with_permit(Some(2));
+        assert_eq!(held, lock(Some(of(Some(third)))), "the rest stays");
+        assert_eq!(held.with_permit(None), lock(Some(of(Some(any)))));
+        assert_eq!((third.permits(), third.permit()), (4, Some(2)));
+        assert_eq!((Share::Reader.permits(), Share::Reader.permit()), (0, None));
+    }
+}

@@ -1,0 +1,236 @@
+//! Redlock itself, as state machines that see no socket, no clock and no entropy.
+//!
+//! An operation is a state machine: it takes an input and returns the next step:
+//!
+//! ```text
+//!            handle(now, Attempt(token))          handle(now, Ballot)
+//!   Pause ───────────────────────────▶ Send ─────────────────────────▶ Done
+//!     ▲                                  │  too few granted
+//!     └─────────── Send(undo) ◀──────────┘
+//! ```
+//!
+//! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
+//! `Done`. After `Send` of a request that [wants an answer](Verb::is_answered), put it to the nodes
+//! and `handle` the [`Ballot`] before polling again; any other request is only written. After
+//! `Pause(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
+//! later. After `Wait`, `handle` the nodes that have reserved the lock, when a majority has, when
+//! the nodes tell something that makes it worth asking, or when its time has come. Instead of any
+//! of these, an acquisition can be `Cancelled` where a step is a [break](Step::is_break).
+//!
+//! Time never goes back from one call to the next. `started` is the time of the `Attempt`, so the
+//! clock must be read before the first byte is written; the time given with a `Ballot` must have
+//! been read after the answer that decided it. Both errors are then on the safe side.
+//!
+//! A round is one request to all nodes, their votes, and a verdict. The encoding of requests and
+//! the meaning of replies are in `node::command`.
+
+mod acquire;
+mod action;
+mod attributes;
+mod backoff;
+mod custom;
+mod extend;
+mod held_lock;
+mod member;
+mod permit_set;
+mod queue;
+mod quorum;
+mod release;
+mod request;
+mod token;
+mod validity;
+mod wait;
+
+pub use acquire::{Acquire, Acquired};
+pub use action::{Acquisition, Action, Listen, Question, Removal};
+pub use attributes::Share;
+pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
+pub use backoff::{Backoff, Jitter};
+pub use custom::{CustomCommand, RunScript, Said, Script};
+pub use extend::{Extend, Extended};
+pub use held_lock::HeldLock;
+pub use member::{NoVote, RegisterMembership};
+pub use permit_set::{PERMITS_MAX, PermitSet};
+pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
+pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
+pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
+pub use release::{Release, ReleaseOutcome};
+pub use request::{Request, TURN, Verb};
+pub use token::{Entropy, Token};
+pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
+pub use wait::Wait;
+
+use crate::time::Time;
+use std::time::Duration;
+
+/// The settings of a client that every operation uses.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// How many nodes are configured.
+    pub nodes: usize,
+    /// How long a round may take, on connections that are ready.
+    pub node_timeout: Duration,
+    /// How long it may take if a majority has yet to answer for the first time on new connections.
+    pub connect_timeout: Duration,
+    /// How far clocks may drift apart.
+    pub drift: Drift,
+    /// A lock that is granted with less validity left than this is not returned to the caller.
+    pub min_validity: Duration,
+    /// The ceiling of the first pause between two attempts.
+    pub retry_base: Duration,
+    /// The ceiling of any pause between two attempts.
+    pub retry_cap: Duration,
+    /// How long a lock may be held in all, extensions included.
+    pub hold_max: Option<Duration>,
+    /// How long a waiter in front of a lock's queue may be silent. `None` for a client that does
+    /// not queue.
+    pub waiter_lease: Option<Ttl>,
+}
+
+impl Rules {
+    /// The rules of a client of `nodes` nodes, with the defaults that `config` documents.
+    #[must_use]
+    pub fn new(nodes: usize, drift: Drift) -> Self {
+        Self {
+            nodes,
+            node_timeout: Duration::from_millis(50),
+            connect_timeout: Duration::from_secs(2),
+            drift,
+            min_validity: Duration::ZERO,
+            retry_base: Duration::from_millis(1),
+            retry_cap: Duration::from_millis(100),
+            hold_max: None,
+            waiter_lease: None,
+        }
+    }
+
+    /// How long a node reserves a free lock for a waiter of this client: a notified one needs a
+    /// round for its claim, and twice as long again on a busy machine. One that has to ask does so
+    /// at least every `retry_cap`.
+    ///
+    /// If no majority grants anything for so long because of a `quarantine`, that time does not
+    /// count: the first waiter would miss one reservation after the other, and whoever had the last
+    /// one would be served before it.
+    #[must_use]
+    pub fn claim_time(&self, quarantine: Duration) -> ClaimTime {
+        let notified = self.node_timeout.saturating_mul(3);
+        let asking = notified.saturating_add(self.retry_cap.saturating_mul(2));
+        let ttl = |time: Duration| {
+            let whole = time.saturating_add(quarantine);
+            // None begins so long before the end that it ends just before it.
+            let fits = whole <= CLAIM_TIME_MAX || quarantine.is_zero();
+            Ttl::SHORTEST.at_least(if fits {
+                whole.min(CLAIM_TIME_MAX)
+            } else {
+                CLAIM_TIME_MAX / 2
+            })
+        };
+        ClaimTime { notified: ttl(notified), asking: ttl(asking) }
+    }
+}
+
+/// The result of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ballot {
+    /// The votes. Nodes that had not answered when the round was decided have none.
+    pub tally: Tally,
+    /// The nodes to which the request was written, at least in part: they may have carried it out.
+    pub sent: NodeSet,
+    /// The nodes with an error that waiting does not resolve, such as a wrong password.
+    pub permanent_failures: NodeSet,
+    /// Are two of the nodes one and the same server? Then a majority of them means nothing.
+    pub same_server: bool,
+    /// The counters of a fenced lock.
+    pub counters: Counters,
+    /// For how long no majority can grant a lock because of quarantined nodes: too many were
+    /// started so recently that their grants do not count yet. Zero if the other nodes suffice.
+    pub quarantine: Duration,
+    /// Did the round go on beyond its deadline because nodes were connecting?
+    pub was_connecting: bool,
+    /// What the nodes say about the lock's queue.
+    pub queue: QueueState,
+    /// The permit that was granted: the one with the most votes. Grants of others count as
+    /// refusals.
+    pub permit: Option<u32>,
+}
+
+impl Ballot {
+    /// A ballot with these votes and nothing else.
+    #[must_use]
+    pub fn new(tally: Tally) -> Self {
+        let (sent, permanent_failures, counters) =
+            (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
+        let quarantine = Duration::ZERO;
+        let (same_server, queue) = (false, QueueState::default());
+        let (was_connecting, permit) = (false, None);
+        Self {
+            tally,
+            sent,
+            permanent_failures,
+            same_server,
+            counters,
+            quarantine,
+            was_connecting,
+            queue,
+            permit,
+        }
+    }
+}
+
+/// An input of an operation.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "each round has one ballot, and allocates nothing")]
+pub enum Input {
+    /// Begin an attempt, with fresh random numbers.
+    Attempt(Entropy),
+    /// No random numbers are available for an attempt.
+    NoEntropy,
+    /// The result of the round that was sent.
+    Ballot(Ballot),
+    /// The end of a wait in the nodes' queue: the nodes that reserve the lock.
+    Reserved(NodeSet),
+    /// The caller wants the result no more. Only an acquisition can be cancelled, in a step that
+    /// [is a break](Step::is_break).
+    Cancelled,
+}
+
+/// The next step of an operation.
+#[derive(Clone, Debug)]
+pub enum Step<O> {
+    /// Send this request to the nodes.
+    Send(Request),
+    /// Pause until this time, then begin an attempt.
+    Pause(Time),
+    /// Wait in the nodes' queue.
+    Wait(QueueWait),
+    /// The operation is over.
+    Done(O),
+}
+
+impl<O> Step<O> {
+    /// Is nothing under way: has the last attempt ended, and no other begun? Then progress can be
+    /// reported and the operation cancelled, even if this step was to be sent.
+    #[must_use]
+    pub fn is_break(&self) -> bool {
+        match self {
+            Self::Pause(_) | Self::Wait(_) => true,
+            Self::Send(request) => request.verb() == Verb::Queue,
+            Self::Done(_) => false,
+        }
+    }
+}
+
+/// The state machine of one operation. The module describes how to run it.
+pub trait Operation {
+    /// Its result.
+    type Outcome;
+
+    /// Handles an input that arrived at `now`.
+    fn handle(&mut self, now: Time, input: Input);
+
+    /// The next step.
+    fn poll(&mut self) -> Step<Self::Outcome>;
+}
+
+#[cfg(test)]
+mod fixture;

@@ -1,0 +1,88 @@
+//! Keys that may be locks are listed.
+
+use super::FIRST;
+use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
+use crate::node::script::{elements_of_parts, list, lua_script};
+use crate::resp::{Elements, Reply};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
+/// than a lock's value, and no keys of queues. `ARGV[1]` is the server's cursor, `ARGV[2]` the
+/// pattern, `ARGV[3]` about how many keys the server looks at, `ARGV[4]` is `locks`, and `ARGV[5]`
+/// the number. With `registers`, it lists the keys of their promises instead.
+///
+/// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
+/// or null for them, and the same cursor, if they are more than fit in a reply.
+pub const SCAN: Script = lua_script!("scan.lua");
+
+/// Lists some of the keys that match a pattern. What is said is a [`KeyPage`]. Sent to one node at
+/// a time, since each continues where it stopped.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The pattern of the keys, as of Redis's `KEYS`.
+    pub pattern: Arc<[u8]>,
+    /// Where the node continues: what it answered to the request before, or 0 to begin.
+    pub cursor: u64,
+    /// About how many keys the node looks at.
+    pub count: u32,
+    /// Are registers listed, by the keys of their promises, and not locks?
+    pub registers: bool,
+}
+
+/// Some of the keys on one node that match a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPage {
+    /// Where the node continues. 0 if there are no more.
+    pub next: u64,
+    /// The keys. `None` if they are more than fit in a reply: fewer must be asked for at a time.
+    pub keys: Option<Vec<Vec<u8>>>,
+}
+
+impl CustomCommand for Listing {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn key(&self) -> &Arc<[u8]> {
+        &self.pattern
+    }
+
+    fn script(&self) -> (Script, u32) {
+        (SCAN, FIRST + 2)
+    }
+
+    fn call(&self, run: &mut RunScript<'_>) {
+        let (cursor, count) = (self.cursor.to_string(), self.count.to_string());
+        let kind: &[u8] = if self.registers { b"registers" } else { b"locks" };
+        run(&[], &[cursor.as_bytes(), &self.pattern, count.as_bytes(), kind]);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
+        page(number, reply).map(|page| Ok((Vote::Granted, Said::new(page))))
+    }
+
+    fn waits_for_more(&self, _: &[Option<Said>], _: &Tally, _: usize) -> bool {
+        true
+    }
+}
+
+fn page(number: i64, reply: &Reply<'_>) -> Option<KeyPage> {
+    let [Some(Reply::Bulk(next)), keys, None] = list(number, reply)? else { return None };
+    let is_number = next.iter().all(u8::is_ascii_digit);
+    let next = std::str::from_utf8(next).ok().filter(|_| is_number)?.parse().ok()?;
+    let keys = match keys? {
+        Reply::Null => None,
+        Reply::Array(parts) => Some(keys_of(&parts)?),
+        _ => return None,
+    };
+    Some(KeyPage { next, keys })
+}
+
+fn keys_of(parts: &Elements<'_>) -> Option<Vec<Vec<u8>>> {
+    let key = |element| match element {
+        Reply::Bulk(key) => Some(key.to_vec()),
+        _ => None,
+    };
+    elements_of_parts(parts)?.into_iter().map(key).collect()
+}

@@ -1,0 +1,182 @@
+//! The commands in flight at one node: written and not yet answered.
+
+use super::Ticket;
+use super::command::{self, Form, KnownScripts};
+use crate::engine::{Request, Token, Verb};
+use crate::time::Time;
+use crate::write_buffer::WriteBuffer;
+use std::collections::VecDeque;
+
+/// The most commands that may be unanswered at one node. Further requests wait until others have
+/// been answered: without a limit, a node that has stopped could use up the client's memory.
+pub const IN_FLIGHT_MAX: usize = 1024;
+
+/// The most bytes of commands that may be unanswered at one node, sent or not.
+pub const IN_FLIGHT_BYTES_MAX: usize = 1024 * 1024;
+
+/// A command that was written and not yet answered.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    /// The round that waits for the answer, if any.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) request: Request,
+    pub(super) form: Form,
+    /// The number that a script repeats in its answer, as proof that it answers this command.
+    pub(super) number: u64,
+    pub(super) sent_at: Time,
+    size: usize,
+}
+
+/// The commands in flight on one connection, in the order of their answers, and their bytes that
+/// are not written yet.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    commands: VecDeque<InFlight>,
+    command_bytes: usize,
+    /// The number of the last command. It continues from one connection to the next, so that an
+    /// answer proves nothing on another connection.
+    number: u64,
+    output: WriteBuffer,
+    /// The scripts whose source is in the output, of which nothing has been written yet.
+    sources: KnownScripts,
+}
+
+impl Flight {
+    /// No commands yet. The first gets the number `number + 1`.
+    pub(super) fn after(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+
+    /// Is there room for one more command? Half of the room is reserved for removals, so that every
+    /// key that was set can be removed.
+    pub(super) fn has_room(&self, request: &Request) -> bool {
+        self.has_room_for(request.verb().is_removal())
+    }
+
+    /// The same for a command that is a removal, or is none.
+    pub(super) fn has_room_for(&self, is_removal: bool) -> bool {
+        let share = if is_removal { 1 } else { 2 };
+        self.commands.len() < IN_FLIGHT_MAX / share
+            && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
+    }
+
+    /// Appends a command to the output.
+    pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
+        let output = self.output.end();
+        let start = output.len();
+        self.number += 1;
+        let number = self.number;
+        command::encode(&request, form, number, output);
+        if form == Form::Source {
+            self.sources.learn(&request);
+        }
+        let size = output.len() - start;
+        self.command_bytes += size;
+        self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
+    }
+
+    /// Is the source of the script that carries out this request in what will be written next?
+    pub(super) fn has_source(&self, request: &Request) -> bool {
+        self.sources.has(request)
+    }
+
+    /// Has the command of the next answer been written completely? A reply that arrives before that
+    /// is no answer to it.
+    pub(super) fn is_next_written(&self) -> bool {
+        let behind = self.commands.front().map_or(0, |next| self.command_bytes - next.size);
+        self.output().len() <= behind
+    }
+
+    /// Removes and returns the command of the next answer.
+    pub(super) fn pop(&mut self) -> Option<InFlight> {
+        let command = self.commands.pop_front()?;
+        self.command_bytes -= command.size;
+        Some(command)
+    }
+
+    /// The request of the next answer, if its command has been written completely.
+    pub(super) fn next(&self) -> Option<&Request> {
+        self.commands.front().map(|next| &next.request).filter(|_| self.is_next_written())
+    }
+
+    /// Is a command of this kind about this lock in flight?
+    pub(super) fn has(&self, token: &Token, is_meant: impl Fn(Verb) -> bool) -> bool {
+        let mut requests = self.commands.iter().map(|command| &command.request);
+        requests.any(|request| {
+            request.lock().is_some_and(|lock| lock.token == *token) && is_meant(request.verb())
+        })
+    }
+
+    /// Is the removal of this waiter in flight?
+    pub(super) fn has_leave(&self, waiter: &Token) -> bool {
+        let mut requests = self.commands.iter().map(|command| &command.request);
+        requests.any(|it| it.verb().is_removal() && it.waiter() == Some(*waiter))
+    }
+
+    /// Is a command in flight whose answer proves that it belongs to the command?
+    pub(super) fn has_proof(&self) -> bool {
+        self.commands.iter().any(|command| command::has_proof(&command.request))
+    }
+
+    /// Is a removal in flight?
+    pub(super) fn has_removals(&self) -> bool {
+        self.commands.iter().any(|command| command.request.verb().is_removal())
+    }
+
+    /// When the oldest unanswered command was written.
+    pub(super) fn oldest(&self) -> Option<Time> {
+        self.commands.front().map(|command| command.sent_at)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// The bytes to write next.
+    pub(super) fn output(&self) -> &[u8] {
+        self.output.unwritten()
+    }
+
+    /// The buffer for the greeting, before the first lock command.
+    pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
+        self.output.end()
+    }
+
+    /// The first `count` bytes of the output were written.
+    pub(super) fn wrote(&mut self, count: usize) {
+        self.output.wrote(count);
+        self.sources = KnownScripts::default();
+    }
+
+    /// Clears everything, and returns the commands that will not be answered.
+    pub(super) fn clear(&mut self) -> VecDeque<InFlight> {
+        self.output.clear();
+        self.sources = KnownScripts::default();
+        self.command_bytes = 0;
+        std::mem::take(&mut self.commands)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::fixture::{at, removal};
+
+    #[test]
+    fn a_peer_that_never_reads_all_does_not_make_the_buffer_grow() {
+        let mut flight = Flight::default();
+        flight.push(at(0), None, removal(10_000), Form::Digest);
+        for _ in 0..10_000 {
+            flight.push(at(0), None, removal(10_000), Form::Digest);
+            flight.pop();
+            let rest = flight.output().len() / 2;
+            flight.wrote(rest + 1);
+            assert!(flight.output.capacity() < 200_000, "{}", flight.output.capacity());
+        }
+        assert!(!flight.output().is_empty());
+    }
+}

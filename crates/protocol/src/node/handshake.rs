@@ -1,0 +1,268 @@
+//! The greeting: credentials, database, protocol version, and the server's identity.
+//!
+//! All commands of the greeting are written at once, so it costs one round trip. Each answer is
+//! handled independently, so the greeting works from Redis 2.6 on:
+//!
+//! | command | if it fails |
+//! |---|---|
+//! | `AUTH` | the node is not used |
+//! | `HELLO 3` | RESP2 is used, as before version 6; a missing password makes the node unusable |
+//! | `SELECT` | the node is not used |
+//! | `CLIENT SETNAME` | the connection has no name |
+//! | `INFO server` | sent again if the error may be a stray; then version and uptime are unknown |
+//! | `CLIENT KILL ID` | late commands of the former connection are carried out |
+//!
+//! A server that is too busy to answer `INFO` is not used until it can.
+//!
+//! `INFO` is the last of the commands that are written at once. So an unsolicited error is either
+//! read as its answer, or shifts the answers behind it, which then do not fit. If the error were
+//! accepted as the answer to `INFO`, the client would not know which run of the server gave this
+//! connection its id, and could not end the connection later. When the client sends `INFO` again,
+//! it reads the answer to the first one.
+//!
+//! `CLIENT KILL ID` is written when the others have been answered, and only if a connection to this
+//! run of the server was given up with commands unanswered: see `former.rs`.
+//!
+//! No lock command is written before the greeting is answered: in a wrong database, or with another
+//! user's rights, it would do harm.
+
+use super::command::describe;
+use super::former::{self, FormerConnections};
+use super::identity::{Identity, Introduction};
+use super::node_error::NodeError;
+use super::server_error::{ServerError, ServerErrorKind};
+use crate::resp::{Reply, encode_command};
+
+/// The credentials and settings of a new connection.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    /// The ACL user. The default user if there is none.
+    pub user: Option<Vec<u8>>,
+    /// The password.
+    pub password: Option<Vec<u8>>,
+    /// The database.
+    pub database: u32,
+    /// The connection's name for `CLIENT SETNAME`.
+    pub client_name: Option<String>,
+}
+
+impl Credentials {
+    /// These credentials.
+    #[must_use]
+    pub fn new(
+        user: Option<&[u8]>,
+        password: Option<&[u8]>,
+        database: u32,
+        client_name: Option<&str>,
+    ) -> Self {
+        Self {
+            user: user.map(<[u8]>::to_vec),
+            password: password.map(<[u8]>::to_vec),
+            database,
+            client_name: client_name.map(str::to_owned),
+        }
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Auth,
+    Hello,
+    Select,
+    SetName,
+    Info,
+    /// Ending the connections before this one.
+    End,
+}
+
+/// How often `INFO` is sent at most. A server that answers each with an unknown error does not
+/// support it.
+const INFO_MAX: u8 = 3;
+
+const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
+
+/// A greeting that has been written and is being answered.
+#[derive(Debug)]
+pub struct Handshake {
+    stages: [bool; STAGES.len()],
+    next: usize,
+    /// How often `INFO` was sent.
+    infos: u8,
+    identity: Identity,
+    former: FormerConnections,
+    /// The first answer that makes the node unusable.
+    problem: Option<NodeError>,
+}
+
+impl Handshake {
+    /// Appends the greeting to `out`. Connections of `former` to this run of the server are ended.
+    #[must_use]
+    pub fn begin(credentials: &Credentials, former: FormerConnections, out: &mut Vec<u8>) -> Self {
+        let mut stages = [true; STAGES.len()];
+        match (&credentials.user, &credentials.password) {
+            (Some(user), Some(password)) => encode_command(out, &[b"AUTH", user, password]),
+            (Some(user), None) => encode_command(out, &[b"AUTH", user, b""]),
+            (None, Some(password)) => encode_command(out, &[b"AUTH", password]),
+            (None, None) => stages[Stage::Auth as usize] = false,
+        }
+        encode_command(out, &[b"HELLO", b"3"]);
+        if credentials.database == 0 {
+            stages[Stage::Select as usize] = false;
+        } else {
+            encode_command(out, &[b"SELECT", credentials.database.to_string().as_bytes()]);
+        }
+        match &credentials.client_name {
+            Some(name) => encode_command(out, &[b"CLIENT", b"SETNAME", name.as_bytes()]),
+            None => stages[Stage::SetName as usize] = false,
+        }
+        encode_command(out, &[b"INFO", b"server"]);
+        Self { stages, next: 0, infos: 1, identity: Identity::default(), former, problem: None }
+    }
+
+    /// Handles the next answer, and appends further commands to `out`. Returns `Ok(None)` as long
+    /// as more answers are expected; then the server's identity, and the former connections to
+    /// other servers, which are still to be ended.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the node cannot be used.
+    pub fn reply(
+        &mut self,
+        reply: &Reply<'_>,
+        secret: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<(Identity, FormerConnections)>, NodeError> {
+        let stage = self.stage();
+        self.next += 1;
+        match reply {
+            Reply::Error(text) => {
+                let error = ServerError::parse(text, secret);
+                let is_unproven = stage == Stage::Info && !former::is_refusal(error.kind);
+                self.refused(stage, error);
+                if is_unproven && self.problem.is_none() && self.infos < INFO_MAX {
+                    self.ask_who_it_is_again(out);
+                    return Ok(None);
+                }
+            }
+            _ => self.granted(stage, reply, secret)?,
+        }
+        match stage {
+            Stage::Info if self.problem.is_none() => self.former.end(&self.identity, out),
+            Stage::End => self.former.answered(reply),
+            Stage::Info => {}
+            Stage::Auth | Stage::Hello | Stage::Select | Stage::SetName => return Ok(None),
+        }
+        if self.former.is_ending() {
+            return Ok(None);
+        }
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
+        }
+        Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
+    }
+
+    /// Was anything answered yet?
+    #[must_use]
+    pub fn has_replies(&self) -> bool {
+        self.next > 0
+    }
+
+    /// Does it wait for answers to `CLIENT KILL ID`?
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.former.is_ending()
+    }
+
+    /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
+    /// every time?
+    #[must_use]
+    pub fn is_invalid_end_answer(&self, problem: &NodeError) -> bool {
+        let is_odd = match problem {
+            NodeError::UnexpectedReply(_) => true,
+            NodeError::Server(error) => error.kind == ServerErrorKind::Other,
+            _ => false,
+        };
+        is_odd && self.next >= STAGES.len()
+    }
+
+    /// The first error in the server's answers so far, for a connection that the server closes.
+    pub fn complaint(&mut self) -> Option<NodeError> {
+        self.problem.take()
+    }
+
+    fn stage(&mut self) -> Stage {
+        while self.stages.get(self.next) == Some(&false) {
+            self.next += 1;
+        }
+        STAGES.get(self.next).copied().unwrap_or(Stage::End)
+    }
+
+    fn ask_who_it_is_again(&mut self, out: &mut Vec<u8>) {
+        self.infos += 1;
+        self.next = Stage::Info as usize;
+        encode_command(out, &[b"INFO", b"server"]);
+    }
+
+    fn refused(&mut self, stage: Stage, error: ServerError) {
+        let is_fatal = match stage {
+            Stage::Auth | Stage::Select => true,
+            // Without the right to end connections, locks are as safe, but keys may be left behind.
+            Stage::End => false,
+            Stage::Hello | Stage::SetName | Stage::Info => matches!(
+                error.kind,
+                ServerErrorKind::Authentication | ServerErrorKind::TooManyClients
+            ),
+        };
+        // A busy server will report its identity soon. A server without a known identity might be
+        // counted twice, if it has two URLs.
+        let is_busy = error.kind == ServerErrorKind::Busy;
+        let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
+        // If an unsolicited error were accepted as the answer to `INFO`, the former connections
+        // would not be ended and could still deliver commands.
+        let is_refused = former::is_refusal(error.kind);
+        let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.former.is_empty();
+        // The first counts: after a wrong password, everything is refused.
+        if is_fatal && self.problem.is_none() {
+            self.problem = Some(NodeError::Server(error));
+        }
+    }
+
+    fn granted(
+        &mut self,
+        stage: Stage,
+        reply: &Reply<'_>,
+        secret: Option<&[u8]>,
+    ) -> Result<(), NodeError> {
+        match (stage, reply) {
+            (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
+            (Stage::Hello, Reply::Map(list) | Reply::Array(list)) => {
+                let is_resp3 = matches!(reply, Reply::Map(_));
+                let introduction = Introduction::read(list).filter(|it| it.fits(is_resp3));
+                let introduction = introduction
+                    .ok_or_else(|| NodeError::UnexpectedReply(describe(reply, secret)))?;
+                self.identity.connection = introduction.connection;
+                self.identity.is_resp3 = is_resp3;
+                Ok(())
+            }
+            // The number of connections that it ended. No other reply is accepted: a repeated
+            // answer to the greeting must not count as the end of a connection.
+            (Stage::End, Reply::Integer(0..=1)) => Ok(()),
+            (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
+                let Identity { connection, is_resp3, .. } = self.identity;
+                let identity = Identity::from_info(text).presentable(secret);
+                self.identity = Identity { connection, is_resp3, ..identity };
+                Ok(())
+            }
+            _ => Err(NodeError::UnexpectedReply(describe(reply, secret))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Removals that are pending for one node, because there was no connection to write them to, or no
+//! room on it.
+
+use super::Ticket;
+use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+use super::waiting::TicketQueue;
+use crate::engine::{Action, LockId, Predecessor, QueueEntry, Removal, Request, Ttl};
+use crate::time::Time;
+use std::time::Duration;
+
+/// The most removals that are kept for a node that does not answer. Beyond that the oldest is
+/// dropped, and its key stays until its ttl has passed. For a node that answers there may be more,
+/// one for each lock that was released, and those are kept if the node stops answering.
+pub const PENDING_MAX: usize = 4096;
+
+/// The most bytes of keys of such removals.
+const PENDING_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
+
+/// A removal that is still to be written.
+#[derive(Debug)]
+pub(super) struct PendingRelease {
+    pub(super) request: Request,
+    /// When the key will have expired by itself.
+    pub(super) until: Time,
+}
+
+/// The removal that a node must get if it has not, or may not have, carried out this request. For a
+/// handoff this is the predecessor's removal, because no other request removes its key.
+pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
+    let action = match request.action {
+        removal @ (Action::Release(_) | Action::Undo(_)) => removal,
+        Action::Handoff { new, predecessor, ttl_longest } => {
+            let Predecessor { token, attributes, waiter } = predecessor;
+            let lock = LockId { key: new.lock.key, token, attributes };
+            Action::Undo(Removal { lock, ttl: ttl_longest, linger: None, waiter })
+        }
+        // It would have withdrawn the failed attempt. The waiter stays in the queue.
+        Action::Queue(QueueEntry { lock, ttl, .. }) => {
+            Action::Undo(Removal { lock, ttl, linger: None, waiter: None })
+        }
+        Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
+        Action::Turn { .. } | Action::Listen { .. } | Action::Custom(_) => return None,
+        Action::Fence { .. } | Action::Ping { .. } | Action::Ask(_) => return None,
+    };
+    Some(Request { action, ..request })
+}
+
+/// The pending removals of one node.
+#[derive(Debug)]
+pub(super) struct PendingReleases {
+    queue: TicketQueue<PendingRelease>,
+    bytes: usize,
+    /// The most that is kept, in number and bytes, if the node does not answer.
+    most: (usize, usize),
+    /// No key expires by itself before this time.
+    expires_at: Time,
+}
+
+impl Default for PendingReleases {
+    fn default() -> Self {
+        Self {
+            queue: TicketQueue::default(),
+            bytes: 0,
+            most: (PENDING_MAX, PENDING_BYTES_MAX),
+            expires_at: Time::ZERO,
+        }
+    }
+}
+
+impl PendingReleases {
+    /// Keeps a removal until the key's ttl has passed. Returns the tickets of removals that were
+    /// dropped for it and will not get an answer. As long as the node `is_well` none is dropped:
+    /// there is at most one for each lock that its callers held.
+    pub(super) fn add(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: Request,
+        is_well: bool,
+    ) -> Vec<Ticket> {
+        let lifetime = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
+        let until = now.after(lifetime);
+        self.expires_at = if self.is_empty() { until } else { self.expires_at.min(until) };
+        self.bytes += request.key_bytes();
+        self.queue.push(ticket, PendingRelease { request, until });
+        if is_well {
+            // If the node stops answering, the removals in flight become pending too.
+            let number = self.queue.len() + IN_FLIGHT_MAX;
+            let bytes = self.bytes + 2 * IN_FLIGHT_BYTES_MAX;
+            self.most = (self.most.0.max(number), self.most.1.max(bytes));
+        }
+        let mut given_up = Vec::new();
+        while self.queue.len() > self.most.0 || self.bytes > self.most.1 {
+            given_up.extend(self.take().and_then(|(ticket, _)| ticket));
+        }
+        given_up
+    }
+
+    /// Removes and returns the oldest, with its ticket if a caller still waits for the answer.
+    pub(super) fn take(&mut self) -> Option<(Option<Ticket>, PendingRelease)> {
+        let (ticket, pending) = self.queue.pop()?;
+        self.bytes -= pending.request.key_bytes();
+        self.forget_peak();
+        Some((ticket, pending))
+    }
+
+    /// Has `flight` room for the oldest removal?
+    pub(super) fn is_payable(&self, flight: &Flight) -> bool {
+        self.queue.first().is_some_and(|pending| flight.has_room(&pending.request))
+    }
+
+    /// Drops the removals whose keys have expired. Returns the tickets that still waited for them.
+    pub(super) fn expire(&mut self, now: Time) -> Vec<Ticket> {
+        if self.is_empty() || now < self.expires_at {
+            return Vec::new();
+        }
+        let given_up = self.queue.retain(|pending| pending.until > now);
+        self.bytes = self.queue.iter().map(|pending| pending.request.key_bytes()).sum();
+        let next = self.queue.iter().map(|pending| pending.until).min();
+        self.expires_at = next.unwrap_or(self.expires_at);
+        self.forget_peak();
+        given_up
+    }
+
+    /// Marks the removal of `ticket` as not waited for. The removal stays pending.
+    pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
+        self.queue.unwait(ticket)
+    }
+
+    /// Returns all tickets that wait for an answer, which will not arrive on this connection.
+    pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
+        self.queue.unwait_all()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Resets the limits when no removal is pending.
+    fn forget_peak(&mut self) {
+        if self.is_empty() {
+            self.most = (PENDING_MAX, PENDING_BYTES_MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::fixture::{at, removal, ttl};
+
+    #[test]
+    fn pending_releases_are_bounded_in_bytes_whatever_their_sizes() {
+        let mut pending_releases = PendingReleases::default();
+        for length in [1, 64 * 1024, 7] {
+            for _ in 0..2 * PENDING_MAX {
+                pending_releases.add(at(0), None, removal(length), false);
+                let bytes: usize =
+                    pending_releases.queue.iter().map(|pending| pending.request.key().len()).sum();
+                assert_eq!(bytes, pending_releases.bytes);
+                assert!(bytes <= PENDING_BYTES_MAX && pending_releases.len() <= PENDING_MAX);
+                assert!(!pending_releases.is_empty(), "the latest is kept");
+            }
+        }
+    }
+
+    #[test]
+    fn pending_releases_of_an_answering_node_are_kept_when_it_stops_answering() {
+        let mut pending_releases = PendingReleases::default();
+        let (many, more) = (3 * PENDING_MAX, 2 * PENDING_MAX);
+        let add = |pending_releases: &mut PendingReleases, count, is_well| {
+            (0..count)
+                .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
+        };
+        add(&mut pending_releases, many, true);
+        assert_eq!(pending_releases.len(), many);
+        // The removals in flight become pending. Beyond that the number does not grow.
+        add(&mut pending_releases, IN_FLIGHT_MAX, false);
+        assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
+        add(&mut pending_releases, more, false);
+        assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
+        while pending_releases.take().is_some() {}
+        add(&mut pending_releases, more, false);
+        assert_eq!(pending_releases.len(), PENDING_BYTES_MAX / 1_000);
+    }
+
+    #[test]
+    fn each_pending_release_expires_with_its_own_ttl_in_any_order() {
+        let mut pending_releases = PendingReleases::default();
+        for millis in [30, 10, 20] {
+            let mut removal = removal(1);
+            let Action::Undo(undo) = &mut removal.action else { panic!("{removal:?}") };
+            undo.ttl = ttl(millis);
+            pending_releases.add(at(0), None, removal, false);
+        }
+        for (millis, left) in [(9, 3), (10, 2), (19, 2), (20, 1), (29, 1), (30, 0)] {
+            pending_releases.expire(at(millis));
+            assert_eq!(
+                (pending_releases.len(), pending_releases.bytes),
+                (left, left),
+                "after {millis} ms"
+            );
+        }
+    }
+}

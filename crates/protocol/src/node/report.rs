@@ -1,0 +1,215 @@
+//! What the client reports to the user about each node.
+
+use super::node_error::NodeError;
+use super::server_facts::{ClockDifference, ClockReading, Memory, Persistence, Role};
+use super::warning::{Host, NodeWarning};
+use crate::engine::RegisterMembership;
+use core::net::IpAddr;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One node's answer in a round, with the node's URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeReport {
+    /// The node's URL, without the password.
+    pub url: Arc<str>,
+    /// Its answer.
+    pub answer: NodeAnswer,
+}
+
+impl NodeReport {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(url: Arc<str>, answer: NodeAnswer) -> Self {
+        Self { url, answer }
+    }
+}
+
+impl fmt::Display for NodeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.url, self.answer)
+    }
+}
+
+/// A node's answer in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeAnswer {
+    /// The node carried out the request.
+    Granted,
+    /// The node answered a question, took a waiter into its queue, or did as asked of a register.
+    Answered,
+    /// The node has accepted a change of a register.
+    Accepted,
+    /// The node refused the request: the key holds another token, or is gone.
+    Refused,
+    /// The node gave no answer that counts.
+    Failed(NodeError),
+    /// The other nodes decided the result before this node's answer arrived.
+    Pending,
+    /// Nothing was ever written to the node about this lock, so it does not hold the key.
+    NotAsked,
+}
+
+impl fmt::Display for NodeAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Granted => "granted",
+            Self::Answered => "answered",
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::Failed(error) => return error.fmt(f),
+            Self::NotAsked => "not asked: nothing was sent to it about this lock",
+            Self::Pending => "no reply yet (the other nodes had already decided the result)",
+        })
+    }
+}
+
+/// Whether clients can wait for a lock in a queue on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueueSupport {
+    /// They can, and the node tells a waiter when it is its turn.
+    Full,
+    /// They can, but the node does not tell them everything: it speaks no RESP3, or the user may
+    /// not use `SUBSCRIBE` or `CLIENT TRACKING`. The waiters in front ask the node now and then.
+    WithoutPushes,
+    /// They cannot: the user may not use the commands of the queue, or the server does not know
+    /// them. The node takes no part in the order of waiters; its locks are as safe.
+    Unsupported,
+}
+
+impl QueueSupport {
+    /// `full`, `without_pushes` or `unsupported`: for logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::WithoutPushes => "without_pushes",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// The word of [`as_str`](QueueSupport::as_str).
+impl fmt::Display for QueueSupport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The state of a client's connection to one of its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// The node's URL, without the password.
+    pub url: Arc<str>,
+    /// Is there a connection that can be used at once? On ZooKeeper, where a client is connected to
+    /// one server at a time: does the server serve clients, asked over a connection of its own?
+    pub is_connected: bool,
+    /// The server's own name, such as `redis` or `valkey`. Like the version it is known from the
+    /// last connection, if there was one and the server reported it. Escaped like the text of a
+    /// [`ServerError`](crate::node::ServerError).
+    pub server: Option<String>,
+    /// The server's version.
+    pub version: Option<String>,
+    /// How long the server has been running: its uptime when the connection was made, plus the time
+    /// since. `None` without a connection.
+    pub uptime: Option<Duration>,
+    /// For how long its grants do not count yet, because the server was started recently; see
+    /// `Builder::restart_guard`. `None` if they count, or without
+    /// a connection.
+    pub quarantine: Option<Duration>,
+    /// How long the last answer took that a round waited for.
+    pub round_trip: Option<Duration>,
+    /// The IP address that the connection leads to. `None` for a Unix socket, or without a
+    /// connection. A proxy or a tunnel has an address of its own.
+    pub address: Option<IpAddr>,
+    /// How the server keeps its data, and so what a crash [costs](Persistence::crash_loss).
+    pub persistence: Persistence,
+    /// The server's memory, and what it does when there is no more.
+    pub memory: Memory,
+    /// Is the server a replica, and are there replicas of it? On ZooKeeper, what it does in its
+    /// ensemble.
+    pub role: Option<Role>,
+    /// Is the server a node of a cluster?
+    pub is_cluster: Option<bool>,
+    /// By how much the server's wall clock differs from this machine's.
+    pub clock: Option<ClockDifference>,
+    /// Can clients wait in a queue here? `None` until this one has waited on this connection.
+    pub queue: Option<QueueSupport>,
+    /// Whether the node has a vote on registers, and if not why. `None` if that is not known.
+    pub registers: Option<RegisterMembership>,
+    /// The last transaction that the server knows. On ZooKeeper only: one that is far below those
+    /// of the others lags behind.
+    pub zxid: Option<u64>,
+    /// The last error, if it happened after the connection was made or there is no connection; or
+    /// that the node did not answer in time just now.
+    pub last_error: Option<NodeError>,
+    /// The machine on which the server runs.
+    pub(super) host: Option<Host>,
+    pub(super) clock_reading: Option<ClockReading>,
+    pub(super) warnings: Vec<NodeWarning>,
+}
+
+impl NodeStatus {
+    /// What about this node breaks a promise of the lock, or would in a fault that is to be
+    /// expected. Empty if nothing is known that does.
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) {
+    /// for node in client.nodes() {
+    ///     for warning in node.warnings() {
+    ///         eprintln!("{}: {warning}", node.url);
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn warnings(&self) -> &[NodeWarning] {
+        &self.warnings
+    }
+
+    /// The statuses of nodes to which no request can be sent.
+    #[doc(hidden)]
+    pub fn of_unreachable(urls: &[Arc<str>], error: &NodeError) -> Vec<Self> {
+        let status = |url| Self { last_error: Some(error.clone()), ..Self::unknown(url) };
+        urls.iter().map(status).collect()
+    }
+
+    /// The status of a node of which nothing is known.
+    #[doc(hidden)]
+    pub fn unknown(url: &Arc<str>) -> Self {
+        Self {
+            url: Arc::clone(url),
+            is_connected: false,
+            server: None,
+            version: None,
+            uptime: None,
+            quarantine: None,
+            round_trip: None,
+            address: None,
+            persistence: Persistence::default(),
+            memory: Memory::default(),
+            role: None,
+            is_cluster: None,
+            clock: None,
+            queue: None,
+            registers: None,
+            zxid: None,
+            last_error: None,
+            host: None,
+            clock_reading: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The machine at the other end of the connection.
+    #[doc(hidden)]
+    pub fn set_host(&mut self, host: Option<Host>) {
+        self.address = host.and_then(|host| host.address);
+        self.host = host;
+    }
+}

@@ -1,0 +1,294 @@
+//! Rounds: a request to all nodes, their votes, and a verdict.
+//!
+//! Many rounds may be open at a time, each with its own ticket, all on the same N sessions. A round
+//! ends for its waiter as soon as it is decided; later answers do not count. But a lock that a
+//! majority has granted or extended is brought to the other nodes as well: see `reaching`.
+//!
+//! `W` identifies the waiter of a round.
+
+mod custom;
+mod deadlines;
+mod entry;
+mod numbering;
+mod permits;
+mod quarantine;
+mod reaching;
+mod restoring;
+mod result;
+mod same_server;
+mod stragglers;
+mod waits;
+mod watching;
+
+pub use result::{RoundResult, Votes};
+
+use super::change::ChangeRecorder;
+use super::node_error::NodeError;
+use super::report::NodeStatus;
+use super::session::{Answer, Session};
+use crate::engine::{Node, Request, Verb, Vote};
+use crate::time::Time;
+use entry::Entry;
+use reaching::Reaching;
+use std::collections::VecDeque;
+use std::time::Duration;
+use waits::Waits;
+
+/// All nodes, and the rounds that are open on them.
+#[derive(Debug)]
+pub struct Rounds<W> {
+    sessions: Vec<Session>,
+    entries: Vec<Entry<W>>,
+    vacant: Vec<usize>,
+    /// The number of entries with a waiter.
+    awaited: usize,
+    reaching: Reaching,
+    /// Is there a round that went on beyond its deadline, or after a majority had granted a lock?
+    has_overtime: bool,
+    /// No entry with a waiter has a deadline before this.
+    ends_at: Time,
+    finished: VecDeque<(W, RoundResult)>,
+    wait_for_all: bool,
+    round_trips: Vec<Option<Duration>>,
+    /// The waiters in the nodes' queues.
+    waits: Waits<W>,
+    /// Records the changes of nodes, if [`watch`](Self::watch) was called.
+    watch: Option<ChangeRecorder>,
+}
+
+impl<W> Rounds<W> {
+    /// These nodes, without rounds.
+    #[must_use]
+    pub fn new(sessions: Vec<Session>, wait_for_all: bool) -> Self {
+        Self {
+            round_trips: vec![None; sessions.len()],
+            waits: Waits::new(sessions.len()),
+            sessions,
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            awaited: 0,
+            reaching: Reaching::default(),
+            has_overtime: false,
+            ends_at: Time::ZERO,
+            finished: VecDeque::new(),
+            wait_for_all,
+            watch: None,
+        }
+    }
+
+    /// The number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// One node's session, to connect and to write its output.
+    pub fn session(&mut self, node: Node) -> &mut Session {
+        &mut self.sessions[node.index()]
+    }
+
+    /// Is there output for this node?
+    #[must_use]
+    pub fn has_output(&self, node: Node) -> bool {
+        !self.sessions[node.index()].output().is_empty()
+    }
+
+    /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
+    pub fn open(&mut self, now: Time, mut request: Request, waiter: W) {
+        request.nodes = request.nodes.union(self.forget_extensions(&request));
+        let called = self.called(&request);
+        self.note_waiter(&request);
+        let is_pointless = request.verb().is_acquisition() && self.has_duplicate_server();
+        let slot = self.vacancy();
+        self.await_until(request.deadline);
+        let is_kept =
+            matches!(request.verb(), Verb::Extend | Verb::Turn) || request.share().is_some();
+        let token = request.token().filter(|_| is_kept && request.is_to_restore());
+        self.reaching.kept.extend(token.map(|token| (token, slot)));
+        let entry = &mut self.entries[slot];
+        let ticket = entry.ticket(slot);
+        entry.waiter = Some(waiter);
+        entry.reach.called = called;
+        for (index, session) in self.sessions.iter_mut().enumerate() {
+            let node = Node::new(index);
+            if is_pointless {
+                entry.unsent.insert(node);
+                entry.tally.cast(node, Vote::Failed);
+            } else if request.nodes.contains(node) {
+                session.send(now, Some(ticket), &request);
+            } else {
+                // No request for this lock was ever written to the node, so it has no such key.
+                entry.unsent.insert(node);
+                entry.tally.cast(node, Vote::Refused);
+            }
+        }
+        entry.request = Some(request);
+        (0..self.nodes()).for_each(|index| self.collect(now, Node::new(index)));
+        self.settle(now, slot, false);
+    }
+
+    /// Sends a request without a waiter.
+    pub fn post(&mut self, now: Time, request: &Request) {
+        self.end_attempt(now, request);
+        let asked = request.nodes.union(self.forget_extensions(request));
+        self.note_waiter(request);
+        let nodes = self.nodes();
+        for node in asked.iter().take_while(|node| node.index() < nodes) {
+            self.sessions[node.index()].send(now, None, request);
+            self.collect(now, node);
+        }
+    }
+
+    /// Must bytes that have arrived from this node be read before this request is opened? Otherwise
+    /// a repeated or unsolicited reply could be matched to the request.
+    #[must_use]
+    pub fn must_be_read_before(&self, node: Node, request: &Request) -> bool {
+        self.sessions[node.index()].must_be_read_before(request)
+    }
+
+    /// Is there a node without room for this request, where it would be refused, or be left in the
+    /// queue because no caller waits for its answer?
+    #[must_use]
+    pub fn is_crowded(&self, request: &Request) -> bool {
+        self.sessions.iter().any(|session| session.is_crowded(request))
+    }
+
+    /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
+    /// that has been silent for `node_timeout` is not likely to.
+    #[must_use]
+    pub fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
+        self.sessions.iter().any(|session| session.has_removals(now, node_timeout))
+    }
+
+    /// The result of the next decided round, or of a wait that has ended.
+    pub fn poll(&mut self) -> Option<(W, RoundResult)> {
+        let wait = || self.waits.poll().map(|(caller, nodes)| (caller, RoundResult::Wait(nodes)));
+        self.finished.pop_front().or_else(wait)
+    }
+
+    /// The waiters of the open rounds, and the callers that wait in the nodes' queue.
+    pub fn waiters(&self) -> impl Iterator<Item = &W> {
+        let rounds = self.entries.iter().filter_map(|entry| entry.waiter.as_ref());
+        rounds.chain(self.waits.callers())
+    }
+
+    /// Takes the bytes that were read from a node.
+    pub fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
+        self.sessions[node.index()].received(now, bytes);
+        if self.sessions[node.index()].take_greeted() {
+            self.compare_run_ids(now, node);
+            self.note_greeting(node);
+            self.note_reached(now, node);
+        }
+        self.collect(now, node);
+    }
+
+    /// A node's connection was lost, or could not be made.
+    pub fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
+        self.sessions[node.index()].closed(now, problem);
+        self.collect(now, node);
+    }
+
+    /// Ends the rounds whose deadline has passed, and closes silent connections. Call
+    /// [`received`](Self::received) with all bytes that have arrived first: otherwise their answers
+    /// count as missing.
+    pub fn tick(&mut self, now: Time) {
+        self.end_rounds(now);
+        self.end_due_waits(now);
+        self.bring_due(now);
+        for index in 0..self.nodes() {
+            self.sessions[index].tick(now);
+            self.collect(now, Node::new(index));
+            self.note_silence(now, Node::new(index));
+        }
+    }
+
+    /// The status of each node.
+    fn status(&self, now: Time) -> Vec<NodeStatus> {
+        let with_trips = self.sessions.iter().zip(&self.round_trips);
+        with_trips.map(|(session, trip)| session.status(now, *trip)).collect()
+    }
+
+    /// Counts the answers of one node's session.
+    fn collect(&mut self, now: Time, node: Node) {
+        while let Some(answer) = self.sessions[node.index()].poll_answer() {
+            self.note_answer(node, &answer);
+            self.count(now, node, answer);
+        }
+        self.notify(now, node);
+        self.note_queue(node);
+        self.note_loss(node);
+    }
+
+    fn count(&mut self, now: Time, node: Node, answer: Answer) {
+        let slot = answer.ticket.slot;
+        let is_same =
+            |entry: &Entry<W>| entry.request.is_some() && entry.ticket(slot) == answer.ticket;
+        if !self.entries.get(slot).is_some_and(is_same) {
+            // The round is over.
+            return;
+        }
+        let (took, vote) = (answer.took, answer.vote);
+        let entry = &mut self.entries[slot];
+        if !entry.count(node, answer) {
+            return self.note_restoration(now, slot, node, vote);
+        }
+        if entry.waiter.is_some() {
+            self.round_trips[node.index()] = took.or(self.round_trips[node.index()]);
+            if entry.note_majority(now) {
+                self.ends_at = self.ends_at.min(now);
+            }
+            self.settle(now, slot, false);
+        } else if entry.is_followed() {
+            self.follow_on(now, slot);
+        } else {
+            self.note_late_vote(now, slot, node);
+        }
+    }
+
+    /// Ends a round for its waiter if it is decided, or with `is_late` in any case.
+    fn settle(&mut self, now: Time, slot: usize, is_late: bool) {
+        let entry = &mut self.entries[slot];
+        let is_over = is_late || entry.is_decided(self.wait_for_all, &self.sessions);
+        if entry.waiter.is_none() || !is_over || !is_late && self.waits_for_others(now, slot) {
+            return;
+        }
+        let entry = &mut self.entries[slot];
+        entry.close(slot, &mut self.sessions, is_late);
+        let waiter = entry.waiter.take();
+        let result = match entry.verb() {
+            Some(Verb::Ping) => {
+                let mut statuses = self.status(now);
+                self.entries[slot].note_late_pings(&mut statuses);
+                RoundResult::Ping(statuses)
+            }
+            _ => entry.result(now, &self.sessions),
+        };
+        self.finished.extend(waiter.map(|waiter| (waiter, result)));
+        self.awaited -= 1;
+        match self.entries[slot].is_followed() {
+            true => self.follow_on(now, slot),
+            false => self.bring_on(now, slot),
+        }
+    }
+
+    /// An entry without a round in it.
+    fn vacancy(&mut self) -> usize {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::vacant(self.nodes()));
+            self.entries.len() - 1
+        })
+    }
+
+    /// Removes a round from its entry.
+    fn end_round(&mut self, slot: usize) {
+        if let Some(request) = &self.entries[slot].request {
+            self.reaching.forget(request, slot);
+            self.entries[slot].clear();
+            self.vacant.push(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

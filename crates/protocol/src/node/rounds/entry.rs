@@ -1,0 +1,273 @@
+//! One round: its request, its waiter, and the votes so far.
+
+use super::reaching::Reach;
+use super::result::{RoundResult, Votes};
+use crate::engine::quorum;
+use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
+use crate::engine::{Request, Said, Tally, Verb, Verdict, Vote};
+use crate::node::Ticket;
+use crate::node::node_error::NodeError;
+use crate::node::report::{NodeAnswer, NodeReport};
+use crate::node::session::{Answer, Session};
+use crate::time::Time;
+use std::sync::Arc;
+
+/// A slot for a round. It is reused, so a round allocates nothing.
+#[derive(Debug)]
+pub(super) struct Entry<W> {
+    serial: u64,
+    /// `None` if there is no round in this entry.
+    pub(super) request: Option<Request>,
+    /// `None` if the round is decided, and stays only to restore keys.
+    pub(super) waiter: Option<W>,
+    /// Has the lock been released or handed off since? Then no key of it is restored.
+    pub(super) is_forgotten: bool,
+    pub(super) tally: Tally,
+    /// Nodes to which the request was never written.
+    pub(super) unsent: NodeSet,
+    permanent_failures: NodeSet,
+    pub(super) counters: Counters,
+    pub(super) problems: Vec<Option<NodeError>>,
+    /// What each node has said to a custom command.
+    pub(super) said: Vec<Option<Said>>,
+    views: Vec<Option<QueueView>>,
+    is_awaited: bool,
+    /// When a majority of the nodes that were asked had answered.
+    pub(super) majority_at: Option<Time>,
+    /// Did the round go on beyond its deadline?
+    pub(super) is_prolonged: bool,
+    pub(super) reach: Reach,
+    /// The permit that each node granted, if the request is for one.
+    pub(super) permits: Vec<Option<u32>>,
+}
+
+impl<W> Entry<W> {
+    pub(super) fn vacant(nodes: usize) -> Self {
+        Self {
+            serial: 0,
+            request: None,
+            waiter: None,
+            is_forgotten: false,
+            tally: Tally::new(nodes),
+            unsent: NodeSet::EMPTY,
+            permanent_failures: NodeSet::EMPTY,
+            counters: Counters::default(),
+            problems: vec![None; nodes],
+            said: vec![None; nodes],
+            views: vec![None; nodes],
+            is_awaited: false,
+            majority_at: None,
+            is_prolonged: false,
+            reach: Reach::default(),
+            permits: vec![None; nodes],
+        }
+    }
+
+    /// Empties the entry: the ticket of its round becomes invalid.
+    pub(super) fn clear(&mut self) {
+        self.serial += 1;
+        self.request = None;
+        self.waiter = None;
+        self.is_forgotten = false;
+        self.tally = Tally::new(self.tally.nodes());
+        self.unsent = NodeSet::EMPTY;
+        self.permanent_failures = NodeSet::EMPTY;
+        self.counters = Counters::default();
+        self.problems.fill(None);
+        self.said.fill(None);
+        self.views.fill(None);
+        self.is_awaited = false;
+        self.majority_at = None;
+        self.is_prolonged = false;
+        self.reach = Reach::default();
+        self.permits.fill(None);
+    }
+
+    pub(super) fn ticket(&self, slot: usize) -> Ticket {
+        Ticket { slot, serial: self.serial }
+    }
+
+    pub(super) fn verb(&self) -> Option<Verb> {
+        self.request.as_ref().map(Request::verb)
+    }
+
+    /// Must its key be restored on nodes that lost it, or that granted another permit?
+    pub(super) fn is_to_restore(&self) -> bool {
+        let is_lock = self.request.as_ref().is_some_and(Request::is_to_restore);
+        is_lock && self.is_confirmed() && !self.is_forgotten
+    }
+
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.tally.granted_by_majority() == Verdict::Won
+    }
+
+    /// Can no further answer change the result?
+    pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
+        // It is about every node, not about a majority of them.
+        let asks_all = self.verb() == Some(Verb::Ping);
+        let may_be_early = !wait_for_all && !asks_all && !self.waits_for_more(sessions);
+        self.tally.is_complete()
+            || (may_be_early && (self.is_settled(sessions) || self.is_split(sessions)))
+    }
+
+    /// Is this a contended attempt that only silent nodes could still turn into a lock? Contended:
+    /// a majority has answered, and a node refused. Silent: for as long as a round lasts. If such
+    /// an attempt waited for silent nodes, its keys would block the competing attempts on the other
+    /// nodes meanwhile.
+    fn is_split(&self, sessions: &[Session]) -> bool {
+        let tally = &self.tally;
+        let is_contended = !tally.refused.is_empty()
+            && tally.answered_by_majority() == Verdict::Won
+            && self.verb().is_some_and(Verb::is_acquisition);
+        is_contended && tally.granted.len() + self.awaited(sessions) < quorum(tally.nodes())
+    }
+
+    /// How many nodes have not voted, and are not silent?
+    pub(super) fn awaited(&self, sessions: &[Session]) -> usize {
+        self.awaited_nodes(sessions).len()
+    }
+
+    pub(super) fn awaited_nodes(&self, sessions: &[Session]) -> NodeSet {
+        let open = NodeSet::all(sessions.len()).without(self.tally.voted());
+        open.iter().filter(|node| !sessions[node.index()].is_silent()).collect()
+    }
+
+    /// Counts an answer. Returns whether it counted: no node votes twice.
+    pub(super) fn count(&mut self, node: Node, answer: Answer) -> bool {
+        if !self.tally.cast(node, answer.vote) {
+            return false;
+        }
+        if !answer.was_sent {
+            self.unsent.insert(node);
+        }
+        if answer.problem.as_ref().is_some_and(NodeError::is_permanent) {
+            self.permanent_failures.insert(node);
+        }
+        if let Some(counter) = answer.counter {
+            self.counters.note(node, counter, answer.vote == Vote::Granted);
+        }
+        self.problems[node.index()] = answer.problem;
+        self.views[node.index()] = answer.view;
+        self.is_awaited |= answer.is_awaited;
+        if answer.permit.is_some() && answer.vote == Vote::Granted {
+            self.permits[node.index()] = answer.permit;
+            self.count_permits();
+        }
+        // Of two nodes that are one server, only one has said something.
+        self.said[node.index()] = answer.said.filter(|_| answer.vote != Vote::Failed);
+        true
+    }
+
+    /// Makes a node's vote a failed vote, if the round is undecided; with `also_later`, also the
+    /// vote that it would still give. Returns whether that changed anything.
+    pub(super) fn withdraw_vote(
+        &mut self,
+        node: Node,
+        error: &NodeError,
+        also_later: bool,
+    ) -> bool {
+        let is_to_fail = also_later || self.tally.voted().contains(node);
+        if self.waiter.is_none() || !is_to_fail {
+            return false;
+        }
+        self.tally.granted.remove(node);
+        self.tally.refused.remove(node);
+        self.tally.failed.insert(node);
+        self.counters.nodes.remove(node);
+        self.permanent_failures.insert(node);
+        self.problems[node.index()] = Some(error.clone());
+        self.views[node.index()] = None;
+        self.said[node.index()] = None;
+        self.permits[node.index()] = None;
+        self.count_permits();
+        true
+    }
+
+    /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.
+    pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
+        let (ticket, voted) = (self.ticket(slot), self.tally.voted());
+        for (index, session) in sessions.iter_mut().enumerate() {
+            let node = Node::new(index);
+            if voted.contains(node) {
+                continue;
+            }
+            let phase = session.phase();
+            if session.cancel(ticket) {
+                // It will never answer, and must not be waited for: see `Rounds::settle`.
+                self.unsent.insert(node);
+                self.tally.cast(node, Vote::Failed);
+            }
+            if is_late {
+                self.problems[index] = Some(NodeError::TimedOut(phase));
+            }
+        }
+    }
+
+    /// The result, if the round is not a ping.
+    pub(super) fn result(&mut self, now: Time, sessions: &[Session]) -> RoundResult {
+        match self.verb() {
+            Some(Verb::Custom) => self.custom_result(sessions),
+            _ => RoundResult::Votes(self.votes(now, sessions)),
+        }
+    }
+
+    fn votes(&mut self, now: Time, sessions: &[Session]) -> Votes {
+        self.note_quarantines(now, sessions);
+        let mut ballot = Ballot::new(self.tally);
+        ballot.permanent_failures = self.permanent_failures;
+        ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
+        ballot.counters = self.counters;
+        ballot.queue = self.queue_state();
+        ballot.quarantine = self.quarantine();
+        ballot.permit = self.permit();
+        ballot.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
+        ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
+        let mut reports = Vec::new();
+        // In a quarantine, the caller may have to say why nobody grants its lock.
+        if ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero() {
+            reports = self.reports(sessions);
+        }
+        Votes { ballot, reports }
+    }
+
+    /// What the answers say about a waiter.
+    fn queue_state(&self) -> QueueState {
+        let mut state = QueueState { is_awaited: self.is_awaited, ..QueueState::default() };
+        if self.verb() == Some(Verb::Queue) {
+            let nodes = (0..).map(Node::new);
+            let views = nodes.clone().zip(&self.views);
+            let views = views.filter_map(|(node, view)| view.map(|view| (node, view)));
+            state.note(views, self.views.len());
+            let problems = nodes.zip(&self.problems);
+            let without = problems.filter(|(_, it)| matches!(it, Some(NodeError::NoQueue(_))));
+            state.without = without.map(|(node, _)| node).collect();
+        }
+        state
+    }
+
+    /// Did the round succeed, or fail only because the lock is held? Then no reports are needed,
+    /// and building them would allocate.
+    fn is_plain(&self) -> bool {
+        let takes = self.verb().is_some_and(Verb::is_acquisition);
+        self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
+    }
+
+    pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
+        let success = self.success();
+        let problems = self.problems.iter_mut().map(Option::take);
+        let tally = &self.tally;
+        let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
+        let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
+            let node = Node::new(index);
+            let answer = match session.same_server().or(problem) {
+                Some(problem) => NodeAnswer::Failed(problem),
+                None if !asked.contains(node) => NodeAnswer::NotAsked,
+                None if tally.granted.contains(node) => success.clone(),
+                None if tally.refused.contains(node) => NodeAnswer::Refused,
+                None => NodeAnswer::Pending,
+            };
+            NodeReport { url: Arc::clone(session.name()), answer }
+        };
+        sessions.iter().zip(problems).enumerate().map(report).collect()
+    }
+}

@@ -1,0 +1,299 @@
+//! Brings a lock that is held to every node that can be reached.
+//!
+//! A round ends with a majority. The lock is brought to the other nodes afterwards, by whichever
+//! thread drives the connections next:
+//!
+//! * **a node that refused**, because it had not carried out a removal yet that others had, gets
+//!   the key by [`Verb::Restore`], a few times with growing pauses. If the lock came from the
+//!   nodes' queue, the node tells when it reserves the lock for the waiter, which has it already:
+//!   that proves that the removal has arrived.
+//! * **a node that was not reached** gets it when it has answered the greeting.
+//!
+//! A restoration is no vote. It has the rest of the ttl, replaces no other holder's token, and is
+//! not sent after the lock was released, handed off or lost: see
+//! [`forget_extensions`](Rounds::forget_extensions).
+
+use super::Rounds;
+use super::entry::Entry;
+use crate::engine::{Action, Node, NodeSet, Request, Token, Verb, Vote, quorum};
+use crate::time::Time;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The pause before a restoration that was refused is sent again, and how often it is. Each pause
+/// is twice as long as the one before it.
+const PAUSE: Duration = Duration::from_millis(1);
+const TRIES_MAX: u32 = 8;
+
+/// Where a lock is that a majority has granted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reach {
+    /// The nodes that have it by a restoration, and those whose answer to one is not there yet.
+    pub(super) placed: NodeSet,
+    asked: NodeSet,
+    /// The nodes to which it was ever sent.
+    restored: NodeSet,
+    /// When it is sent again to the nodes that refused, and how often it was.
+    retry_at: Option<Time>,
+    tries: u32,
+    /// The nodes that reserved it for the waiter, if it is taken in a waiter's turn.
+    pub(super) called: NodeSet,
+    /// When the majority had granted it, and until when its round waits for other nodes.
+    pub(super) won_at: Option<Time>,
+    pub(super) waits_until: Option<Time>,
+}
+
+/// The locks that are kept, and what is known about the nodes that lack them.
+#[derive(Debug, Default)]
+pub(super) struct Reaching {
+    /// The entries of extensions, permits, and locks that are not known to be on every node.
+    pub(super) kept: BTreeSet<(Token, usize)>,
+    /// No restoration of these is due before this.
+    pub(super) retries_at: Option<Time>,
+    /// Until when locks wait for nodes to which the first connection is being made. `None` before
+    /// the first lock.
+    pub(super) arrivals_until: Option<Time>,
+    /// The nodes for which a waiter in its turn has waited in vain, and until when that counts.
+    pub(super) in_vain: NodeSet,
+    pub(super) in_vain_until: Option<Time>,
+}
+
+impl Reaching {
+    /// Forgets the entry of this request.
+    pub(super) fn forget(&mut self, request: &Request, slot: usize) {
+        if let Some(token) = request.token().filter(|_| !self.kept.is_empty()) {
+            self.kept.remove(&(token, slot));
+        }
+    }
+
+    fn retry_by(&mut self, at: Time) {
+        self.retries_at = Some(self.retries_at.map_or(at, |before| before.min(at)));
+    }
+}
+
+impl<W> Entry<W> {
+    pub(super) fn token(&self) -> Option<Token> {
+        self.request.as_ref().and_then(Request::token)
+    }
+
+    /// Does the entry stay after its round, until every node has the lock?
+    pub(super) fn is_lock(&self) -> bool {
+        self.is_to_restore() && self.request.as_ref().is_some_and(|it| it.share().is_none())
+    }
+
+    fn lacking(&self) -> NodeSet {
+        let has = self.tally.granted.union(self.reach.placed).union(self.reach.asked);
+        NodeSet::all(self.tally.nodes()).without(has)
+    }
+
+    fn is_everywhere(&self) -> bool {
+        self.tally.granted.union(self.reach.placed).len() == self.tally.nodes()
+    }
+
+    fn is_turn_of(&self, waiter: &Token) -> bool {
+        let request = self.request.as_ref();
+        request
+            .is_some_and(|it| matches!(&it.action, Action::Turn { waiter: w, .. } if w == waiter))
+    }
+}
+
+impl<W> Rounds<W> {
+    /// Goes on with a lock whose round is over, until every node has it. Leaves other rounds.
+    pub(super) fn bring_on(&mut self, now: Time, slot: usize) {
+        let entry = &self.entries[slot];
+        if !entry.is_lock() {
+            return self.end_other(now, slot);
+        }
+        self.keep(slot);
+        self.bring_to_new(now, slot);
+        self.end_if_everywhere(now, slot);
+    }
+
+    /// Goes on with a round that is over, of a share or of a lock that is not held.
+    fn end_other(&mut self, now: Time, slot: usize) {
+        if self.note_joined(now, slot) {
+            return;
+        }
+        let Entry { tally, .. } = self.entries[slot];
+        if self.entries[slot].is_to_restore() {
+            tally.refused.iter().for_each(|node| self.restore(now, slot, node));
+            if !tally.is_complete() {
+                return;
+            }
+        }
+        let token =
+            self.entries[slot].token().filter(|_| tally.refused.len() >= quorum(tally.nodes()));
+        let is_lost = self.entries[slot].verb() == Some(Verb::Extend);
+        self.end_round(slot);
+        // A majority says that it has no such key.
+        while let Some(slot) = token.filter(|_| is_lost).and_then(|token| self.idle_slot(&token)) {
+            self.end_round(slot);
+        }
+    }
+
+    /// Keeps the entry by its token, in place of those of earlier rounds about this lock.
+    pub(super) fn keep(&mut self, slot: usize) {
+        let Some(token) = self.entries[slot].token() else { return };
+        self.reaching.kept.remove(&(token, slot));
+        while let Some(earlier) = self.idle_slot(&token) {
+            let restored = self.entries[earlier].reach.restored;
+            let reach = &mut self.entries[slot].reach;
+            reach.restored = reach.restored.union(restored);
+            self.end_round(earlier);
+        }
+        self.reaching.kept.insert((token, slot));
+    }
+
+    /// The first entry without a waiter that is kept for the token.
+    fn idle_slot(&self, token: &Token) -> Option<usize> {
+        let slots = self.reaching.kept.range((*token, 0)..=(*token, usize::MAX));
+        let mut slots = slots.map(|(_, slot)| *slot);
+        slots.find(|slot| self.entries[*slot].waiter.is_none())
+    }
+
+    /// The first entry from this slot on that is kept for the token.
+    pub(super) fn kept_slot(&self, token: &Token, from: usize) -> Option<usize> {
+        let mut slots = self.reaching.kept.range((*token, from)..=(*token, usize::MAX));
+        slots.next().map(|(_, slot)| *slot)
+    }
+
+    /// The nodes to which the lock was restored, beside those to which it was sent in a round.
+    pub(super) fn restored(&self, slot: usize) -> NodeSet {
+        self.entries[slot].reach.restored
+    }
+
+    /// Counts a late vote about a lock that is kept.
+    pub(super) fn note_late_vote(&mut self, now: Time, slot: usize, node: Node) {
+        if self.entries[slot].is_lock() {
+            if self.entries[slot].tally.refused.contains(node) {
+                self.bring(now, slot, node);
+            }
+            return self.end_if_everywhere(now, slot);
+        }
+        self.restore(now, slot, node);
+        self.note_late_number(now, slot, node);
+        if self.entries[slot].tally.is_complete() {
+            self.end_round(slot);
+        }
+    }
+
+    /// Takes the answer to a restoration.
+    pub(super) fn note_restoration(&mut self, now: Time, slot: usize, node: Node, vote: Vote) {
+        let reach = &mut self.entries[slot].reach;
+        if !reach.asked.contains(node) {
+            return;
+        }
+        reach.asked.remove(node);
+        match vote {
+            Vote::Granted => reach.placed.insert(node),
+            Vote::Refused => self.bring_again(now, slot),
+            // If the connection was lost, it is sent on the next one.
+            Vote::Failed => {}
+        }
+        self.settle(now, slot, false);
+        self.end_if_everywhere(now, slot);
+    }
+
+    /// A node reserves the lock for a waiter whose turn it refused: it has freed the lock.
+    pub(super) fn note_reservation(&mut self, now: Time, node: Node, waiter: &Token) {
+        let mut slots = self.reaching.kept.iter().map(|(_, slot)| *slot);
+        let Some(slot) = slots.find(|slot| self.entries[*slot].is_turn_of(waiter)) else { return };
+        self.entries[slot].reach.called.insert(node);
+        if self.entries[slot].tally.refused.contains(node) {
+            self.bring(now, slot, node);
+        }
+        self.settle(now, slot, false);
+    }
+
+    /// A node can be reached again, or for the first time.
+    pub(super) fn note_reached(&mut self, now: Time, node: Node) {
+        let slots: Vec<usize> = self.reaching.kept.iter().map(|(_, slot)| *slot).collect();
+        for slot in slots {
+            let entry = &self.entries[slot];
+            if entry.is_lock() && entry.tally.failed.contains(node) {
+                self.bring(now, slot, node);
+            }
+        }
+    }
+
+    /// Sends the restorations that are due again.
+    pub(super) fn bring_due(&mut self, now: Time) {
+        if self.reaching.retries_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.reaching.retries_at = None;
+        let slots: Vec<usize> = self.reaching.kept.iter().map(|(_, slot)| *slot).collect();
+        for slot in slots {
+            match self.entries[slot].reach.retry_at {
+                Some(at) if now >= at => {
+                    self.entries[slot].reach.retry_at = None;
+                    self.bring_to_refused(now, slot);
+                }
+                Some(at) => self.reaching.retry_by(at),
+                None => {}
+            }
+        }
+    }
+
+    /// Restores the lock on the nodes that refused it, where that was not tried yet.
+    pub(super) fn bring_to_new(&mut self, now: Time, slot: usize) {
+        let entry = &self.entries[slot];
+        let nodes = entry.tally.refused.without(entry.reach.restored);
+        nodes.iter().for_each(|node| self.bring(now, slot, node));
+    }
+
+    /// Restores the lock on the nodes that refused it, or refused a restoration.
+    fn bring_to_refused(&mut self, now: Time, slot: usize) {
+        let entry = &self.entries[slot];
+        let nodes = entry.tally.refused.union(entry.reach.restored);
+        nodes.iter().for_each(|node| self.bring(now, slot, node));
+    }
+
+    /// Restores the lock on a node, if it lacks it and can be written to.
+    fn bring(&mut self, now: Time, slot: usize, node: Node) {
+        let entry = &self.entries[slot];
+        let (Some(request), true) = (entry.request.as_ref(), entry.is_lock()) else { return };
+        let left = request.ttl().and_then(|ttl| ttl.left(request.started, now));
+        let (Some(ttl), Some(lock)) = (left, request.lock()) else { return };
+        let session = &mut self.sessions[node.index()];
+        let is_of_use = session.is_ready() && session.same_server().is_none();
+        if !is_of_use || !entry.lacking().contains(node) {
+            return;
+        }
+        let action = Action::Restore { lock: lock.clone(), ttl };
+        let request = Request { action, ..request.clone() };
+        if !session.has_room(&request) {
+            // It would be written later, with too long a ttl.
+            return self.bring_again(now, slot);
+        }
+        let ticket = entry.ticket(slot);
+        session.send(now, Some(ticket), &request);
+        let entry = &mut self.entries[slot];
+        entry.unsent.remove(node);
+        entry.reach.asked.insert(node);
+        entry.reach.restored.insert(node);
+    }
+
+    /// Sends the restorations that were refused once more after a pause.
+    fn bring_again(&mut self, now: Time, slot: usize) {
+        let reach = &mut self.entries[slot].reach;
+        if reach.retry_at.is_some() || reach.tries == TRIES_MAX {
+            return;
+        }
+        let at = now.after(PAUSE * 2_u32.pow(reach.tries));
+        reach.tries += 1;
+        reach.retry_at = Some(at);
+        self.reaching.retry_by(at);
+    }
+
+    fn end_if_everywhere(&mut self, now: Time, slot: usize) {
+        let entry = &self.entries[slot];
+        let Some(request) = entry.request.as_ref().filter(|_| entry.waiter.is_none()) else {
+            return;
+        };
+        let is_expired = request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none();
+        if entry.is_everywhere() || is_expired {
+            self.end_round(slot);
+        }
+    }
+}

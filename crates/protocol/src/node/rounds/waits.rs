@@ -1,0 +1,269 @@
+//! Waits in the nodes' queue: what the nodes tell about waiters, and the callers that wait for it.
+//!
+//! A wait is no round. Nothing is sent for it, except that the first waiter has the nodes tell when
+//! the lock's key changes. It ends when a majority of the nodes reserves the lock for the waiter.
+//! It ends early, and the waiter asks, if the key has changed on enough nodes that it may be free,
+//! if a connection on which a node would have told was lost, or when the time is over for which a
+//! node reserves the lock for another waiter.
+
+use super::Rounds;
+use crate::engine::{Node, NodeSet, QueueWait, Request, Token, Verb, quorum};
+use crate::node::session::{Hint, Session};
+use crate::time::Time;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Within this time of each other, nodes carry out one release.
+const TOGETHER: Duration = Duration::from_millis(10);
+
+/// The waiters of this client, and what the nodes have told about them.
+#[derive(Debug)]
+pub(super) struct Waits<W> {
+    quorum: usize,
+    waiters: BTreeMap<Token, Waiter<W>>,
+    /// Do all waits end at once, because the client's calls were cancelled?
+    are_over: bool,
+    /// How many waiters have a caller that waits.
+    open: usize,
+    /// No wait ends before this.
+    ends_at: Time,
+    /// The waits that have ended, with the nodes that reserve the lock.
+    finished: VecDeque<(W, NodeSet)>,
+}
+
+/// What the nodes have told about a waiter since its last request.
+#[derive(Debug)]
+struct Waiter<W> {
+    /// The nodes that reserve the lock for it.
+    reserved: NodeSet,
+    /// The nodes where the lock's key has changed.
+    changed: NodeSet,
+    /// When another waiter's time to claim the lock is over, as each node told last.
+    claims: BTreeMap<Node, Time>,
+    /// Has a node called on it to ask, or was the connection lost on which it would have told?
+    is_called_on: bool,
+    /// Do its waits end at once, because its call was cancelled?
+    is_ended: bool,
+    /// The caller that waits, and until when if nothing is told.
+    caller: Option<(W, Time)>,
+}
+
+impl<W> Waiter<W> {
+    fn new(is_ended: bool) -> Self {
+        Self {
+            reserved: NodeSet::EMPTY,
+            changed: NodeSet::EMPTY,
+            claims: BTreeMap::new(),
+            is_called_on: false,
+            is_ended,
+            caller: None,
+        }
+    }
+
+    /// When it asks at the latest: when the time to claim is over on a majority of the nodes, with
+    /// those that reserve the lock for it, and on others where it is over soon after.
+    fn asks_at(&self, quorum: usize) -> Option<Time> {
+        let mut times: Vec<Time> = self.claims.values().copied().collect();
+        times.sort_unstable();
+        let more = quorum.saturating_sub(self.reserved.len()).max(1);
+        let enough = *times.get(more - 1).or(times.last())?;
+        times.into_iter().rfind(|time| *time <= enough.after(TOGETHER))
+    }
+
+    /// Is the lock reserved for it, or is there something that only a request can clear up?
+    fn is_over(&self, quorum: usize) -> bool {
+        let is_free = || self.reserved.union(self.changed).len() >= quorum;
+        let must_ask = self.is_ended || self.is_called_on;
+        must_ask || self.reserved.len() >= quorum || !self.changed.is_empty() && is_free()
+    }
+}
+
+impl<W> Waits<W> {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            quorum: quorum(nodes),
+            waiters: BTreeMap::new(),
+            are_over: false,
+            open: 0,
+            ends_at: Time::ZERO,
+            finished: VecDeque::new(),
+        }
+    }
+
+    /// The next wait that has ended.
+    pub(super) fn poll(&mut self) -> Option<(W, NodeSet)> {
+        self.finished.pop_front()
+    }
+
+    /// The callers that wait.
+    pub(super) fn callers(&self) -> impl Iterator<Item = &W> {
+        self.waiters.values().filter_map(|waiter| waiter.caller.as_ref()).map(|(caller, _)| caller)
+    }
+
+    /// When the next wait ends, or earlier.
+    pub(super) fn next_end(&self) -> Option<Time> {
+        (self.open > 0).then_some(self.ends_at)
+    }
+
+    pub(super) fn knows(&self, name: &Token) -> bool {
+        self.waiters.contains_key(name)
+    }
+
+    /// The nodes that reserve the lock for this waiter.
+    pub(super) fn reserved(&self, name: &Token) -> NodeSet {
+        self.waiters.get(name).map_or(NodeSet::EMPTY, |waiter| waiter.reserved)
+    }
+
+    /// A waiter for which this node reserves the lock.
+    #[cfg(test)]
+    pub(super) fn reserve(&mut self, name: Token, node: Node) {
+        let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(false));
+        waiter.reserved.insert(node);
+    }
+
+    /// The waiter asks the nodes: what was told before counts no more.
+    fn enter(&mut self, name: Token) {
+        let is_ended = self.waiters.get(&name).is_some_and(|waiter| waiter.is_ended);
+        self.leave(&name);
+        self.waiters.insert(name, Waiter::new(is_ended));
+    }
+
+    fn leave(&mut self, name: &Token) {
+        self.finish(name);
+        self.waiters.remove(name);
+    }
+
+    fn open(&mut self, name: Token, until: Time, caller: W) {
+        self.finish(&name);
+        let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(false));
+        waiter.caller = Some((caller, until));
+        self.ends_at = if self.open == 0 { until } else { self.ends_at.min(until) };
+        self.open += 1;
+        self.settle(&name);
+    }
+
+    /// A node has told this about a waiter. Returns whether it is known.
+    fn told(&mut self, now: Time, node: Node, name: &Token, hint: Hint) -> bool {
+        let Some(waiter) = self.waiters.get_mut(name) else { return false };
+        match hint {
+            Hint::Reserved => {
+                waiter.reserved.insert(node);
+                waiter.claims.remove(&node);
+            }
+            Hint::Changed => waiter.changed.insert(node),
+            Hint::Lost | Hint::AskIn(Duration::ZERO) => waiter.is_called_on = true,
+            Hint::AskIn(time) => drop(waiter.claims.insert(node, now.after(time))),
+        }
+        self.settle(name);
+        true
+    }
+
+    /// Ends the wait of a waiter if it is over, or notes when it will be.
+    fn settle(&mut self, name: &Token) {
+        let Some(waiter) = self.waiters.get(name) else { return };
+        if self.are_over || waiter.is_over(self.quorum) {
+            self.finish(name);
+        } else if let Some(time) = waiter.asks_at(self.quorum) {
+            self.ends_at = self.ends_at.min(time);
+        }
+    }
+
+    /// Ends the wait of a waiter, if it has a caller that waits.
+    fn finish(&mut self, name: &Token) {
+        let Some(waiter) = self.waiters.get_mut(name) else { return };
+        if let Some((caller, _)) = waiter.caller.take() {
+            self.open -= 1;
+            self.finished.push_back((caller, waiter.reserved));
+        }
+    }
+
+    /// Ends the waits whose time has come.
+    fn end_due(&mut self, now: Time) {
+        if self.next_end().is_none_or(|end| now < end) {
+            return;
+        }
+        let quorum = self.quorum;
+        let ends = self.waiters.iter().filter_map(|(name, waiter)| {
+            let (_, until) = waiter.caller.as_ref()?;
+            let asks_at = waiter.asks_at(quorum);
+            Some((*name, asks_at.map_or(*until, |time| time.min(*until))))
+        });
+        let (due, later): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| *end <= now);
+        due.iter().for_each(|(name, _)| self.finish(name));
+        self.ends_at = later.into_iter().map(|(_, end)| end).min().unwrap_or(self.ends_at);
+    }
+
+    fn end(&mut self, waiter: Option<Token>) {
+        let names: Vec<Token> = match waiter {
+            Some(name) => vec![name],
+            None => self.waiters.keys().copied().collect(),
+        };
+        self.are_over |= waiter.is_none();
+        for name in names {
+            self.waiters.entry(name).and_modify(|waiter| waiter.is_ended = true);
+            self.finish(&name);
+        }
+    }
+}
+
+impl<W> Rounds<W> {
+    /// Waits in the nodes' queue. [`poll`](Self::poll) returns the nodes that reserve the lock, as
+    /// soon as a majority does, there is something to ask, or the time has come.
+    pub fn wait(&mut self, now: Time, wait: &QueueWait, caller: W) {
+        for session in &mut self.sessions {
+            session.watch_key(now, wait);
+        }
+        self.waits.open(wait.waiter, wait.until, caller);
+    }
+
+    /// Ends the waits of one waiter, until it leaves or its turn begins, or all, now and from now
+    /// on.
+    pub fn end_waits(&mut self, waiter: Option<Token>) {
+        self.waits.end(waiter);
+    }
+
+    pub(super) fn end_due_waits(&mut self, now: Time) {
+        self.waits.end_due(now);
+    }
+
+    /// Notes the waiters that come and go with this request. A reservation that is told before the
+    /// waiter's wait begins must not be lost.
+    pub(super) fn note_waiter(&mut self, request: &Request) {
+        let predecessor = request.predecessor().and_then(|before| before.waiter);
+        let Some(name) = request.waiter().or(predecessor) else { return };
+        match request.verb() {
+            Verb::Queue | Verb::Custom => self.waits.enter(name),
+            // What was told before its turn counts no more.
+            Verb::Turn => self.waits.leave(&name),
+            _ => self.leave(&name),
+        }
+    }
+
+    /// A waiter is gone.
+    pub fn leave(&mut self, name: &Token) {
+        self.waits.leave(name);
+        self.sessions.iter_mut().for_each(|session| session.forget_waiter(name));
+    }
+
+    /// The nodes that reserve the lock for a waiter whose turn begins with this request.
+    pub(super) fn called(&self, request: &Request) -> NodeSet {
+        let waiter = request.waiter().filter(|_| request.verb() == Verb::Turn);
+        waiter.map_or(NodeSet::EMPTY, |waiter| self.waits.reserved(&waiter))
+    }
+
+    /// Hands on what a node has told about waiters.
+    pub(super) fn notify(&mut self, now: Time, node: Node) {
+        while let Some((name, hint)) = self.sessions[node.index()].poll_hint() {
+            self.reaching.in_vain.remove(node);
+            if !self.waits.told(now, node, &name, hint) && hint == Hint::Reserved {
+                self.note_reservation(now, node, &name);
+            }
+        }
+    }
+
+    /// How many waiters are known, and how many the nodes notify. Both are zero when nobody waits.
+    #[must_use]
+    pub fn queue_load(&self) -> (usize, usize) {
+        (self.waits.waiters.len(), self.sessions.iter().map(Session::waiters_heard).sum())
+    }
+}

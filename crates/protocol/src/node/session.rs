@@ -1,0 +1,243 @@
+//! The session with one node: the protocol state, across reconnects.
+//!
+//! ```text
+//!            connecting()            connected()             greeting answered
+//!   Down ─────────────────▶ Connecting ─────────▶ Greeting ───────────────────▶ Ready
+//!    ▲                          │                    │                            │
+//!    └───── closed(), no answer in time, bytes that cannot be trusted ────────────┘
+//! ```
+//!
+//! The owner of the socket connects when [`Session::wants_connection`], writes [`Session::output`],
+//! gives the bytes that it reads to [`Session::received`], and closes the socket when
+//! [`Session::is_down`]. [`Session::poll_answer`] returns the answers. Invariants:
+//!
+//! - Replies are matched to commands by order; a connection whose order is wrong is closed.
+//! - A removal is in flight behind what it removes, or a pending release: written first on the next
+//!   connection.
+//! - Unanswered commands are bounded in number and bytes. Requests without room wait in order while
+//!   the node answers: at most one for each caller, and for each lock that a caller gave up.
+
+mod connection;
+mod hidden_look;
+mod notifications;
+mod options;
+mod outbox;
+mod queue_support;
+mod replies;
+mod reply_order;
+mod server;
+mod status;
+
+pub(super) use notifications::Hint;
+pub use options::{Answer, SessionOptions};
+
+use super::Ticket;
+use super::flight::Flight;
+use super::handshake::Handshake;
+use super::node_error::{NodeError, Phase};
+use super::pending_releases::PendingReleases;
+use super::waiting::Waiting;
+use crate::engine::{Backoff, Jitter, Request};
+use crate::time::Time;
+use connection::{Arrival, Connection};
+use notifications::Notifications;
+use server::Server;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The session with one node. The module documentation describes how to use it.
+#[derive(Debug)]
+pub struct Session {
+    options: SessionOptions,
+    state: State,
+    connection: Connection,
+    server: Server,
+    flight: Flight,
+    notifications: Notifications,
+    /// Requests that wait until the connection is ready or has room.
+    waiting: Waiting,
+    pending_releases: PendingReleases,
+    answers: VecDeque<Answer>,
+    backoff: Backoff,
+    /// When a command was last answered.
+    answered_at: Time,
+    /// Has the node been silent for `node_timeout`, and sent nothing since?
+    is_silent: bool,
+    /// No pending release is written before this time: the node has just refused one.
+    pending_at: Time,
+    /// Distrusted connections: the time of the first one that counts, and their number.
+    distrusted: (Time, u32),
+    /// When the attempt to connect is given up, from the first phase to the end of the greeting.
+    connects_until: Time,
+    arrival: Arrival,
+    has_greeted: bool,
+    problem: Option<NodeError>,
+    /// The URL of an earlier node that is the same server.
+    same_server: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each node, not one per command")]
+enum State {
+    Down { retry_at: Time },
+    Connecting { since: Time, phase: Phase },
+    Greeting { since: Time, handshake: Handshake },
+    Ready,
+}
+
+impl Session {
+    /// A session that has no connection yet.
+    #[must_use]
+    pub fn new(options: SessionOptions) -> Self {
+        let (base, cap) = options.reconnect;
+        Self {
+            backoff: Backoff::new(base, cap, Jitter::from_seed(options.seed)),
+            // Far enough from the numbers of any other client, and from what a script can count.
+            flight: Flight::after(options.seed >> 24),
+            options,
+            state: State::Down { retry_at: Time::ZERO },
+            connection: Connection::default(),
+            server: Server::unknown(),
+            notifications: Notifications::default(),
+            waiting: Waiting::default(),
+            pending_releases: PendingReleases::default(),
+            answers: VecDeque::new(),
+            answered_at: Time::ZERO,
+            is_silent: false,
+            pending_at: Time::ZERO,
+            distrusted: (Time::ZERO, 0),
+            connects_until: Time::ZERO,
+            arrival: Arrival::default(),
+            has_greeted: false,
+            problem: None,
+            same_server: None,
+        }
+    }
+
+    /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
+    /// an answer, immediately if it cannot be sent.
+    pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
+        if self.hides_look(now, ticket, request) {
+            return;
+        }
+        // Pending releases and requests that wait for room are written first.
+        self.fill(now);
+        let (ticket, request) = self.adapted(now, ticket, request);
+        match &self.state {
+            State::Ready if self.flight.has_room(&request) => {
+                self.write(now, ticket, request.into_owned());
+            }
+            State::Down { retry_at } if now < *retry_at => {
+                let problem =
+                    self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
+                self.lose(now, ticket, request.into_owned(), &problem, false);
+            }
+            _ if request.verb().is_removal() => {
+                self.remove_later(now, ticket, request.into_owned());
+            }
+            _ => match ticket {
+                Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.into_owned()),
+                _ => self.lose(now, ticket, request.into_owned(), &NodeError::Overloaded, false),
+            },
+        }
+    }
+
+    /// The connection was lost, or could not be made.
+    pub fn closed(&mut self, now: Time, problem: NodeError) {
+        let problem = match &mut self.state {
+            State::Down { .. } => return,
+            // A server that refuses a client sends the reason, and then closes.
+            State::Greeting { handshake, .. } => handshake.complaint().unwrap_or(problem),
+            State::Connecting { .. } | State::Ready => problem,
+        };
+        // No pause if an idle connection was closed: servers restart, and close idle connections.
+        let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
+        let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
+        // The pause counts from the failure, of which the next call may learn long after: what
+        // leaves a round unanswered has failed by its end.
+        let silence = self.silence().map(|since| since.after(self.options.node_timeout));
+        let retry_at = silence.map_or(now, |end| end.min(now)).after(pause);
+        let was_ready = matches!(self.state, State::Ready);
+        self.state = State::Down { retry_at };
+        self.problem = Some(problem.clone());
+        self.connection.input.clear();
+        self.arrival.closed(&problem);
+        self.notifications.lose();
+        let may_deliver =
+            was_ready && !(self.flight.is_empty() && self.connection.reply_order.is_settled());
+        if let Some(server) = self.server.identity.as_ref().filter(|_| may_deliver) {
+            self.server.former.add(server);
+        }
+        for command in self.flight.clear() {
+            self.lose(now, command.ticket, command.request, &problem, true);
+        }
+        while let Some((ticket, request)) = self.waiting.pop() {
+            self.lose(now, Some(ticket), request, &problem, false);
+        }
+        for ticket in self.pending_releases.unwait_all() {
+            self.fail(ticket, &problem, false);
+        }
+    }
+
+    /// Takes the bytes that were read from the connection.
+    pub fn received(&mut self, now: Time, bytes: &[u8]) {
+        self.is_silent = false;
+        let mut input = std::mem::take(&mut self.connection.input);
+        let rest = if input.is_empty() {
+            self.decode(now, bytes)
+        } else {
+            input.extend_from_slice(bytes);
+            self.decode(now, &input)
+        };
+        if self.is_down() {
+            return;
+        }
+        let begun = if input.is_empty() {
+            &bytes[bytes.len() - rest..]
+        } else {
+            &input[input.len() - rest..]
+        };
+        if let Some(problem) = self.unsolicited_beginning(begun) {
+            return self.distrust(now, problem);
+        }
+        // Keeps only the incomplete reply, in the existing buffer.
+        if input.is_empty() {
+            input.extend_from_slice(&bytes[bytes.len() - rest..]);
+        } else {
+            input.drain(..input.len() - rest);
+        }
+        self.connection.input = input;
+        self.fill(now);
+    }
+
+    /// The bytes to write to the connection.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.flight.output()
+    }
+
+    /// The first `count` bytes of the output were written.
+    pub fn wrote(&mut self, count: usize) {
+        self.flight.wrote(count);
+    }
+
+    /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
+    /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
+    pub fn tick(&mut self, now: Time) {
+        self.is_silent |= !self.is_alive(now, self.options.node_timeout);
+        for ticket in self.pending_releases.expire(now) {
+            self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
+        }
+        if let Some((limit, phase)) = self.given_up_at() {
+            if now >= limit {
+                self.closed(now, NodeError::TimedOut(phase));
+            }
+        }
+        self.fill(now);
+        self.fail_waiting(now);
+    }
+}
+
+#[cfg(test)]
+mod tests;

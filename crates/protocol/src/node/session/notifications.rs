@@ -1,0 +1,299 @@
+//! Notifications: how a node tells this connection about its waiters.
+//!
+//! A connection on which somebody waits subscribes to a channel of its own (RESP3, where commands
+//! and subscriptions share a connection). A waiter's entry on the node names that channel. When the
+//! node reserves the lock for the waiter, the script publishes a message there, and learns at once
+//! if nobody hears it: then that connection is gone, and the next waiter is first.
+//!
+//! The first waiter also hears of changes of the lock's key (`CLIENT TRACKING`, since Redis 6): a
+//! program that knows no queue deletes the key and notifies nobody. A waiter's own requests change
+//! the key as well. That is nothing to ask about, so they end what it hears until it waits again.
+//!
+//! A notification is a hint. It may be lost with the connection, come twice or for nothing: what it
+//! leads to is a request. Without RESP3, or without the rights to `SUBSCRIBE` and `PUBLISH`, there
+//! is none, and the waiters in front ask now and then.
+
+use super::{Session, State};
+use crate::engine::{
+    Action, Listen, NodeSet, QueueEntry, QueueView, QueueWait, Request, Token, Verb, Vote,
+};
+use crate::node::Ticket;
+use crate::node::command::{Form, Meaning, Notification, read_notification};
+use crate::node::node_error::NodeError;
+use crate::node::pending_releases::removal_if_unanswered;
+use crate::node::report::QueueSupport;
+use crate::node::server_error::ServerError;
+use crate::resp::{Elements, Reply};
+use crate::time::Time;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a node has told about a waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::node) enum Hint {
+    /// It reserves the lock for the waiter.
+    Reserved,
+    /// The waiter may be the first in this time.
+    AskIn(Duration),
+    /// The lock's key has changed.
+    Changed,
+    /// Its connection was lost: from now on it tells nothing.
+    Lost,
+}
+
+/// What is known about the queue and the notifications on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Notifications {
+    pub(super) channel: Pushes,
+    tracking: Pushes,
+    /// The waiters whose entry on the node names the channel of this connection, and whether a
+    /// reservation for them counts in a quarantine.
+    heard: BTreeMap<Token, bool>,
+    /// The waiters that are told when a key changes, and whether the server has answered that it
+    /// remembers the key: what it tells before is about a change before.
+    watched: BTreeMap<Token, (Arc<[u8]>, bool)>,
+    hints: VecDeque<(Token, Hint)>,
+    /// Why the node has no queue, and until when it is not asked again.
+    pub(super) refusal: Option<(ServerError, Time)>,
+    /// Has a waiter been in the queue of this node on this connection?
+    pub(super) is_used: bool,
+    /// What [`Session::take_queue_change`] returned last.
+    pub(super) reported: Option<QueueSupport>,
+}
+
+/// Does the server send messages of one kind on this connection?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pushes {
+    #[default]
+    NotAsked,
+    On,
+    Off,
+}
+
+impl Notifications {
+    /// For a new connection. What was reported stays reported.
+    pub(super) fn after(self) -> Self {
+        Self { reported: self.reported, hints: self.hints, ..Self::default() }
+    }
+
+    /// The server tells this connection nothing any more.
+    pub(super) fn lose(&mut self) {
+        self.watched.clear();
+        let lost = std::mem::take(&mut self.heard);
+        self.hints.extend(lost.into_keys().map(|waiter| (waiter, Hint::Lost)));
+    }
+
+    /// Takes a push message. Reservations of a node whose grants do not count are of no use.
+    pub(super) fn pushed(&mut self, message: &Elements<'_>, counts: bool) {
+        let mut elements = message.iter();
+        match (elements.next(), elements.next(), elements.next()) {
+            (Some(Reply::Bulk(b"message")), Some(_), Some(Reply::Bulk(text))) => {
+                let counts = |waiter| counts || self.heard.get(waiter) == Some(&true);
+                let hint = match read_notification(text) {
+                    Some((it, Notification::Reserved)) if counts(&it) => (it, Hint::Reserved),
+                    Some((waiter, Notification::AskIn(time))) => (waiter, Hint::AskIn(time)),
+                    _ => return,
+                };
+                self.hints.push_back(hint);
+            }
+            (Some(Reply::Bulk(b"invalidate")), Some(Reply::Array(keys)), _) => {
+                let is_key = |key: &[u8]| keys.iter().any(|it| it == Reply::Bulk(key));
+                self.changed(is_key);
+            }
+            // The database was emptied, and the server remembers no key any more.
+            (Some(Reply::Bulk(b"invalidate")), Some(Reply::Null), _) => self.changed(|_| true),
+            _ => {}
+        }
+    }
+
+    /// Keys have changed, which the server remembers no more.
+    fn changed(&mut self, is_key: impl Fn(&[u8]) -> bool) {
+        let hints = &mut self.hints;
+        self.watched.retain(|waiter, (key, is_remembered)| {
+            let is_changed = *is_remembered && is_key(key);
+            hints.extend(is_changed.then_some((*waiter, Hint::Changed)));
+            !is_changed
+        });
+    }
+
+    /// Does the node notify about everything that a waiter needs to know?
+    pub(super) fn is_full(&self) -> bool {
+        self.channel == Pushes::On && self.tracking != Pushes::Off
+    }
+}
+
+impl Session {
+    /// The next that the node has told about a waiter.
+    pub(in crate::node) fn poll_hint(&mut self) -> Option<(Token, Hint)> {
+        self.notifications.hints.pop_front()
+    }
+
+    /// The waiter is gone. The server may remember its key for longer.
+    pub(in crate::node) fn forget_waiter(&mut self, waiter: &Token) {
+        self.notifications.heard.remove(waiter);
+        self.notifications.watched.remove(waiter);
+    }
+
+    /// How many waiters the node notifies, as far as is known.
+    pub(in crate::node) fn waiters_heard(&self) -> usize {
+        self.notifications.heard.len()
+    }
+
+    /// Subscribes to the channel of this connection before the first waiter enters the queue.
+    pub(super) fn listen(&mut self, now: Time, request: &Request) {
+        let Action::Queue(QueueEntry { lock, waiter, channel: Some(channel), .. }) =
+            &request.action
+        else {
+            return;
+        };
+        if self.notifications.channel == Pushes::NotAsked {
+            self.notifications.channel = Pushes::On;
+            self.write_listen(now, &lock.key, Listen::Subscribe(*channel));
+        }
+        self.notifications.heard.insert(*waiter, request.counts_in_quarantine());
+        self.notifications.watched.remove(waiter);
+    }
+
+    /// Has the server tell when the key that this waiter waits for changes, if it does not already.
+    pub(in crate::node) fn watch_key(&mut self, now: Time, wait: &QueueWait) {
+        let QueueWait { key, waiter, watches, .. } = wait;
+        let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
+        let is_needed = *watches && heard.contains_key(waiter) && !watched.contains_key(waiter);
+        let is_possible = *tracking != Pushes::Off && self.flight.has_room_for(false);
+        if !is_needed || !is_possible || !matches!(self.state, State::Ready) {
+            return;
+        }
+        watched.insert(*waiter, (Arc::clone(key), false));
+        if *tracking == Pushes::NotAsked {
+            *tracking = Pushes::On;
+            self.write_listen(now, key, Listen::Enable);
+        }
+        self.write_listen(now, key, Listen::OptIn);
+        self.write_listen(now, key, Listen::Read(*waiter));
+    }
+
+    /// Has the server tell when the key changes that this custom command reads, for whoever waits
+    /// for that, if it does not already.
+    pub(super) fn track(&mut self, now: Time, request: &Request) -> bool {
+        let Some(command) = request.custom() else { return false };
+        let Some(watcher) = command.watcher() else { return false };
+        let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
+        heard.insert(watcher, false);
+        let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
+        if !is_resp3 || *tracking == Pushes::Off || watched.contains_key(&watcher) {
+            return false;
+        }
+        let key = Arc::clone(command.key());
+        watched.insert(watcher, (Arc::clone(&key), true));
+        if *tracking == Pushes::NotAsked {
+            *tracking = Pushes::On;
+            self.write_listen(now, &key, Listen::Enable);
+        }
+        self.write_listen(now, &key, Listen::OptIn);
+        true
+    }
+
+    /// The key was not read for this waiter, so the server remembers nothing of it.
+    pub(super) fn forget_watch(&mut self, request: &Request, meaning: &Meaning) {
+        let is_read = matches!(meaning, Meaning::Custom(Ok((Vote::Granted, _))));
+        if request.verb() == Verb::Custom && !is_read {
+            request.waiter().map(|waiter| self.notifications.watched.remove(&waiter));
+        }
+    }
+
+    /// Does the server tell this waiter when a key changes, as far as is known?
+    pub(in crate::node) fn watches(&self, waiter: &Token) -> bool {
+        self.notifications.watched.contains_key(waiter)
+    }
+
+    /// No round has this request: its only deadline is that of the connection's silence.
+    fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: Listen) {
+        let request = Request {
+            action: Action::Listen { key: Arc::clone(key), step },
+            started: now,
+            deadline: now,
+            connect_deadline: now,
+            spare_until: now,
+            nodes: NodeSet::EMPTY,
+        };
+        // By its source: the server would forget `CLIENT CACHING` with a script that it does not
+        // know.
+        self.flight.push(now, None, request, Form::Source);
+    }
+
+    /// Takes the answer about a waiter. A reservation of a node whose grants do not count is not
+    /// waited for.
+    pub(super) fn queued(&mut self, request: &Request, view: QueueView, counts: bool) -> QueueView {
+        let is_reserved = view.is_reserved && counts;
+        let waiter = request.waiter();
+        let is_heard = self.notifications.is_full()
+            && waiter.is_some_and(|waiter| self.notifications.heard.contains_key(&waiter));
+        self.notifications.is_used = true;
+        let reserved = waiter.filter(|_| is_reserved);
+        self.notifications.hints.extend(reserved.map(|waiter| (waiter, Hint::Reserved)));
+        QueueView { is_reserved, is_heard, ..view }
+    }
+
+    /// Is this push message the answer to the oldest command in flight, to `SUBSCRIBE`?
+    pub(super) fn is_subscribed(&self, message: &Elements<'_>) -> bool {
+        let is_asked = self.flight.next().is_some_and(|request| {
+            matches!(request.action, Action::Listen { step: Listen::Subscribe(_), .. })
+        });
+        is_asked && matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
+    }
+
+    /// Processes the reply to a step of [`listen`](Self::listen) or
+    /// [`watch_key`](Self::watch_key). An `+OK` in doubt, behind half a push message for instance,
+    /// is no refusal.
+    pub(super) fn listened(
+        &mut self,
+        step: Listen,
+        meaning: Meaning,
+        reply: &Reply<'_>,
+    ) -> Result<(), NodeError> {
+        match (meaning, reply, step) {
+            (Meaning::Nonsense(problem), ..) => return Err(problem),
+            (
+                Meaning::Failed(_) | Meaning::UnknownScript,
+                Reply::Error(_),
+                Listen::Subscribe(_),
+            ) => {
+                self.notifications.channel = Pushes::Off;
+                self.notifications.lose();
+            }
+            (Meaning::Failed(_) | Meaning::UnknownScript, Reply::Error(_), _) => {
+                self.notifications.tracking = Pushes::Off;
+                let watched = std::mem::take(&mut self.notifications.watched);
+                let changed = watched.into_keys().map(|waiter| (waiter, Hint::Changed));
+                self.notifications.hints.extend(changed);
+            }
+            (Meaning::Vote(Vote::Granted), _, Listen::Read(waiter)) => {
+                let watched = self.notifications.watched.get_mut(&waiter);
+                watched.into_iter().for_each(|(_, is_remembered)| *is_remembered = true);
+            }
+            // The key was gone before the server could remember it.
+            (Meaning::Vote(Vote::Refused), _, Listen::Read(waiter)) => {
+                let watched = self.notifications.watched.remove(&waiter);
+                let changed = watched.map(|_| (waiter, Hint::Changed));
+                self.notifications.hints.extend(changed);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
+    /// if it is a removal, or would have withdrawn an attempt.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        if let Some(request) = self.waiting.cancel(ticket) {
+            if request.verb() == Verb::Queue {
+                let now = request.started;
+                let removal = removal_if_unanswered(request);
+                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
+            }
+            return true;
+        }
+        self.pending_releases.unwait(ticket)
+    }
+}

@@ -1,0 +1,176 @@
+//! What is written when: requests, and pending releases before them.
+//!
+//! Requests for which the connection has no room wait until earlier commands are answered, as long
+//! as the node answers at all. Removals are written first, and half of the room is reserved for
+//! them: every key that was set can be removed, which makes room. All other requests are written in
+//! order of arrival. A removal that the node has not confirmed is a pending release: it is sent
+//! again when that is possible.
+
+use super::connection::Connection;
+use super::{Answer, Session, State};
+use crate::engine::{Action, Request, Verb, Vote};
+use crate::node::Ticket;
+use crate::node::command::Form;
+use crate::node::flight::InFlight;
+use crate::node::node_error::NodeError;
+use crate::node::pending_releases::removal_if_unanswered;
+use crate::time::Time;
+use std::time::Duration;
+
+impl Session {
+    /// Writes waiting requests while there is room. It is called whenever there may be room: so no
+    /// request waits while there is room, and a later request cannot overtake one that waits. All
+    /// bytes that have arrived must be processed first: none of them answers a command written
+    /// here.
+    pub(super) fn fill(&mut self, now: Time) {
+        if !self.is_ready() {
+            return;
+        }
+        self.write_pending_releases(now);
+        while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
+            let Some((ticket, request)) = self.waiting.pop() else { return };
+            let (ticket, request) = self.adapted(now, Some(ticket), &request);
+            self.write(now, ticket, request.into_owned());
+        }
+    }
+
+    pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: Request) {
+        if let (Action::Custom(command), Some(id)) = (&mut request.action, &self.connection.run_id)
+        {
+            if let Some(adapted) = command.for_run(id) {
+                *command = adapted;
+            }
+        }
+        self.prove(now, &request);
+        self.listen(now, &request);
+        self.examine(now, &request);
+        let is_tracked = self.track(now, &request);
+        let Connection { scripts, forgets_at_once, .. } = self.connection;
+        let is_known = scripts.has(&request) && !forgets_at_once;
+        let form = if is_tracked {
+            // The server would forget `CLIENT CACHING` with a script that it does not know.
+            Form::Source
+        } else if is_known && self.flight.has_source(&request) {
+            // The node runs it directly after its source, which is in the same write: of many
+            // releases at a time, only the first carries it. Not where the node has never run the
+            // script: it may refuse the first one unread.
+            Form::Digest
+        } else {
+            scripts.form(&request)
+        };
+        self.flight.push(now, ticket, request, form);
+    }
+
+    /// Would this request be written at once?
+    pub(in crate::node) fn has_room(&self, request: &Request) -> bool {
+        self.is_ready() && self.waiting.is_empty() && self.flight.has_room(request)
+    }
+
+    /// How long a round lasts.
+    pub(in crate::node) fn round(&self) -> Duration {
+        self.options.node_timeout
+    }
+
+    /// May one more request wait? A node that left commands unanswered for as long as a round lasts
+    /// is not likely to make room. While the connection is being made, a few requests may wait
+    /// even so.
+    pub(super) fn may_wait(&self) -> bool {
+        !self.is_silent || !self.is_ready() && self.waiting.are_few()
+    }
+
+    /// Fails the requests that wait for room if the node is silent.
+    pub(super) fn fail_waiting(&mut self, now: Time) {
+        while self.is_silent && self.is_ready() {
+            let Some((ticket, request)) = self.waiting.pop() else { return };
+            self.lose(now, Some(ticket), request, &NodeError::Overloaded, false);
+        }
+    }
+
+    /// When [`fail_waiting`](Self::fail_waiting) fails the waiting requests if the node stays
+    /// silent.
+    pub(super) fn fails_waiting_at(&self) -> Option<Time> {
+        let waits = self.is_ready() && !self.waiting.is_empty();
+        self.silence().filter(|_| waits).map(|since| since.after(self.options.node_timeout))
+    }
+
+    /// Is the node likely to accept removals?
+    pub(super) fn is_well(&self, now: Time) -> bool {
+        !matches!(self.state, State::Down { .. }) && !self.is_silent && now >= self.pending_at
+    }
+
+    /// Writes pending releases while there is room, unless the node has just refused one.
+    pub(super) fn write_pending_releases(&mut self, now: Time) {
+        if !self.is_ready() || now < self.pending_at {
+            return;
+        }
+        while self.pending_releases.is_payable(&self.flight) {
+            let Some((ticket, mut next)) = self.pending_releases.take() else { return };
+            // If the node refuses it, it stays pending for the rest of that time, and no longer.
+            if let Action::Release(removal) | Action::Undo(removal) = &mut next.request.action {
+                removal.ttl = removal.ttl.at_most(next.until.since(now));
+                // The time for which the lock stays taken has been running since the release.
+                let linger = removal.linger;
+                removal.linger = linger.and_then(|linger| linger.left(next.request.started, now));
+                next.request.started = now;
+            }
+            self.write(now, ticket, next.request);
+        }
+    }
+
+    /// When a removal that the node has refused is sent again.
+    pub(super) fn pays_at(&self) -> Option<Time> {
+        (self.is_ready() && self.pending_releases.is_payable(&self.flight))
+            .then_some(self.pending_at)
+    }
+
+    /// Fails a request that will get no answer. The removal of the keys that it may leave on the
+    /// node becomes a pending release.
+    pub(super) fn lose(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: Request,
+        problem: &NodeError,
+        was_sent: bool,
+    ) {
+        if let Some(ticket) = ticket {
+            self.fail(ticket, problem, was_sent);
+        }
+        // A request that was never written leaves no key. A removal stays pending in any case.
+        // A request about the queue would have withdrawn an attempt, which may have been written.
+        let may_leave = was_sent || request.verb().is_removal() || request.verb() == Verb::Queue;
+        if let Some(removal) = removal_if_unanswered(request).filter(|_| may_leave) {
+            self.remove_later(now, None, removal);
+        }
+    }
+
+    pub(super) fn remove_later(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+        let is_well = self.is_well(now);
+        for ticket in self.pending_releases.add(now, ticket, request, is_well) {
+            self.fail(ticket, &NodeError::Overloaded, false);
+        }
+    }
+
+    pub(super) fn fail(&mut self, ticket: Ticket, problem: &NodeError, was_sent: bool) {
+        let answer = Answer::new(ticket, Vote::Failed, Some(problem.clone()));
+        self.answers.push_back(Answer { was_sent, ..answer });
+    }
+
+    /// The node did not confirm a removal. It is sent again, but not immediately.
+    pub(super) fn remove_again_later(&mut self, now: Time, command: InFlight) {
+        // The pause counts from the time it was sent: its reply may have been unread for long.
+        self.pending_at = self.pending_at.max(command.sent_at.after(self.options.reconnect.1));
+        if let Some(removal) = removal_if_unanswered(command.request) {
+            self.remove_later(now, None, removal);
+        }
+    }
+
+    /// The handoff failed on this node: the key of the predecessor must be removed.
+    pub(super) fn remove_predecessor_later(&mut self, now: Time, request: Request) {
+        if request.predecessor().is_some() {
+            removal_if_unanswered(request)
+                .into_iter()
+                .for_each(|removal| self.remove_later(now, None, removal));
+        }
+    }
+}

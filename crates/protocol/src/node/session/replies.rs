@@ -1,0 +1,287 @@
+//! Replies, processed in order: each belongs to the oldest unanswered command.
+
+use super::{Answer, Session, State};
+use crate::engine::{Action, Request, Verb, Vote};
+use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
+use crate::node::flight::InFlight;
+use crate::node::node_error::NodeError;
+use crate::node::pending_releases::removal_if_unanswered;
+use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::resp::Reply;
+use crate::time::Time;
+
+impl Session {
+    /// Decodes the input. Returns how many bytes at its end are an incomplete reply.
+    pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
+        let mut rest = input;
+        loop {
+            if self.may_be_foreign(rest) {
+                // Too few bytes to recognise the protocol. The next ones decide.
+                return rest.len();
+            }
+            match self.connection.decoder.decode(rest) {
+                Ok(None) => return rest.len(),
+                Ok(Some((reply, used))) => {
+                    if let Err(problem) = self.reply(now, &reply) {
+                        self.distrust(now, problem);
+                        return 0;
+                    }
+                    rest = &rest[used..];
+                }
+                Err(error) => {
+                    self.distrust(now, self.decode_error(rest, error));
+                    return 0;
+                }
+            }
+            if self.is_down() {
+                return 0;
+            }
+        }
+    }
+
+    /// Processes a reply. An error means that the connection must be closed.
+    fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), NodeError> {
+        if let Reply::Push(message) = reply {
+            if !self.is_subscribed(message) {
+                // A push message answers no other command.
+                let counts = self.quarantine_left(now).is_none();
+                self.notifications.pushed(message, counts);
+                return Ok(());
+            }
+        }
+        let secret = self.options.credentials.password.as_deref();
+        if let State::Greeting { handshake, since } = &mut self.state {
+            let was_ending = handshake.is_ending();
+            let result = handshake.reply(reply, secret, self.flight.output_mut());
+            if matches!(&result, Err(problem) if handshake.is_invalid_end_answer(problem)) {
+                self.server.former.note_invalid_answer();
+            }
+            let greeted = result?;
+            let is_step = handshake.is_ending() && !was_ending;
+            *since = if is_step { now } else { *since };
+            if is_step {
+                self.step_done(now);
+            }
+            self.connection.reply_order.credit(None, reply, true);
+            if let Some((identity, former)) = greeted {
+                self.server.former = former;
+                self.greeted(now, identity);
+            }
+            return Ok(());
+        }
+        let next = if self.flight.is_next_written() { self.flight.pop() } else { None };
+        let Some(command) = next else {
+            return Err(match reply {
+                // A server that refuses a client sends the reason.
+                Reply::Error(text) => NodeError::Server(ServerError::parse(text, secret)),
+                _ => unasked(&describe(reply, secret)),
+            });
+        };
+        self.answered_at = now;
+        self.arrival.answered(now, command.sent_at);
+        let result = self.answered(now, command, reply);
+        self.connection.is_proven = result.is_ok();
+        if self.connection.is_proven {
+            self.backoff.reset();
+        }
+        result
+    }
+
+    /// The error for an incomplete reply on an idle connection, unless it is a push message or an
+    /// attribute. Once complete, it would be matched to the next command.
+    pub(super) fn unsolicited_beginning(&self, input: &[u8]) -> Option<NodeError> {
+        let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
+        match self.connection.decoder.begun(input) {
+            Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
+                let is_foreign = self.may_be_foreign(input);
+                (!is_foreign).then(|| unasked("the beginning of a reply"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Processes the reply to a command.
+    fn answered(
+        &mut self,
+        now: Time,
+        command: InFlight,
+        reply: &Reply<'_>,
+    ) -> Result<(), NodeError> {
+        let secret = self.options.credentials.password.as_deref();
+        let meaning = meaning(&command.request, command.number, reply, secret);
+        let meaning = self.fail_if_unproven(&command.request, reply, meaning);
+        match command.request.action {
+            Action::Listen { step, .. } => return self.listened(step, meaning, reply),
+            Action::Ask(question) => return self.told(question, meaning, (command.sent_at, now)),
+            _ => self.learn_script(&command.request, &meaning),
+        }
+        self.forget_watch(&command.request, &meaning);
+        self.note_hidden_look(now, &command.request, &meaning);
+        self.count(now, command, meaning, reply)
+    }
+
+    /// Counts the meaning of a reply.
+    fn count(
+        &mut self,
+        now: Time,
+        command: InFlight,
+        meaning: Meaning,
+        reply: &Reply<'_>,
+    ) -> Result<(), NodeError> {
+        let (ticket, took) = (command.ticket, Some(now.since(command.sent_at)));
+        let answer = |vote, problem| {
+            let answer = Answer::new(ticket?, vote, problem);
+            Some(Answer { was_sent: true, took, ..answer })
+        };
+        match meaning {
+            Meaning::GrantedNew => {
+                let (vote, problem) = self.grant(now, &command.request, true);
+                self.answers.extend(answer(vote, problem));
+            }
+            Meaning::Claimed { is_new, counter, waiting, permit } => {
+                let (vote, problem) = self.grant(now, &command.request, is_new);
+                // The counter is reported even if the vote does not count.
+                let (counter, is_awaited) = (Some(counter), waiting > 0);
+                let answer = answer(vote, problem);
+                self.answers.extend(answer.map(|it| Answer { counter, is_awaited, permit, ..it }));
+            }
+            Meaning::Queued(number, view) => {
+                let problem = self.quarantine(now, &command.request);
+                let view = Some(self.queued(&command.request, view, problem.is_none()));
+                let (counter, answer) = (Some(number), answer(Vote::Granted, problem));
+                self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
+            }
+            Meaning::Custom(Ok((vote, said))) => {
+                let left = command.request.custom().zip(self.quarantine_left(now));
+                let said = match left {
+                    Some((command, left)) => command.in_quarantine(said, left),
+                    None => said,
+                };
+                let said = Some(said);
+                self.answers.extend(answer(vote, None).map(|it| Answer { said, ..it }));
+            }
+            Meaning::Custom(Err(why)) => {
+                self.answers.extend(answer(Vote::Failed, Some(NodeError::NoVote(why))));
+            }
+            Meaning::Vote(vote) => {
+                self.answers.extend(answer(vote, None));
+                // If another lock holds one of several keys, the predecessor may hold the rest.
+                if vote == Vote::Refused && command.request.has_more_keys() {
+                    self.remove_predecessor_later(now, command.request);
+                }
+            }
+            Meaning::UnknownScript => self.unknown_script(now, command, reply),
+            Meaning::Told(_) => {}
+            Meaning::Failed(NodeError::Server(error))
+                if self.refuses_queue(now, &command.request, &error) =>
+            {
+                self.answers.extend(answer(Vote::Failed, Some(NodeError::NoQueue(error))));
+                self.leave_later(now, command.request);
+            }
+            Meaning::Failed(problem) => {
+                self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
+                return self.refused(now, command, problem);
+            }
+            Meaning::Nonsense(problem) => {
+                self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
+                self.remove_again_later(now, command);
+                return Err(problem);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a request again whose script the server does not know.
+    fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
+        self.connection.forgets_at_once |= command.request.verb().is_removal();
+        if command.form == Form::Digest && !self.is_overtaken(&command) {
+            return self.flight.push(now, command.ticket, command.request, Form::Source);
+        }
+        let text = describe(reply, self.options.credentials.password.as_deref());
+        if let Some(ticket) = command.ticket {
+            self.fail(ticket, &NodeError::UnexpectedReply(text), true);
+        }
+        match command.form {
+            // The failed attempt that it would have withdrawn, unless that removal is in flight.
+            Form::Digest if command.request.verb() == Verb::Queue => {
+                let flight = &self.flight;
+                let is_removed = command
+                    .request
+                    .lock()
+                    .is_some_and(|lock| flight.has(&lock.token, Verb::is_removal));
+                let removal = removal_if_unanswered(command.request).filter(|_| !is_removed);
+                removal.into_iter().for_each(|it| self.remove_later(now, None, it));
+            }
+            Form::Digest => self.remove_predecessor_later(now, command.request),
+            // The server does not know the script whose source it was just sent.
+            Form::Source => self.remove_again_later(now, command),
+        }
+    }
+
+    /// Learns from the reply to a request whether the server has the script.
+    fn learn_script(&mut self, request: &Request, meaning: &Meaning) {
+        match meaning {
+            Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
+                self.connection.scripts.learn(request);
+            }
+            Meaning::Queued(..) | Meaning::Custom(_) => {
+                self.connection.scripts.learn(request);
+            }
+            // The server has forgotten all scripts, not only this one.
+            Meaning::UnknownScript => self.connection.scripts = KnownScripts::default(),
+            Meaning::Failed(_) | Meaning::Nonsense(_) | Meaning::Told(_) => {}
+        }
+    }
+
+    /// The vote of a node that granted a lock. If the lock was free there, the grant counts only
+    /// when the node is not in quarantine: a server that lost its data grants a lock that is held.
+    fn grant(&self, now: Time, request: &Request, is_new: bool) -> (Vote, Option<NodeError>) {
+        match self.quarantine(now, request).filter(|_| is_new) {
+            None => (Vote::Granted, None),
+            problem => (Vote::Failed, problem),
+        }
+    }
+
+    /// Processes an error of the server. Returns an error if the connection must be closed.
+    fn refused(
+        &mut self,
+        now: Time,
+        command: InFlight,
+        problem: NodeError,
+    ) -> Result<(), NodeError> {
+        if command.request.is_look() {
+            return Ok(());
+        }
+        self.problem = Some(problem.clone());
+        let kind = match &problem {
+            NodeError::Server(error) => Some(error.kind),
+            _ => None,
+        };
+        // Without the right to remove a key, sending the removal again is pointless. An invalid
+        // counter prevents only the next lock, not a removal.
+        let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
+        if !is_pointless {
+            // The node is busy or loading its data, and may hold the key.
+            self.remove_again_later(now, command);
+        }
+        // The name was resolved to a former master. It may lead to the new one by now.
+        if kind == Some(ServerErrorKind::Replica) { Err(problem) } else { Ok(()) }
+    }
+
+    /// Is the removal of this command's key already in flight? If a command that sets a key is
+    /// sent again behind its own undo, nothing removes that key.
+    fn is_overtaken(&self, command: &InFlight) -> bool {
+        let verb = command.request.verb();
+        let takes = verb.is_acquisition() || matches!(verb, Verb::Restore | Verb::Queue);
+        let lock = command.request.lock().filter(|_| takes);
+        // A waiter leaves with the token of its last attempt, and joined with that of its first.
+        let waiter = command.request.waiter().filter(|_| takes);
+        lock.is_some_and(|lock| self.flight.has(&lock.token, Verb::is_removal))
+            || waiter.is_some_and(|waiter| self.flight.has_leave(&waiter))
+    }
+}
+
+/// The error for a reply that answers no command.
+fn unasked(what: &str) -> NodeError {
+    NodeError::UnexpectedReply(format!("{what}, and nothing was asked"))
+}

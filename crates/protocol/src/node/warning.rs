@@ -1,0 +1,259 @@
+//! What about a node breaks a promise, or would in a fault that is to be expected.
+
+use super::report::NodeStatus;
+use super::server_facts::{ClockDifference, CrashLoss, Role};
+use crate::time::Time;
+use core::net::IpAddr;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Something about a node that breaks a promise of the lock, or would
+/// in a fault that is to be expected. Its text says what, why, and what to do.
+///
+/// There is no warning about what a node does not say: an old server, or a user who may not run
+/// `INFO` or `CONFIG GET`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeWarning {
+    /// The server removes keys when it has no memory left (`maxmemory-policy`). Keys of locks are
+    /// among them: a lock may be granted again while it is held.
+    Evicts {
+        /// The policy.
+        policy: String,
+    },
+    /// The server uses nine tenths of the memory that it may use, or more. At the limit it refuses
+    /// locks.
+    MemoryShort {
+        /// How many bytes it uses.
+        used: u64,
+        /// How many it may use.
+        max: u64,
+    },
+    /// The server is a replica. It refuses locks, as long as it is read-only.
+    Replica,
+    /// The server has replicas. They get its changes after the client has got its answer: if one of
+    /// them takes its place, it may not know the locks that are held.
+    HasReplicas {
+        /// How many.
+        count: u32,
+    },
+    /// The server is a node of a cluster, which refuses the keys of other nodes, and replaces a
+    /// master that is down by a replica.
+    Cluster,
+    /// The server's wall clock differs from this machine's by more than the drift allowance of the
+    /// longest ttl. Locks depend on how fast clocks run, not on the time that they show; they break
+    /// when the difference is mended in one step.
+    ClockOff {
+        /// The difference.
+        clock: ClockDifference,
+        /// The drift allowance of `max_ttl`: a ttl loses so much
+        /// validity to drift.
+        allowed: Duration,
+    },
+    /// The node has the address of an earlier node, so both are probably on one machine, and fail
+    /// together.
+    SameHost {
+        /// The URL of the earlier node.
+        url: Arc<str>,
+        /// Is that machine the one on which this program runs?
+        is_here: bool,
+    },
+    /// The server is a ZooKeeper server without an ensemble, and is named together with others. A
+    /// client may use any of these, so locks on one exclude none on another.
+    Standalone,
+    /// After a crash the server forgets locks that are held, and the
+    /// restart guard, which covers that, is off.
+    Forgets {
+        /// What it forgets.
+        loss: CrashLoss,
+    },
+}
+
+impl NodeWarning {
+    /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `clock_off`, `same_host`,
+    /// `standalone` or `forgets`: for logs and metrics.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Evicts { .. } => "evicts",
+            Self::MemoryShort { .. } => "memory_short",
+            Self::Replica => "replica",
+            Self::HasReplicas { .. } => "has_replicas",
+            Self::Cluster => "cluster",
+            Self::ClockOff { .. } => "clock_off",
+            Self::SameHost { .. } => "same_host",
+            Self::Standalone => "standalone",
+            Self::Forgets { .. } => "forgets",
+        }
+    }
+}
+
+/// What, why, and what to do.
+impl fmt::Display for NodeWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Evicts { policy } => write!(
+                f,
+                "maxmemory-policy is {policy}: when memory runs short, the server removes keys of \
+                 locks that are held, and another client can acquire them; set it to noeviction"
+            ),
+            Self::MemoryShort { used, max } => {
+                let verb = if used < max { "soon refuses" } else { "refuses" };
+                write!(
+                    f,
+                    "{used} of {max} bytes of memory are used: the server {verb} locks; raise \
+                     maxmemory, or remove other data"
+                )
+            }
+            Self::Replica => f.write_str(
+                "the server is a replica: it refuses locks, or if it may be written to, forgets \
+                 them; name its master instead, and only masters that no failover replaces",
+            ),
+            Self::HasReplicas { count } => write!(
+                f,
+                "the server has {count} replica(s), which get its changes late: after a failover, \
+                 a lock that is held can be acquired by another client; remove the replicas, or \
+                 turn automatic failover off"
+            ),
+            Self::Cluster => f.write_str(
+                "the server is a node of a cluster: it refuses locks whose keys belong to other \
+                 nodes, and a failover forgets locks that are held; use servers without cluster \
+                 mode",
+            ),
+            Self::ClockOff { clock, allowed } => write_clock(f, *clock, *allowed),
+            Self::SameHost { url, is_here: true } => write!(
+                f,
+                "this node and {url} both run on this machine, and fail together: good for trying \
+                 things out; otherwise use a machine for each node"
+            ),
+            Self::SameHost { url, is_here: false } => write!(
+                f,
+                "this node has the same address as {url}: if they run on one machine, they fail \
+                 together; use a machine for each node"
+            ),
+            Self::Standalone => f.write_str(
+                "the server is standalone, and named together with others: a lock that is held on \
+                 it can be acquired on another one; name the servers of one ensemble",
+            ),
+            Self::Forgets { loss } => write!(
+                f,
+                "a crash costs {loss}, locks that are held included, and restart_guard is off: \
+                 another client can acquire them; turn restart_guard on, or set appendonly yes and \
+                 appendfsync always"
+            ),
+        }
+    }
+}
+
+fn write_clock(
+    f: &mut fmt::Formatter<'_>,
+    clock: ClockDifference,
+    allowed: Duration,
+) -> fmt::Result {
+    let of = if clock.is_ahead { "of " } else { "" };
+    write!(f, "its clock is {clock} {of}this machine's; locks need no equal clocks, but ")?;
+    if clock.is_ahead {
+        f.write_str(
+            "if the server's is set back in one step, it keeps every key for that much longer than \
+             its ttl",
+        )?;
+    } else {
+        write!(
+            f,
+            "if the server's is set forward in one step, it ends its part of every lock that much \
+             too early, and drift_factor covers {allowed:.1?} at most"
+        )?;
+    }
+    f.write_str(
+        "; and if this machine's is the wrong one, fencing tokens may be out of order once the \
+         nodes have lost their counters; synchronize the clocks, by slewing",
+    )
+}
+
+/// What the warnings about nodes depend on besides the nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Standards {
+    /// Is `Builder::restart_guard` on?
+    pub restart_guard: bool,
+    /// The drift allowance of the longest ttl.
+    pub allowed: Duration,
+}
+
+/// Fills in what follows from the answers of all nodes: by how much the clocks differ, and the
+/// warnings. The wall clock shows `wall_micros` at `now`.
+pub fn judge(statuses: &mut [NodeStatus], standards: Standards, now: Time, wall_micros: u64) {
+    let count = statuses.len();
+    for index in 0..count {
+        let (earlier, rest) = statuses.split_at_mut(index);
+        let status = &mut rest[0];
+        status.clock = status.clock_reading.map(|it| it.difference(now, wall_micros));
+        status.warnings = of_server(status, standards);
+        status.warnings.extend(same_host(earlier, status));
+        let is_alone = count > 1 && status.role == Some(Role::Standalone);
+        status.warnings.extend(is_alone.then_some(NodeWarning::Standalone));
+    }
+}
+
+fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
+    let memory = &status.memory;
+    let max = memory.max.filter(|max| *max > 0);
+    // Without a limit, the policy never applies.
+    let policy = memory.policy.as_ref().filter(|policy| max.is_some() && *policy != "noeviction");
+    let evicts = policy.map(|policy| NodeWarning::Evicts { policy: policy.clone() });
+    let is_short = |(used, max): &(u64, u64)| *used >= *max - *max / 10;
+    // A server that evicts is not short of memory.
+    let short = memory.used.zip(max).filter(|it| policy.is_none() && is_short(it));
+    let short = short.map(|(used, max)| NodeWarning::MemoryShort { used, max });
+    let replication = match status.role {
+        Some(Role::Replica) => Some(NodeWarning::Replica),
+        Some(Role::Master { replicas: 0 }) | None => None,
+        // Of an ensemble, one is not judged without the others.
+        Some(Role::Standalone | Role::Leader | Role::Follower | Role::Observer) => None,
+        Some(Role::Master { replicas }) => Some(NodeWarning::HasReplicas { count: replicas }),
+    };
+    let cluster = (status.is_cluster == Some(true)).then_some(NodeWarning::Cluster);
+    let allowed = standards.allowed;
+    let is_off = |clock: &ClockDifference| clock.by > allowed.saturating_add(clock.error);
+    let clock = status.clock.filter(is_off).map(|clock| NodeWarning::ClockOff { clock, allowed });
+    let loss = status.persistence.crash_loss().filter(|_| !standards.restart_guard);
+    let loss = loss.filter(|loss| *loss != CrashLoss::Nothing);
+    let forgets = loss.map(|loss| NodeWarning::Forgets { loss });
+    [evicts, short, replication, cluster, clock, forgets].into_iter().flatten().collect()
+}
+
+/// Is the node on the machine of an earlier one? The same server is an error, and no warning.
+fn same_host(earlier: &[NodeStatus], status: &NodeStatus) -> Option<NodeWarning> {
+    let host = status.host?;
+    let is_same = |other: &&NodeStatus| other.host.is_some_and(|other| other.is_same(host));
+    let first = earlier.iter().find(is_same)?;
+    Some(NodeWarning::SameHost { url: Arc::clone(&first.url), is_here: host.is_here })
+}
+
+/// The machine of a node, as the connection shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its address, if the connection is a network connection.
+    pub address: Option<IpAddr>,
+    /// Is it the machine on which this program runs?
+    pub is_here: bool,
+}
+
+impl Host {
+    /// This machine: the connection is no network connection.
+    pub const HERE: Self = Self { address: None, is_here: true };
+
+    /// The other end of a network connection between these addresses.
+    #[must_use]
+    pub fn at(peer: IpAddr, own: Option<IpAddr>) -> Self {
+        let (peer, own) = (peer.to_canonical(), own.map(|own| own.to_canonical()));
+        Self { address: Some(peer), is_here: peer.is_loopback() || own == Some(peer) }
+    }
+
+    fn is_same(self, other: Self) -> bool {
+        self.is_here && other.is_here || self.address.is_some() && self.address == other.address
+    }
+}
+
+#[cfg(test)]
+mod tests;

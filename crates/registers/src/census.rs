@@ -1,0 +1,213 @@
+//! What the marks of the nodes say together: the group, its latest epoch, and who may vote.
+
+use super::{Epoch, Joining, Mark, Member, no_vote};
+use redlatch_protocol::engine::{NoVote, Node, NodeSet, quorum};
+use std::sync::Arc;
+
+/// A node, as a look at its mark shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Which node.
+    pub node: Node,
+    /// The mark, as it is written there.
+    pub mark: Option<Arc<[u8]>>,
+    /// The run of the server. Empty if it does not say.
+    pub run_id: Arc<str>,
+}
+
+impl Seen {
+    /// What the mark says.
+    #[must_use]
+    pub fn read(&self) -> Option<Mark> {
+        self.mark.as_deref().map(Mark::read)
+    }
+
+    pub(super) fn member(&self) -> Option<Member> {
+        match self.read() {
+            Some(Mark::Member(member)) => Some(member),
+            _ => None,
+        }
+    }
+
+    /// Why it has no vote in the latest epoch. `None` if the nodes are no group.
+    #[must_use]
+    pub fn no_vote(&self, epoch: Option<&Epoch>) -> NoVote {
+        let group = epoch.map(|epoch| &epoch.group);
+        match (self.member(), epoch) {
+            (Some(member), Some(epoch)) if member.epoch.group.id == epoch.group.id => {
+                match epoch.has(member.id) {
+                    false => NoVote::Replaced,
+                    true if self.run_id.is_empty() => NoVote::RunNotTold,
+                    true => no_vote(self.mark.as_deref(), group),
+                }
+            }
+            _ => no_vote(self.mark.as_deref(), group),
+        }
+    }
+
+    /// If the node is being made a member, by the server that runs now.
+    #[must_use]
+    pub fn joining(&self) -> Option<Joining> {
+        match self.read() {
+            Some(Mark::Joining(joining)) if *joining.run_id == *self.run_id => Some(joining),
+            _ => None,
+        }
+    }
+}
+
+/// Why the nodes are no group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoGroup {
+    /// None of them is a member of one.
+    NoMember,
+    /// This node is a member of another group than the others, or the group has another size.
+    Differs(Node),
+}
+
+/// The marks of the nodes that have answered.
+#[derive(Clone, Debug)]
+pub struct Census {
+    epoch: Epoch,
+    seen: Vec<Seen>,
+    /// Those that are members of the group, in any of its epochs.
+    members: Vec<(usize, Member)>,
+}
+
+impl Census {
+    /// Counts these marks of `nodes` nodes.
+    ///
+    /// # Errors
+    ///
+    /// The nodes are no group.
+    pub fn new(seen: Vec<Seen>, nodes: usize) -> Result<Self, NoGroup> {
+        let member = |(index, seen): (usize, &Seen)| Some((index, seen.member()?));
+        let mut members: Vec<(usize, Member)> =
+            seen.iter().enumerate().filter_map(member).collect();
+        // A node of another group has no vote. Without a majority of one, the nodes are no group.
+        let of_group = |id: u64| members.iter().filter(|(_, it)| it.epoch.group.id == id).count();
+        let epochs = members.iter().map(|(_, member)| &member.epoch);
+        let of_size = epochs.filter(|epoch| epoch.members.len() == nodes);
+        let latest = of_size.max_by_key(|it| (of_group(it.group.id), it.group.epoch)).cloned();
+        let is_of = |member: &Member, epoch: &Epoch| member.epoch.group.id == epoch.group.id;
+        let is_other = |it: &Member| latest.as_ref().is_none_or(|latest| !is_of(it, latest));
+        let other = members.iter().find(|(_, member)| is_other(member));
+        let is_group = |it: &Epoch| other.is_none() || of_group(it.group.id) >= quorum(nodes);
+        let Some(first) = members.first() else { return Err(NoGroup::NoMember) };
+        let Some(epoch) = latest.clone().filter(is_group) else {
+            let (index, _) = other.unwrap_or(first);
+            return Err(NoGroup::Differs(seen[*index].node));
+        };
+        members.retain(|(_, member)| is_of(member, &epoch));
+        Ok(Self { epoch, seen, members })
+    }
+
+    /// Are all of `nodes` nodes members of the group, in any of its epochs?
+    #[must_use]
+    pub fn is_whole(&self, nodes: usize) -> bool {
+        self.members.len() == nodes
+    }
+
+    /// The latest epoch that a node has entered.
+    #[must_use]
+    pub fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
+    /// The nodes, as they were seen.
+    #[must_use]
+    pub fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+
+    /// The marks that members of `epoch` are to get: of that epoch, and of the present run of their
+    /// server if it has kept all that it answered. `keeps` says whether a node does so, and nothing
+    /// if that is not known.
+    #[must_use]
+    pub fn renewals(
+        &self,
+        epoch: &Epoch,
+        keeps: impl Fn(Node) -> Option<bool>,
+    ) -> Vec<(Seen, Member)> {
+        let ids = || self.members.iter().map(|(_, member)| member.id);
+        // A replica has the mark of its master.
+        let is_one = |member: &Member| ids().filter(|id| *id == member.id).count() == 1;
+        let renewed = self.members.iter().filter_map(|(index, member)| {
+            let seen = &self.seen[*index];
+            let new = match (is_one(member), keeps(seen.node)) {
+                (true, keeps) => renewed(seen, member, epoch, keeps),
+                // By its next start it may be the only one that has this mark.
+                (false, Some(false)) => Member { is_durable: false, ..member.clone() },
+                (false, _) => return None,
+            };
+            (new != *member && !seen.run_id.is_empty()).then(|| (seen.clone(), new))
+        });
+        renewed.collect()
+    }
+
+    /// The nodes that vote in `epoch`, by the marks that they have.
+    #[must_use]
+    pub fn voters(&self, epoch: &Epoch) -> NodeSet {
+        let votes = |(index, member): &&(usize, Member)| {
+            member.epoch == *epoch && *member.run_id == *self.seen[*index].run_id
+        };
+        self.members.iter().filter(votes).map(|(index, _)| self.seen[*index].node).collect()
+    }
+
+    /// The id of a voter.
+    fn id_of(&self, node: Node) -> Option<u64> {
+        let found = self.members.iter().find(|(index, _)| self.seen[*index].node == node);
+        found.map(|(_, member)| member.id)
+    }
+
+    /// Which member of the latest epoch a node without a vote is: the one that its mark names, the
+    /// one that was at its address, or the one at the address that it is to replace.
+    ///
+    /// # Errors
+    ///
+    /// None of these: the node may be one that another server has replaced since. These are the
+    /// addresses of the members that no node with a mark is, which may be elsewhere.
+    pub fn place_of(
+        &self,
+        node: Node,
+        address: &str,
+        replaced: Option<&str>,
+    ) -> Result<u64, Vec<Arc<str>>> {
+        let voters = self.voters(&self.epoch);
+        let taken: Vec<u64> = voters.iter().filter_map(|voter| self.id_of(voter)).collect();
+        let own = self.id_of(node).filter(|id| self.epoch.has(*id) && !taken.contains(id));
+        // A node that shows which member it was has the place before one that does not.
+        let is_shown = |id: u64| self.members.iter().any(|(_, member)| member.id == id);
+        let left = || self.epoch.members.iter().filter(|place| !is_shown(place.id));
+        let at = |address: &str| left().find(|it| *it.address == *address).map(|it| it.id);
+        let found = own.or_else(|| at(address)).or_else(|| at(replaced?));
+        found.ok_or_else(|| left().map(|place| Arc::clone(&place.address)).collect())
+    }
+
+    /// Does every member keep what it answers?
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.members.iter().all(|(_, member)| member.is_durable)
+    }
+}
+
+/// The mark that a member is to have.
+fn renewed(seen: &Seen, member: &Member, epoch: &Epoch, keeps: Option<bool>) -> Member {
+    // One that could have forgotten something by its next start must not be believed then, even if
+    // it is set up well again.
+    let is_durable = member.is_durable && keeps != Some(false);
+    let mut new = Member { is_durable, ..member.clone() };
+    // What it has forgotten since its last start is known to nobody.
+    let has_restarted = *member.run_id != *seen.run_id;
+    let may_vote = !has_restarted || is_durable && keeps == Some(true);
+    // One that was replaced is no member of the epochs that follow.
+    if may_vote && epoch.has(member.id) {
+        new.run_id = seen.run_id.to_string();
+        if epoch.group.epoch > member.epoch.group.epoch {
+            new.epoch = epoch.clone();
+        }
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! The answers of a round, counted.
+
+use super::{Accepted, Epoch, Group, InvalidValue, Mark, MarkStep, Member, RegisterReply};
+use redlatch_protocol::engine::{Node, Said, quorum};
+use std::sync::Arc;
+
+/// What each node answered. `None`: nothing that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replies(pub Vec<Option<RegisterReply>>);
+
+/// What a majority has promised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Promised {
+    /// The highest that any of them had accepted.
+    pub(super) accepted: Option<Accepted>,
+    /// The highest floor.
+    pub(super) floor: u64,
+}
+
+impl Replies {
+    /// What nodes have said about a register.
+    #[must_use]
+    pub fn of(said: &[Option<Said>]) -> Self {
+        Self(said.iter().map(|said| said.as_ref()?.get().cloned()).collect())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &RegisterReply> {
+        self.0.iter().flatten()
+    }
+
+    fn is_majority(&self, count: usize) -> bool {
+        count >= quorum(self.0.len())
+    }
+
+    /// What the nodes have promised, if a majority has.
+    pub(super) fn promised(&self) -> Option<Promised> {
+        let (mut best, mut floor, mut promises) = (None::<&Accepted>, 0, 0);
+        for reply in self.all() {
+            let RegisterReply::Promise { accepted, floor: of_node } = reply else { continue };
+            let number = |it: Option<&Accepted>| it.map(|it| it.ballot.number());
+            if number(accepted.as_ref()) > number(best) {
+                best = accepted.as_ref();
+            }
+            floor = floor.max(*of_node);
+            promises += 1;
+        }
+        self.is_majority(promises).then(|| Promised { accepted: best.cloned(), floor })
+    }
+
+    /// Has a majority accepted?
+    pub(super) fn are_done(&self) -> bool {
+        self.is_majority(self.all().filter(|reply| **reply == RegisterReply::Done).count())
+    }
+
+    fn states(&self) -> impl Iterator<Item = Option<&Accepted>> {
+        self.all().filter_map(|reply| match reply {
+            RegisterReply::State(state) => Some(state.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// How many nodes name this as accepted. A tombstone and no key at all are not the same answer.
+    fn naming(&self, state: Option<&Accepted>) -> usize {
+        let ballot = |state: Option<&Accepted>| state.map(|state| state.ballot);
+        self.states().filter(|other| ballot(*other) == ballot(state)).count()
+    }
+
+    /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing.
+    #[must_use]
+    pub fn agreed(&self) -> Option<Option<&Accepted>> {
+        let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
+        self.states().find(is_agreed)
+    }
+
+    /// How many nodes name the ballot as accepted that most of them name.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.states().map(|state| self.naming(state)).max().unwrap_or(0)
+    }
+
+    /// Has a majority said anything about the register?
+    #[must_use]
+    pub fn are_enough(&self) -> bool {
+        let counts = |reply: &&RegisterReply| {
+            !matches!(reply, RegisterReply::NoMember(_) | RegisterReply::Invalid(_))
+        };
+        self.is_majority(self.all().filter(counts).count())
+    }
+
+    /// The highest ballot that came before ours.
+    pub(super) fn outbid(&self) -> Option<u64> {
+        let number = |reply: &RegisterReply| match reply {
+            RegisterReply::Outbid { least, .. } => Some(*least),
+            _ => None,
+        };
+        self.all().filter_map(number).max()
+    }
+
+    /// Have the clients that came first finished what they did? Then what the nodes have promised
+    /// is the ballot that follows the one that they have accepted; or the register was deleted, and
+    /// only their floor is above this ballot.
+    pub(super) fn are_quiet(&self) -> bool {
+        self.all().all(|reply| match reply {
+            RegisterReply::Outbid { least, accepted: Some(accepted), .. } => {
+                accepted.ballot.number() + 1 == *least
+            }
+            RegisterReply::Outbid { least, accepted: None, floor } => least == floor,
+            _ => true,
+        })
+    }
+
+    /// Have all nodes said that another ballot came first?
+    pub(super) fn are_refusals(&self) -> bool {
+        let is_refusal =
+            |reply: &Option<RegisterReply>| matches!(reply, Some(RegisterReply::Outbid { .. }));
+        self.0.iter().all(is_refusal)
+    }
+
+    /// What a majority names as accepted, while a change is made.
+    pub(super) fn chosen(&self) -> Option<&Accepted> {
+        let named = || {
+            self.all().filter_map(|reply| match reply {
+                RegisterReply::Promise { accepted, .. }
+                | RegisterReply::Outbid { accepted, .. } => accepted.as_ref(),
+                _ => None,
+            })
+        };
+        let is_chosen = |it: &&Accepted| {
+            self.is_majority(named().filter(|other| other.ballot == it.ballot).count())
+        };
+        named().find(is_chosen)
+    }
+
+    /// The value of a node that is of no format that is known. It is in nobody's way while a
+    /// majority has said something else: what a majority has not accepted is not the value.
+    #[must_use]
+    pub fn invalid(&self) -> Option<(Node, InvalidValue)> {
+        let invalid = |(index, reply): (usize, &Option<RegisterReply>)| match reply {
+            Some(RegisterReply::Invalid(value)) => Some((Node::new(index), *value)),
+            _ => None,
+        };
+        self.0.iter().enumerate().find_map(invalid).filter(|_| !self.are_enough())
+    }
+
+    /// The nodes that have refused, with their marks, if they are members of this group in any
+    /// epoch.
+    fn members(&self, id: u64) -> impl Iterator<Item = (Node, &Arc<[u8]>, Member)> {
+        let replies = self.0.iter().enumerate();
+        let marks = replies.filter_map(|(index, reply)| match reply {
+            Some(RegisterReply::NoMember(Some(mark))) => Some((Node::new(index), mark)),
+            _ => None,
+        });
+        let members = marks.filter_map(|(node, mark)| match Mark::read(mark) {
+            Mark::Member(member) => Some((node, mark, member)),
+            Mark::Joining(_) | Mark::Unknown => None,
+        });
+        members.filter(move |(_, _, member)| member.epoch.group.id == id)
+    }
+
+    /// The latest epoch of this group that a node says that it has entered, if it is a later one.
+    #[must_use]
+    pub fn later(&self, group: &Group) -> Option<Epoch> {
+        let entered = self.members(group.id).map(|(_, _, member)| member.epoch);
+        let later = entered.filter(|epoch| epoch.group.epoch > group.epoch);
+        later.max_by_key(|epoch| epoch.group.epoch)
+    }
+
+    /// The members of this epoch that have not entered it, with the steps by which they do.
+    ///
+    /// A mark names the run of the server as before, so a server that was started again gets no
+    /// vote by this.
+    #[must_use]
+    pub fn behind(&self, epoch: &Epoch) -> Vec<(Node, MarkStep)> {
+        let members = self.members(epoch.group.id);
+        let behind = members.filter(|(_, _, member)| {
+            member.epoch.group.epoch < epoch.group.epoch && epoch.has(member.id)
+        });
+        let steps = behind.map(|(node, seen, member)| {
+            let new = Member { epoch: epoch.clone(), ..member }.to_bytes();
+            (node, MarkStep::Enter { seen: Arc::clone(seen), new })
+        });
+        steps.collect()
+    }
+
+    /// Is there a node that may not vote?
+    #[must_use]
+    pub fn lack_votes(&self) -> bool {
+        self.all().any(|reply| matches!(reply, RegisterReply::NoMember(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ballot, Place};
+    use redlatch_protocol::engine::Token;
+
+    fn accepted(number: u64, owner: u8) -> Option<Accepted> {
+        let ballot = Ballot::new(number, Token::new([owner; Token::LEN])).unwrap();
+        Some(Accepted { ballot, value: None })
+    }
+
+    fn state(accepted: Option<Accepted>) -> Option<RegisterReply> {
+        Some(RegisterReply::State(accepted))
+    }
+
+    fn outbid(least: u64) -> Option<RegisterReply> {
+        Some(RegisterReply::Outbid { least, accepted: None, floor: 0 })
+    }
+
+    #[test]
+    fn a_majority_agrees_that_names_one_ballot_or_none() {
+        let agreed = |states: [Option<RegisterReply>; 3]| {
+            let replies = Replies(states.to_vec());
+            replies.agreed().map(|state| state.map(|it| it.ballot.number()))
+        };
+        assert_eq!(agreed([state(accepted(3, 1)), state(accepted(3, 1)), None]), Some(Some(3)));
+        assert_eq!(agreed([state(None), None, state(None)]), Some(None));
+        assert_eq!(agreed([state(accepted(3, 1)), state(accepted(3, 2)), None]), None, "owners");
+        assert_eq!(agreed([state(None), state(accepted(3, 1)), None]), None, "a tombstone");
+        assert_eq!(agreed([state(None), None, None]), None, "a minority");
+        let without_vote = Some(RegisterReply::NoMember(None));
+        assert_eq!(agreed([state(None), without_vote.clone(), without_vote]), None);
+    }
+
+    #[test]
+    fn a_later_epoch_of_the_same_group_is_learnt_from_a_refusal() {
+        let group = |id, epoch| Group { id, epoch, token: epoch };
+        let places = |ids: [u64; 3]| Arc::from(ids.map(|id| Place::new(id, "")));
+        let member = |id, epoch| {
+            let epoch = Epoch { group: group(id, epoch), members: places([1, 2, 3]) };
+            let member = Member { epoch, run_id: "run".into(), id: 1, is_durable: true };
+            Some(RegisterReply::NoMember(Some(member.to_bytes())))
+        };
+        let later = |replies: [Option<RegisterReply>; 3]| {
+            Replies(replies.to_vec()).later(&group(1, 2)).map(|epoch| epoch.group.epoch)
+        };
+        assert_eq!(later([member(1, 3), None, member(1, 4)]), Some(4));
+        assert_eq!(later([member(1, 1), member(2, 9), Some(RegisterReply::NoMember(None))]), None);
+        assert_eq!(later([member(1, 2), state(None), None]), None, "it was started again");
+        let epoch = Epoch { group: group(1, 3), members: places([1, 2, 3]) };
+        let replies = Replies(vec![member(1, 3), member(1, 2), member(2, 2), member(1, 4)]);
+        let behind = replies.behind(&epoch);
+        let [(node, MarkStep::Enter { new, .. })] = &behind[..] else { panic!("{behind:?}") };
+        let Mark::Member(new) = Mark::read(new) else { panic!("{new:?}") };
+        assert_eq!((node.index(), &new.epoch, &*new.run_id), (1, &epoch, "run"));
+        let replaced = Epoch { members: places([4, 2, 3]), ..epoch };
+        assert!(replies.behind(&replaced).is_empty(), "another node has its place");
+    }
+
+    #[test]
+    fn a_majority_of_promises_names_the_highest_value_and_floor() {
+        let promise = |accepted, floor| Some(RegisterReply::Promise { accepted, floor });
+        let replies = [promise(accepted(3, 1), 9), promise(accepted(5, 2), 0), None];
+        let promised = Replies(replies.to_vec()).promised().unwrap();
+        assert_eq!(promised, Promised { accepted: accepted(5, 2), floor: 9 });
+        let replies = [promise(accepted(3, 1), 9), outbid(7), None];
+        let replies = Replies(replies.to_vec());
+        assert_eq!((replies.promised(), replies.outbid()), (None, Some(7)));
+        assert!(replies.are_enough());
+    }
+}

@@ -1,0 +1,247 @@
+//! The Lua scripts of registers: their arguments, and the meaning of their answers. Why each may
+//! arrive late is in `late_arrivals.md`.
+//!
+//! All but [`MARK`] have the keys of the register's value, its promise, the node's mark and the
+//! floor, and `ARGV[1]` is how the mark of a member begins; the last argument is the number.
+
+use super::{
+    Accepted, Ballot, JOINING, MarkStep, RegisterCommand, RegisterKeys, RegisterReply,
+    RegisterRequest, Replies,
+};
+pub use redlatch_protocol::engine::Script;
+use redlatch_protocol::engine::{
+    CustomCommand, NoVote, RunScript, Said, Tally, Token, Vote, quorum,
+};
+use redlatch_protocol::node::script::lua_script;
+use redlatch_protocol::resp::Reply;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Promises a ballot, `ARGV[2]`. Refuses if a higher ballot was promised, or one of another owner
+/// with this number; without a promise, if the floor is not below it. Answers the number, what was
+/// accepted, and the floor.
+pub const PREPARE: Script =
+    lua_script!("script/member.lua", "script/promise.lua", "script/prepare.lua");
+
+/// Accepts a value, and promises the ballot that follows: `ARGV[2]` the ballot, `ARGV[3]` the one
+/// that follows, `ARGV[4]` the value. If it was accepted before, nothing changes. Refuses as
+/// [`PREPARE`].
+///
+/// A value that is not longer than the one before, such as that of a deletion, is accepted also at
+/// `maxmemory`.
+pub const ACCEPT: Script =
+    lua_script!("script/member.lua", "script/promise.lua", "script/accept.lua");
+
+/// Answers the number, and what was accepted. Changes nothing.
+pub const READ_REGISTER: Script = lua_script!("script/member.lua", "script/read_register.lua");
+
+/// Removes the keys of a register and raises the floor to its promise, in one step: `ARGV[2]` the
+/// ballot. Does nothing unless the register was deleted with this ballot; if none is given, unless
+/// nothing was ever accepted.
+///
+/// A deletion is collected when all nodes have accepted it. The floor takes the place of what was
+/// promised: a key that is absent refuses all that was ever prepared or sent before.
+pub const COLLECT: Script = lua_script!("script/member.lua", "script/collect.lua");
+
+/// Answers the number, what was accepted, and the floor. Changes nothing.
+pub const COPY: Script = lua_script!("script/member.lua", "script/copy.lua");
+
+/// Replaces the state of a register, and raises the floor: `ARGV[1]` how the mark of the node
+/// begins that is being made a member, `ARGV[2]` the ballot of what counts as accepted, `ARGV[3]`
+/// its value, `ARGV[4]` the floor. Without a ballot, the register has no keys afterwards.
+pub const INSTALL: Script = lua_script!("script/member.lua", "script/install.lua");
+
+/// Answers the number and the mark `KEYS[1]` as it is afterwards: `ARGV[1]` the step, `ARGV[2]` the
+/// mark that was seen (empty: none), `ARGV[3]` the new one, `ARGV[5]` the number. A node whose mark
+/// is the one that was seen gets, to `enter`, `ARGV[3]`; to `join`, `ARGV[3]` with its time in
+/// microseconds and `ARGV[4]`, the run of its server. Any other step changes nothing.
+pub const MARK: Script = lua_script!("script/mark.lua");
+
+/// The scripts, in the order of their numbers.
+pub static ALL: [Script; 7] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK];
+
+impl CustomCommand for RegisterRequest {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn key(&self) -> &Arc<[u8]> {
+        &self.keys.value
+    }
+
+    fn watcher(&self) -> Option<Token> {
+        match &self.command {
+            RegisterCommand::Read { watcher } => *watcher,
+            _ => None,
+        }
+    }
+
+    fn is_look(&self) -> bool {
+        self.command == RegisterCommand::Mark(MarkStep::Look)
+    }
+
+    fn for_run(&self, run_id: &Arc<str>) -> Option<Arc<dyn CustomCommand>> {
+        Some(Arc::new(Self { run_id: Arc::clone(run_id), ..self.clone() }))
+    }
+
+    fn script(&self) -> (Script, u32) {
+        let number = match &self.command {
+            RegisterCommand::Prepare(_) => 0,
+            RegisterCommand::Accept { .. } => 1,
+            RegisterCommand::Read { .. } => 2,
+            RegisterCommand::Collect(_) => 3,
+            RegisterCommand::Copy => 4,
+            RegisterCommand::Install { .. } => 5,
+            RegisterCommand::Mark(_) => 6,
+        };
+        (ALL[number as usize], number)
+    }
+
+    fn call(&self, run: &mut RunScript<'_>) {
+        let RegisterKeys { value, promise, mark, floor } = &self.keys;
+        let keys: [&[u8]; 4] = [value, promise, mark, floor];
+        let expected = [&self.epoch, self.run_id.as_bytes(), b" "].concat();
+        match &self.command {
+            RegisterCommand::Prepare(ballot) => run(&keys, &[&expected, &ballot.to_bytes()]),
+            RegisterCommand::Accept { ballot, next, value } => {
+                run(&keys, &[&expected, &ballot.to_bytes(), &next.to_bytes(), value]);
+            }
+            RegisterCommand::Read { .. } | RegisterCommand::Copy => run(&keys, &[&expected]),
+            RegisterCommand::Collect(ballot) => {
+                let ballot = ballot.map(Ballot::to_bytes);
+                run(&keys, &[&expected, ballot.as_ref().map_or(&[], |ballot| &ballot[..])]);
+            }
+            RegisterCommand::Install { state, floor } => {
+                let ballot = state.as_ref().map(|(ballot, _)| Ballot::to_bytes(*ballot));
+                let ballot = ballot.as_ref().map_or(&[][..], |ballot| ballot);
+                let value = state.as_ref().map_or(&[][..], |(_, value)| value);
+                run(&keys, &[&expected, ballot, value, floor.to_string().as_bytes()]);
+            }
+            RegisterCommand::Mark(step) => {
+                let (word, seen, new): (&[u8], &[u8], &[u8]) = match step {
+                    MarkStep::Look => (b"look", b"", b""),
+                    MarkStep::Join { seen } => (b"join", seen, JOINING.as_bytes()),
+                    MarkStep::Enter { seen, new } => (b"enter", seen, new),
+                };
+                let run_id = format!(" {} ", self.run_id);
+                run(&[mark], &[word, seen, new, run_id.as_bytes()]);
+            }
+        }
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
+        let reply = self.meaning(number, reply)?;
+        // A user who may not ask for the run of the server cannot name the mark that it must have.
+        if matches!(reply, RegisterReply::NoMember(_)) && self.run_id.is_empty() {
+            return Some(Err(NoVote::RunNotTold));
+        }
+        Some(Ok((reply.vote(), Said::new(reply))))
+    }
+
+    fn is_accept(&self) -> bool {
+        matches!(self.command, RegisterCommand::Accept { .. })
+    }
+
+    /// The mark of every node counts, and the answer of the one that gets a state. On a read, if
+    /// the nodes disagree and some of them may still be a majority. On an accept that no majority
+    /// has carried out: if all nodes have refused it, it was not made.
+    fn waits_for_more(&self, said: &[Option<Said>], tally: &Tally, awaited: usize) -> bool {
+        let majority = quorum(tally.nodes());
+        match self.command {
+            RegisterCommand::Mark(_) | RegisterCommand::Install { .. } => !tally.is_complete(),
+            RegisterCommand::Read { .. } => {
+                let replies = Replies::of(said);
+                replies.agreed().is_none() && replies.largest() + awaited >= majority
+            }
+            RegisterCommand::Accept { .. } => tally.granted.len() < majority && awaited > 0,
+            // Those of nodes that have no vote do not count.
+            RegisterCommand::Prepare(_) | RegisterCommand::Copy => {
+                !Replies::of(said).are_enough() && awaited > 0
+            }
+            RegisterCommand::Collect(_) => false,
+        }
+    }
+
+    fn could_end(&self, said: &[Option<Said>]) -> bool {
+        let is_helped =
+            matches!(self.command, RegisterCommand::Read { .. } | RegisterCommand::Accept { .. });
+        is_helped && Replies::of(said).are_enough()
+    }
+
+    /// The keys of a register go when it has been deleted on all nodes.
+    fn follow_up(&self) -> Option<Arc<dyn CustomCommand>> {
+        match &self.command {
+            RegisterCommand::Accept { ballot, value, .. } if value.is_empty() => {
+                let command = RegisterCommand::Collect(Some(*ballot));
+                Some(Arc::new(Self { command, ..self.clone() }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl RegisterRequest {
+    /// The meaning of an answer. A refusal begins with the negative of the number.
+    fn meaning(&self, number: i64, reply: &Reply<'_>) -> Option<RegisterReply> {
+        let Reply::Array(list) = reply else { return None };
+        let elements: Vec<Reply<'_>> = list.iter().collect();
+        let (first, rest) = elements.split_first()?;
+        match (first, rest) {
+            (Reply::Integer(first), _) if *first == number => self.done(rest),
+            (Reply::Integer(first), [Reply::Integer(least), value, Reply::Integer(floor)])
+                if *first == -number =>
+            {
+                let (least, floor) = (u64::try_from(*least).ok()?, u64::try_from(*floor).ok()?);
+                accepted(value, |accepted| RegisterReply::Outbid { least, accepted, floor })
+            }
+            (Reply::Integer(first), [mark]) if *first == -number => {
+                Some(RegisterReply::NoMember(optional(mark)?.map(Arc::from)))
+            }
+            _ => None,
+        }
+    }
+
+    /// What follows the number where a node has done what was asked.
+    fn done(&self, rest: &[Reply<'_>]) -> Option<RegisterReply> {
+        match (&self.command, rest) {
+            (RegisterCommand::Read { .. }, [value]) => accepted(value, RegisterReply::State),
+            (RegisterCommand::Prepare(_) | RegisterCommand::Copy, [value, floor]) => {
+                let Reply::Integer(floor) = floor else { return None };
+                let floor = u64::try_from(*floor).ok()?;
+                accepted(value, |accepted| RegisterReply::Promise { accepted, floor })
+            }
+            (RegisterCommand::Mark(_), [mark]) => {
+                let mark = optional(mark)?.map(Arc::from);
+                Some(RegisterReply::Mark { mark, run_id: Arc::clone(&self.run_id) })
+            }
+            (
+                RegisterCommand::Accept { .. }
+                | RegisterCommand::Collect(_)
+                | RegisterCommand::Install { .. },
+                [],
+            ) => Some(RegisterReply::Done),
+            _ => None,
+        }
+    }
+}
+
+/// A string that a key may have.
+fn optional<'a>(reply: &Reply<'a>) -> Option<Option<&'a [u8]>> {
+    match reply {
+        Reply::Null => Some(None),
+        Reply::Bulk(bytes) => Some(Some(bytes)),
+        _ => None,
+    }
+}
+
+/// What the node has accepted, and what answer that makes.
+fn accepted(
+    reply: &Reply<'_>,
+    make: impl FnOnce(Option<Accepted>) -> RegisterReply,
+) -> Option<RegisterReply> {
+    let accepted = optional(reply)?.map(Accepted::read).transpose();
+    Some(accepted.map_or_else(RegisterReply::Invalid, make))
+}
+
+#[cfg(test)]
+mod tests;

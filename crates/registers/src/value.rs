@@ -1,0 +1,287 @@
+//! What nodes keep of a register: the value, and what tells whether a change was made.
+
+use super::Ballot;
+use std::sync::Arc;
+
+/// The format of a stored value. A client that meets another one refuses it.
+const FORMAT: u8 = 1;
+
+/// How many changes a value remembers.
+pub(super) const REMEMBERED: usize = 8;
+
+/// How many bytes of a ballot's owner a value remembers: as many as tell clients apart.
+const OWNER: usize = 8;
+
+/// How many changes one ballot can carry: those that the threads of a client make at one time.
+pub const COMBINED_MAX: usize = 64;
+
+/// The version of a register's value. It grows with every change and never repeats, also if the
+/// register is deleted in between.
+///
+/// It is the number of the ballot that made the change, and which change of that ballot it is. At
+/// most one ballot of a number is ever accepted by a majority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(u64);
+
+impl Version {
+    /// The version of a change of this ballot.
+    pub(super) fn new(ballot: Ballot, index: usize) -> Self {
+        let index = index.min(COMBINED_MAX - 1) as u64;
+        Self(ballot.number() * COMBINED_MAX as u64 + index)
+    }
+
+    /// A version that [`as_u64`](Self::as_u64) has returned.
+    #[must_use]
+    pub const fn from_u64(version: u64) -> Self {
+        Self(version)
+    }
+
+    /// The version as a number, for instance as the number of an epoch.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+/// The ballot of a change, as far as a value remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Made {
+    number: u64,
+    owner: [u8; OWNER],
+}
+
+impl Made {
+    fn by(ballot: Ballot) -> Self {
+        let mut owner = [0; OWNER];
+        owner.copy_from_slice(&ballot.owner().as_bytes()[..OWNER]);
+        Self { number: ballot.number(), owner }
+    }
+}
+
+/// The value of a register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub(super) version: Version,
+    /// The number of the last deletion before the register was created, or a floor above it.
+    gone: u64,
+    /// The largest fencing token that has written. 0 if none has.
+    fence: u64,
+    /// When it was written, in microseconds since 1970, as the client says that wrote it. For
+    /// people, and to delete what is old: nothing else depends on it.
+    written: u64,
+    /// The last changes, oldest first. Never empty.
+    made: Vec<Made>,
+    bytes: Arc<[u8]>,
+}
+
+impl Stored {
+    /// The user's bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+
+    /// The version.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The largest fencing token that has written since the register was created.
+    #[must_use]
+    pub fn fence(&self) -> Option<u64> {
+        Some(self.fence).filter(|fence| *fence > 0)
+    }
+
+    /// The value that a change of this ballot makes of `base`, which was there before the ballot;
+    /// or of none, where `gone` is the number of the last deletion, or a floor above it.
+    pub(super) fn changed(
+        base: Result<&Self, u64>,
+        (ballot, index): (Ballot, usize),
+        bytes: Arc<[u8]>,
+        fence: u64,
+    ) -> Self {
+        let mut made = base.map_or(Vec::new(), |base| base.made.clone());
+        if made.len() == REMEMBERED {
+            made.remove(0);
+        }
+        made.push(Made::by(ballot));
+        Self {
+            version: Version::new(ballot, index),
+            gone: base.map_or_else(|gone| gone, |base| base.gone),
+            fence,
+            written: 0,
+            made,
+            bytes,
+        }
+    }
+
+    /// When it was written, in microseconds since 1970, by the clock of the client that wrote it.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(super) fn date(&mut self, written: u64) {
+        self.written = written;
+    }
+
+    /// As nodes keep it.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![FORMAT];
+        for number in [self.version.0, self.gone, self.fence, self.written] {
+            out.extend(number.to_be_bytes());
+        }
+        out.push(self.made.len() as u8);
+        for made in &self.made {
+            out.extend(made.number.to_be_bytes());
+            out.extend(made.owner);
+        }
+        out.extend(&*self.bytes);
+        out
+    }
+
+    /// Reads a value that a node keeps.
+    ///
+    /// # Errors
+    ///
+    /// It is of another format.
+    pub fn read(bytes: &[u8]) -> Result<Self, InvalidValue> {
+        Self::read_all(bytes).ok_or(InvalidValue {
+            format: bytes.first().copied().filter(|format| *format > FORMAT),
+        })
+    }
+
+    fn read_all(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(&[FORMAT])?;
+        let mut number = || {
+            let (first, others) = rest.split_first_chunk()?;
+            rest = others;
+            Some(u64::from_be_bytes(*first))
+        };
+        let (version, gone, fence, written) = (number()?, number()?, number()?, number()?);
+        let version = Version(version);
+        let (count, mut rest) = rest.split_first()?;
+        let count = usize::from(*count);
+        let mut made = Vec::with_capacity(REMEMBERED);
+        for _ in 0..count.min(REMEMBERED + 1) {
+            let (number, others) = rest.split_first_chunk()?;
+            let (owner, others) = others.split_first_chunk()?;
+            made.push(Made { number: u64::from_be_bytes(*number), owner: *owner });
+            rest = others;
+        }
+        let is_whole = (1..=REMEMBERED).contains(&count);
+        let value = Self { version, gone, fence, written, made, bytes: rest.into() };
+        Some(value).filter(|_| is_whole)
+    }
+
+    /// Has this ballot made one of the last changes?
+    pub(super) fn was_made_by(&self, ballot: Ballot) -> bool {
+        self.made.contains(&Made::by(ballot))
+    }
+
+    /// Does the value remember all changes since this number, or since the register was created?
+    pub(super) fn remembers_since(&self, number: u64) -> bool {
+        self.made.len() < REMEMBERED || self.made[0].number < number
+    }
+
+    /// No change below this number is one of this register's: it was deleted since.
+    pub(super) fn gone(&self) -> u64 {
+        self.gone
+    }
+}
+
+/// A node has a value that is no register of this format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidValue {
+    /// Its format, if it is a later one.
+    pub format: Option<u8>,
+}
+
+/// What a node has accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// With this ballot.
+    pub ballot: Ballot,
+    /// `None`: the register is deleted.
+    pub value: Option<Stored>,
+}
+
+impl Accepted {
+    /// Reads what a node keeps.
+    ///
+    /// # Errors
+    ///
+    /// It is of another format.
+    pub fn read(bytes: &[u8]) -> Result<Self, InvalidValue> {
+        let (ballot, rest) = Ballot::read(bytes).ok_or(InvalidValue { format: None })?;
+        let value = if rest.is_empty() { None } else { Some(Stored::read(rest)?) };
+        Ok(Self { ballot, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redlatch_protocol::engine::Token;
+
+    fn ballot(number: u64) -> Ballot {
+        Ballot::new(number, Token::new([7; Token::LEN])).unwrap()
+    }
+
+    fn value(numbers: std::ops::RangeInclusive<u64>) -> Stored {
+        let mut value: Option<Stored> = None;
+        for number in numbers {
+            let made = (ballot(number), 0);
+            let bytes = Arc::from(&b"bytes"[..]);
+            let mut next = Stored::changed(value.as_ref().ok_or(7), made, bytes, number);
+            next.date(1 << 50);
+            value = Some(next);
+        }
+        value.unwrap()
+    }
+
+    #[test]
+    fn every_value_is_read_back_and_no_part_of_one() {
+        for last in 1..20 {
+            let value = value(1..=last);
+            let bytes = value.to_bytes();
+            assert_eq!(Stored::read(&bytes), Ok(value));
+            let head = bytes.len() - b"bytes".len();
+            for length in 0..head {
+                assert_eq!(Stored::read(&bytes[..length]), Err(InvalidValue { format: None }));
+            }
+        }
+        let mut bytes = value(1..=3).to_bytes();
+        for count in [0, 9, 255] {
+            bytes[33] = count;
+            assert!(Stored::read(&bytes).is_err(), "{count}");
+        }
+        bytes[0] = 2;
+        assert_eq!(Stored::read(&bytes), Err(InvalidValue { format: Some(2) }));
+    }
+
+    #[test]
+    fn a_value_remembers_eight_changes_and_its_creation() {
+        let value = value(1..=10);
+        let made: Vec<bool> = (1..=11).map(|number| value.was_made_by(ballot(number))).collect();
+        let mut expected = vec![false, false];
+        expected.extend([true; 8]);
+        expected.push(false);
+        assert_eq!(made, expected);
+        assert!(value.remembers_since(4) && !value.remembers_since(3));
+        assert_eq!((value.gone(), value.fence()), (7, Some(10)));
+        let other = Ballot::new(10, Token::new([8; Token::LEN])).unwrap();
+        assert!(!value.was_made_by(other), "another owner's");
+    }
+
+    #[test]
+    fn versions_grow_with_the_changes_of_a_ballot_and_from_ballot_to_ballot() {
+        let versions = [(1, 0), (1, 1), (1, 63), (2, 0)].map(|(n, i)| Version::new(ballot(n), i));
+        assert!(versions.is_sorted_by(|a, b| a < b));
+        assert_eq!(Version::from_u64(versions[1].as_u64()), versions[1]);
+        let top = Version::new(ballot(Ballot::NUMBER_END - 1), 63);
+        assert_eq!(top.as_u64(), (1 << 59) - 1);
+    }
+}
