@@ -8,8 +8,6 @@
 //! says whether it counts suspended time. On Windows it is [`Instant`] (`QueryPerformanceCounter`).
 //! Linux and Apple's platforms do not use [`Instant`] because it stops there during suspension.
 
-#[cfg(feature = "zookeeper")]
-pub(crate) use redlatch_protocol::time::SharedTime;
 pub(crate) use redlatch_protocol::time::Time;
 use std::time::{Duration, Instant, SystemTime};
 

@@ -182,14 +182,12 @@ mod owner_process;
 mod released;
 mod wait_queue;
 mod watchdog;
-#[cfg(feature = "zookeeper")]
-mod zookeeper;
 
-#[cfg(feature = "zookeeper")]
-use redlatch_protocol::write_buffer;
 use redlatch_protocol::{engine, node, resp};
 #[cfg(feature = "registers")]
 use redlatch_registers as registers;
+#[cfg(feature = "zookeeper")]
+use redlatch_zookeeper as zookeeper;
 
 pub use cancel_token::CancelToken;
 pub use client::{Election, Leadership, LockClient, LockRequest};
@@ -276,10 +274,6 @@ pub mod internal {
     #[cfg(feature = "tls")]
     pub mod tls {
         pub use crate::net::{Received, TlsSession, TlsTarget, UNSENT_MAX};
-    }
-    #[cfg(feature = "zookeeper")]
-    pub mod zookeeper {
-        pub use crate::zookeeper::*;
     }
 }
 

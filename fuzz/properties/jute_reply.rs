@@ -2,8 +2,8 @@
 //! decoding allocates nothing.
 
 use allocation_counter::measure;
-use redlatch::internal::zookeeper::jute::{FRAME_MAX, JuteError, frame};
-use redlatch::internal::zookeeper::message::{ConnectReply, Incoming, Reply, RequestKind};
+use redlatch_zookeeper::jute::{FRAME_MAX, JuteError, frame};
+use redlatch_zookeeper::message::{ConnectReply, Incoming, Reply, RequestKind};
 
 /// The prefixes of a body that are tried are about this many.
 const PLACES: usize = 64;

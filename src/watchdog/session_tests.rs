@@ -2,9 +2,9 @@
 
 use super::GuardedLock;
 use super::fixture::{at, held_lock};
-use crate::clock::SharedTime;
 use crate::engine::HeldLock;
 use crate::error::LossReason;
+use redlatch_protocol::time::SharedTime;
 use std::sync::Arc;
 
 fn held_by(session: &Arc<SharedTime>) -> GuardedLock {

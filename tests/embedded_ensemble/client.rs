@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
 use super::request::Request;
-use redlatch::internal::zookeeper::jute::{FrameWriter, Reader};
+use redlatch_zookeeper::jute::{FrameWriter, Reader};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
-use redlatch::internal::zookeeper::jute::{FrameWriter, JuteError, Reader};
+use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 
 pub(super) const ANYONE: &[(i32, &str, &str)] = &[(31, "world", "anyone")];
 pub(super) const CREATOR: &[(i32, &str, &str)] = &[(31, "auth", "")];

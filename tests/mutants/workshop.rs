@@ -30,8 +30,14 @@ const COPIED: [&str; 12] = [
 const TARGET_DIR: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/..");
 
 /// The packages with mutants, and with tests that kill them.
-const PACKAGES: [&str; 5] =
-    ["redlatch", "redlatch-protocol", "redlatch-registers", "redlatch-tests", "redlatch-models"];
+const PACKAGES: [&str; 6] = [
+    "redlatch",
+    "redlatch-protocol",
+    "redlatch-registers",
+    "redlatch-zookeeper",
+    "redlatch-tests",
+    "redlatch-models",
+];
 
 /// The time limit of a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(300);

@@ -94,7 +94,7 @@ fn what_a_build_without_features_compiles_is_found() {
     let compiled = compiled(&sources);
     let found = |path: &str| compiled.contains(path);
     assert!(found("src/client/acquire.rs") && found("crates/protocol/src/engine/mod.rs"));
-    assert!(!found("src/zookeeper/mod.rs") && !found("src/embedded/nodes.rs"));
+    assert!(!found("crates/zookeeper/src/lib.rs") && !found("src/embedded/nodes.rs"));
     assert!(!found("crates/registers/src/lib.rs"));
-    assert!(sources.iter().any(|it| it.path == "src/zookeeper/mod.rs"), "it has another name");
+    assert!(sources.iter().any(|it| it.path == "src/embedded/nodes.rs"), "it has another name");
 }

@@ -19,8 +19,14 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
     let of_tls = ["rustls", "rustls-native-certs", "webpki-roots"];
     let of_monitoring = ["tracing", "metrics"];
     let of_files = ["serde", "humantime"];
-    let all = [&["redlatch-registers"][..], &of_embedded_nodes, &of_tls, &of_monitoring, &of_files]
-        .concat();
+    let all = [
+        &["redlatch-registers", "redlatch-zookeeper"][..],
+        &of_embedded_nodes,
+        &of_tls,
+        &of_monitoring,
+        &of_files,
+    ]
+    .concat();
     assert_eq!(names(&optional), all);
     let others: Vec<&str> =
         manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
@@ -38,7 +44,8 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
 
 #[test]
 fn the_pure_crates_depend_on_nothing_that_reads_or_writes() {
-    for (name, needed) in [("protocol", None), ("registers", Some("redlatch-protocol"))] {
+    let protocol = Some("redlatch-protocol");
+    for (name, needed) in [("protocol", None), ("registers", protocol), ("zookeeper", protocol)] {
         let path = root().join(format!("crates/{name}/Cargo.toml"));
         let manifest = fs::read_to_string(path).unwrap();
         let section = manifest.split("\n[dependencies]").nth(1).unwrap_or_default();

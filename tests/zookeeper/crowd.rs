@@ -15,7 +15,7 @@ mod wish;
 
 use super::random::Random;
 use client::Client;
-use redlatch::internal::zookeeper::message::{Create, CreateKind};
+use redlatch_zookeeper::message::{Create, CreateKind};
 use server::Server;
 use wish::{Taste, Tokens};
 

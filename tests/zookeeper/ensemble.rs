@@ -21,7 +21,7 @@ use super::random::Random;
 use super::rules::Observation;
 use client::Client;
 use message::{Down, Event, Link, Up};
-use redlatch::internal::zookeeper::validity::Reach;
+use redlatch_zookeeper::validity::Reach;
 use server::{Leader, Replies};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -2,12 +2,12 @@
 //! has one answer, and nothing is taken for a session that lives.
 
 use super::random::Random;
-use redlatch::internal::zookeeper::contender::{Contender, Plan, Step};
-use redlatch::internal::zookeeper::jute::{FrameWriter, Reader, frame as frame_of};
-use redlatch::internal::zookeeper::path::{Directory, Root};
-use redlatch::internal::zookeeper::session::{Outcome, Problem, Session, SessionOptions, Ticket};
 use redlatch_protocol::engine::Share;
 use redlatch_protocol::time::Time;
+use redlatch_zookeeper::contender::{Contender, Plan, Step};
+use redlatch_zookeeper::jute::{FrameWriter, Reader, frame as frame_of};
+use redlatch_zookeeper::path::{Directory, Root};
+use redlatch_zookeeper::session::{Outcome, Problem, Session, SessionOptions, Ticket};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Conversations, and the frames of each.

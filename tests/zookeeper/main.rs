@@ -14,8 +14,8 @@ mod rules;
 
 use crowd::{Counts, Crowd, Mistake};
 use ensemble::History;
-use redlatch::internal::zookeeper::validity::{Terms, Validity};
 use redlatch_protocol::time::Time;
+use redlatch_zookeeper::validity::{Terms, Validity};
 use rules::{Observation, Promise, Rule};
 
 /// Histories for each test.

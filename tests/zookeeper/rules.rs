@@ -1,7 +1,7 @@
 //! The rule that says until when a session may be relied on, as its text says it and without any
 //! cleverness, and rules that are wrong.
 
-use redlatch::internal::zookeeper::validity::Reach;
+use redlatch_zookeeper::validity::Reach;
 
 /// What a client sees of its connections. Times are milliseconds.
 #[derive(Clone, Copy, Debug)]

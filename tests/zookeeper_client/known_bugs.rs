@@ -252,7 +252,7 @@ fn a_release_after_the_directory_was_removed_says_that_the_lock_was_lost() {
 /// ZOOKEEPER-3162: strangers in the directory are nobody's predecessor.
 #[test]
 fn foreign_names_in_the_directory_keep_nobody_waiting() {
-    use redlatch::internal::zookeeper::message::{Acl, CreateKind};
+    use redlatch_zookeeper::message::{Acl, CreateKind};
 
     let shared = needs_zookeeper!().shared();
     let client = client(&shared.url(), TIMEOUT);

@@ -1,7 +1,7 @@
 //! An operator of the ensemble: looks at the znodes and the sessions of clients, and removes them.
 
-use redlatch::internal::zookeeper::jute::frame;
-use redlatch::internal::zookeeper::message::{
+use redlatch_zookeeper::jute::frame;
+use redlatch_zookeeper::message::{
     AUTH_XID, Acl, ConnectReply, ConnectRequest, Create, CreateKind, Incoming, PASSWORD_LENGTH,
     Reply, ReplyHeader, Request, ServerError, Stat,
 };

@@ -2,8 +2,8 @@
 //! told so in the server's words, at once, and no text has a password.
 
 use redlatch::error::ResourceError;
-use redlatch::internal::zookeeper::message::Acl;
 use redlatch::{Error, LockClient};
+use redlatch_zookeeper::message::Acl;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::needs_zookeeper;

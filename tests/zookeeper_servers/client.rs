@@ -3,13 +3,11 @@
 
 use crate::contention::Contention;
 use crate::drive::drive;
-use redlatch::internal::zookeeper::contender::{Held, Plan, Serial};
-use redlatch::internal::zookeeper::jute::frame;
-use redlatch::internal::zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request};
-use redlatch::internal::zookeeper::session::{
-    Answer, Outcome, Problem, Session, SessionOptions, Ticket,
-};
 use redlatch_protocol::time::Time;
+use redlatch_zookeeper::contender::{Held, Plan, Serial};
+use redlatch_zookeeper::jute::frame;
+use redlatch_zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request};
+use redlatch_zookeeper::session::{Answer, Outcome, Problem, Session, SessionOptions, Ticket};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -249,7 +247,6 @@ impl Client {
                     self.sessions_lost += 1;
                 }
                 Outcome::Ended => self.has_ended = true,
-                other => panic!("{other:?}"),
             }
         }
     }

@@ -1,11 +1,11 @@
 //! The driver of one contender: what it wants done, and what has become of it.
 
 use crate::client::{Client, now};
-use redlatch::internal::zookeeper::contender::{Contender, Held, Left, Plan, Serial, Step};
-use redlatch::internal::zookeeper::path::{Directory, Root};
-use redlatch::internal::zookeeper::session::{Answer, Failure};
 use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
+use redlatch_zookeeper::contender::{Contender, Held, Left, Plan, Serial, Step};
+use redlatch_zookeeper::path::{Directory, Root};
+use redlatch_zookeeper::session::{Answer, Failure};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -88,7 +88,6 @@ impl Contention {
                     self.is_lost = true;
                 }
                 Step::Left(left) => self.left = Some(left),
-                other => panic!("{other:?}"),
             }
         }
         if self.held.is_some() && now() < self.valid_until {

@@ -3,7 +3,7 @@
 
 use crate::client::Client;
 use crate::contention::plan;
-use redlatch::internal::zookeeper::name::Layout;
+use redlatch_zookeeper::name::Layout;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;

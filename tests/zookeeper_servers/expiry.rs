@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::drive::LIMIT;
-use redlatch::internal::zookeeper::message::{ConnectReply, ConnectRequest, Request};
+use redlatch_zookeeper::message::{ConnectReply, ConnectRequest, Request};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 

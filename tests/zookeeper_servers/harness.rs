@@ -45,7 +45,7 @@ fn a_leader_whose_links_are_cut_serves_again_when_they_are_healed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_session_begins_over_tls() {
-    use redlatch::internal::zookeeper::message::{ConnectReply, ConnectRequest};
+    use redlatch_zookeeper::message::{ConnectReply, ConnectRequest};
     use rustls::pki_types::ServerName;
     use rustls::{ClientConnection, StreamOwned};
     use std::io::{Read, Write};

@@ -3,10 +3,10 @@
 use crate::client::Client;
 use crate::drive::drive;
 use crate::expiry::expire;
-use redlatch::internal::zookeeper::message::{
+use redlatch_zookeeper::message::{
     Acl, Create, CreateKind, Operation, OperationResult, Reply, Request, ServerError, Stat,
 };
-use redlatch::internal::zookeeper::session::{Answer, Failure, Problem};
+use redlatch_zookeeper::session::{Answer, Failure, Problem};
 use std::sync::Arc;
 use support::needs_zookeeper;
 
@@ -178,7 +178,7 @@ fn credentials_give_rights_that_others_do_not_have() {
     let shared = needs_zookeeper!().shared();
     let root = shared.root();
     let with = |credentials: &'static [u8]| {
-        let set = |options: &mut redlatch::internal::zookeeper::session::SessionOptions| {
+        let set = |options: &mut redlatch_zookeeper::session::SessionOptions| {
             options.credentials = Some(credentials.into());
         };
         Client::with_options(&shared.ports(), set)

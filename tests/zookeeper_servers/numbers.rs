@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::contention::plan;
 use crate::drive::drive;
-use redlatch::internal::zookeeper::message::{Acl, Create, CreateKind, Request};
+use redlatch_zookeeper::message::{Acl, Create, CreateKind, Request};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;

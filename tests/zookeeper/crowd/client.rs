@@ -4,10 +4,10 @@ use super::Mistake;
 use super::server::{Answer, Server};
 use super::wish::{Hold, Taste, Wish};
 use crate::random::Random;
-use redlatch::internal::zookeeper::contender::{Contender, Serial, Step};
-use redlatch::internal::zookeeper::message::{Operation, Reply, Request, ServerError};
-use redlatch::internal::zookeeper::session::Failure;
 use redlatch_protocol::time::Time;
+use redlatch_zookeeper::contender::{Contender, Serial, Step};
+use redlatch_zookeeper::message::{Operation, Reply, Request, ServerError};
+use redlatch_zookeeper::session::Failure;
 use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug)]
@@ -108,7 +108,6 @@ impl Client {
                     self.kept.remove(&*path);
                 }
                 Step::Pause => {}
-                other => panic!("{other:?}"),
             }
         }
         if self.is_over && !self.is_leaving {

@@ -3,8 +3,8 @@
 
 use super::server::{Answer, Server};
 use super::{Client, Mistake};
-use redlatch::internal::zookeeper::jute::{FrameWriter, frame};
-use redlatch::internal::zookeeper::message::{Operation, Request};
+use redlatch_zookeeper::jute::{FrameWriter, frame};
+use redlatch_zookeeper::message::{Operation, Request};
 use std::collections::VecDeque;
 
 /// What a wrong client has done too early.

@@ -3,8 +3,8 @@
 use super::Mistake;
 use super::tree::{Change, NO_NODE, Tree};
 use crate::random::Random;
-use redlatch::internal::zookeeper::jute::{FrameWriter, frame};
-use redlatch::internal::zookeeper::message::{Operation, Request};
+use redlatch_zookeeper::jute::{FrameWriter, frame};
+use redlatch_zookeeper::message::{Operation, Request};
 use std::collections::BTreeSet;
 use std::slice;
 

@@ -2,7 +2,7 @@
 
 use super::wish::LOCKS;
 use crate::random::Random;
-use redlatch::internal::zookeeper::message::{Create, CreateKind, Operation};
+use redlatch_zookeeper::message::{Create, CreateKind, Operation};
 use std::collections::BTreeMap;
 
 pub(super) const NO_NODE: i32 = -101;
@@ -109,7 +109,6 @@ impl Tree {
                 }
                 Operation::Delete(path) => self.delete(path).map(|()| None),
                 Operation::Check(path) => self.check(path).map(|()| None),
-                other => panic!("{other:?}"),
             };
             match result {
                 Ok(path) => created.push(path),

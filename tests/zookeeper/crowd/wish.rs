@@ -2,9 +2,9 @@
 
 use super::tree::ROOT;
 use crate::random::Random;
-use redlatch::internal::zookeeper::contender::{Contender, Held, Plan};
-use redlatch::internal::zookeeper::path::{Directory, Root};
 use redlatch_protocol::engine::Share;
+use redlatch_zookeeper::contender::{Contender, Held, Plan};
+use redlatch_zookeeper::path::{Directory, Root};
 use std::collections::BTreeMap;
 
 /// The names of the locks.

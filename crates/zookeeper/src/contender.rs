@@ -1,0 +1,278 @@
+//! A contender: the znodes with which a client queues for a lock and holds it.
+//!
+//! ```text
+//!         begin()            create2, lists        nobody before, no shares
+//!   New ──────────▶ Joining ──────────────▶ (place) ────────────────────────▶ First ──▶ Held
+//!    ▲                 │                     │    ▲                             ▲         │
+//!    │                 │ no answer           ▼    │ event, or reconnected       │         │
+//!    │                 ▼            getData  Watching ──▶ Queued                │         │
+//!    ├── not found ── Unknown: sync, lists                                      │         │
+//!    │                                       (place) ──▶ Checking ──▶ Blocked   │         │
+//!    │              nobody before, shares that   │        ▲             │       │         │
+//!    │              this one may join            ▼        └──── event ──┘       │         │
+//!    │                                         Sharing: multi ──────────────────┤         │
+//!    │                                           │ no answer                    │         │
+//!    │                                           ▼                              │         │
+//!    │                                       Uncertain: sync, shares ───────────┘         │
+//!    └── the session is lost, or a znode ◀────────────────────────────────────────────────┤
+//!                                                        give_up(): Leaving ──▶ Over ◀────┘
+//! ```
+//!
+//! It is driven by replies. [`Contender::poll`] says what to do: requests to send, znodes to keep
+//! alive or to delete. Each request has a [`Serial`]; the answers are given to
+//! [`Contender::answered`]. Invariants:
+//!
+//! - One id for each create request, and one such request at a time. An id belongs to one session.
+//! - After a create without an answer it looks for its znode, behind a sync: a list alone does not
+//!   show a create that is still being agreed on. A create that is not there after a sync never
+//!   comes.
+//! - Nothing that it may have created is left behind: it is over when its znodes are deleted, or
+//!   are known not to exist.
+//! - It watches the znode before its own and no other, by getData, which leaves no watch if that
+//!   znode is gone. The first of the queue watches the shares instead, if they are in its way.
+//! - The queue is read before the shares: a share is made by the first of the queue, in the
+//!   transaction that leaves it. So if nobody is before this contender and there are no shares
+//!   then, the lock is free; the other way around the first may have made one between the two.
+//! - A set joins all its queues in one transaction, so two sets have the same order in every queue
+//!   that both are in, and no circle of waiting arises.
+
+mod joining;
+mod leaving;
+mod plan;
+mod queue;
+mod searching;
+mod sharing;
+mod state;
+mod step;
+mod waiting;
+
+pub use plan::Plan;
+pub use step::{Held, Left, Serial, Step};
+
+use super::message::{Operation, Reply, Request};
+use super::name::ContenderId;
+use super::session::Failure;
+use redlatch_protocol::time::Time;
+use state::{Own, OwnShare, State};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A contender. The module documentation describes how to use it.
+#[derive(Debug)]
+pub struct Contender {
+    plan: Plan,
+    state: State,
+    /// What must be created before the next attempt.
+    parents: Parents,
+    /// What was created in the last attempt.
+    attempted: Parents,
+    /// Does the server know neither create2 nor containers?
+    is_plain: bool,
+    /// The ids of this session under which nothing was found.
+    given_up: Vec<ContenderId>,
+    /// Where numbers mean nothing: the transactions that created the others.
+    dates: BTreeMap<String, i64>,
+    /// When the last attempt began.
+    since: Time,
+    /// How many contenders are before it.
+    place: Option<usize>,
+    serial: u32,
+    steps: VecDeque<Step>,
+}
+
+/// What of the way to the locks' directories is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parents {
+    Present,
+    /// The directories.
+    Last,
+    /// All of it.
+    All,
+}
+
+impl Contender {
+    /// A contender that has not begun.
+    #[must_use]
+    pub fn new(plan: Plan) -> Self {
+        let mut contender = Self {
+            plan,
+            state: State::New,
+            parents: Parents::Present,
+            attempted: Parents::Present,
+            is_plain: false,
+            given_up: Vec::new(),
+            dates: BTreeMap::new(),
+            since: Time::ZERO,
+            place: None,
+            serial: 0,
+            steps: VecDeque::new(),
+        };
+        if contender.plan.waits {
+            contender.steps.push_back(Step::Begin);
+        } else {
+            contender.look();
+        }
+        contender
+    }
+
+    /// What is to be done. `None`: nothing until something happens, which includes a later
+    /// `valid_until` of the session.
+    pub fn poll(&mut self, now: Time, valid_until: Time) -> Option<Step> {
+        if let Some(step) = self.steps.pop_front() {
+            return Some(step);
+        }
+        let is_valid = now < valid_until && valid_until.since(now) > self.plan.min_validity;
+        if !(matches!(self.state, State::First { .. }) && is_valid) {
+            return None;
+        }
+        let State::First { own, share } = self.leave_state() else { return None };
+        let held = Held {
+            paths: self.holding(&own, share.as_ref()).collect(),
+            created_by: own.created_by.expect("it is known before its place is"),
+            since: self.since,
+            slot: share.as_ref().and_then(OwnShare::slot),
+        };
+        self.state = State::Held { own, share };
+        Some(Step::Held(held))
+    }
+
+    /// How many contenders were before it when it last looked, while it waits.
+    #[must_use]
+    pub fn place(&self) -> Option<usize> {
+        self.place
+    }
+
+    /// Is nobody before it, and does it wait until the session is valid for long enough?
+    #[must_use]
+    pub fn awaits_validity(&self) -> bool {
+        matches!(self.state, State::First { .. })
+    }
+
+    /// The request that checks whether the lock is still there, if it is held.
+    #[must_use]
+    pub fn check_of_held(&self) -> Option<Request> {
+        let State::Held { own, share } = &self.state else { return None };
+        let checks = self.holding(own, share.as_ref()).map(Operation::Check);
+        Some(Request::Multi(checks.collect()))
+    }
+
+    /// The answer to the request with this serial.
+    pub fn answered(&mut self, serial: Serial, zxid: i64, reply: Result<Reply<'_>, &Failure>) {
+        match self.state {
+            State::Looking { .. } | State::Joining { .. } | State::Unknown { .. } => {
+                self.answered_joining(serial, zxid, reply);
+            }
+            State::Dating { .. } | State::Listing { .. } | State::Comparing { .. } => {
+                self.answered_waiting(serial, reply);
+            }
+            State::Watching { .. } => self.answered_waiting(serial, reply),
+            State::Checking { .. } | State::Sharing { .. } | State::Uncertain { .. } => {
+                self.answered_sharing(serial, reply);
+            }
+            State::Abandoned { .. } | State::Searching { .. } => {
+                self.answered_leaving(serial, reply);
+            }
+            State::LeavingTogether { .. } | State::Leaving { .. } => {
+                self.answered_leaving(serial, reply);
+            }
+            // An answer that nobody waits for any more.
+            State::New | State::Queued { .. } | State::Blocked { .. } => {}
+            State::First { .. } | State::Held { .. } | State::Over => {}
+        }
+    }
+
+    /// The session and all its znodes are gone.
+    pub fn session_lost(&mut self) {
+        self.given_up.clear();
+        match self.state {
+            State::New | State::Looking { .. } | State::Over => return,
+            _ => {}
+        }
+        // What was to be done for its znode is done with the session.
+        self.steps.clear();
+        match self.state {
+            State::Held { .. } => self.finish(Step::Lost),
+            State::Abandoned { .. } | State::Searching { .. } => {
+                self.finish(Step::Left(Left::WasGone));
+            }
+            State::LeavingTogether { .. } | State::Leaving { .. } => {
+                self.finish(Step::Left(Left::WasGone));
+            }
+            _ => self.restart(),
+        }
+    }
+
+    /// A znode of the session was removed by somebody else.
+    pub fn removed(&mut self, path: &str) {
+        let (own, share) = match &self.state {
+            State::Held { own, share } | State::First { own, share } => (own, share.as_ref()),
+            State::Dating { own, .. } | State::Listing { own, .. } => (own, None),
+            // A list that had it may be answered already.
+            State::Comparing { own, .. } | State::Watching { own, .. } => (own, None),
+            State::Queued { own, .. } | State::Checking { own, .. } => (own, None),
+            State::Blocked { own } => (own, None),
+            // The transaction that makes the share deletes the znode of the queue, and fails if
+            // somebody else has.
+            _ => return,
+        };
+        let is_own = |own: &Arc<str>| **own == *path;
+        if !self.holding(own, share).any(|own| is_own(&own)) {
+            return;
+        }
+        // Of a set, the others are still there.
+        let others = self.holding(own, share).filter(|own| !is_own(own));
+        let deletes: Vec<Step> = others.map(|path| Step::Delete(None, path)).collect();
+        self.steps.extend(deletes);
+        match self.state {
+            State::Held { .. } => self.finish(Step::Lost),
+            _ => self.restart(),
+        }
+    }
+
+    /// Begins again, at the end of the queue.
+    fn restart(&mut self) {
+        self.state = State::New;
+        self.place = None;
+        self.steps.push_back(Step::Begin);
+    }
+
+    fn finish(&mut self, step: Step) {
+        self.state = State::Over;
+        self.place = None;
+        self.steps.push_back(step);
+    }
+
+    fn leave_state(&mut self) -> State {
+        std::mem::replace(&mut self.state, State::Over)
+    }
+
+    /// The znodes that hold the lock: the share, or those of the queues.
+    fn holding(&self, own: &Own, share: Option<&OwnShare>) -> impl Iterator<Item = Arc<str>> {
+        let queued = self.plan.paths(own).filter(move |_| share.is_none());
+        queued.chain(share.map(|share| Arc::clone(&share.path)))
+    }
+
+    /// Deletes its znodes of the queues without waiting for it.
+    fn delete_unheard(&mut self, own: &Own) {
+        self.steps.extend(self.plan.paths(own).map(|path| Step::Delete(None, path)));
+    }
+
+    /// A transaction has deleted its znodes of the queues.
+    fn forget(&mut self, own: &Own) {
+        self.steps.extend(self.plan.paths(own).map(Step::Forget));
+    }
+
+    fn ask(&mut self, request: Request) -> Serial {
+        let serial = self.next_serial();
+        self.steps.push_back(Step::Send(serial, request));
+        serial
+    }
+
+    fn next_serial(&mut self) -> Serial {
+        self.serial = self.serial.wrapping_add(1);
+        Serial(self.serial)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! All locks of one client over one session: contenders that wait, hold and leave, and questions.
+//!
+//! ```text
+//!   contend() ──▶ Waiting ──granted──▶ Held ──release(), its own end, lost──▶ Leaving ──▶ (gone)
+//! ```
+//!
+//! Each lock has a [`Token`], which the caller has drawn. A call gives a waiter `W` and a time; its
+//! [`Outcome`] comes back with the waiter by then at the latest. Invariants:
+//!
+//! - What has a contender keeps it until nothing of it is left on the ensemble, or the session has
+//!   ended: a call that ends early gives the contender up.
+//! - A lock that was held when the session's validity passed is lost, also if the session lives on.
+//! - A lock has an end of its own beside the session's, and its znodes are deleted then.
+//!
+//! Whoever drives it gives it what the connection says through [`Keeper::session`], and calls
+//! [`Keeper::settle`] after that. Random bytes come from the function that it was made with.
+
+mod advance;
+mod entry;
+mod leaving;
+mod outcome;
+mod questions;
+
+pub use outcome::{Grant, Loss, Outcome, Vote};
+
+use super::contender::{Contender, Plan, Serial};
+use super::message::Request;
+use super::session::{Session, SessionOptions, Ticket};
+use entry::{Entry, Stage};
+use questions::Question;
+use redlatch_protocol::engine::Token;
+use redlatch_protocol::time::{SharedTime, Time};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Random bytes for the name of a contender's znode; `None` if there are none.
+pub type Random = Box<dyn FnMut() -> Option<[u8; 16]> + Send>;
+
+/// All locks of one client. The module documentation describes how to use it.
+pub struct Keeper<W> {
+    session: Session,
+    random: Random,
+    entries: BTreeMap<Token, Entry<W>>,
+    questions: BTreeMap<u64, Question<W>>,
+    /// Who asked what is in flight.
+    tickets: HashMap<Ticket, Asker>,
+    next_ticket: u64,
+    /// The entries whose contender may have something to do.
+    due: BTreeSet<Token>,
+    /// Those whose contender is the first, and waits until the session is valid for long enough.
+    first: BTreeSet<Token>,
+    /// When entries are to be looked at, the earliest first. Each entry has one alarm at most.
+    alarms: BTreeSet<(Time, Token)>,
+    outcomes: VecDeque<(W, Outcome)>,
+    losses: VecDeque<(Token, Loss)>,
+    /// Until when the session lives that holds the locks. Another one takes its place when the
+    /// session has ended, or when its validity had passed.
+    valid: Arc<SharedTime>,
+    /// Has the ensemble ended a session since that was last told?
+    is_session_lost: bool,
+    /// Waits that were ended and are not known, the latest last.
+    ended: VecDeque<Token>,
+    /// Are all waits over?
+    is_closed: bool,
+    /// How many connections were made.
+    connections: u64,
+}
+
+/// How many such waits are remembered. A caller that ends a wait and one that begins it pass each
+/// other by within microseconds.
+const ENDED_MAX: usize = 64;
+
+/// Whose question a request is.
+#[derive(Clone, Copy, Debug)]
+enum Asker {
+    Contender(Token, Serial),
+    /// The request with this index of a question.
+    Question(u64, usize),
+}
+
+impl<W> Keeper<W> {
+    /// A keeper without locks, and without a connection.
+    #[must_use]
+    pub fn new(options: SessionOptions, random: Random) -> Self {
+        Self {
+            session: Session::new(options),
+            random,
+            entries: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            tickets: HashMap::new(),
+            next_ticket: 0,
+            due: BTreeSet::new(),
+            first: BTreeSet::new(),
+            alarms: BTreeSet::new(),
+            outcomes: VecDeque::new(),
+            losses: VecDeque::new(),
+            valid: Arc::default(),
+            ended: VecDeque::new(),
+            is_session_lost: false,
+            is_closed: false,
+            connections: 0,
+        }
+    }
+
+    /// The session: its connection is the caller's business.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// Contends for a lock. The outcome is [`Granted`](Outcome::Granted), [`Waiting`] as soon as
+    /// others are known to be before it and at the end of the call, or why it is over.
+    ///
+    /// [`Waiting`]: Outcome::Waiting
+    /// Once granted, it is held for `hold`.
+    pub fn contend(
+        &mut self,
+        now: Time,
+        token: Token,
+        plan: Plan,
+        hold: Duration,
+        call: (W, Time),
+    ) {
+        if !self.session.has_room(plan.path_bytes()) {
+            return self.outcomes.push_back((call.0, Outcome::NoRoom));
+        }
+        let was_ended = self.ended.iter().any(|ended| *ended == token);
+        if was_ended || self.is_closed {
+            return self.outcomes.push_back((call.0, Outcome::Waiting { place: None }));
+        }
+        let entry = Entry::new(Contender::new(plan), hold, call);
+        self.entries.insert(token, entry);
+        self.set_alarm(token);
+        self.due.insert(token);
+        self.settle(now);
+    }
+
+    /// Waits on, after [`Outcome::Waiting`].
+    pub fn wait(&mut self, now: Time, token: Token, until: Time, waiter: W) {
+        let is_closed = self.is_closed;
+        match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
+            Some(Stage::Waiting(wait)) if !wait.is_ended && !is_closed => {
+                wait.caller = Some((waiter, until));
+                wait.is_place_told = true;
+                self.set_alarm(token);
+                self.settle(now);
+            }
+            Some(Stage::Waiting(wait)) => {
+                let place = wait.place;
+                self.outcomes.push_back((waiter, Outcome::Waiting { place }));
+            }
+            // It has ended between two waits: what has become of it was kept for the caller.
+            // Also if it was delivered to a caller that had given up listening.
+            Some(Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_)) => {
+                self.deliver(now, token, waiter);
+            }
+            _ => self.outcomes.push_back((waiter, Outcome::Gone)),
+        }
+    }
+
+    /// Ends the waits of one caller, or of all, now and from now on.
+    pub fn end_waits(&mut self, token: Option<Token>) {
+        let tokens: Vec<Token> = match token {
+            Some(token) => vec![token],
+            None => {
+                self.is_closed = true;
+                self.entries.keys().copied().collect()
+            }
+        };
+        for token in tokens {
+            let entry = self.entries.get_mut(&token);
+            let Some(Stage::Waiting(wait)) = entry.map(|entry| &mut entry.stage) else {
+                self.note_ended(token);
+                continue;
+            };
+            wait.is_ended = true;
+            let place = wait.place;
+            if let Some((waiter, _)) = wait.caller.take() {
+                self.outcomes.push_back((waiter, Outcome::Waiting { place }));
+            }
+        }
+    }
+
+    /// Remembers that a wait was ended, which may not have begun yet.
+    fn note_ended(&mut self, token: Token) {
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(token);
+    }
+
+    /// A held lock changes hands within this client: it has another end of its own from now on.
+    /// The outcome is [`Outcome::Granted`], or [`Outcome::Gone`] if it is not held any more.
+    pub fn take_over(&mut self, now: Time, token: Token, end: Time, waiter: W) {
+        self.settle(now);
+        let valid = &self.valid;
+        let outcome = match self.entries.get_mut(&token) {
+            Some(entry) => entry.taken_over(now, end, valid),
+            None => None,
+        };
+        self.set_alarm(token);
+        self.outcomes.push_back((waiter, outcome.map_or(Outcome::Gone, Outcome::Granted)));
+    }
+
+    /// The next outcome, and who waits for it.
+    pub fn poll(&mut self) -> Option<(W, Outcome)> {
+        self.outcomes.pop_front()
+    }
+
+    /// The next lock that was held and is lost, although nobody has released it.
+    pub fn poll_loss(&mut self) -> Option<(Token, Loss)> {
+        self.losses.pop_front()
+    }
+
+    /// Has the ensemble ended the session since the last call? All locks and places in queues that
+    /// belonged to it are lost.
+    pub fn take_session_loss(&mut self) -> bool {
+        std::mem::take(&mut self.is_session_lost)
+    }
+
+    /// Is this lock held, as far as is known?
+    #[must_use]
+    pub fn is_held(&self, token: &Token) -> bool {
+        matches!(self.entries.get(token).map(|entry| &entry.stage), Some(Stage::Held(_)))
+    }
+
+    /// The waiters, in no order.
+    pub fn waiters(&self) -> impl Iterator<Item = &W> {
+        let calls = self.entries.values().filter_map(Entry::caller);
+        calls.chain(self.questions.values().map(|question| &question.waiter))
+    }
+
+    /// When [`tick`](Self::tick) must be called.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        let alarm = self.alarms.first().map(|(time, _)| *time);
+        let questions = self.questions.values().map(|question| question.until);
+        questions.chain(alarm).chain(self.session.next_deadline()).min()
+    }
+
+    /// Processes the deadlines that have passed. Bytes that arrived before must have been received.
+    pub fn tick(&mut self, now: Time) {
+        self.session.tick(now);
+        while let Some((_, token)) = self.alarms.first().copied().filter(|(time, _)| *time <= now) {
+            self.alarms.pop_first();
+            self.ring(now, token);
+        }
+        self.end_questions(now);
+        self.settle(now);
+    }
+
+    fn ticket(&mut self, asker: Asker) -> Ticket {
+        let ticket = Ticket::new(self.next_ticket);
+        self.next_ticket += 1;
+        self.tickets.insert(ticket, asker);
+        ticket
+    }
+
+    fn send(&mut self, now: Time, asker: Asker, request: Request) {
+        let ticket = self.ticket(asker);
+        self.session.send(now, ticket, request);
+    }
+
+    /// Sets the alarm of an entry to the earliest time at which it must be looked at.
+    fn set_alarm(&mut self, token: Token) {
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let next = entry.next_deadline();
+        if next == entry.alarm {
+            return;
+        }
+        if let Some(before) = std::mem::replace(&mut entry.alarm, next) {
+            self.alarms.remove(&(before, token));
+        }
+        self.alarms.extend(next.map(|time| (time, token)));
+    }
+}
+
+impl<W> fmt::Debug for Keeper<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("locks", &self.entries.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

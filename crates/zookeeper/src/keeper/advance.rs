@@ -1,0 +1,297 @@
+//! What happens to the locks: by the session, by their contenders, and when time passes.
+
+use super::entry::{Hold, Leave, Stage};
+use super::outcome::{Grant, Loss, Outcome, Vote};
+use super::{Asker, Keeper};
+use crate::contender::{Contender, Held, Left, Serial, Step};
+use crate::session::{self, Answer};
+use redlatch_protocol::engine::Token;
+use redlatch_protocol::time::{SharedTime, Time};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a contender does nothing after a server has refused what may be possible later.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl<W> Keeper<W> {
+    /// Takes in what has happened to the session, and does what follows from it. Call it after
+    /// everything that is done with the session.
+    pub fn settle(&mut self, now: Time) {
+        loop {
+            self.follow_validity(now);
+            if let Some(outcome) = self.session.poll() {
+                self.dispatch(now, outcome);
+            } else if let Some(token) = self.due.pop_first() {
+                self.advance(now, token);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Locks live for as long as their session is proven to.
+    fn follow_validity(&mut self, now: Time) {
+        let (before, valid_until) = (self.valid.get(), self.session.valid_until());
+        if valid_until <= before {
+            // Shorter, if a server grants the session less than the one before did. Of a session
+            // that has ended, what holds its locks is told otherwise.
+            if self.session.id().is_some() {
+                self.valid.set(valid_until);
+            }
+            return;
+        }
+        if before <= now {
+            // Nobody could rely on them for a while, so they do not come back.
+            self.valid = Arc::default();
+            self.lose_all(Loss::Expired);
+        }
+        self.valid.set(valid_until);
+        self.due.append(&mut self.first);
+    }
+
+    fn lose_all(&mut self, loss: Loss) {
+        for (token, entry) in &mut self.entries {
+            if let Stage::Held(held) = &entry.stage {
+                if !held.is_left {
+                    self.losses.push_back((*token, loss));
+                }
+                entry.leave(None, false);
+                self.due.insert(*token);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, now: Time, outcome: session::Outcome) {
+        match outcome {
+            session::Outcome::Answer(answer) => self.answered(now, answer),
+            session::Outcome::Changed { path } => {
+                self.tell_all(|contender| contender.changed(&path));
+            }
+            session::Outcome::Connected => {
+                self.connections += 1;
+                self.tell_all(Contender::connected);
+            }
+            session::Outcome::Removed { path } => {
+                self.tell_all(|contender| contender.removed(&path));
+            }
+            session::Outcome::SessionLost => {
+                self.is_session_lost = true;
+                self.tell_all(Contender::session_lost);
+                self.forget_session();
+            }
+            session::Outcome::Ended => self.forget_session(),
+        }
+    }
+
+    fn tell_all(&mut self, tell: impl Fn(&mut Contender)) {
+        for (token, entry) in &mut self.entries {
+            tell(&mut entry.contender);
+            self.due.insert(*token);
+        }
+    }
+
+    /// Whoever held a lock in it is told at once that it is gone.
+    fn forget_session(&mut self) {
+        self.valid = Arc::default();
+    }
+
+    fn answered(&mut self, now: Time, answer: Answer) {
+        match self.tickets.remove(&answer.ticket()) {
+            Some(Asker::Contender(token, serial)) => {
+                if let Some(entry) = self.entries.get_mut(&token) {
+                    entry.contender.answered(serial, answer.zxid(), answer.reply());
+                    self.due.insert(token);
+                }
+            }
+            Some(Asker::Question(number, index)) => {
+                self.answered_question(now, number, index, answer);
+            }
+            None => {}
+        }
+    }
+
+    /// Does what the contender wants.
+    fn advance(&mut self, now: Time, token: Token) {
+        loop {
+            let valid_until = self.session.valid_until();
+            let Some(entry) = self.entries.get_mut(&token) else { return };
+            if entry.paused_until.is_some_and(|until| now < until) {
+                return;
+            }
+            let Some(step) = entry.contender.poll(now, valid_until) else { break };
+            match step {
+                Step::Begin => self.attempt(now, token),
+                Step::Send(serial, request) => {
+                    self.send(now, Asker::Contender(token, serial), request);
+                }
+                Step::Keep(path) => self.session.keep(path),
+                Step::Forget(path) => self.session.forget(&path),
+                Step::Delete(serial, path) => self.delete(now, token, serial, path),
+                Step::Pause => {
+                    entry.paused_until = Some(now.after(PAUSE));
+                    self.set_alarm(token);
+                }
+                Step::Held(held) => self.granted(now, token, &held),
+                Step::Contended => self.fail(token, Outcome::Contended),
+                Step::Refused(failure) => self.fail(token, Outcome::of_refusal(&failure)),
+                Step::Lost => self.lost(token),
+                Step::Left(left) => self.left(token, left),
+            }
+        }
+        self.tell_place(token);
+    }
+
+    fn attempt(&mut self, now: Time, token: Token) {
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        if let Some(random) = (self.random)() {
+            return entry.contender.begin(now, random);
+        }
+        if let Some(caller) = entry.take_caller() {
+            self.outcomes.push_back((caller, Outcome::NoEntropy));
+        }
+        entry.leave(None, false);
+    }
+
+    fn delete(&mut self, now: Time, token: Token, serial: Option<Serial>, path: Arc<str>) {
+        let ticket = serial.map(|serial| self.ticket(Asker::Contender(token, serial)));
+        self.session.delete(now, ticket, path);
+    }
+
+    fn granted(&mut self, now: Time, token: Token, held: &Held) {
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let (created_by, slot) = (held.created_by, held.slot);
+        let grant = Grant { at: now, created_by, slot, session: Arc::clone(&self.valid) };
+        match entry.take_caller() {
+            Some(caller) => {
+                let grant = entry.hold(now, grant);
+                self.outcomes.push_back((caller, Outcome::Granted(grant)));
+            }
+            None => entry.stage = Stage::Granted(grant),
+        }
+        self.set_alarm(token);
+    }
+
+    /// It is over, and nothing is left of it.
+    fn fail(&mut self, token: Token, outcome: Outcome) {
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        match entry.take_caller() {
+            Some(caller) => {
+                self.outcomes.push_back((caller, outcome));
+                self.remove(token);
+            }
+            None if matches!(entry.stage, Stage::Waiting(_) | Stage::Granted(_)) => {
+                entry.stage = Stage::Failed(Some(outcome));
+                self.set_alarm(token);
+            }
+            None => self.remove(token),
+        }
+    }
+
+    fn lost(&mut self, token: Token) {
+        let stage = self.entries.get(&token).map(|entry| &entry.stage);
+        match stage {
+            Some(Stage::Held(held)) => {
+                if !held.is_left {
+                    self.losses.push_back((token, Loss::Gone));
+                }
+                self.remove(token);
+            }
+            _ => self.fail(token, Outcome::Gone),
+        }
+    }
+
+    fn left(&mut self, token: Token, left: Left) {
+        let entry = self.entries.get_mut(&token);
+        if let Some(Stage::Leaving(leave)) = entry.map(|entry| &mut entry.stage) {
+            let Leave { caller, was_valid } = leave;
+            let vote = match left {
+                Left::Deleted if *was_valid => Vote::Granted,
+                Left::Deleted | Left::WasGone | Left::Nothing => Vote::Refused,
+                Left::Refused(_) => Vote::Failed,
+            };
+            if let Some((caller, _)) = caller.take() {
+                self.outcomes.push_back((caller, Outcome::Voted(vote)));
+            }
+        }
+        self.remove(token);
+    }
+
+    /// A caller learns that others are before it as soon as that is known.
+    fn tell_place(&mut self, token: Token) {
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        if entry.contender.awaits_validity() {
+            self.first.insert(token);
+        }
+        let place = entry.contender.place();
+        let Stage::Waiting(wait) = &mut entry.stage else { return };
+        wait.place = place;
+        if place.is_none() || std::mem::replace(&mut wait.is_place_told, true) {
+            return;
+        }
+        if let Some((caller, _)) = wait.caller.take() {
+            self.outcomes.push_back((caller, Outcome::Waiting { place }));
+            self.set_alarm(token);
+        }
+    }
+
+    /// What has become of it while nobody waited for it.
+    pub(super) fn deliver(&mut self, now: Time, token: Token, caller: W) {
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let outcome = match &mut entry.stage {
+            Stage::Granted(grant) | Stage::Held(Hold { grant, .. })
+                if is_valid(now, grant, &self.valid) =>
+            {
+                let grant = grant.clone();
+                Outcome::Granted(entry.hold(now, grant))
+            }
+            Stage::Failed(outcome) => {
+                let outcome = outcome.take().unwrap_or(Outcome::Gone);
+                self.remove(token);
+                outcome
+            }
+            _ => {
+                self.give_up(now, token);
+                Outcome::Gone
+            }
+        };
+        self.set_alarm(token);
+        self.outcomes.push_back((caller, outcome));
+    }
+
+    /// The time has come for which an entry had an alarm.
+    pub(super) fn ring(&mut self, now: Time, token: Token) {
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        entry.alarm = None;
+        entry.paused_until = entry.paused_until.filter(|until| now < *until);
+        let is_over = |(_, until): &mut (W, Time)| *until <= now;
+        match &mut entry.stage {
+            Stage::Waiting(wait) => {
+                let place = wait.place;
+                let over = wait.caller.take_if(is_over);
+                let outcome = |(caller, _)| (caller, Outcome::Waiting { place });
+                self.outcomes.extend(over.map(outcome));
+            }
+            Stage::Leaving(leave) => {
+                let over = leave.caller.take_if(is_over);
+                let outcome = |(caller, _)| (caller, Outcome::Voted(Vote::Failed));
+                self.outcomes.extend(over.map(outcome));
+            }
+            Stage::Held(held) if held.end <= now => entry.leave(None, false),
+            Stage::Held(_) | Stage::Granted(_) | Stage::Failed(_) => {}
+        }
+        self.due.insert(token);
+        self.set_alarm(token);
+    }
+
+    pub(super) fn remove(&mut self, token: Token) {
+        let Some(entry) = self.entries.remove(&token) else { return };
+        if let Some(alarm) = entry.alarm {
+            self.alarms.remove(&(alarm, token));
+        }
+        self.first.remove(&token);
+    }
+}
+
+fn is_valid(now: Time, grant: &Grant, valid: &Arc<SharedTime>) -> bool {
+    Arc::ptr_eq(&grant.session, valid) && now < valid.get()
+}

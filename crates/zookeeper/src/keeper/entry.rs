@@ -1,0 +1,138 @@
+//! One lock of a client: its contender, and who waits for what of it.
+
+use super::outcome::{Grant, Outcome};
+use crate::contender::Contender;
+use redlatch_protocol::time::{SharedTime, Time};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A lock that is waited for, held, or given back.
+#[derive(Debug)]
+pub(super) struct Entry<W> {
+    pub(super) contender: Contender,
+    pub(super) stage: Stage<W>,
+    /// For how long it is held, once granted.
+    hold: Duration,
+    /// The contender has nothing to do before this time.
+    pub(super) paused_until: Option<Time>,
+    /// When the keeper looks at it.
+    pub(super) alarm: Option<Time>,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage<W> {
+    /// Not granted yet.
+    Waiting(Wait<W>),
+    /// Granted while no caller waited: one comes for it, or gives it up.
+    Granted(Grant),
+    /// Over while no caller waited.
+    Failed(Option<Outcome>),
+    /// Held, until it is released, lost, or at its own end.
+    Held(Hold),
+    /// Given up, and not gone yet.
+    Leaving(Leave<W>),
+}
+
+#[derive(Debug)]
+pub(super) struct Wait<W> {
+    /// Who waits, and until when.
+    pub(super) caller: Option<(W, Time)>,
+    pub(super) place: Option<usize>,
+    /// Does the caller know that others are before it?
+    pub(super) is_place_told: bool,
+    /// Was the wait ended by somebody else?
+    pub(super) is_ended: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) grant: Grant,
+    /// Its own end, when its znodes are deleted.
+    pub(super) end: Time,
+    /// Was it given up, to stay until its end?
+    pub(super) is_left: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Leave<W> {
+    pub(super) caller: Option<(W, Time)>,
+    /// Was it valid when it was given up?
+    pub(super) was_valid: bool,
+}
+
+impl<W> Entry<W> {
+    pub(super) fn new(contender: Contender, hold: Duration, caller: (W, Time)) -> Self {
+        let wait =
+            Wait { caller: Some(caller), place: None, is_place_told: false, is_ended: false };
+        Self { contender, stage: Stage::Waiting(wait), hold, paused_until: None, alarm: None }
+    }
+
+    /// Who waits for it.
+    pub(super) fn caller(&self) -> Option<&W> {
+        let caller = match &self.stage {
+            Stage::Waiting(wait) => wait.caller.as_ref(),
+            Stage::Leaving(leave) => leave.caller.as_ref(),
+            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => None,
+        };
+        caller.map(|(waiter, _)| waiter)
+    }
+
+    /// The caller, who is to be told something.
+    pub(super) fn take_caller(&mut self) -> Option<W> {
+        let caller = match &mut self.stage {
+            Stage::Waiting(wait) => wait.caller.take(),
+            Stage::Leaving(leave) => leave.caller.take(),
+            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => None,
+        };
+        caller.map(|(waiter, _)| waiter)
+    }
+
+    /// When it must be looked at although nothing has happened.
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        let of_stage = match &self.stage {
+            Stage::Waiting(wait) => wait.caller.as_ref().map(|(_, until)| *until),
+            Stage::Leaving(leave) => leave.caller.as_ref().map(|(_, until)| *until),
+            Stage::Held(held) => Some(held.end),
+            Stage::Granted(_) | Stage::Failed(_) => None,
+        };
+        of_stage.into_iter().chain(self.paused_until).min()
+    }
+
+    /// It is held from now on.
+    pub(super) fn hold(&mut self, now: Time, grant: Grant) -> Grant {
+        let grant = Grant { at: now, ..grant };
+        let end = now.after(self.hold);
+        self.stage = Stage::Held(Hold { grant: grant.clone(), end, is_left: false });
+        grant
+    }
+
+    /// It is held until this time at least.
+    pub(super) fn extend(&mut self, end: Time) {
+        if let Stage::Held(held) = &mut self.stage {
+            held.end = held.end.max(end);
+        }
+    }
+
+    /// Gives it up. `caller` gets to know what has become of it.
+    pub(super) fn leave(&mut self, caller: Option<(W, Time)>, was_valid: bool) {
+        let was_held = matches!(self.stage, Stage::Held(_));
+        self.stage = Stage::Leaving(Leave { caller, was_valid: was_valid && was_held });
+        self.contender.give_up();
+    }
+
+    /// The grant of a held lock that changes hands, with another end. `None` if it is not held.
+    pub(super) fn taken_over(
+        &mut self,
+        now: Time,
+        end: Time,
+        valid: &Arc<SharedTime>,
+    ) -> Option<Grant> {
+        let Stage::Held(held) = &mut self.stage else { return None };
+        let is_valid = Arc::ptr_eq(&held.grant.session, valid) && now < valid.get();
+        if !is_valid || held.is_left {
+            return None;
+        }
+        (held.end, held.grant.at) = (end, now);
+        Some(held.grant.clone())
+    }
+}

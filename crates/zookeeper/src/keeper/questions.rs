@@ -1,0 +1,183 @@
+//! Questions: requests that belong to no contender of this client, such as an inspection.
+
+use super::outcome::{Outcome, Vote};
+use super::{Asker, Keeper};
+use crate::message::{Operation, Reply, Request, ServerError};
+use crate::session::{Answer, Failure};
+use redlatch_protocol::engine::Token;
+use redlatch_protocol::time::Time;
+
+/// On how many connections the requests of a question are written, if each is lost. The answer
+/// itself may be why: a list that is too long ends the connection on which all locks depend.
+const TIMES_MAX: u32 = 3;
+
+/// Some requests, and the answers to them.
+#[derive(Debug)]
+pub(super) struct Question<W> {
+    pub(super) waiter: W,
+    pub(super) until: Time,
+    requests: Vec<Request>,
+    /// On how many connections they were written.
+    times: u32,
+    /// Which connection was the latest when they were last sent, and whether it was ready.
+    sent_on: (u64, bool),
+    /// How many answers are missing.
+    missing: usize,
+    answers: Vec<Option<Answer>>,
+    /// The lock whose znodes are checked, and the end that it gets if they are there.
+    checks: Option<(Token, Time)>,
+}
+
+impl<W> Keeper<W> {
+    /// Sends requests that change nothing of this client's locks, in their order, and collects the
+    /// answers.
+    pub fn ask(&mut self, now: Time, requests: Vec<Request>, until: Time, waiter: W) {
+        self.put(now, requests, until, waiter, None);
+        self.settle(now);
+    }
+
+    /// Checks that the znodes of a held lock are there. If they are, the lock gets this end, unless
+    /// it has a later one. The outcome is a [`Vote`].
+    pub fn check(&mut self, now: Time, token: Token, end: Time, until: Time, waiter: W) {
+        let held = self.is_held(&token) && now < self.valid.get();
+        let request = self.entries.get(&token).and_then(|entry| entry.contender.check_of_held());
+        match request.filter(|_| held) {
+            Some(request) => self.put(now, vec![request], until, waiter, Some((token, end))),
+            None => self.outcomes.push_back((waiter, Outcome::Voted(Vote::Refused))),
+        }
+        self.settle(now);
+    }
+
+    fn put(
+        &mut self,
+        now: Time,
+        requests: Vec<Request>,
+        until: Time,
+        waiter: W,
+        checks: Option<(Token, Time)>,
+    ) {
+        let question = Question {
+            waiter,
+            until,
+            requests,
+            times: 0,
+            sent_on: (0, false),
+            missing: 0,
+            answers: Vec::new(),
+            checks,
+        };
+        self.begin(now, question);
+    }
+
+    /// Sends all requests of a question, for the first time or again.
+    fn begin(&mut self, now: Time, mut question: Question<W>) {
+        // A number that is no ticket's, and no earlier question's.
+        let number = self.next_ticket;
+        self.next_ticket += 1;
+        let requests = question.requests.clone();
+        question.sent_on = (self.connections, self.session.is_ready());
+        question.missing = requests.len();
+        question.answers = std::iter::repeat_with(|| None).take(requests.len()).collect();
+        self.questions.insert(number, question);
+        for (index, request) in requests.into_iter().enumerate() {
+            self.send(now, Asker::Question(number, index), request);
+        }
+    }
+
+    /// Takes the answer to one request of a question. If the connection was lost before, all of
+    /// them are sent again on the next one, unless they delete something.
+    pub(super) fn answered_question(
+        &mut self,
+        now: Time,
+        number: u64,
+        index: usize,
+        answer: Answer,
+    ) {
+        let connections = self.connections;
+        let Some(question) = self.questions.get_mut(&number) else { return };
+        if question.is_lost(&answer) && now < question.until {
+            // A connection that was never made says nothing against asking again.
+            let (before, was_ready) = question.sent_on;
+            question.times += u32::from(was_ready || connections > before);
+            if question.times < TIMES_MAX {
+                let question = self.questions.remove(&number);
+                return question.into_iter().for_each(|question| self.begin(now, question));
+            }
+        }
+        question.missing -= 1;
+        question.answers[index] = Some(answer);
+        if question.missing == 0 {
+            self.conclude(now, number);
+        }
+    }
+
+    /// Ends the questions whose time has passed.
+    pub(super) fn end_questions(&mut self, now: Time) {
+        let is_over = |(_, question): &(&u64, &Question<W>)| question.until <= now;
+        let over: Vec<u64> = self.questions.iter().filter(is_over).map(|(it, _)| *it).collect();
+        over.into_iter().for_each(|number| self.conclude(now, number));
+    }
+
+    fn conclude(&mut self, now: Time, number: u64) {
+        let Some(question) = self.questions.remove(&number) else { return };
+        let outcome = match question.checks {
+            None => Outcome::Answered { server: self.session.server(), answers: question.answers },
+            Some((token, end)) => {
+                let mut vote = vote(question.answers.first().and_then(Option::as_ref));
+                if vote == Vote::Granted {
+                    // It may have ended since the check was sent, and its znodes be deleted.
+                    match self.is_held(&token) && now < self.valid.get() {
+                        true => self.extend(token, end),
+                        false => vote = Vote::Refused,
+                    }
+                }
+                Outcome::Voted(vote)
+            }
+        };
+        self.outcomes.push_back((question.waiter, outcome));
+    }
+
+    fn extend(&mut self, token: Token, end: Time) {
+        if let Some(entry) = self.entries.get_mut(&token) {
+            entry.extend(end);
+            self.set_alarm(token);
+        }
+    }
+}
+
+impl<W> Question<W> {
+    /// Is this answer missing because of a connection, and can another one bring it? A lock that is
+    /// checked ends with its session.
+    fn is_lost(&self, answer: &Answer) -> bool {
+        let is_lost = match answer.reply() {
+            Err(Failure::Unanswered) => true,
+            Err(Failure::SessionLost) => self.checks.is_none(),
+            _ => false,
+        };
+        is_lost && self.requests.iter().all(changes_nothing)
+    }
+}
+
+fn changes_nothing(request: &Request) -> bool {
+    match request {
+        Request::Multi(operations) => {
+            operations.iter().all(|operation| matches!(operation, Operation::Check(_)))
+        }
+        request => !request.is_write(),
+    }
+}
+
+/// What the answer to a check says about the lock.
+fn vote(answer: Option<&Answer>) -> Vote {
+    let error = match answer.map(Answer::reply) {
+        Some(Ok(Reply::Results(results))) => results.error(),
+        Some(Err(Failure::Server(error))) => Some(*error),
+        Some(Err(Failure::SessionLost)) => return Vote::Refused,
+        None | Some(_) => return Vote::Failed,
+    };
+    match error {
+        None => Vote::Granted,
+        Some(ServerError::NoNode) => Vote::Refused,
+        Some(_) => Vote::Failed,
+    }
+}

@@ -1,0 +1,187 @@
+//! The keeper against a server that says what the test wants, in literal times.
+
+mod asking;
+mod holding;
+mod waiting;
+
+use super::*;
+use crate::jute::{FrameWriter, Reader, frame};
+use crate::path::{Directory, Root};
+
+/// The timeout of the session, in milliseconds.
+const TIMEOUT: u64 = 7_000;
+
+/// A keeper whose session has begun, and who has said what.
+struct Talk {
+    keeper: Keeper<u32>,
+    millis: u64,
+    /// The xid of the latest request.
+    xid: i32,
+}
+
+fn token(number: u8) -> Token {
+    Token::new([number; Token::LEN])
+}
+
+fn plan(waits: bool) -> Plan {
+    let root = Root::new("/locks").unwrap();
+    let mut plan = Plan::new(&root, Directory::new(&root, b"", b"a").unwrap());
+    plan.waits = waits;
+    plan
+}
+
+impl Talk {
+    fn new() -> Self {
+        Self::with_random(true)
+    }
+
+    fn with_random(has_random: bool) -> Self {
+        let mut options = SessionOptions::new(1, 7);
+        options.drift_parts_per_billion = 0;
+        let random = move || has_random.then_some([1; 16]);
+        let keeper = Keeper::new(options, Box::new(random));
+        Self { keeper, millis: 1_000, xid: 0 }
+    }
+
+    fn time(&self) -> Time {
+        Time::from_millis(self.millis)
+    }
+
+    fn later(&self, millis: u64) -> Time {
+        Time::from_millis(self.millis + millis)
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.millis += millis;
+        self.keeper.tick(self.time());
+    }
+
+    /// Contends for the lock, for 2 s, and waits for 1 s.
+    fn contend(&mut self, number: u8, waits: bool) {
+        let until = self.later(1_000);
+        let hold = Duration::from_secs(2);
+        let call = (u32::from(number), until);
+        self.keeper.contend(self.time(), token(number), plan(waits), hold, call);
+    }
+
+    /// A connection is made, and the server accepts the session.
+    fn connect(&mut self) {
+        let now = self.time();
+        assert!(self.keeper.session().wants_connection(now));
+        self.keeper.session().connecting(now);
+        self.keeper.session().connected(now);
+        let length = self.keeper.session().output().len();
+        self.keeper.session().wrote(length);
+        self.hear(|frame| {
+            frame.int(0).int(TIMEOUT as i32).long(0x77).buffer(&[9; 16]).boolean(false);
+        });
+    }
+
+    fn hear(&mut self, write: impl FnOnce(&mut FrameWriter<'_>)) {
+        let mut bytes = Vec::new();
+        let mut frame = FrameWriter::begin(&mut bytes);
+        write(&mut frame);
+        frame.finish().unwrap();
+        let now = self.time();
+        self.keeper.session().received(now, &bytes);
+        self.keeper.settle(now);
+    }
+
+    /// The types of the requests in the output.
+    fn written(&mut self) -> Vec<i32> {
+        let output = self.keeper.session().output().to_vec();
+        self.keeper.session().wrote(output.len());
+        let (mut rest, mut kinds) = (&output[..], Vec::new());
+        while let Some((body, used)) = frame(rest).unwrap() {
+            let mut reader = Reader::new(body);
+            reader.int().unwrap();
+            kinds.push(reader.int().unwrap());
+            rest = &rest[used..];
+        }
+        kinds
+    }
+
+    /// The next reply, without an error.
+    fn reply(&mut self, write: impl FnOnce(&mut FrameWriter<'_>)) {
+        self.xid += 1;
+        let xid = self.xid;
+        self.hear(|frame| {
+            frame.int(xid).long(50 + i64::from(xid)).int(0);
+            write(frame);
+        });
+    }
+
+    fn refuse(&mut self, error: i32) {
+        self.xid += 1;
+        let xid = self.xid;
+        self.hear(|frame| {
+            frame.int(xid).long(50).int(error);
+        });
+    }
+
+    fn name(number: u32) -> String {
+        format!("_c_01010101-0101-4101-8101-010101010101-lock-{number:010}")
+    }
+
+    /// The create is answered: this number.
+    fn created(&mut self, number: u32) {
+        let path = format!("/locks/a/{}", Self::name(number));
+        self.reply(|frame| {
+            frame.text(&path);
+            stat(frame);
+        });
+    }
+
+    fn listed(&mut self, names: &[&str]) {
+        self.reply(|frame| {
+            frame.int(i32::try_from(names.len()).unwrap());
+            for name in names {
+                frame.text(name);
+            }
+            stat(frame);
+        });
+    }
+
+    /// The results of a transaction of one check.
+    fn checked(&mut self) {
+        self.reply(|frame| {
+            frame.int(13).boolean(false).int(0).int(-1).boolean(true).int(-1);
+        });
+    }
+
+    /// A lock is held until 2 s later, by the first call.
+    fn held() -> Self {
+        let mut talk = Self::new();
+        talk.contend(1, true);
+        talk.connect();
+        assert_eq!(talk.written(), [15, 12, 12]);
+        talk.created(1);
+        talk.listed(&[&Self::name(1)]);
+        talk.refuse(-101);
+        assert_eq!(talk.told(), ["1 granted"]);
+        talk
+    }
+
+    /// The losses and the outcomes, in few words.
+    fn told(&mut self) -> Vec<String> {
+        let losses = std::iter::from_fn(|| self.keeper.poll_loss());
+        let mut told: Vec<String> = losses.map(|(_, loss)| format!("lost {loss:?}")).collect();
+        let outcomes = std::iter::from_fn(|| self.keeper.poll());
+        told.extend(outcomes.map(|(waiter, outcome)| match outcome {
+            Outcome::Granted(_) => format!("{waiter} granted"),
+            Outcome::Waiting { place } => format!("{waiter} waits {place:?}"),
+            Outcome::Voted(vote) => format!("{waiter} {vote:?}"),
+            Outcome::Answered { answers, .. } => {
+                format!("{waiter} {} answers", answers.iter().flatten().count())
+            }
+            other => format!("{waiter} {other:?}"),
+        }));
+        told
+    }
+}
+
+fn stat(frame: &mut FrameWriter<'_>) {
+    for _ in 0..17 {
+        frame.int(0);
+    }
+}

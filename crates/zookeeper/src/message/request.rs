@@ -1,0 +1,168 @@
+//! Requests to bytes.
+
+use super::opcode;
+use super::operation::{Create, Operation};
+use crate::jute::{FrameWriter, JuteError};
+use std::fmt;
+use std::sync::Arc;
+
+/// The xid of [`Request::Auth`], and of its reply.
+pub const AUTH_XID: i32 = -4;
+
+/// What a client asks of a server.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Creates a znode, and returns its stat (create2, or createContainer).
+    Create(Create),
+    /// The same without a stat, for servers before 3.5, which know no container.
+    PlainCreate(Create),
+    /// Deletes a znode, whatever its version.
+    Delete(Arc<str>),
+    /// The stat of a znode. A watch also waits for one that is not there.
+    Exists {
+        /// Its path.
+        path: Arc<str>,
+        /// Tell of its next change?
+        watch: bool,
+    },
+    /// The data of a znode. If there is none, no watch is left.
+    GetData {
+        /// Its path.
+        path: Arc<str>,
+        /// Tell of its next change?
+        watch: bool,
+    },
+    /// The names of a znode's children, in no order.
+    GetChildren {
+        /// Its path.
+        path: Arc<str>,
+        /// Tell of the next change of this list?
+        watch: bool,
+    },
+    /// Answered when the server has what its leader had committed before.
+    Sync(Arc<str>),
+    /// A transaction: all operations or none.
+    Multi(Arc<[Operation]>),
+    /// Credentials of the scheme `digest`: user, colon, password. For this connection.
+    Auth(Arc<[u8]>),
+    /// Ends the session, and its ephemeral znodes.
+    CloseSession,
+}
+
+/// What must be known of a request to read its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// [`Request::Create`].
+    Create,
+    /// [`Request::PlainCreate`].
+    PlainCreate,
+    /// [`Request::Exists`].
+    Exists,
+    /// [`Request::GetData`].
+    GetData,
+    /// [`Request::GetChildren`].
+    GetChildren,
+    /// [`Request::Sync`].
+    Sync,
+    /// [`Request::Multi`] with so many operations.
+    Multi(usize),
+    /// A request whose reply has no body: delete, auth and closeSession.
+    Bodiless,
+}
+
+impl Request {
+    /// What its reply must be read as.
+    #[must_use]
+    pub fn kind(&self) -> RequestKind {
+        match self {
+            Self::Create(_) => RequestKind::Create,
+            Self::PlainCreate(_) => RequestKind::PlainCreate,
+            Self::Exists { .. } => RequestKind::Exists,
+            Self::GetData { .. } => RequestKind::GetData,
+            Self::GetChildren { .. } => RequestKind::GetChildren,
+            Self::Sync(_) => RequestKind::Sync,
+            Self::Multi(operations) => RequestKind::Multi(operations.len()),
+            Self::Delete(_) | Self::Auth(_) | Self::CloseSession => RequestKind::Bodiless,
+        }
+    }
+
+    /// Is it carried out by a majority, whatever its outcome? Sync is not: the leader alone answers
+    /// it.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        match self {
+            Self::Create(_) | Self::PlainCreate(_) | Self::Delete(_) => true,
+            Self::Multi(_) | Self::CloseSession => true,
+            Self::Exists { .. } | Self::GetData { .. } | Self::GetChildren { .. } => false,
+            Self::Sync(_) | Self::Auth(_) => false,
+        }
+    }
+
+    /// Appends the request to `out`. The reply will have the same `xid`.
+    ///
+    /// # Errors
+    ///
+    /// It is longer than servers accept, and `out` is as it was.
+    pub fn encode(&self, xid: i32, out: &mut Vec<u8>) -> Result<(), JuteError> {
+        let mut frame = FrameWriter::begin(out);
+        frame.int(xid).int(self.opcode());
+        match self {
+            Self::Create(create) | Self::PlainCreate(create) => create.write(&mut frame),
+            Self::Delete(path) => Operation::Delete(Arc::clone(path)).write(&mut frame),
+            Self::Exists { path, watch }
+            | Self::GetData { path, watch }
+            | Self::GetChildren { path, watch } => {
+                frame.text(path).boolean(*watch);
+            }
+            Self::Sync(path) => {
+                frame.text(path);
+            }
+            Self::Multi(operations) => {
+                for operation in operations.iter() {
+                    // An error of -1 in a request: none yet.
+                    frame.int(operation.opcode()).boolean(false).int(-1);
+                    operation.write(&mut frame);
+                }
+                frame.int(opcode::ERROR).boolean(true).int(-1);
+            }
+            Self::Auth(credentials) => {
+                frame.int(0).text("digest").buffer(credentials);
+            }
+            Self::CloseSession => {}
+        }
+        frame.finish()
+    }
+
+    fn opcode(&self) -> i32 {
+        match self {
+            Self::Create(create) => create.opcode(),
+            Self::PlainCreate(_) => opcode::CREATE,
+            Self::Delete(_) => opcode::DELETE,
+            Self::Exists { .. } => opcode::EXISTS,
+            Self::GetData { .. } => opcode::GET_DATA,
+            Self::GetChildren { .. } => opcode::GET_CHILDREN2,
+            Self::Sync(_) => opcode::SYNC,
+            Self::Multi(_) => opcode::MULTI,
+            Self::Auth(_) => opcode::AUTH,
+            Self::CloseSession => opcode::CLOSE_SESSION,
+        }
+    }
+}
+
+/// Without the credentials.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create(create) => f.debug_tuple("Create").field(create).finish(),
+            Self::PlainCreate(create) => f.debug_tuple("PlainCreate").field(create).finish(),
+            Self::Delete(path) => write!(f, "Delete({path})"),
+            Self::Exists { path, watch } => write!(f, "Exists({path}, watch: {watch})"),
+            Self::GetData { path, watch } => write!(f, "GetData({path}, watch: {watch})"),
+            Self::GetChildren { path, watch } => write!(f, "GetChildren({path}, watch: {watch})"),
+            Self::Sync(path) => write!(f, "Sync({path})"),
+            Self::Multi(operations) => f.debug_tuple("Multi").field(operations).finish(),
+            Self::Auth(_) => f.write_str("Auth"),
+            Self::CloseSession => f.write_str("CloseSession"),
+        }
+    }
+}

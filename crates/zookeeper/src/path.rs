@@ -1,0 +1,326 @@
+//! Where a lock is: its directory, from the root and the lock's name.
+//!
+//! ```text
+//!   zk://…/apps/locks        key prefix and name: "orders:4/2"
+//!   /apps/locks              /orders:4%2F2
+//!   persistent znodes        a container, with a znode for each contender
+//! ```
+//!
+//! The whole name is one element of a path. A server accepts most characters there, and what it
+//! refuses is percent-encoded, so every name has a directory and every directory one name.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The znode of the servers' own settings and quotas, at the top of the tree.
+const RESERVED: &str = "/zookeeper";
+
+/// What the name of a lock's directory ends with if it has the shares. No lock's name has a tilde.
+const SHARES: &str = "~shares";
+
+/// Why there is no such path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// A root does not begin with a slash.
+    NoSlash,
+    /// A root has an empty element, or `.` or `..`, or ends with a slash; or a name is empty.
+    BadElement,
+    /// A root has a character that servers refuse.
+    BadCharacter(char),
+    /// It is `/zookeeper` or below, which is the servers' own.
+    Reserved,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSlash => f.write_str("the path does not begin with a slash"),
+            Self::BadElement => f.write_str("an element of the path is empty, '.' or '..'"),
+            Self::BadCharacter(character) => {
+                write!(f, "the path has the character U+{:04X}", u32::from(*character))
+            }
+            Self::Reserved => write!(f, "{RESERVED} belongs to the servers"),
+        }
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// The znode below which all locks of a client are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Empty for the top of the tree; otherwise with a slash at its beginning and none at its end.
+    path: Arc<str>,
+}
+
+impl Root {
+    /// The root with this path; `/` and nothing are the top of the tree.
+    ///
+    /// # Errors
+    ///
+    /// Servers refuse this path, or it is their own.
+    pub fn new(path: &str) -> Result<Self, PathError> {
+        if path.is_empty() || path == "/" {
+            return Ok(Self { path: Arc::from("") });
+        }
+        let elements = path.strip_prefix('/').ok_or(PathError::NoSlash)?;
+        for element in elements.split('/') {
+            if matches!(element, "" | "." | "..") {
+                return Err(PathError::BadElement);
+            }
+        }
+        if let Some(character) = path.chars().find(|character| !is_accepted(*character)) {
+            return Err(PathError::BadCharacter(character));
+        }
+        refuse_reserved(path)?;
+        Ok(Self { path: Arc::from(path) })
+    }
+
+    /// Its path, for a list of the locks.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        if self.path.is_empty() { "/" } else { &self.path }
+    }
+
+    /// The path of a znode directly below it.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Arc<str> {
+        format!("{}/{name}", self.path).into()
+    }
+
+    /// The paths down to the root, from the top: persistent znodes, which must exist before a lock
+    /// can. The top of the tree itself always exists.
+    pub fn persistent(&self) -> impl Iterator<Item = &str> {
+        let ends = self.path.match_indices('/').map(|(at, _)| at).skip(1);
+        let whole = (!self.path.is_empty()).then_some(self.path.len());
+        ends.chain(whole).map(|end| &self.path[..end])
+    }
+}
+
+/// The directory of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    path: Arc<str>,
+}
+
+impl Directory {
+    /// The directory of the lock with this key prefix and name.
+    ///
+    /// # Errors
+    ///
+    /// Both are empty, or the directory would be the servers' own.
+    pub fn new(root: &Root, key_prefix: &[u8], name: &[u8]) -> Result<Self, PathError> {
+        let element = encode(&[key_prefix, name].concat());
+        if element.is_empty() {
+            return Err(PathError::BadElement);
+        }
+        let path = root.child(&element);
+        refuse_reserved(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Arc<str> {
+        &self.path
+    }
+
+    /// The path of the directory beside it with the shares that were granted. No lock's name has a
+    /// tilde in its element.
+    #[must_use]
+    pub fn shares(&self) -> Arc<str> {
+        format!("{}{SHARES}", self.path).into()
+    }
+
+    /// The path of a znode in it.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Arc<str> {
+        format!("{}/{name}", self.path).into()
+    }
+}
+
+fn refuse_reserved(path: &str) -> Result<(), PathError> {
+    match path.strip_prefix(RESERVED) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => Err(PathError::Reserved),
+        _ => Ok(()),
+    }
+}
+
+/// Do all servers accept it in a path? They refuse control characters, surrogates, private use and
+/// specials. Beyond U+D7FF their rules and their encodings differ, so none of these is used.
+fn is_accepted(character: char) -> bool {
+    matches!(character, ' '..='~' | '\u{a0}'..='\u{d7ff}')
+}
+
+/// Does it stand for itself in the element of a name? The slash ends an element, the percent sign
+/// begins an encoded byte, and the tilde is kept for directories that belong to a lock.
+fn is_plain(character: char) -> bool {
+    is_accepted(character) && !matches!(character, '/' | '%' | '~')
+}
+
+/// The element of a path for this name.
+fn encode(name: &[u8]) -> String {
+    let mut element = String::with_capacity(name.len());
+    let escape = |element: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            *element += &format!("%{byte:02X}");
+        }
+    };
+    if matches!(name, b"." | b"..") {
+        escape(&mut element, name);
+        return element;
+    }
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if is_plain(character) {
+                element.push(character);
+            } else {
+                escape(&mut element, character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+        escape(&mut element, chunk.invalid());
+    }
+    element
+}
+
+/// The key prefix and name of the lock whose directory has this name, `None` if it is no lock's:
+/// for a list of the locks.
+#[must_use]
+pub fn decode(element: &[u8]) -> Option<Vec<u8>> {
+    let mut name = Vec::with_capacity(element.len());
+    let mut rest = element;
+    while let [first, after @ ..] = rest {
+        if *first != b'%' {
+            name.push(*first);
+            rest = after;
+            continue;
+        }
+        let (digits, after) = after.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        name.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after;
+    }
+    // Only the form in which it would have been written: no two directories are one lock.
+    (!name.is_empty() && encode(&name).as_bytes() == element).then_some(name)
+}
+
+/// The key prefix and name of the lock to which the directory with this name belongs: that of its
+/// queue, or that of its shares. `None` if it is no lock's.
+#[must_use]
+pub fn lock_of(element: &[u8]) -> Option<Vec<u8>> {
+    decode(element.strip_suffix(SHARES.as_bytes()).unwrap_or(element))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(root: &str, name: &[u8]) -> Result<String, PathError> {
+        let root = Root::new(root).unwrap();
+        Directory::new(&root, b"", name).map(|directory| directory.path().to_string())
+    }
+
+    #[test]
+    fn a_name_is_one_element_below_the_root() {
+        for (name, element) in [
+            (&b"orders:42"[..], "orders:42"),
+            (b"a/b%c~d", "a%2Fb%25c%7Ed"),
+            (b".", "%2E"),
+            (b"..", "%2E%2E"),
+            (b"...", "..."),
+            (b" a b ", " a b "),
+            (b"\0\n\x7f", "%00%0A%7F"),
+            ("schlüssel 鍵".as_bytes(), "schlüssel 鍵"),
+            ("\u{80}\u{9f}\u{a0}\u{d7ff}".as_bytes(), "%C2%80%C2%9F\u{a0}\u{d7ff}"),
+            ("\u{e000}\u{ffff}😀".as_bytes(), "%EE%80%80%EF%BF%BF%F0%9F%98%80"),
+            (b"a\xffb\xc3", "a%FFb%C3"),
+        ] {
+            assert_eq!(directory("/locks", name), Ok(format!("/locks/{element}")));
+            assert_eq!(decode(element.as_bytes()), Some(name.to_vec()), "{element}");
+        }
+    }
+
+    #[test]
+    fn every_byte_and_every_character_comes_back() {
+        for byte in 0..=u8::MAX {
+            for name in [vec![byte], vec![b'a', byte, byte]] {
+                assert_eq!(decode(encode(&name).as_bytes()), Some(name));
+            }
+        }
+        for character in (0..=0x11_0000).step_by(7).filter_map(char::from_u32) {
+            let name = character.to_string().into_bytes();
+            assert_eq!(decode(encode(&name).as_bytes()), Some(name));
+        }
+    }
+
+    #[test]
+    fn what_no_name_is_encoded_as_is_no_lock() {
+        for element in ["", "%", "%2", "%2f", "%61", "a~shares", ".", "..", "%+1", "a/b", "%2E."] {
+            assert_eq!(decode(element.as_bytes()), None, "{element}");
+        }
+        assert_eq!(decode(b"\xff"), None);
+    }
+
+    #[test]
+    fn both_directories_of_a_lock_belong_to_it() {
+        assert_eq!(lock_of(b"a%2Fb"), Some(b"a/b".to_vec()));
+        assert_eq!(lock_of(b"a%2Fb~shares"), Some(b"a/b".to_vec()));
+        for element in [&b"~shares"[..], b"a~shares~shares", b"a~others", b"a~", b"%2f~shares"] {
+            assert_eq!(lock_of(element), None, "{}", element.escape_ascii());
+        }
+        assert_eq!(lock_of(b"a%7Eshares"), Some(b"a~shares".to_vec()), "a lock of this name");
+    }
+
+    #[test]
+    fn the_key_prefix_and_the_name_are_one_name() {
+        let root = Root::new("/").unwrap();
+        let path = |prefix: &[u8], name: &[u8]| {
+            Directory::new(&root, prefix, name).map(|directory| directory.path().to_string())
+        };
+        assert_eq!(path(b"app:", b"x"), Ok("/app:x".to_owned()));
+        assert_eq!(path(b"\xc3", b"\xbc"), Ok("/ü".to_owned()));
+        assert_eq!(path(b"", b""), Err(PathError::BadElement));
+    }
+
+    #[test]
+    fn the_servers_own_directory_is_refused_at_the_top_alone() {
+        assert_eq!(directory("", b"zookeeper"), Err(PathError::Reserved));
+        assert_eq!(directory("", b"zookeeper2"), Ok("/zookeeper2".to_owned()));
+        assert_eq!(directory("/locks", b"zookeeper"), Ok("/locks/zookeeper".to_owned()));
+        assert_eq!(Root::new("/zookeeper"), Err(PathError::Reserved));
+        assert_eq!(Root::new("/zookeeper/quota"), Err(PathError::Reserved));
+        assert!(Root::new("/zookeepers/quota").is_ok());
+    }
+
+    #[test]
+    fn a_root_is_a_path_that_servers_accept() {
+        for bad in ["/a//b", "/a/", "//", "/.", "/a/../b"] {
+            assert_eq!(Root::new(bad), Err(PathError::BadElement), "{bad}");
+        }
+        assert_eq!(Root::new("a"), Err(PathError::NoSlash));
+        for bad in ['\n', '\0', '\u{7f}', '\u{e000}', '😀'] {
+            assert_eq!(Root::new(&format!("/a{bad}")), Err(PathError::BadCharacter(bad)));
+        }
+        assert_eq!(PathError::BadCharacter('\n').to_string(), "the path has the character U+000A");
+        assert!(Root::new("/a/b~c/ü%").is_ok());
+    }
+
+    #[test]
+    fn the_znodes_down_to_the_root_are_listed_from_the_top() {
+        let persistent = |root: &str| {
+            let root = Root::new(root).unwrap();
+            root.persistent().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(persistent(""), [""; 0]);
+        assert_eq!(persistent("/locks"), ["/locks"]);
+        assert_eq!(persistent("/a/b/c"), ["/a", "/a/b", "/a/b/c"]);
+        assert_eq!((Root::new("").unwrap().path(), Root::new("/a").unwrap().path()), ("/", "/a"));
+    }
+
+    #[test]
+    fn a_contender_is_in_the_directory() {
+        let directory = Directory::new(&Root::new("/a").unwrap(), b"", b"b").unwrap();
+        assert_eq!(&*directory.child("c"), "/a/b/c");
+        assert_eq!(&*directory.shares(), "/a/b~shares");
+    }
+}

@@ -1,0 +1,256 @@
+//! The session with an ensemble: the protocol state, over one connection after another.
+//!
+//! ```text
+//!           connecting()             connected()             connect reply
+//!   Down ──────────────▶ Connecting ─────────────▶ Greeting ──────────────▶ Ready
+//!    ▲                       │                        │                       │
+//!    └── closed(), no answer in time, bytes that cannot be trusted ───────────┘
+//!
+//!   identity: None ── the first connect reply ──▶ Some ── expired, ended by end() ──▶ None
+//! ```
+//!
+//! The owner of the socket connects to [`Session::server`] when [`Session::wants_connection`],
+//! writes [`Session::output`], gives the bytes that it reads to [`Session::received`], and closes
+//! the socket when [`Session::is_down`]. [`Session::poll`] returns what has happened. Invariants:
+//!
+//! - The identity outlives connections. It ends when the ensemble says so, or answers with another
+//!   one, and then all znodes of the session are gone or about to be.
+//! - Replies belong to requests by their order; a reply with another xid ends the connection.
+//! - A delete is repeated on one connection after another until it is answered or the session has
+//!   ended, and it is written before other requests.
+//! - While the session has znodes, a write is sent in every seventh of its timeout, and a server
+//!   that is silent for so long is left: see the module `validity`.
+
+mod beats;
+mod deadlines;
+mod flight;
+mod identity;
+mod options;
+mod outcome;
+mod replies;
+mod servers;
+mod status;
+
+pub use beats::PATHS_MAX;
+pub use options::SessionOptions;
+pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
+
+use super::jute::frame;
+use super::message::Request;
+use beats::Beats;
+use flight::{Flight, Owner, PendingDelete};
+use identity::Identity;
+use redlatch_protocol::time::Time;
+use servers::Servers;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How much memory for received bytes is kept when there are none, in bytes.
+const INPUT_KEPT: usize = 64 * 1024;
+
+/// The session with an ensemble. The module documentation describes how to use it.
+#[derive(Debug)]
+pub struct Session {
+    options: SessionOptions,
+    state: State,
+    servers: Servers,
+    identity: Option<Identity>,
+    /// The largest zxid of any reply, over all sessions: a server that is behind is not used.
+    last_zxid: i64,
+    flight: Flight,
+    /// The beginning of an incomplete frame.
+    input: Vec<u8>,
+    beats: Beats,
+    /// Requests that wait for a connection.
+    waiting: VecDeque<(Owner, Request)>,
+    /// Deletes that are not answered and not in flight.
+    pending: VecDeque<PendingDelete>,
+    outcomes: VecDeque<Outcome>,
+    problem: Option<Problem>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Down {
+        retry_at: Time,
+    },
+    Connecting {
+        since: Time,
+    },
+    Greeting {
+        since: Time,
+        sent_at: Time,
+    },
+    Ready {
+        since: Time,
+    },
+    /// The end of the session was written, and nothing is written behind it.
+    Ending,
+}
+
+impl Session {
+    /// A session that has no connection yet.
+    #[must_use]
+    pub fn new(options: SessionOptions) -> Self {
+        Self {
+            servers: Servers::new(options.servers, options.reconnect, options.seed),
+            options,
+            state: State::Down { retry_at: Time::ZERO },
+            identity: None,
+            last_zxid: 0,
+            flight: Flight::default(),
+            input: Vec::new(),
+            beats: Beats::default(),
+            waiting: VecDeque::new(),
+            pending: VecDeque::new(),
+            outcomes: VecDeque::new(),
+            problem: None,
+        }
+    }
+
+    /// Sends a request, or keeps it until there is a connection. It gets one [`Answer`].
+    pub fn send(&mut self, now: Time, ticket: Ticket, request: Request) {
+        self.beats.used(now);
+        match self.state {
+            State::Ready { .. } => self.write(now, Owner::Caller(ticket), &request),
+            _ => self.waiting.push_back((Owner::Caller(ticket), request)),
+        }
+    }
+
+    /// Deletes a znode of this session, now or on a later connection of it. With a ticket it gets
+    /// an answer when it is carried out, or the session has ended. If it has to be repeated, a
+    /// znode that is not there counts as deleted by it.
+    pub fn delete(&mut self, now: Time, ticket: Option<Ticket>, path: Arc<str>) {
+        self.beats.used(now);
+        self.beats.remove(&path);
+        self.pending.push_back(PendingDelete { ticket, path, may_be_done: false });
+        self.write_pending(now);
+    }
+
+    /// Keeps this znode alive: the session has created it.
+    pub fn keep(&mut self, path: Arc<str>) {
+        self.beats.add(path);
+    }
+
+    /// Does not keep this znode alive any more: another request than [`delete`](Self::delete) has
+    /// deleted it.
+    pub fn forget(&mut self, path: &str) {
+        self.beats.remove(path);
+    }
+
+    /// May it create one more znode whose path has this many bytes? See [`PATHS_MAX`].
+    #[must_use]
+    pub fn has_room(&self, length: usize) -> bool {
+        self.beats.has_room(length)
+    }
+
+    /// Ends the session, and with it all its znodes, if there is a connection. Otherwise the
+    /// ensemble ends it when its timeout has passed. Deletes in flight are carried out before.
+    pub fn end(&mut self, now: Time) {
+        if let State::Ready { .. } = self.state {
+            self.write(now, Owner::End, &Request::CloseSession);
+            self.state = State::Ending;
+        }
+    }
+
+    /// What has happened, in its order; `None` if there is nothing more to tell.
+    pub fn poll(&mut self) -> Option<Outcome> {
+        self.outcomes.pop_front()
+    }
+
+    /// A connection is being made.
+    pub fn connecting(&mut self, now: Time) {
+        debug_assert!(self.is_down(), "one connection at a time");
+        self.state = State::Connecting { since: now };
+    }
+
+    /// The connection is established. The connect request is in the output.
+    pub fn connected(&mut self, now: Time) {
+        let State::Connecting { since } = self.state else {
+            debug_assert!(false, "connecting() comes before connected()");
+            return;
+        };
+        let request =
+            Identity::connect_request(self.identity.as_ref(), &self.options, self.last_zxid);
+        request.encode(self.flight.output_mut());
+        self.state = State::Greeting { since, sent_at: now };
+    }
+
+    /// The bytes to write to the connection.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.flight.output()
+    }
+
+    /// The first `count` bytes of the output were written.
+    pub fn wrote(&mut self, count: usize) {
+        self.flight.wrote(count);
+    }
+
+    /// Takes the bytes that were read from the connection.
+    pub fn received(&mut self, now: Time, bytes: &[u8]) {
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(bytes);
+        let mut used = 0;
+        while !self.is_down() {
+            match frame(&input[used..]) {
+                Ok(None) => break,
+                Ok(Some((body, taken))) => {
+                    self.take_frame(now, body);
+                    used += taken;
+                }
+                Err(error) => self.closed(now, Problem::Protocol(error)),
+            }
+        }
+        if !self.is_down() {
+            // A long list does not keep its memory.
+            if used < input.len() || input.capacity() <= INPUT_KEPT {
+                input.drain(..used);
+                self.input = input;
+            }
+            self.flight.heard(now);
+        }
+    }
+
+    /// The connection was lost, or could not be made.
+    pub fn closed(&mut self, now: Time, problem: Problem) {
+        let has_lasted = match self.state {
+            State::Down { .. } => return,
+            State::Ready { since } => now.since(since) >= self.beat(),
+            State::Connecting { .. } | State::Greeting { .. } | State::Ending => false,
+        };
+        if problem == Problem::Disconnected && matches!(self.state, State::Ready { .. }) {
+            self.flight.closed_by_server();
+        }
+        let failure = match &problem {
+            Problem::Refused(error) => Failure::Server(*error),
+            _ => Failure::Unanswered,
+        };
+        let retry_at = self.servers.failed(now, has_lasted);
+        self.go_down(retry_at, &failure);
+        self.problem = Some(problem);
+    }
+
+    fn write(&mut self, now: Time, owner: Owner, request: &Request) {
+        match self.flight.write(now, owner, request) {
+            Ok(reach) => {
+                self.beats.sent(now);
+                if let Some((identity, reach)) = self.identity.as_mut().zip(reach) {
+                    identity.validity.sent(now, reach);
+                }
+            }
+            Err((owner, error)) => self.fail(owner.ticket(), Failure::TooLong(error)),
+        }
+    }
+
+    fn write_pending(&mut self, now: Time) {
+        while let State::Ready { .. } = self.state {
+            let Some(delete) = self.pending.pop_front() else { return };
+            let request = Request::Delete(Arc::clone(&delete.path));
+            self.write(now, Owner::Delete(delete), &request);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

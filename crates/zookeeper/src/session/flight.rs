@@ -1,0 +1,194 @@
+//! The requests of one connection that are not answered, and the bytes that are not written.
+
+use super::Ticket;
+use crate::jute::JuteError;
+use crate::message::{AUTH_XID, Operation, Request, RequestKind};
+use crate::validity::Reach;
+use redlatch_protocol::time::Time;
+use redlatch_protocol::write_buffer::WriteBuffer;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Who a request is from.
+#[derive(Debug)]
+pub(super) enum Owner {
+    /// A caller, who gets the answer.
+    Caller(Ticket),
+    /// A delete, which is repeated until it is answered.
+    Delete(PendingDelete),
+    /// The session itself, to stay alive; with the checks of a transaction.
+    Beat(Arc<[Operation]>),
+    /// The session itself: the credentials.
+    Auth,
+    /// The session itself: its end.
+    End,
+}
+
+impl Owner {
+    /// The ticket of who waits for the answer, if somebody does.
+    pub(super) fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Self::Caller(ticket) => Some(*ticket),
+            Self::Delete(delete) => delete.ticket,
+            Self::Beat(_) | Self::Auth | Self::End => None,
+        }
+    }
+}
+
+/// A delete that is not answered yet.
+#[derive(Debug)]
+pub(super) struct PendingDelete {
+    pub(super) ticket: Option<Ticket>,
+    pub(super) path: Arc<str>,
+    /// Was it written on a connection that has ended?
+    pub(super) may_be_done: bool,
+}
+
+/// A request that was written, or will be before those behind it.
+#[derive(Debug)]
+pub(super) struct Sent {
+    xid: i32,
+    pub(super) owner: Owner,
+    pub(super) kind: RequestKind,
+    /// How far it goes, if it says anything about the session: credentials do not.
+    pub(super) reach: Option<Reach>,
+    sent_at: Time,
+    /// How many bytes it has.
+    length: usize,
+}
+
+/// A request of so many bytes may be too long for a server whose limit was lowered.
+const LONG: usize = 4 * 1024;
+
+/// How often in a row a connection may end at such a request.
+const CLOSED_MAX: u32 = 3;
+
+/// The requests in flight on one connection, in the order of their replies.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    requests: VecDeque<Sent>,
+    /// The xid of the last request; it goes on over connections.
+    xid: i32,
+    output: WriteBuffer,
+    /// When the last bytes came.
+    heard_at: Time,
+    /// The length of the request at which the server closed the last connections, and how many.
+    suspect: (usize, u32),
+    /// The longest request that servers accept, if there is reason to believe in one.
+    length_max: Option<usize>,
+}
+
+impl Flight {
+    /// Writes a request behind the others. Returns how far it goes.
+    pub(super) fn write(
+        &mut self,
+        now: Time,
+        owner: Owner,
+        request: &Request,
+    ) -> Result<Option<Reach>, (Owner, JuteError)> {
+        let (xid, reach) = match request {
+            Request::Auth(_) => (AUTH_XID, None),
+            Request::Sync(_) => (self.next_xid(), Some(Reach::Leader)),
+            _ if request.is_write() => (self.next_xid(), Some(Reach::Majority)),
+            _ => (self.next_xid(), Some(Reach::Server)),
+        };
+        let before = self.output.end().len();
+        if let Err(error) = request.encode(xid, self.output.end()) {
+            return Err((owner, error));
+        }
+        let length = self.output.end().len() - before;
+        if self.length_max.is_some_and(|most| length > most) {
+            self.output.end().truncate(before);
+            return Err((owner, JuteError::Unaccepted(length)));
+        }
+        let kind = request.kind();
+        self.requests.push_back(Sent { xid, owner, kind, reach, sent_at: now, length });
+        Ok(reach)
+    }
+
+    /// From 1 on, and around: negative ones have meanings of their own.
+    fn next_xid(&mut self) -> i32 {
+        self.xid = self.xid.checked_add(1).unwrap_or(1);
+        self.xid
+    }
+
+    /// The oldest request, if this is the xid of the reply to it.
+    pub(super) fn take(&mut self, xid: i32) -> Option<Sent> {
+        if self.requests.front()?.xid == xid { self.requests.pop_front() } else { None }
+    }
+
+    /// Takes back the oldest request: its answer does not count.
+    pub(super) fn put_back(&mut self, sent: Sent) {
+        self.requests.push_front(sent);
+    }
+
+    /// The server has closed the connection. Servers do that without a word if a request is longer
+    /// than their `jute.maxbuffer`. After some times in a row at a long request of one length, no
+    /// such request is sent any more: it would cost the client all its locks.
+    pub(super) fn closed_by_server(&mut self) {
+        let length = self.requests.front().map_or(0, |oldest| oldest.length);
+        let times = if length == self.suspect.0 { self.suspect.1 + 1 } else { 1 };
+        self.suspect = (length, times);
+        if length >= LONG && times == CLOSED_MAX {
+            self.length_max = Some(length - 1);
+        }
+    }
+
+    /// The connection has ended. Returns its requests, oldest first.
+    pub(super) fn clear(&mut self) -> VecDeque<Sent> {
+        self.output.clear();
+        std::mem::take(&mut self.requests)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Bytes came.
+    pub(super) fn heard(&mut self, now: Time) {
+        self.heard_at = now;
+    }
+
+    /// Since when nothing has come although something should.
+    pub(super) fn silent_since(&self) -> Option<Time> {
+        self.requests.front().map(|oldest| oldest.sent_at.max(self.heard_at))
+    }
+
+    pub(super) fn output(&self) -> &[u8] {
+        self.output.unwritten()
+    }
+
+    pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
+        self.output.end()
+    }
+
+    pub(super) fn wrote(&mut self, count: usize) {
+        self.output.wrote(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xids_begin_with_one_and_go_around_without_zero_and_negative_ones() {
+        let mut flight = Flight::default();
+        assert_eq!((flight.next_xid(), flight.next_xid()), (1, 2));
+        flight.xid = i32::MAX - 1;
+        assert_eq!((flight.next_xid(), flight.next_xid()), (i32::MAX, 1));
+    }
+
+    #[test]
+    fn the_output_is_what_was_not_written() {
+        let mut flight = Flight::default();
+        flight.write(Time::ZERO, Owner::End, &Request::CloseSession).unwrap();
+        assert_eq!(flight.output(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
+        flight.wrote(11);
+        assert_eq!(flight.output(), [0xf5]);
+        flight.wrote(1);
+        assert_eq!(flight.output(), []);
+        assert!(flight.take(2).is_none());
+        assert_eq!(flight.take(1).unwrap().reach, Some(Reach::Majority));
+    }
+}

@@ -1,0 +1,134 @@
+//! What a session tells: answers to requests, and what happens by itself.
+
+use crate::jute::JuteError;
+use crate::message::{Reply, RequestKind, ServerError};
+use std::fmt;
+use std::sync::Arc;
+
+/// Identifies a request. The caller chooses it, and no two at a time are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+impl Ticket {
+    /// The ticket with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number given to [`new`](Self::new).
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// What has happened.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A request was answered, or will never be.
+    Answer(Answer),
+    /// A watch has ended. Watches also end with their connection, and that is not told.
+    Changed {
+        /// The path that was watched.
+        path: Box<str>,
+    },
+    /// A connection of the session is ready, the first or another one. No watch is left.
+    Connected,
+    /// A znode of this session is not there any more, and the session did not delete it.
+    Removed {
+        /// Its path.
+        path: Arc<str>,
+    },
+    /// The ensemble has ended the session, and all its znodes are gone or about to be.
+    SessionLost,
+    /// The session was ended by [`end`](super::Session::end), or because it had no znode for long.
+    Ended,
+}
+
+/// The answer to one request.
+#[derive(Debug)]
+pub struct Answer {
+    ticket: Ticket,
+    zxid: i64,
+    result: Result<(RequestKind, Box<[u8]>), Failure>,
+}
+
+/// Why a request has no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The server has refused it.
+    Server(ServerError),
+    /// The connection was lost, or never made. It may be carried out, now or later.
+    Unanswered,
+    /// The session has ended, and what was to be done for it is done.
+    SessionLost,
+    /// It is longer than servers accept, and was not sent.
+    TooLong(JuteError),
+}
+
+impl Answer {
+    pub(super) fn new(
+        ticket: Ticket,
+        zxid: i64,
+        result: Result<(RequestKind, Box<[u8]>), Failure>,
+    ) -> Self {
+        Self { ticket, zxid, result }
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// The transaction of a write that was carried out.
+    #[must_use]
+    pub fn zxid(&self) -> i64 {
+        self.zxid
+    }
+
+    /// The reply.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn reply(&self) -> Result<Reply<'_>, &Failure> {
+        let (kind, body) = self.result.as_ref()?;
+        Ok(Reply::decode(*kind, body).expect("a reply was decoded before it is an answer"))
+    }
+}
+
+/// Why a connection has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It could not be made, or was lost.
+    Disconnected,
+    /// It took too long, or the server was silent.
+    TimedOut,
+    /// The server sent what cannot be understood.
+    Protocol(JuteError),
+    /// The server answered with this xid, which is not that of the oldest request.
+    WrongXid(i32),
+    /// The server has refused the client: the credentials, or the session.
+    Refused(ServerError),
+    /// Another server may carry out what this one has refused.
+    Moved(ServerError),
+    /// The ensemble does not know the session any more.
+    SessionGone,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disconnected => f.write_str("not connected"),
+            Self::TimedOut => f.write_str("no answer in time"),
+            Self::Protocol(error) => write!(f, "not the protocol of ZooKeeper: {error}"),
+            Self::WrongXid(xid) => write!(f, "answer to request {xid}, which is not the oldest"),
+            Self::Refused(error) | Self::Moved(error) => write!(f, "refused: {error}"),
+            Self::SessionGone => f.write_str("the session has ended"),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}

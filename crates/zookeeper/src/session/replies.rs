@@ -1,0 +1,200 @@
+//! What a server sends, and what follows from it.
+
+use super::beats::Beats;
+use super::flight::{Owner, PendingDelete, Sent};
+use super::identity::Identity;
+use super::{Answer, Failure, Outcome, Problem, Session, State, Ticket};
+use crate::message::{
+    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, RequestKind,
+    ServerError, WatchEvent,
+};
+use redlatch_protocol::time::Time;
+use std::sync::Arc;
+
+impl Session {
+    pub(super) fn take_frame(&mut self, now: Time, body: &[u8]) {
+        if let State::Greeting { sent_at, .. } = self.state {
+            return match ConnectReply::decode(body) {
+                Ok(reply) => self.greeted(now, sent_at, &reply),
+                Err(error) => self.closed(now, Problem::Protocol(error)),
+            };
+        }
+        match Incoming::decode(body) {
+            Ok(Incoming::Event(WatchEvent { path, .. })) => {
+                self.outcomes.push_back(Outcome::Changed { path: path.into() });
+            }
+            Ok(Incoming::Reply { header, body }) => self.replied(now, header, body),
+            Err(error) => self.closed(now, Problem::Protocol(error)),
+        }
+    }
+
+    fn greeted(&mut self, now: Time, sent_at: Time, reply: &ConnectReply) {
+        let known = self.identity.as_ref();
+        let is_gone = known.is_some_and(|known| known.id != reply.session);
+        if reply.timeout_ms <= 0 || is_gone {
+            // A session that was to begin and did not is no session that was lost.
+            return match known {
+                Some(_) => self.lose_session(now, Problem::SessionGone),
+                None => self.closed(now, Problem::SessionGone),
+            };
+        }
+        let drift = self.options.drift_parts_per_billion;
+        match &mut self.identity {
+            Some(identity) => identity.resumed(sent_at, now, reply, drift),
+            None => self.identity = Some(Identity::begun(sent_at, now, reply, drift)),
+        }
+        self.state = State::Ready { since: now };
+        self.beats.connected(now);
+        self.outcomes.push_back(Outcome::Connected);
+        if let Some(credentials) = &self.options.credentials {
+            let request = Request::Auth(Arc::clone(credentials));
+            self.write(now, Owner::Auth, &request);
+        }
+        self.write_pending(now);
+        for (owner, request) in std::mem::take(&mut self.waiting) {
+            self.write(now, owner, &request);
+        }
+    }
+
+    fn replied(&mut self, now: Time, header: ReplyHeader, body: &[u8]) {
+        let Some(sent) = self.flight.take(header.xid) else {
+            return self.closed(now, Problem::WrongXid(header.xid));
+        };
+        self.last_zxid = self.last_zxid.max(header.zxid);
+        let reply = match header.error {
+            None => Reply::decode(sent.kind, body).map(Some),
+            Some(_) => Ok(None),
+        };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.flight.put_back(sent);
+                return self.closed(now, Problem::Protocol(error));
+            }
+        };
+        // A transaction has no error in its header. What its results say of the session counts as
+        // if it had.
+        let of_results = match reply {
+            Some(Reply::Results(results)) => results.error(),
+            _ => None,
+        };
+        let error = header.error.or(of_results);
+        self.prove(now, &sent, error);
+        match error.map(|error| (error, error.remedy())) {
+            Some((error, Remedy::NewSession)) => {
+                self.flight.put_back(sent);
+                self.lose_session(now, Problem::Refused(error));
+            }
+            Some((error, Remedy::Reconnect)) => {
+                self.flight.put_back(sent);
+                self.closed(now, Problem::Moved(error));
+            }
+            Some((error, _)) if header.xid == AUTH_XID => self.closed(now, Problem::Refused(error)),
+            _ => self.conclude(sent, now, header, body, reply),
+        }
+    }
+
+    fn prove(&mut self, now: Time, sent: &Sent, error: Option<ServerError>) {
+        // What a server refuses by itself was neither seen by its leader nor logged by anybody. Of
+        // an error about znodes, the majority logs that it was one.
+        let is_logged = error.is_none_or(|error| {
+            matches!(error, ServerError::NoNode | ServerError::NodeExists | ServerError::NotEmpty)
+        });
+        if let Some(identity) = self.identity.as_mut().filter(|_| sent.reach.is_some()) {
+            identity.validity.answered(now, is_logged);
+        }
+    }
+
+    fn conclude(
+        &mut self,
+        sent: Sent,
+        now: Time,
+        header: ReplyHeader,
+        body: &[u8],
+        reply: Option<Reply<'_>>,
+    ) {
+        match (sent.owner, header.error) {
+            (Owner::End, _) => {
+                self.forget_session(now);
+                self.outcomes.push_back(Outcome::Ended);
+            }
+            (Owner::Beat(checks), _) => {
+                if let Some(Reply::Results(results)) = reply {
+                    // Unless the session has deleted it since the beat was sent.
+                    let missing = Beats::missing(&checks, &results);
+                    if let Some(path) = missing.filter(|path| self.beats.remove(path)) {
+                        self.outcomes.push_back(Outcome::Removed { path });
+                    }
+                }
+            }
+            (Owner::Delete(delete), Some(error)) if error.remedy() == Remedy::Wait => {
+                // The next beat takes it along.
+                self.pending.push_back(delete);
+            }
+            (Owner::Delete(delete), Some(ServerError::NoNode)) if delete.may_be_done => {
+                self.answer(delete.ticket, header.zxid, Ok((sent.kind, Box::default())));
+            }
+            (owner, error) => {
+                let result = match error {
+                    None => Ok((sent.kind, body.into())),
+                    Some(error) => Err(Failure::Server(error)),
+                };
+                self.answer(owner.ticket(), header.zxid, result);
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        ticket: Option<Ticket>,
+        zxid: i64,
+        result: Result<(RequestKind, Box<[u8]>), Failure>,
+    ) {
+        let answer = ticket.map(|ticket| Answer::new(ticket, zxid, result));
+        self.outcomes.extend(answer.map(Outcome::Answer));
+    }
+
+    pub(super) fn fail(&mut self, ticket: Option<Ticket>, failure: Failure) {
+        self.answer(ticket, 0, Err(failure));
+    }
+
+    /// The ensemble does not know the session any more.
+    fn lose_session(&mut self, now: Time, problem: Problem) {
+        self.outcomes.push_back(Outcome::SessionLost);
+        // At once, unless the session had hardly begun: a server may end each as soon as it begins.
+        let has_lasted = match self.state {
+            State::Ready { since } => now.since(since) >= self.beat(),
+            _ => true,
+        };
+        let retry_at = if has_lasted { now } else { self.servers.failed(now, false) };
+        self.forget_session(retry_at);
+        self.problem = Some(problem);
+    }
+
+    /// There is no session any more, and none of its znodes. The next one may begin then.
+    fn forget_session(&mut self, retry_at: Time) {
+        self.identity = None;
+        self.beats.clear();
+        self.go_down(retry_at, &Failure::SessionLost);
+        for delete in std::mem::take(&mut self.pending) {
+            self.fail(delete.ticket, Failure::SessionLost);
+        }
+    }
+
+    /// The connection has ended: nothing on it will be answered.
+    pub(super) fn go_down(&mut self, retry_at: Time, failure: &Failure) {
+        self.state = State::Down { retry_at };
+        self.input.clear();
+        for sent in self.flight.clear().into_iter().rev() {
+            match sent.owner {
+                Owner::Delete(delete) => {
+                    self.pending.push_front(PendingDelete { may_be_done: true, ..delete });
+                }
+                owner => self.fail(owner.ticket(), failure.clone()),
+            }
+        }
+        for (owner, _) in std::mem::take(&mut self.waiting) {
+            self.fail(owner.ticket(), failure.clone());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Who holds a lock and who waits for it, read from its directories.
+//!
+//! ```text
+//!   Survey::requests()   sync, list the queue, list the shares
+//!   Survey::of()         who is there, in their order
+//!   Survey::details()    the data of those that are shown
+//!   Survey::view()       holders and waiters, with their owners
+//! ```
+//!
+//! The queue is listed before the shares: a contender that gets a share between the two is in both
+//! lists then, and not in neither. Its data is read last, so it is known to have left the queue.
+
+use super::message::{Names, Reply, Request, ServerError, Stat};
+use super::name::{Layout, Number};
+use super::path::Directory;
+use super::session::{Answer, Failure};
+use std::sync::Arc;
+
+/// The most holders of shares, and the most contenders in a queue, whose data is read.
+pub const SHOWN_MAX: usize = 100;
+
+/// Who is at a lock, by the names of their znodes.
+#[derive(Debug)]
+pub struct Survey {
+    /// The contenders, in the order of their numbers.
+    queue: Vec<(Number, Arc<str>)>,
+    /// The shares, readers first and then permits by their numbers.
+    shares: Vec<(Option<u32>, Arc<str>)>,
+}
+
+/// Who holds a lock, and who waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockView {
+    /// The holder of the whole lock, or those of shares: a hundred at most.
+    pub holders: Vec<Member>,
+    /// Do these have shares?
+    pub is_shared: bool,
+    /// How many hold the lock.
+    pub holder_count: usize,
+    /// Who waits, from the first to the last, as far as it was read.
+    pub waiters: Vec<Member>,
+    /// How many wait.
+    pub waiter_count: usize,
+    /// Did a holder go while the lock was looked at? Then somebody else may hold it now.
+    pub has_changed: bool,
+}
+
+/// Someone who holds a lock or waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The path of the znode, which is never used twice.
+    pub path: Arc<str>,
+    /// The owner's label.
+    pub owner: Arc<[u8]>,
+    /// When the znode was created, in milliseconds since 1970 by the leader's clock.
+    pub created_at_ms: u64,
+    /// The number of its permit.
+    pub slot: Option<u32>,
+}
+
+impl Survey {
+    /// What must be asked first. The sync shows what was agreed on before, through whatever server.
+    #[must_use]
+    pub fn requests(directory: &Directory) -> Vec<Request> {
+        let list = |path| Request::GetChildren { path, watch: false };
+        let queue = Arc::clone(directory.path());
+        vec![Request::Sync(Arc::clone(&queue)), list(queue), list(directory.shares())]
+    }
+
+    /// Who is there, by the answers to [`requests`](Self::requests).
+    ///
+    /// # Errors
+    ///
+    /// A list was not answered. A directory that does not exist is an empty one.
+    pub fn of(layout: Layout, directory: &Directory, answers: &[Answer]) -> Result<Self, Failure> {
+        let list = |index: usize| {
+            let answer = answers.get(index).ok_or(Failure::Unanswered)?;
+            absent_is_none(answer.reply())
+        };
+        let (queue, shares) = (list(1)?, list(2)?);
+        Ok(Self::of_names(layout, directory, queue.and_then(names), shares.and_then(names)))
+    }
+
+    fn of_names(
+        layout: Layout,
+        directory: &Directory,
+        queue: Option<Names<'_>>,
+        shares: Option<Names<'_>>,
+    ) -> Self {
+        let contenders = queue.iter().flat_map(Names::iter);
+        let contenders = contenders.filter_map(|name| Some((layout.number(name)?, name)));
+        let queue: Vec<_> =
+            contenders.map(|(number, name)| (number, directory.child(&text(name)))).collect();
+        let path = directory.shares();
+        let shares = shares.iter().flat_map(Names::iter);
+        let shares = shares.filter_map(|name| Some((slot(name)?, name)));
+        let mut shares: Vec<_> = shares
+            .map(|(slot, name)| (slot, Arc::from(format!("{path}/{}", text(name)))))
+            .collect();
+        shares.sort_unstable();
+        let mut survey = Self { queue, shares };
+        // Numbers past their end are in no order.
+        if !survey.is_undated() {
+            survey.queue.sort_by(|(one, _), (other, _)| one.order(*other));
+        }
+        survey
+    }
+
+    /// The requests for the data of those that are shown.
+    #[must_use]
+    pub fn details(&self) -> Vec<Request> {
+        let get = |path: &Arc<str>| Request::GetData { path: Arc::clone(path), watch: false };
+        let shares = self.shares.iter().take(SHOWN_MAX).map(|(_, path)| get(path));
+        shares.chain(self.queue.iter().take(self.read_max()).map(|(_, path)| get(path))).collect()
+    }
+
+    /// Of how many contenders the data is read: of all, where it gives their order.
+    fn read_max(&self) -> usize {
+        // The holder of the whole lock is one of the queue.
+        if self.is_undated() { usize::MAX } else { SHOWN_MAX + 1 }
+    }
+
+    /// Who holds the lock and who waits, by the answers to [`details`](Self::details).
+    ///
+    /// # Errors
+    ///
+    /// One was not answered. A znode that does not exist any more is left out.
+    pub fn view(&self, answers: &[Answer]) -> Result<LockView, Failure> {
+        let mut found = Vec::new();
+        for answer in answers {
+            found.push(match absent_is_none(answer.reply())? {
+                Some(Reply::Data { data, stat }) => Some((data, stat)),
+                _ => None,
+            });
+        }
+        Ok(self.view_of(&found))
+    }
+
+    fn view_of(&self, found: &[Option<(&[u8], Stat)>]) -> LockView {
+        let shown = self.shares.len().min(SHOWN_MAX).min(found.len());
+        let (of_shares, of_queue) = found.split_at(shown);
+        let shares = self.shares.iter().zip(of_shares);
+        let mut holders: Vec<Member> = shares
+            .filter_map(|((slot, path), found)| Some(Member::new(path, *slot, (*found)?)))
+            .collect();
+        let queue = self.queue.iter().zip(of_queue);
+        let mut queue: Vec<_> = queue
+            .filter_map(|((_, path), found)| {
+                let found = (*found)?;
+                Some((found.1.created_by, Member::new(path, None, found)))
+            })
+            .collect();
+        let is_undated = self.is_undated();
+        if is_undated {
+            queue.sort_by_key(|(created_by, _)| *created_by);
+        }
+        let gone = of_queue.len() - queue.len();
+        let mut waiter_count = self.queue.len() - gone;
+        let mut waiters = queue.into_iter().map(|(_, member)| member);
+        let is_shared = !self.shares.is_empty();
+        // Which one is the first is not known of those that are gone.
+        let is_first_gone = matches!(of_queue, [None, ..]) || is_undated && gone > 0;
+        if !is_shared && !is_first_gone {
+            holders.extend(waiters.next());
+            waiter_count -= holders.len();
+        }
+        let hidden = self.shares.len() - shown;
+        LockView {
+            is_shared,
+            has_changed: if is_shared { holders.len() < shown } else { is_first_gone },
+            holder_count: holders.len() + hidden,
+            holders,
+            waiters: waiters.take(SHOWN_MAX).collect(),
+            waiter_count,
+        }
+    }
+
+    /// Do the numbers in the queue mean nothing any more? Then the transactions give the order.
+    fn is_undated(&self) -> bool {
+        self.queue.iter().any(|(number, _)| number.is_past_end())
+    }
+}
+
+impl Member {
+    fn new(path: &Arc<str>, slot: Option<u32>, (data, stat): (&[u8], Stat)) -> Self {
+        let created_at_ms = u64::try_from(stat.created_at_ms).unwrap_or(0);
+        Self { path: Arc::clone(path), owner: Arc::from(data), created_at_ms, slot }
+    }
+}
+
+/// The reply, or nothing about what does not exist.
+fn absent_is_none<'a>(reply: Result<Reply<'a>, &Failure>) -> Result<Option<Reply<'a>>, Failure> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(Failure::Server(ServerError::NoNode)) => Ok(None),
+        Err(failure) => Err(failure.clone()),
+    }
+}
+
+fn names(reply: Reply<'_>) -> Option<Names<'_>> {
+    match reply {
+        Reply::Children { names, .. } => Some(names),
+        _ => None,
+    }
+}
+
+/// The permit of the share with this name, or that it is a reader's. `None` if it is no share.
+fn slot(name: &[u8]) -> Option<Option<u32>> {
+    let name = std::str::from_utf8(name).ok()?;
+    if name.starts_with('r') {
+        return Some(None);
+    }
+    let permit = name.strip_prefix('p')?;
+    let number = permit.split_once('-').map_or(permit, |(number, _)| number);
+    Some(Some(number.parse().ok()?))
+}
+
+/// A name that was understood is text.
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests;
