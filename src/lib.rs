@@ -155,8 +155,6 @@ pub mod embedded;
 pub mod error;
 pub mod event;
 mod fencing;
-#[cfg(any(feature = "embedded", feature = "zookeeper"))]
-mod glob;
 mod guard;
 // It is documentation alone. Its examples need all features: the tests of documentation leave it
 // out without them.
@@ -264,10 +262,6 @@ pub mod status {
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
 #[doc(hidden)]
 pub mod internal {
-    #[cfg(feature = "embedded")]
-    pub mod embedded {
-        pub use crate::embedded::model::*;
-    }
     pub mod node_url {
         pub use crate::node_url::*;
     }

@@ -7,7 +7,7 @@
 //! in valid RESP.
 
 use super::input::Input;
-use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
+use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 use redlatch_protocol::resp::{LINE_MAX, Reply, decode};

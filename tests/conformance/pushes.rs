@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
-use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply};
+use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply};
 use redlatch_protocol::time::Time;
 
 use super::rig::filled_in;

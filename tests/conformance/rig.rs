@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
-use redlatch::internal::embedded::{ConnectionState, Keyspace, Options};
+use redlatch_embedded::model::{ConnectionState, Keyspace, Options};
 use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 use redlatch_protocol::time::Time;

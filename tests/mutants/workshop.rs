@@ -30,8 +30,9 @@ const COPIED: [&str; 12] = [
 const TARGET_DIR: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/..");
 
 /// The packages with mutants, and with tests that kill them.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 7] = [
     "redlatch",
+    "redlatch-embedded",
     "redlatch-protocol",
     "redlatch-registers",
     "redlatch-zookeeper",

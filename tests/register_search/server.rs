@@ -6,7 +6,7 @@
 
 use crate::change::{Change, changed};
 use crate::words::words;
-use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
+use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch_protocol::engine::{self, Action, Drift, Node, Rules};
 use redlatch_protocol::node::command::{Form, Meaning, encode, meaning};
 use redlatch_protocol::node::script;

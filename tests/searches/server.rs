@@ -12,7 +12,7 @@ use crate::node::{Key, Node, Outcome, Request};
 use crate::request::Word;
 use crate::scheme::Scheme;
 use crate::token::Token;
-use redlatch::internal::embedded::{ConnectionState, OwnedReply};
+use redlatch_embedded::model::{ConnectionState, OwnedReply};
 use redlatch_protocol::engine;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

@@ -22,7 +22,7 @@ use crate::network::{Read, Side};
 use lock::{HOLDERS, show};
 use memory::Journal;
 use queue::is_of_queue;
-use redlatch::internal::embedded::{Keyspace, Options, OwnedReply};
+use redlatch_embedded::model::{Keyspace, Options, OwnedReply};
 use redlatch_protocol::node::command::COUNTER_SUFFIX;
 use redlatch_protocol::time::Time;
 use served::Served;

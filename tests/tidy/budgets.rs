@@ -9,7 +9,7 @@ type Budget = (&'static str, fn(&[Source]) -> usize, usize, usize);
 
 const BUDGETS: [Budget; 4] = [
     ("lines of the library, before inline tests", lines, 50_280, 37_000),
-    ("files of the library", files, 377, 190),
+    ("files of the library", files, 379, 190),
     ("lines that a build without features compiles", lines_without_features, 26_970, 20_000),
     ("`unreachable!` in the library", unreachable, 29, 8),
 ];
@@ -94,7 +94,10 @@ fn what_a_build_without_features_compiles_is_found() {
     let compiled = compiled(&sources);
     let found = |path: &str| compiled.contains(path);
     assert!(found("src/client/acquire.rs") && found("crates/protocol/src/engine/mod.rs"));
-    assert!(!found("crates/zookeeper/src/lib.rs") && !found("src/embedded/nodes.rs"));
+    assert!(!found("crates/zookeeper/src/lib.rs") && !found("crates/embedded/src/nodes.rs"));
     assert!(!found("crates/registers/src/lib.rs"));
-    assert!(sources.iter().any(|it| it.path == "src/embedded/nodes.rs"), "it has another name");
+    assert!(
+        sources.iter().any(|it| it.path == "crates/embedded/src/nodes.rs"),
+        "it has another name"
+    );
 }

@@ -15,18 +15,11 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
     let names =
         |list: &[(&str, _)]| list.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio", "redlatch-protocol"]);
-    let of_embedded_nodes = ["mlua", "sha1_smol"];
+    let of_features = ["redlatch-embedded", "redlatch-registers", "redlatch-zookeeper"];
     let of_tls = ["rustls", "rustls-native-certs", "webpki-roots"];
     let of_monitoring = ["tracing", "metrics"];
     let of_files = ["serde", "humantime"];
-    let all = [
-        &["redlatch-registers", "redlatch-zookeeper"][..],
-        &of_embedded_nodes,
-        &of_tls,
-        &of_monitoring,
-        &of_files,
-    ]
-    .concat();
+    let all = [&of_features[..], &of_tls, &of_monitoring, &of_files].concat();
     assert_eq!(names(&optional), all);
     let others: Vec<&str> =
         manifest.lines().filter(|line| line.contains(".dependencies]")).collect();

@@ -12,6 +12,8 @@
 )]
 
 pub mod engine;
+#[cfg(feature = "diagnostics")]
+pub mod glob;
 pub mod inspect;
 pub mod node;
 pub mod resp;

@@ -3,7 +3,7 @@
 use super::{FoundLock, Locks};
 use crate::core::Ensemble;
 use crate::error::Error;
-use crate::glob;
+use redlatch_protocol::glob;
 
 /// In how many directories a server is asked at a time whether somebody is there.
 const BATCH: usize = 200;

@@ -4,7 +4,7 @@ use super::Node;
 use crate::checker::{Command, Execution, Invariant, Keeping, Kept, Kind, Name, hex, name};
 use crate::context::Context;
 use crate::mistake::Mistake;
-use redlatch::internal::embedded::OwnedReply;
+use redlatch_embedded::model::OwnedReply;
 use redlatch_protocol::node::command::{COUNTER_SUFFIX, SHARED, is_reservation};
 use redlatch_protocol::node::command::{read_left, read_member};
 use redlatch_protocol::node::script;

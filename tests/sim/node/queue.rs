@@ -8,7 +8,7 @@ use crate::checker::Invariant;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::Side;
-use redlatch::internal::embedded::OwnedReply;
+use redlatch_embedded::model::OwnedReply;
 use redlatch_protocol::node::command::RESERVED;
 use redlatch_protocol::node::script;
 use redlatch_protocol::time::Time;

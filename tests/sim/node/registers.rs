@@ -5,7 +5,7 @@ use super::lock::is_script;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::register::{PREFIX, epoch_key, mark_key};
-use redlatch::internal::embedded::OwnedReply;
+use redlatch_embedded::model::OwnedReply;
 use redlatch_protocol::engine;
 use redlatch_registers::script::{self, Script};
 use redlatch_registers::{Accepted, Epoch, Seen};

@@ -5,7 +5,7 @@ use crate::checker::Command;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::Side;
-use redlatch::internal::embedded::{ConnectionState, OwnedReply, Protocol};
+use redlatch_embedded::model::{ConnectionState, OwnedReply, Protocol};
 
 /// A node's state of one connection.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use crate::clock::MILLIS;
 use crate::node::Health;
 use crate::options::BrokenAssumption;
 use crate::queue::Event;
-use redlatch::internal::embedded::OwnedReply;
+use redlatch_embedded::model::OwnedReply;
 use redlatch_protocol::engine::quorum;
 
 /// The number of the client that stands for that program.

@@ -6,7 +6,7 @@ use crate::clock::MILLIS;
 use crate::node::Health;
 use crate::options::IDLER_CLAIM;
 use crate::queue::Event;
-use redlatch::internal::embedded::OwnedReply;
+use redlatch_embedded::model::OwnedReply;
 use redlatch_protocol::node::script;
 
 /// For how long its entry is kept, in milliseconds.

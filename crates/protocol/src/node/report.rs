@@ -157,16 +157,6 @@ pub struct NodeStatus {
 impl NodeStatus {
     /// What about this node breaks a promise of the lock, or would in a fault that is to be
     /// expected. Empty if nothing is known that does.
-    ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) {
-    /// for node in client.nodes() {
-    ///     for warning in node.warnings() {
-    ///         eprintln!("{}: {warning}", node.url);
-    ///     }
-    /// }
-    /// # }
-    /// ```
     #[must_use]
     pub fn warnings(&self) -> &[NodeWarning] {
         &self.warnings

@@ -23,7 +23,7 @@ impl Session {
         self.problem.as_ref()
     }
 
-    /// The number of the server to connect to, below [`SessionOptions::servers`].
+    /// The number of the server to connect to, below `SessionOptions::servers`.
     #[must_use]
     pub fn server(&self) -> usize {
         self.servers.current()

@@ -1,0 +1,291 @@
+//! The table of commands: finds the function that runs a command, after the checks.
+//!
+//! The checks are in the order of Redis: unknown command, wrong number of arguments, not
+//! authenticated. So an unauthenticated client can find out which commands exist.
+
+use super::database::Database;
+use super::keyspace::{Keyspace, millis};
+use super::reply::{Answer, Failure, OwnedReply, Protocol};
+use super::session::ConnectionState;
+use super::{channels, expiry, info, scan, scripts, session, strings, tracking, zset};
+use redlatch_protocol::time::Time;
+
+/// The call of a command: the node, the connection, the time, and the words.
+pub(super) struct Call<'a> {
+    pub(super) keyspace: &'a mut Keyspace,
+    pub(super) session: &'a mut ConnectionState,
+    pub(super) now: Time,
+    pub(super) now_ms: i64,
+    /// The command's name and its arguments.
+    pub(super) args: &'a [&'a [u8]],
+    /// `KEYS` of the script that runs, if one does.
+    pub(super) declared: Option<&'a [Vec<u8>]>,
+}
+
+impl Call<'_> {
+    pub(super) fn database(&mut self) -> &mut Database {
+        self.keyspace.database(self.session.database)
+    }
+
+    /// The protocol of the reply: a script gets all replies in RESP2.
+    pub(super) fn protocol(&self) -> Protocol {
+        self.declared.map_or(self.session.protocol, |_| Protocol::Resp2)
+    }
+}
+
+struct Command {
+    /// In lower case; `container|subcommand` for subcommands.
+    name: &'static str,
+    /// The number of words with the name: exact, or the minimum if negative.
+    arity: isize,
+    kind: Kind,
+    run: fn(&mut Call<'_>) -> Answer,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It may run in a script.
+    Plain,
+    /// It may run in a script, and changes nothing. The first arguments, at most so many, are the
+    /// keys that it reads.
+    Reads(usize),
+    /// It is about the connection, and no script may run it.
+    Session,
+    /// The same, and it may run before the connection has authenticated.
+    Open,
+}
+
+const fn command(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
+    Command { name, arity, kind: Kind::Plain, run }
+}
+
+/// Reads one key.
+const fn reader(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
+    Command { name, arity, kind: Kind::Reads(1), run }
+}
+
+const fn session(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
+    Command { name, arity, kind: Kind::Session, run }
+}
+
+const fn open(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
+    Command { name, arity, kind: Kind::Open, run }
+}
+
+/// In the order of their names, subcommands behind their container.
+const COMMANDS: &[Command] = &[
+    open("auth", -2, session::auth),
+    session("client", -2, container),
+    session("client|caching", 3, tracking::client_caching),
+    session("client|getname", 2, session::client_getname),
+    session("client|id", 2, session::client_id),
+    session("client|info", 2, session::client_info),
+    session("client|kill", -3, session::client_kill),
+    session("client|list", -2, session::client_list),
+    session("client|setname", 3, session::client_setname),
+    session("client|tracking", -3, tracking::client_tracking),
+    command("command", -1, |_| Ok(OwnedReply::Array(Vec::new()))),
+    command("command|count", 2, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
+    command("command|docs", -2, |_| Ok(OwnedReply::Map(Vec::new()))),
+    session("config", -2, container),
+    session("config|get", -3, info::config_get),
+    command("dbsize", 1, strings::dbsize),
+    command("del", -2, strings::del),
+    command("echo", 2, |call| Ok(OwnedReply::bulk(call.args[1]))),
+    session("eval", -3, scripts::eval),
+    session("evalsha", -3, scripts::evalsha),
+    Command { name: "exists", arity: -2, kind: Kind::Reads(usize::MAX), run: strings::exists },
+    command("expire", -3, expiry::expire),
+    command("flushall", -1, strings::flushall),
+    command("flushdb", -1, strings::flushdb),
+    reader("get", 2, strings::get),
+    open("hello", -1, session::hello),
+    command("info", -1, info::info),
+    command("lpush", -3, strings::lpush),
+    command("pexpire", -3, expiry::pexpire),
+    command("pexpireat", -3, expiry::pexpireat),
+    command("ping", -1, ping),
+    reader("pttl", 2, expiry::pttl),
+    command("publish", 3, channels::publish),
+    open("quit", -1, session::quit),
+    open("reset", 1, session::reset),
+    Command { name: "scan", arity: -2, kind: Kind::Reads(0), run: scan::scan },
+    session("script", -2, container),
+    session("script|exists", -3, scripts::script_exists),
+    session("script|flush", -2, scripts::script_flush),
+    session("script|load", 3, scripts::script_load),
+    command("select", 2, session::select),
+    command("set", -3, strings::set),
+    reader("strlen", 2, strings::strlen),
+    session("subscribe", -2, channels::subscribe),
+    command("time", 1, info::time),
+    reader("ttl", 2, expiry::ttl),
+    reader("type", 2, strings::kind),
+    session("unsubscribe", -1, channels::unsubscribe),
+    command("zadd", -4, zset::zadd),
+    reader("zcard", 2, zset::zcard),
+    reader("zcount", 4, zset::zcount),
+    reader("zrange", -4, zset::zrange),
+    reader("zrangebyscore", -4, zset::zrangebyscore),
+    reader("zrank", 3, zset::zrank),
+    command("zrem", -3, zset::zrem),
+    command("zremrangebyscore", 4, zset::zremrangebyscore),
+    reader("zscore", 3, zset::zscore),
+];
+
+/// Runs the command in `args`. Afterwards `CLIENT CACHING YES` no longer counts, unless this was a
+/// `CLIENT` command.
+pub(super) fn run(
+    keyspace: &mut Keyspace,
+    now: Time,
+    session: &mut ConnectionState,
+    args: &[&[u8]],
+) -> Answer {
+    let found = find(args);
+    let ends_caching = !found.as_ref().is_ok_and(|command| command.name.starts_with("client|"));
+    let answer = found.and_then(|command| {
+        check(command, session, args)?;
+        let now_ms = millis(now);
+        let answer =
+            (command.run)(&mut Call { keyspace, session, now, now_ms, args, declared: None });
+        if let Kind::Reads(keys) = command.kind {
+            keyspace.remember(session, args[1..].iter().take(keys));
+        }
+        answer
+    });
+    session.caching &= !ends_caching;
+    keyspace.settle();
+    answer
+}
+
+/// Runs the command of a call of a script. After a command that reads, Redis 7.0 remembers all of
+/// the script's `KEYS`, whichever was read.
+pub(super) fn run_in_script(call: &mut Call<'_>) -> Answer {
+    let command = find(call.args)
+        .map_err(|_| Failure::new("ERR Unknown Redis command called from script"))?;
+    if !command.fits(call.args) {
+        let text = "ERR Wrong number of args calling Redis command from script";
+        return Err(Failure::new(text));
+    }
+    if matches!(command.kind, Kind::Session | Kind::Open) {
+        return Err(Failure::new("ERR This Redis command is not allowed from script"));
+    }
+    let answer = (command.run)(call);
+    if let Kind::Reads(_) = command.kind {
+        call.keyspace.remember(call.session, call.declared.unwrap_or_default());
+    }
+    answer
+}
+
+fn check(command: &Command, session: &ConnectionState, args: &[&[u8]]) -> Result<(), Failure> {
+    if !command.fits(args) {
+        return Err(wrong_arity(command.name));
+    }
+    if command.kind != Kind::Open && !session.authenticated {
+        return Err(Failure::new("NOAUTH Authentication required."));
+    }
+    Ok(())
+}
+
+impl Command {
+    /// Is this a number of words that it takes?
+    fn fits(&self, args: &[&[u8]]) -> bool {
+        match usize::try_from(self.arity) {
+            Ok(exact) => args.len() == exact,
+            Err(_) => args.len() >= self.arity.unsigned_abs(),
+        }
+    }
+}
+
+fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {
+    let name = args.first().copied().unwrap_or_default();
+    let Some(place) = place(name) else {
+        return Err(unknown_command(name, &args[args.len().min(1)..]));
+    };
+    let command = &COMMANDS[place];
+    let subcommand =
+        |other: &'static Command| other.name.strip_prefix(command.name)?.strip_prefix('|');
+    let mut subcommands = COMMANDS[place + 1..]
+        .iter()
+        .map_while(|other| Some((other, subcommand(other)?)))
+        .peekable();
+    match args.get(1) {
+        Some(word) if subcommands.peek().is_some() => subcommands
+            .find(|(_, subcommand)| subcommand.as_bytes().eq_ignore_ascii_case(word))
+            .map(|(subcommand, _)| subcommand)
+            .ok_or_else(|| unknown_subcommand(command.name, word)),
+        _ => Ok(command),
+    }
+}
+
+/// Where a command is in the table. `client|id` in one word is no command.
+fn place(name: &[u8]) -> Option<usize> {
+    const NAME_MAX: usize = 32;
+    let mut lower = [0; NAME_MAX];
+    let lower = lower.get_mut(..name.len())?;
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    let place = COMMANDS.binary_search_by(|other| other.name.as_bytes().cmp(lower)).ok()?;
+    (!lower.contains(&b'|')).then_some(place)
+}
+
+pub(super) fn wrong_arity(name: &str) -> Failure {
+    Failure::new(format!("ERR wrong number of arguments for '{name}' command"))
+}
+
+/// The part of `word` that Redis puts into an error: up to a NUL, and at most `limit` bytes.
+pub(super) fn excerpt(word: &[u8], limit: usize) -> &[u8] {
+    let text = word.split(|byte| *byte == 0).next().unwrap_or_default();
+    &text[..text.len().min(limit)]
+}
+
+fn unknown_command(name: &[u8], rest: &[&[u8]]) -> Failure {
+    const LIMIT: usize = 128;
+    let mut shown = Vec::new();
+    for word in rest {
+        if shown.len() >= LIMIT {
+            break;
+        }
+        let word = excerpt(word, LIMIT - shown.len());
+        shown.extend_from_slice(&[b"'", word, b"' "].concat());
+    }
+    let name = excerpt(name, LIMIT);
+    let parts: [&[u8]; 4] =
+        [b"ERR unknown command '", name, b"', with args beginning with: ", &shown];
+    Failure::new(parts.concat())
+}
+
+fn unknown_subcommand(container: &str, word: &[u8]) -> Failure {
+    let hint = format!("'. Try {} HELP.", container.to_ascii_uppercase());
+    let parts: [&[u8]; 3] = [b"ERR unknown subcommand '", excerpt(word, 128), hint.as_bytes()];
+    Failure::new(parts.concat())
+}
+
+/// Never runs: a container without a subcommand fails the check of its arity.
+fn container(call: &mut Call<'_>) -> Answer {
+    Err(unknown_command(call.args[0], &call.args[1..]))
+}
+
+fn ping(call: &mut Call<'_>) -> Answer {
+    match call.args {
+        [_] => Ok(OwnedReply::simple("PONG")),
+        [_, message] => Ok(OwnedReply::bulk(*message)),
+        _ => Err(wrong_arity("ping")),
+    }
+}
+
+/// A number as Redis reads it: only in the form in which Redis prints it, so neither `+5` nor `05`.
+pub(super) fn integer(text: &[u8]) -> Result<i64, Failure> {
+    let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+    parsed.filter(|value| value.to_string().as_bytes() == text).ok_or_else(Failure::not_an_integer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_names() {
+        assert!(COMMANDS.is_sorted_by_key(|command| command.name));
+    }
+}

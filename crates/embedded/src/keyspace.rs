@@ -1,0 +1,333 @@
+//! The pure model of one node: its keys and its scripts.
+//!
+//! It has no socket, no clock and no randomness: [`Keyspace::execute`] takes the time and a command
+//! and returns the reply. The embedded server runs it behind a socket, the simulator calls it
+//! directly, and a conformance test compares it with redis-server 7.0.15, reply by reply.
+//!
+//! It knows the commands that this library and its tests use, and runs the same Lua scripts as a
+//! server. Values are strings, lists or sorted sets. Lists can only be pushed to, and exist so that
+//! a key of a lock can have a value of another type.
+//! Expiry is exact: like Redis, the model counts whole milliseconds of the given [`Time`]. A key
+//! that is set at millisecond `t` with `PX p` exists up to and including `t + p`.
+//!
+//! Intended differences from Redis: its wall clock is only for `TIME` and `PEXPIREAT` (`EXAT` and
+//! `PXAT` are errors), scripts get fewer libraries (`lua.rs`), `DBSIZE` does not count expired
+//! keys, and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is
+//! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::channels::Channels;
+use super::command;
+use super::database::Database;
+use super::formation;
+use super::options::Options;
+use super::reply::OwnedReply;
+use super::session::ConnectionState;
+use super::sorted_set::SortedSet;
+use super::tracking::Tracking;
+use redlatch_protocol::time::Time;
+
+/// The number of databases, as in Redis by default.
+pub(super) const DATABASES: usize = 16;
+
+/// One node: sixteen databases, a script cache and an identity.
+#[derive(Debug)]
+pub struct Keyspace {
+    pub(super) options: Options,
+    pub(super) started: Time,
+    /// The sources of the cached scripts, by their SHA-1 in lower case.
+    pub(super) scripts: BTreeMap<String, Arc<[u8]>>,
+    databases: Vec<Database>,
+    clients: i64,
+    /// The ids of all connections, and of those that are to be closed.
+    connected: BTreeSet<i64>,
+    killed: Vec<i64>,
+    pub(super) tracking: Tracking,
+    pub(super) channels: Channels,
+    /// The messages that were not sent yet, and the ids of the connections that they are for.
+    pub(super) pushes: VecDeque<(i64, OwnedReply)>,
+}
+
+impl Keyspace {
+    /// A node without keys but for its mark, if it is a member of a group.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let started = options.started;
+        let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
+        if let Some(member) = &options.member {
+            formation::join(&mut databases[0], &options.run_id, member);
+        }
+        Self {
+            options,
+            started,
+            scripts: BTreeMap::new(),
+            databases,
+            clients: 0,
+            connected: BTreeSet::new(),
+            killed: Vec::new(),
+            tracking: Tracking::default(),
+            channels: Channels::default(),
+            pushes: VecDeque::new(),
+        }
+    }
+
+    /// A new connection: a new id, database 0, RESP2, authenticated if there is no password.
+    #[must_use]
+    pub fn connect(&mut self) -> ConnectionState {
+        self.clients += 1;
+        self.connected.insert(self.clients);
+        ConnectionState::new(self.clients, self.options.password.is_none())
+    }
+
+    /// A connection was closed.
+    pub fn disconnect(&mut self, session: &ConnectionState) {
+        self.connected.remove(&session.id);
+        self.tracking.forget(session.id);
+        self.channels.forget(session.id);
+        self.pushes.retain(|(id, _)| *id != session.id);
+    }
+
+    /// The next message to a connection that tracks keys or has subscribed to a channel, and the id
+    /// of the connection. The caller drains them after each command, and sends the messages to the
+    /// connection that ran the command after its reply.
+    pub fn poll_push(&mut self) -> Option<(i64, OwnedReply)> {
+        self.pushes.pop_front()
+    }
+
+    /// Does any connection track keys? Then [`expire_tracked`](Self::expire_tracked) has work.
+    #[must_use]
+    pub fn is_tracking(&self) -> bool {
+        self.tracking.has_keys()
+    }
+
+    /// Removes the tracked keys that have expired, and so queues the messages about them. Redis
+    /// does this ten times per second; the model only when the caller does.
+    pub fn expire_tracked(&mut self, now: Time) {
+        let now_ms = millis(now);
+        for key in self.tracking.keys() {
+            for database in &mut self.databases {
+                database.find(now_ms, key);
+            }
+        }
+        self.settle();
+    }
+
+    /// Queues a message for each tracked key that has changed.
+    pub(super) fn settle(&mut self) {
+        for database in &mut self.databases {
+            for key in database.take_changed() {
+                self.tracking.invalidate(&key, &mut self.pushes);
+            }
+            database.watch(self.tracking.has_keys());
+        }
+    }
+
+    /// Remembers that the connection has read these keys, if it wants to be told of changes.
+    pub(super) fn remember(
+        &mut self,
+        session: &ConnectionState,
+        keys: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) {
+        if session.remembers_reads() {
+            self.settle();
+            self.tracking.remember(session.id, keys);
+            self.databases.iter_mut().for_each(|database| database.watch(true));
+        }
+    }
+
+    /// The id of a connection that the caller must close because of `CLIENT KILL`. Commands that it
+    /// still delivers must not be run.
+    pub fn poll_killed(&mut self) -> Option<i64> {
+        self.killed.pop()
+    }
+
+    /// Marks a connection to be closed. Returns whether it exists.
+    pub(super) fn kill(&mut self, id: i64) -> bool {
+        let is_there = self.connected.remove(&id);
+        self.channels.forget(id);
+        self.killed.extend(is_there.then_some(id));
+        is_there
+    }
+
+    /// Runs one command and returns its reply.
+    ///
+    /// `args` is the command's name and its arguments. `now` must not go back: an expired key is
+    /// removed only when a command looks at it, so with an earlier time it may exist again, as in
+    /// Redis when the host's clock is set back.
+    pub fn execute(
+        &mut self,
+        now: Time,
+        session: &mut ConnectionState,
+        args: &[&[u8]],
+    ) -> OwnedReply {
+        command::run(self, now, session, args).unwrap_or_else(OwnedReply::from)
+    }
+
+    /// Removes all scripts from the cache, as `SCRIPT FLUSH` does.
+    pub fn flush_scripts(&mut self) {
+        self.scripts.clear();
+    }
+
+    /// Restarts the node at `now` with another run id: no script is cached, the uptime counts from
+    /// zero, and the keys are kept only with `keep_data` (as with an append-only file that lost
+    /// nothing). All connections are closed: drop their states and [`connect`] again.
+    ///
+    /// [`connect`]: Keyspace::connect
+    pub fn restart(&mut self, now: Time, keep_data: bool, new_run_id: impl Into<String>) {
+        self.options.run_id = new_run_id.into();
+        self.options.uptime = Duration::ZERO;
+        self.started = now;
+        self.clients = 0;
+        self.connected.clear();
+        self.killed.clear();
+        self.tracking = Tracking::default();
+        self.channels = Channels::default();
+        self.pushes.clear();
+        self.settle();
+        self.flush_scripts();
+        if !keep_data {
+            self.databases.iter_mut().for_each(Database::clear);
+        }
+    }
+
+    /// All keys that exist at `now`, ordered by database and name.
+    pub fn live_keys(&self, now: Time) -> impl Iterator<Item = LiveKey<'_>> {
+        let now_ms = millis(now);
+        self.databases.iter().enumerate().flat_map(move |(database, keys)| {
+            keys.entries.iter().filter(move |(_, entry)| entry.lives_at(now_ms)).map(
+                move |(key, entry)| LiveKey {
+                    database,
+                    key,
+                    value: entry.value.as_string(),
+                    remaining: entry.expires_at_ms.map(|when| {
+                        Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0))
+                    }),
+                },
+            )
+        })
+    }
+
+    /// One of [`live_keys`](Self::live_keys), if it exists at `now`.
+    pub fn live_key(&self, now: Time, database: usize, key: &[u8]) -> Option<LiveKey<'_>> {
+        let now_ms = millis(now);
+        let (key, entry) = self.databases.get(database)?.entries.get_key_value(key)?;
+        let remaining = entry
+            .expires_at_ms
+            .map(|when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0)));
+        let value = entry.value.as_string();
+        entry.lives_at(now_ms).then_some(LiveKey { database, key, value, remaining })
+    }
+
+    /// The members of a sorted set that exists at `now`, with their scores, which are whole
+    /// numbers in those of this library.
+    pub fn live_members(
+        &self,
+        now: Time,
+        database: usize,
+        key: &[u8],
+    ) -> impl Iterator<Item = (&[u8], u64)> {
+        let entry = self.databases.get(database).and_then(|keys| keys.entries.get(key));
+        let set =
+            entry.filter(|entry| entry.lives_at(millis(now))).and_then(|it| it.value.as_set());
+        set.into_iter().flat_map(SortedSet::scored).map(|(member, score)| (member, score as u64))
+    }
+
+    /// The uptime that the node reports.
+    pub(super) fn uptime(&self, now: Time) -> Duration {
+        self.options.uptime.saturating_add(now.since(self.started))
+    }
+
+    pub(super) fn database(&mut self, index: usize) -> &mut Database {
+        &mut self.databases[index]
+    }
+
+    /// Removes all keys of one database, or of all.
+    pub(super) fn flush(&mut self, index: Option<usize>) {
+        match index {
+            Some(index) => self.databases[index].clear(),
+            None => self.databases.iter_mut().for_each(Database::clear),
+        }
+        self.tracking.flush(&mut self.pushes);
+    }
+}
+
+/// A key that has not expired: see [`Keyspace::live_keys`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveKey<'a> {
+    /// The number of its database.
+    pub database: usize,
+    /// Its name.
+    pub key: &'a [u8],
+    /// Its value, if that is a string.
+    pub value: Option<&'a [u8]>,
+    /// Its remaining time to live, in whole milliseconds; `None` if it does not expire.
+    pub remaining: Option<Duration>,
+}
+
+/// The node's clock in whole milliseconds, as in Redis.
+pub(super) fn millis(now: Time) -> i64 {
+    i64::try_from(now.as_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::SWEEP_MIN;
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    #[test]
+    fn a_key_exists_until_the_end_of_its_last_millisecond() {
+        let mut node = Keyspace::new(Options::new());
+        let mut session = node.connect();
+        let mut run = |now, args: &[&[u8]]| node.execute(now, &mut session, args);
+        let set: &[&[u8]] = &[b"SET", b"k", b"v", b"PX", b"20"];
+        assert_eq!(run(Time::from_nanos(100_999_999), set), OwnedReply::OK);
+        assert_eq!(run(at(120), &[b"PTTL", b"k"]), OwnedReply::Integer(0));
+        assert_eq!(run(Time::from_nanos(120_999_999), &[b"GET", b"k"]), OwnedReply::bulk("v"));
+        assert_eq!(run(at(121), &[b"GET", b"k"]), OwnedReply::Null);
+    }
+
+    #[test]
+    fn live_keys_omits_expired_keys_that_no_command_has_looked_up() {
+        let mut node = Keyspace::new(Options::new());
+        let mut session = node.connect();
+        node.execute(at(0), &mut session, &[b"SET", b"short", b"1", b"PX", b"10"]);
+        node.execute(at(0), &mut session, &[b"SET", b"long", b"2", b"PX", b"30"]);
+        let seen: Vec<_> = node.live_keys(at(20)).collect();
+        let remaining = Some(Duration::from_millis(10));
+        assert_eq!(seen, [LiveKey { database: 0, key: b"long", value: Some(b"2"), remaining }]);
+    }
+
+    #[test]
+    fn expired_keys_that_are_never_looked_up_are_removed() {
+        let mut node = Keyspace::new(Options::new());
+        let mut session = node.connect();
+        for n in 0..20_000_u64 {
+            let key = n.to_string();
+            node.execute(at(n), &mut session, &[b"SET", key.as_bytes(), b"v", b"PX", b"10"]);
+        }
+        assert!(node.database(0).entries.len() <= 2 * SWEEP_MIN);
+    }
+
+    #[test]
+    fn a_restart_resets_scripts_and_uptime_and_removes_keys_unless_they_are_kept() {
+        let mut node = Keyspace::new(Options::new().uptime(Duration::from_secs(100)));
+        let mut session = node.connect();
+        node.execute(at(0), &mut session, &[b"SET", b"k", b"v"]);
+        node.execute(at(0), &mut session, &[b"SCRIPT", b"LOAD", b"return 1"]);
+        assert_eq!(node.scripts.len(), 1);
+        node.restart(at(5_000), true, "b");
+        assert_eq!(node.uptime(at(7_000)), Duration::from_secs(2));
+        assert!(node.scripts.is_empty());
+        assert_eq!(node.live_keys(at(7_000)).count(), 1);
+        node.restart(at(8_000), false, "c");
+        assert_eq!(node.live_keys(at(8_000)).count(), 0);
+    }
+}

@@ -1,0 +1,66 @@
+//! The embedded servers of [redlatch](https://docs.rs/redlatch): Redis-like nodes and a
+//! ZooKeeper-like ensemble inside the process. No interface is promised here: use that crate.
+//!
+//! Behind the socket is a model of one node: a function from time and command to reply. A
+//! conformance test compares this model with a redis-server 7.0.15, reply by reply.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `nodes.rs`, `server.rs`, `connection.rs` | the public API; a node's thread; its sockets |
+//! | `server_thread.rs`, `port.rs` | threads that can be paused; opening a port again |
+//! | `inbound.rs`, `reply.rs` | bytes to commands; replies to bytes |
+//! | `keyspace.rs`, `options.rs` | the model: databases, connections, identity |
+//! | `database.rs`, `sorted_set.rs` | keys, values, times to live |
+//! | `command.rs` | the table of commands, and the checks before one runs |
+//! | `strings.rs`, `zset.rs`, `expiry.rs`, `scan.rs`, `session.rs`, `info.rs` | the commands |
+//! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
+//! | `channels.rs` | `SUBSCRIBE` and `PUBLISH` |
+//! | `scripts.rs`, `lua.rs` | the script cache; the interpreter of Lua |
+//! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
+
+#![allow(
+    missing_docs,
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    reason = "it has no interface; what redlatch shows of it is documented, and says what may grow"
+)]
+
+mod channels;
+mod clock;
+mod command;
+mod connection;
+mod database;
+#[cfg(feature = "zookeeper")]
+mod ensemble;
+mod expiry;
+mod formation;
+mod inbound;
+mod info;
+mod keyspace;
+mod lua;
+mod nodes;
+mod options;
+mod port;
+mod reply;
+mod scan;
+mod scripts;
+mod server;
+mod server_thread;
+mod session;
+mod sorted_set;
+mod strings;
+mod tracking;
+mod zset;
+
+#[cfg(feature = "zookeeper")]
+#[cfg_attr(docsrs, doc(cfg(feature = "zookeeper")))]
+pub use ensemble::{Ensemble, EnsembleBuilder};
+pub use nodes::{Nodes, NodesBuilder};
+
+/// The pure model of a node, for the simulator and for the conformance test.
+pub mod model {
+    pub use super::keyspace::{Keyspace, LiveKey};
+    pub use super::options::Options;
+    pub use super::reply::{OwnedReply, Protocol};
+    pub use super::session::ConnectionState;
+}

@@ -1,0 +1,110 @@
+//! Values of Lua from replies and the other way round, as Redis converts them.
+
+use mlua::{BorrowedBytes, Lua, Table, Value};
+
+use crate::reply::{Answer, Failure, OwnedReply, decimal};
+
+/// How deep the tables that a script returns may be nested.
+const DEPTH_MAX: usize = 128;
+
+/// The words of a command that a script runs.
+pub(super) fn words(values: &[Value]) -> Result<Vec<Word<'_>>, Failure> {
+    if values.is_empty() {
+        let text = "ERR Please specify at least one argument for this redis lib call";
+        return Err(Failure::new(text));
+    }
+    let refusal = "ERR Lua redis lib command arguments must be strings or integers";
+    values.iter().map(|value| word(value).ok_or_else(|| Failure::new(refusal))).collect()
+}
+
+/// A string of Lua, or the text of a number.
+pub(super) enum Word<'a> {
+    String(BorrowedBytes<'a>),
+    Number(String),
+}
+
+impl AsRef<[u8]> for Word<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::String(bytes) => bytes,
+            Self::Number(text) => text.as_bytes(),
+        }
+    }
+}
+
+pub(super) fn word(value: &Value) -> Option<Word<'_>> {
+    match value {
+        Value::String(text) => Some(Word::String(text.as_bytes())),
+        Value::Integer(number) => Some(Word::Number(decimal(*number as f64))),
+        Value::Number(number) => Some(Word::Number(decimal(*number))),
+        _ => None,
+    }
+}
+
+/// What `redis.call` returns.
+pub(super) fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
+    let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
+    let field = |name: &str, bytes: &[u8]| {
+        let table = lua.create_table_with_capacity(0, 1)?;
+        table.raw_set(name, lua.create_string(bytes)?)?;
+        Ok(Value::Table(table))
+    };
+    match reply {
+        OwnedReply::Simple(status) => field("ok", &status),
+        OwnedReply::Error(error) => field("err", &error),
+        OwnedReply::Integer(number) => Ok(Value::Integer(number)),
+        OwnedReply::Bulk(bytes) => text(&bytes),
+        OwnedReply::Double(number) => text(decimal(number).as_bytes()),
+        OwnedReply::Text(shown) => text(shown.as_bytes()),
+        OwnedReply::Null => Ok(Value::Boolean(false)),
+        OwnedReply::Array(items) | OwnedReply::Push(items) | OwnedReply::Messages(items) => {
+            list(lua, items)
+        }
+        OwnedReply::Map(pairs) => {
+            list(lua, pairs.into_iter().flat_map(|(name, value)| [name, value]).collect())
+        }
+    }
+}
+
+fn list(lua: &Lua, items: Vec<OwnedReply>) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(items.len(), 0)?;
+    for (index, item) in (1..).zip(items) {
+        table.raw_seti(index, to_lua(lua, item)?)?;
+    }
+    Ok(Value::Table(table))
+}
+
+/// The reply of a script that returns this value.
+pub(super) fn to_reply(value: &Value) -> Answer {
+    reply(value, 0).map_err(|_| Failure::new("ERR the value of the script cannot be read"))
+}
+
+fn reply(value: &Value, depth: usize) -> mlua::Result<OwnedReply> {
+    Ok(match value {
+        Value::String(text) => OwnedReply::Bulk(text.as_bytes().to_vec()),
+        Value::Integer(number) => OwnedReply::Integer(*number),
+        Value::Number(number) => OwnedReply::Integer(*number as i64),
+        Value::Boolean(true) => OwnedReply::Integer(1),
+        Value::Table(_) if depth == DEPTH_MAX => Failure::new("ERR reached lua stack limit").into(),
+        Value::Table(table) => return table_reply(table, depth),
+        _ => OwnedReply::Null,
+    })
+}
+
+/// An error, a status, or the list up to the first nil.
+fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
+    if let Value::String(error) = table.raw_get("err")? {
+        return Ok(Failure::new(error.as_bytes().to_vec()).into());
+    }
+    if let Value::String(status) = table.raw_get("ok")? {
+        return Ok(OwnedReply::Simple(Failure::new(status.as_bytes().to_vec()).into_text().into()));
+    }
+    let mut items = Vec::new();
+    for index in 1_i64.. {
+        match table.raw_get(index)? {
+            Value::Nil => break,
+            value => items.push(reply(&value, depth + 1)?),
+        }
+    }
+    Ok(OwnedReply::Array(items))
+}
