@@ -8,8 +8,8 @@ const INLINE_MAX: usize = 64 * 1024;
 /// The bytes that one connection has received and whose commands were not run yet.
 ///
 /// A command is an array of bulk strings or an inline command: a line of words, as typed into `nc`
-/// (without quotes, which Redis also supports). The limits of [`redlatch_protocol::resp`] also apply
-/// to commands: an embedded node accepts no value above 64 KiB.
+/// (without quotes, which Redis also supports). The limits of [`resp`](redlatch_protocol::resp)
+/// also apply to commands: an embedded node accepts no value above 64 KiB.
 #[derive(Debug)]
 pub(super) struct Inbound {
     bytes: Vec<u8>,

@@ -53,7 +53,6 @@ pub struct Keyspace {
 
 impl Keyspace {
     /// A node without keys but for its mark, if it is a member of a group.
-    #[must_use]
     pub fn new(options: Options) -> Self {
         let started = options.started;
         let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
@@ -75,7 +74,6 @@ impl Keyspace {
     }
 
     /// A new connection: a new id, database 0, RESP2, authenticated if there is no password.
-    #[must_use]
     pub fn connect(&mut self) -> ConnectionState {
         self.clients += 1;
         self.connected.insert(self.clients);
@@ -98,7 +96,6 @@ impl Keyspace {
     }
 
     /// Does any connection track keys? Then [`expire_tracked`](Self::expire_tracked) has work.
-    #[must_use]
     pub fn is_tracking(&self) -> bool {
         self.tracking.has_keys()
     }
@@ -260,7 +257,6 @@ impl Keyspace {
 pub struct LiveKey<'a> {
     /// The number of its database.
     pub database: usize,
-    /// Its name.
     pub key: &'a [u8],
     /// Its value, if that is a string.
     pub value: Option<&'a [u8]>,

@@ -24,7 +24,6 @@ pub struct Options {
 impl Options {
     /// No password, run id of forty zeroes, version 7.0.15, port 6379, just started at
     /// [`Time::ZERO`], which is 1970.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             password: None,
@@ -39,7 +38,6 @@ impl Options {
     }
 
     /// Requires this password (user `default`), as `requirepass` does.
-    #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
@@ -47,28 +45,24 @@ impl Options {
 
     /// The run id in `INFO`: forty hexadecimal digits, different for every start of every server.
     /// The model has no source of randomness, so the caller must set a different one for each node.
-    #[must_use]
     pub fn run_id(mut self, run_id: impl Into<String>) -> Self {
         self.run_id = run_id.into();
         self
     }
 
     /// The version that `INFO` and `HELLO` report. The commands always behave as in 7.0.15.
-    #[must_use]
     pub fn redis_version(mut self, version: impl Into<String>) -> Self {
         self.redis_version = version.into();
         self
     }
 
     /// The port that `INFO` reports.
-    #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
     /// The uptime of the node at [`started`](Options::started).
-    #[must_use]
     pub fn uptime(mut self, uptime: Duration) -> Self {
         self.uptime = uptime;
         self
@@ -76,7 +70,6 @@ impl Options {
 
     /// The node's wall clock, for `TIME`: it shows `micros` microseconds since 1970 at `now`, and
     /// goes on evenly from there. Without this, it shows 1970 at [`Time::ZERO`].
-    #[must_use]
     pub fn wall_clock(mut self, now: Time, micros: u64) -> Self {
         self.epoch = micros.saturating_sub(now.as_nanos() / 1_000);
         self
@@ -88,7 +81,6 @@ impl Options {
     }
 
     /// When the node was started. Its uptime counts from here.
-    #[must_use]
     pub fn started(mut self, started: Time) -> Self {
         self.started = started;
         self

@@ -21,9 +21,7 @@ pub enum OwnedReply {
     Simple(Cow<'static, [u8]>),
     /// An error: its code, a space, its text. Has no line break.
     Error(Vec<u8>),
-    /// A signed integer.
     Integer(i64),
-    /// A bulk string.
     Bulk(Vec<u8>),
     /// A floating-point number: a bulk string in RESP2.
     Double(f64),
@@ -127,7 +125,6 @@ pub(super) fn decimal(number: f64) -> String {
 /// The result of a command: a reply, or an error reply.
 pub(super) type Answer = Result<OwnedReply, Failure>;
 
-/// An error reply.
 #[derive(Debug)]
 pub(super) struct Failure(Vec<u8>);
 

@@ -5,7 +5,6 @@ use super::keyspace::DATABASES;
 use super::reply::{Answer, Failure, OwnedReply, Protocol};
 use super::tracking::TrackingMode;
 
-/// The state of one connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionState {
     pub(super) id: i64,
@@ -43,43 +42,36 @@ impl ConnectionState {
     }
 
     /// The id of the connection, as in `CLIENT ID`.
-    #[must_use]
     pub fn id(&self) -> i64 {
         self.id
     }
 
     /// The protocol of the replies, also of the reply to the `HELLO` that changes it.
-    #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
     /// The number of the selected database.
-    #[must_use]
     pub fn database(&self) -> usize {
         self.database
     }
 
     /// The connection's name, set by `CLIENT SETNAME`; empty if there is none.
-    #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
     /// May the connection use commands other than those that authenticate it?
-    #[must_use]
     pub fn is_authenticated(&self) -> bool {
         self.authenticated
     }
 
     /// Has the client sent `QUIT`? Then the connection is closed after the reply.
-    #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 }
 
-/// The only user.
 const USER: &[u8] = b"default";
 
 /// `AUTH [username] password`

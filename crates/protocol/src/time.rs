@@ -12,37 +12,31 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
-    /// The origin.
     pub const ZERO: Self = Self(0);
     /// Later than every time that a clock will show: "never".
     pub const MAX: Self = Self(u64::MAX);
 
     /// The point `nanos` nanoseconds after the origin.
-    #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// The point `millis` milliseconds after the origin.
-    #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
     /// Nanoseconds since the origin.
-    #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// The time from `earlier` until this one; zero if `earlier` is the later one.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
     /// This time minus `duration`; the origin if that would be before the origin.
-    #[must_use]
     pub const fn before(self, duration: Duration) -> Self {
         let nanos = duration.as_nanos();
         if nanos > u64::MAX as u128 {
@@ -53,7 +47,6 @@ impl Time {
     }
 
     /// This time plus `duration`; [`Time::MAX`] if that would overflow.
-    #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
         let nanos = duration.as_nanos();
         if nanos > u64::MAX as u128 { Self::MAX } else { Self(self.0.saturating_add(nanos as u64)) }
@@ -72,13 +65,11 @@ pub struct SharedTime(AtomicU64);
 
 impl SharedTime {
     /// This point in time, until it is moved.
-    #[must_use]
     pub fn new(time: Time) -> Self {
         Self(AtomicU64::new(time.0))
     }
 
     /// The point in time.
-    #[must_use]
     pub fn get(&self) -> Time {
         Time(self.0.load(Ordering::Acquire))
     }

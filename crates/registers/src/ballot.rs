@@ -31,37 +31,30 @@ impl Ballot {
     pub const LEN: usize = Self::DIGITS + Token::LEN;
 
     /// The ballot with this number, if it is small enough.
-    #[must_use]
     pub fn new(number: u64, owner: Token) -> Option<Self> {
         (number < Self::NUMBER_END).then_some(Self { number, owner })
     }
 
-    /// The number.
-    #[must_use]
     pub fn number(self) -> u64 {
         self.number
     }
 
     /// Whose it is: a client.
-    #[must_use]
     pub fn owner(self) -> Token {
         self.owner
     }
 
     /// The ballot that an accepted one promises, if numbers are left.
-    #[must_use]
     pub fn next(self) -> Option<Self> {
         Self::new(self.number + 1, self.owner)
     }
 
     /// The number below all ballots of this epoch.
-    #[must_use]
     pub fn beginning(epoch: u64) -> u64 {
         epoch.checked_shl(COUNTER_BITS).unwrap_or(Self::NUMBER_END).min(Self::NUMBER_END)
     }
 
     /// As it is sent and stored.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[..Self::DIGITS].copy_from_slice(format!("{:016}", self.number).as_bytes());
@@ -70,7 +63,6 @@ impl Ballot {
     }
 
     /// Reads the ballot at the beginning of these bytes, and returns it with the rest of them.
-    #[must_use]
     pub fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (digits, rest) = bytes.split_at_checked(Self::DIGITS)?;
         let (owner, rest) = rest.split_first_chunk()?;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 /// A node, as a look at its mark shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Which node.
     pub node: Node,
     /// The mark, as it is written there.
     pub mark: Option<Arc<[u8]>>,
@@ -17,7 +16,6 @@ pub struct Seen {
 
 impl Seen {
     /// What the mark says.
-    #[must_use]
     pub fn read(&self) -> Option<Mark> {
         self.mark.as_deref().map(Mark::read)
     }
@@ -30,7 +28,6 @@ impl Seen {
     }
 
     /// Why it has no vote in the latest epoch. `None` if the nodes are no group.
-    #[must_use]
     pub fn no_vote(&self, epoch: Option<&Epoch>) -> NoVote {
         let group = epoch.map(|epoch| &epoch.group);
         match (self.member(), epoch) {
@@ -46,7 +43,6 @@ impl Seen {
     }
 
     /// If the node is being made a member, by the server that runs now.
-    #[must_use]
     pub fn joining(&self) -> Option<Joining> {
         match self.read() {
             Some(Mark::Joining(joining)) if *joining.run_id == *self.run_id => Some(joining),
@@ -102,19 +98,16 @@ impl Census {
     }
 
     /// Are all of `nodes` nodes members of the group, in any of its epochs?
-    #[must_use]
     pub fn is_whole(&self, nodes: usize) -> bool {
         self.members.len() == nodes
     }
 
     /// The latest epoch that a node has entered.
-    #[must_use]
     pub fn epoch(&self) -> &Epoch {
         &self.epoch
     }
 
     /// The nodes, as they were seen.
-    #[must_use]
     pub fn seen(&self) -> &[Seen] {
         &self.seen
     }
@@ -122,7 +115,6 @@ impl Census {
     /// The marks that members of `epoch` are to get: of that epoch, and of the present run of their
     /// server if it has kept all that it answered. `keeps` says whether a node does so, and nothing
     /// if that is not known.
-    #[must_use]
     pub fn renewals(
         &self,
         epoch: &Epoch,
@@ -145,7 +137,6 @@ impl Census {
     }
 
     /// The nodes that vote in `epoch`, by the marks that they have.
-    #[must_use]
     pub fn voters(&self, epoch: &Epoch) -> NodeSet {
         let votes = |(index, member): &&(usize, Member)| {
             member.epoch == *epoch && *member.run_id == *self.seen[*index].run_id
@@ -184,7 +175,6 @@ impl Census {
     }
 
     /// Does every member keep what it answers?
-    #[must_use]
     pub fn is_durable(&self) -> bool {
         self.members.iter().all(|(_, member)| member.is_durable)
     }

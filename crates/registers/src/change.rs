@@ -67,7 +67,6 @@ struct Proposal {
 
 impl Change {
     /// Begins a change.
-    #[must_use]
     pub fn new(mut proposer: Proposer) -> Self {
         let state = match proposer.next.take() {
             Some((ballot, value)) => {
@@ -83,7 +82,6 @@ impl Change {
     /// Nobody else may give the register a value before this change is made, as nobody knows its
     /// name. Others may read it, and change or delete what they find: then their ballot is above
     /// this one. But what another client has made of nothing would be overwritten unseen.
-    #[must_use]
     pub fn create(mut proposer: Proposer) -> Self {
         let draft = proposer.draw(0).map(|ballot| Draft::new(ballot, Err(0)));
         let state = draft.map(|draft| State::Draft { draft, is_new: true });
@@ -92,12 +90,10 @@ impl Change {
     }
 
     /// What is remembered for the next change.
-    #[must_use]
     pub fn into_proposer(self) -> Proposer {
         self.proposer
     }
 
-    /// The next step.
     pub fn poll(&mut self) -> ChangeStep {
         match std::mem::replace(&mut self.state, State::Prepare) {
             State::Prepare => match self.proposer.draw(self.leap()) {
@@ -172,7 +168,6 @@ impl Change {
 
     /// May a ballot of this change still be made? Then the next prepare is urgent: a value
     /// remembers only the last changes.
-    #[must_use]
     pub fn may_be_made(&self) -> bool {
         !self.sent.is_empty()
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 /// A request about a register, the same to every node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterRequest {
-    /// The keys of the register.
     pub keys: RegisterKeys,
     /// How the mark of a node begins that may do this, up to the run of its server.
     pub epoch: Arc<[u8]>,
@@ -18,12 +17,10 @@ pub struct RegisterRequest {
     pub command: RegisterCommand,
 }
 
-/// The keys of a register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RegisterKeys {
     /// What was accepted.
     pub value: Arc<[u8]>,
-    /// What was promised.
     pub promise: Arc<[u8]>,
     /// The node's mark, of all registers with this prefix.
     pub mark: Arc<[u8]>,
@@ -43,8 +40,6 @@ impl RegisterKeys {
     pub const MARK: &[u8] = b":redlatch:member";
     /// The same of the floor.
     pub const FLOOR: &[u8] = b":redlatch:register-floor";
-    /// The keys of the register with this name.
-    #[must_use]
     pub fn new(prefix: &[u8], name: &[u8]) -> Self {
         let key = |parts: [&[u8]; 3]| Arc::from(parts.concat());
         Self {
@@ -85,7 +80,6 @@ pub enum RegisterCommand {
     Install {
         /// The ballot and the value that count as accepted, or nothing at all.
         state: Option<(Ballot, Arc<[u8]>)>,
-        /// The floor.
         floor: u64,
     },
     /// Read or replace the mark.
@@ -106,12 +100,7 @@ pub enum MarkStep {
     },
     /// The mark that was seen is replaced. The new one names the run of the server that was seen
     /// with it, so that it gives no vote to a server that has been started again meanwhile.
-    Enter {
-        /// What was seen.
-        seen: Arc<[u8]>,
-        /// The new one.
-        new: Arc<[u8]>,
-    },
+    Enter { seen: Arc<[u8]>, new: Arc<[u8]> },
 }
 
 /// The answer of a node.
@@ -126,7 +115,6 @@ pub enum RegisterReply {
         /// Below which no ballot counts for a register without keys.
         floor: u64,
     },
-    /// It is done.
     Done,
     /// Another ballot came first.
     Outbid {
@@ -152,7 +140,6 @@ pub enum RegisterReply {
 
 impl RegisterRequest {
     /// The request about a register that this action is, if it is one.
-    #[must_use]
     pub fn of(action: &Action) -> Option<&Self> {
         match action {
             Action::Custom(command) => command.as_any().downcast_ref(),
@@ -163,7 +150,6 @@ impl RegisterRequest {
 
 impl RegisterReply {
     /// Has the node done what was asked of it?
-    #[must_use]
     pub fn vote(&self) -> Vote {
         match self {
             Self::State(_) | Self::Promise { .. } | Self::Done | Self::Mark { .. } => Vote::Granted,

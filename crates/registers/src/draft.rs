@@ -20,7 +20,6 @@ impl Draft {
     }
 
     /// The value, with the changes so far; `None` if there is none.
-    #[must_use]
     pub fn current(&self) -> Option<&Stored> {
         self.current.as_ref()
     }
@@ -52,13 +51,11 @@ impl Draft {
     }
 
     /// Is there no change?
-    #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.changes == 0
     }
 
     /// The ballot that is to propose it.
-    #[must_use]
     pub fn ballot(&self) -> Ballot {
         self.ballot
     }

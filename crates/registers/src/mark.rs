@@ -29,7 +29,6 @@ pub struct Group {
 
 impl Group {
     /// How the marks of its members begin: what follows is the `run_id` of the server.
-    #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         self.to_string().into_bytes().into()
     }
@@ -54,9 +53,7 @@ impl fmt::Debug for Group {
 /// the value of a register. So two epochs with one number never exist in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// The group in this epoch.
     pub group: Group,
-    /// The places of its members.
     pub members: Arc<[Place]>,
 }
 
@@ -76,13 +73,11 @@ impl Place {
     const ADDRESS_MAX: usize = 100;
 
     /// The place of this member, which is at this URL.
-    #[must_use]
     pub fn new(id: u64, url: &str) -> Self {
         Self { id, address: Arc::from(Self::address(url)) }
     }
 
     /// The address in a URL, as it is shown.
-    #[must_use]
     pub fn address(url: &str) -> &str {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
@@ -94,13 +89,11 @@ impl Place {
 
 impl Epoch {
     /// As it is kept in the register of the group.
-    #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         self.to_string().into_bytes().into()
     }
 
     /// Reads what the register of the group has.
-    #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let words: Vec<&str> = words(std::str::from_utf8(bytes).ok()?)?;
         let [group, epoch, token, members] = words[..] else { return None };
@@ -118,19 +111,16 @@ impl Epoch {
     }
 
     /// Has the epoch that follows no ballots? Then nothing could be changed in it.
-    #[must_use]
     pub fn is_last(&self) -> bool {
         Ballot::beginning(self.group.epoch.saturating_add(1)) == Ballot::NUMBER_END
     }
 
     /// Has it this member?
-    #[must_use]
     pub fn has(&self, id: u64) -> bool {
         self.members.iter().any(|member| member.id == id)
     }
 
     /// The epoch that follows, in which a member has another one's place.
-    #[must_use]
     pub fn with(&self, (old, new): (u64, Place), token: u64) -> Self {
         let replace = |member: &Place| if member.id == old { new.clone() } else { member.clone() };
         let members = self.members.iter().map(replace).collect();
@@ -144,12 +134,10 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// A mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Of a node that is being made a member.
     Joining(Joining),
-    /// Of a member.
     Member(Member),
     /// Of a later version of this library, or of another program.
     Unknown,
@@ -169,7 +157,6 @@ pub struct Joining {
 
 impl Joining {
     /// How the mark begins, up to the `run_id` of the server.
-    #[must_use]
     pub fn beginning(&self) -> Arc<[u8]> {
         format!("{JOINING}{} ", self.number).into_bytes().into()
     }
@@ -182,15 +169,12 @@ pub struct Member {
     pub epoch: Epoch,
     /// The run of the server that has the memory of this member.
     pub run_id: String,
-    /// Which member.
     pub id: u64,
     /// Has the server, ever since, kept all that it answered, also over a restart?
     pub is_durable: bool,
 }
 
 impl Member {
-    /// The whole mark.
-    #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         let Self { epoch, run_id, id, is_durable } = self;
         let kind = if *is_durable { "durable" } else { "volatile" };
@@ -201,7 +185,6 @@ impl Member {
 
 impl Mark {
     /// Reads a mark that a node keeps.
-    #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
         std::str::from_utf8(bytes).ok().and_then(Self::parse).unwrap_or(Self::Unknown)
     }

@@ -5,7 +5,6 @@ use redlatch_protocol::engine::{NoVote, Node, RegisterMembership};
 
 /// Why a node with this mark has no vote in this group, in its epoch. `None` if the nodes are no
 /// group.
-#[must_use]
 pub fn no_vote(mark: Option<&[u8]>, group: Option<&Group>) -> NoVote {
     match mark.map(Mark::read) {
         None => NoVote::NoMark,
@@ -17,7 +16,6 @@ pub fn no_vote(mark: Option<&[u8]>, group: Option<&Group>) -> NoVote {
 }
 
 /// Whether those of `nodes` nodes that have answered have a vote.
-#[must_use]
 pub fn memberships(seen: &[Seen], nodes: usize) -> Vec<(Node, RegisterMembership)> {
     let census = Census::new(seen.to_vec(), nodes).ok();
     seen.iter().map(|it| (it.node, membership(it, census.as_ref()))).collect()

@@ -22,7 +22,6 @@ pub struct Proposer {
 
 impl Proposer {
     /// Knows nothing of the register.
-    #[must_use]
     pub fn new(owner: Token) -> Self {
         Self { owner, group: None, highest: 0, next: None }
     }

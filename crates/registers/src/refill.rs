@@ -33,7 +33,6 @@ pub enum RefillStep {
     List(Node),
     /// Send this to these nodes, and [handle](Refill::handle) the answers.
     Ask {
-        /// The nodes.
         nodes: NodeSet,
         /// How their marks begin.
         mark: Arc<[u8]>,
@@ -46,7 +45,6 @@ pub enum RefillStep {
     Done(RefillEnd),
 }
 
-/// The end of a refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefillEnd {
     /// The node is a member, and votes.
@@ -68,7 +66,6 @@ pub struct Refill {
     /// The node, with the mark of one that is being made a member.
     target: Seen,
     joining: Arc<[u8]>,
-    /// What it is to be.
     member: Member,
     /// The members, with the marks of the new epoch.
     sources: Vec<Seen>,
@@ -100,7 +97,6 @@ impl Refill {
     /// Begins a refill of `target`, which is being made `member`. `sources` are the members, with
     /// the marks that they have in that member's epoch. `None` if the node is not being made a
     /// member.
-    #[must_use]
     pub fn new(target: Seen, member: Member, sources: Vec<Seen>) -> Option<Self> {
         let joining = target.joining()?.beginning();
         let (group, nodes) = (member.epoch.group.clone(), member.epoch.members.len());
@@ -110,7 +106,6 @@ impl Refill {
         Some(Self { group, nodes, target, joining, member, sources, listed, names, floor, state })
     }
 
-    /// The next step.
     pub fn poll(&mut self) -> RefillStep {
         match &self.state {
             State::ListTarget => RefillStep::List(self.target.node),

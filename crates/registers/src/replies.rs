@@ -13,13 +13,11 @@ pub struct Replies(pub Vec<Option<RegisterReply>>);
 pub(super) struct Promised {
     /// The highest that any of them had accepted.
     pub(super) accepted: Option<Accepted>,
-    /// The highest floor.
     pub(super) floor: u64,
 }
 
 impl Replies {
     /// What nodes have said about a register.
-    #[must_use]
     pub fn of(said: &[Option<Said>]) -> Self {
         Self(said.iter().map(|said| said.as_ref()?.get().cloned()).collect())
     }
@@ -66,20 +64,17 @@ impl Replies {
     }
 
     /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing.
-    #[must_use]
     pub fn agreed(&self) -> Option<Option<&Accepted>> {
         let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
         self.states().find(is_agreed)
     }
 
     /// How many nodes name the ballot as accepted that most of them name.
-    #[must_use]
     pub fn largest(&self) -> usize {
         self.states().map(|state| self.naming(state)).max().unwrap_or(0)
     }
 
     /// Has a majority said anything about the register?
-    #[must_use]
     pub fn are_enough(&self) -> bool {
         let counts = |reply: &&RegisterReply| {
             !matches!(reply, RegisterReply::NoMember(_) | RegisterReply::Invalid(_))
@@ -133,7 +128,6 @@ impl Replies {
 
     /// The value of a node that is of no format that is known. It is in nobody's way while a
     /// majority has said something else: what a majority has not accepted is not the value.
-    #[must_use]
     pub fn invalid(&self) -> Option<(Node, InvalidValue)> {
         let invalid = |(index, reply): (usize, &Option<RegisterReply>)| match reply {
             Some(RegisterReply::Invalid(value)) => Some((Node::new(index), *value)),
@@ -158,7 +152,6 @@ impl Replies {
     }
 
     /// The latest epoch of this group that a node says that it has entered, if it is a later one.
-    #[must_use]
     pub fn later(&self, group: &Group) -> Option<Epoch> {
         let entered = self.members(group.id).map(|(_, _, member)| member.epoch);
         let later = entered.filter(|epoch| epoch.group.epoch > group.epoch);
@@ -169,7 +162,6 @@ impl Replies {
     ///
     /// A mark names the run of the server as before, so a server that was started again gets no
     /// vote by this.
-    #[must_use]
     pub fn behind(&self, epoch: &Epoch) -> Vec<(Node, MarkStep)> {
         let members = self.members(epoch.group.id);
         let behind = members.filter(|(_, _, member)| {
@@ -183,7 +175,6 @@ impl Replies {
     }
 
     /// Is there a node that may not vote?
-    #[must_use]
     pub fn lack_votes(&self) -> bool {
         self.all().any(|reply| matches!(reply, RegisterReply::NoMember(_)))
     }

@@ -75,20 +75,15 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The user's bytes.
-    #[must_use]
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }
 
-    /// The version.
-    #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
     /// The largest fencing token that has written since the register was created.
-    #[must_use]
     pub fn fence(&self) -> Option<u64> {
         Some(self.fence).filter(|fence| *fence > 0)
     }
@@ -117,7 +112,6 @@ impl Stored {
     }
 
     /// When it was written, in microseconds since 1970, by the clock of the client that wrote it.
-    #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -127,7 +121,6 @@ impl Stored {
     }
 
     /// As nodes keep it.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
         for number in [self.version.0, self.gone, self.fence, self.written] {
@@ -202,7 +195,6 @@ pub struct InvalidValue {
 /// What a node has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// With this ballot.
     pub ballot: Ballot,
     /// `None`: the register is deleted.
     pub value: Option<Stored>,

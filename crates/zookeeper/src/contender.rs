@@ -84,15 +84,12 @@ pub struct Contender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parents {
     Present,
-    /// The directories.
     Last,
-    /// All of it.
     All,
 }
 
 impl Contender {
     /// A contender that has not begun.
-    #[must_use]
     pub fn new(plan: Plan) -> Self {
         let mut contender = Self {
             plan,
@@ -137,19 +134,16 @@ impl Contender {
     }
 
     /// How many contenders were before it when it last looked, while it waits.
-    #[must_use]
     pub fn place(&self) -> Option<usize> {
         self.place
     }
 
     /// Is nobody before it, and does it wait until the session is valid for long enough?
-    #[must_use]
     pub fn awaits_validity(&self) -> bool {
         matches!(self.state, State::First { .. })
     }
 
     /// The request that checks whether the lock is still there, if it is held.
-    #[must_use]
     pub fn check_of_held(&self) -> Option<Request> {
         let State::Held { own, share } = &self.state else { return None };
         let checks = self.holding(own, share.as_ref()).map(Operation::Check);

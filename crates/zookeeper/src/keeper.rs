@@ -82,7 +82,6 @@ enum Asker {
 
 impl<W> Keeper<W> {
     /// A keeper without locks, and without a connection.
-    #[must_use]
     pub fn new(options: SessionOptions, random: Random) -> Self {
         Self {
             session: Session::new(options),
@@ -220,7 +219,6 @@ impl<W> Keeper<W> {
     }
 
     /// Is this lock held, as far as is known?
-    #[must_use]
     pub fn is_held(&self, token: &Token) -> bool {
         matches!(self.entries.get(token).map(|entry| &entry.stage), Some(Stage::Held(_)))
     }
@@ -232,7 +230,6 @@ impl<W> Keeper<W> {
     }
 
     /// When [`tick`](Self::tick) must be called.
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let alarm = self.alarms.first().map(|(time, _)| *time);
         let questions = self.questions.values().map(|question| question.until);

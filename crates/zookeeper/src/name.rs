@@ -37,7 +37,6 @@ impl Layout {
     }
 
     /// What a contender's name begins with: all of it but the number.
-    #[must_use]
     pub fn prefix(self, id: ContenderId) -> String {
         match self {
             Self::Curator => format!("_c_{id}-lock-"),
@@ -46,14 +45,12 @@ impl Layout {
     }
 
     /// The name of the contender with this id and number.
-    #[must_use]
     pub fn name(self, id: ContenderId, number: Number) -> String {
         format!("{}{:010}", self.prefix(id), number.0)
     }
 
     /// The number of the contender with this name, `None` if it is none of this family: others are
     /// no contenders.
-    #[must_use]
     pub fn number(self, name: &[u8]) -> Option<Number> {
         let name = std::str::from_utf8(name).ok()?;
         let (_, digits) = name.rsplit_once(self.delimiter())?;
@@ -69,7 +66,6 @@ pub struct ContenderId([u8; 16]);
 
 impl ContenderId {
     /// The id made of these random bytes.
-    #[must_use]
     pub fn from_random(mut bytes: [u8; 16]) -> Self {
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -109,7 +105,6 @@ const RENEWED_FROM: i32 = 1 << 30;
 
 impl Number {
     /// This number, as a server writes it.
-    #[must_use]
     pub const fn new(number: i32) -> Self {
         Self(number)
     }
@@ -117,7 +112,6 @@ impl Number {
     /// The order of two contenders of one directory, unless one of them
     /// [`is_past_end`](Self::is_past_end). It goes around the end of the numbers, so it is an order
     /// of contenders that are less than 2^31 apart and not one of all numbers.
-    #[must_use]
     pub fn order(self, other: Self) -> Ordering {
         self.0.wrapping_sub(other.0).cmp(&0)
     }
@@ -125,13 +119,11 @@ impl Number {
     /// Do numbers mean nothing any more? At 2147483647 the directory's counter stands still: later
     /// contenders get that number too, and those that are created at the same time negative ones.
     /// Then the order is that of the transactions that created them.
-    #[must_use]
     pub fn is_past_end(self) -> bool {
         self.0 == i32::MAX || self.0 < 0
     }
 
     /// Should the directory be removed with this contender, if no other is there?
-    #[must_use]
     pub fn renews_directory(self) -> bool {
         self.0 >= RENEWED_FROM || self.0 < 0
     }

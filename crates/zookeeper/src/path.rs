@@ -77,13 +77,11 @@ impl Root {
     }
 
     /// Its path, for a list of the locks.
-    #[must_use]
     pub fn path(&self) -> &str {
         if self.path.is_empty() { "/" } else { &self.path }
     }
 
     /// The path of a znode directly below it.
-    #[must_use]
     pub fn child(&self, name: &str) -> Arc<str> {
         format!("{}/{name}", self.path).into()
     }
@@ -119,21 +117,17 @@ impl Directory {
         Ok(Self { path })
     }
 
-    /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Arc<str> {
         &self.path
     }
 
     /// The path of the directory beside it with the shares that were granted. No lock's name has a
     /// tilde in its element.
-    #[must_use]
     pub fn shares(&self) -> Arc<str> {
         format!("{}{SHARES}", self.path).into()
     }
 
     /// The path of a znode in it.
-    #[must_use]
     pub fn child(&self, name: &str) -> Arc<str> {
         format!("{}/{name}", self.path).into()
     }
@@ -185,7 +179,6 @@ fn encode(name: &[u8]) -> String {
 
 /// The key prefix and name of the lock whose directory has this name, `None` if it is no lock's:
 /// for a list of the locks.
-#[must_use]
 pub fn decode(element: &[u8]) -> Option<Vec<u8>> {
     let mut name = Vec::with_capacity(element.len());
     let mut rest = element;
@@ -206,7 +199,6 @@ pub fn decode(element: &[u8]) -> Option<Vec<u8>> {
 
 /// The key prefix and name of the lock to which the directory with this name belongs: that of its
 /// queue, or that of its shares. `None` if it is no lock's.
-#[must_use]
 pub fn lock_of(element: &[u8]) -> Option<Vec<u8>> {
     decode(element.strip_suffix(SHARES.as_bytes()).unwrap_or(element))
 }

@@ -14,7 +14,6 @@
 
 use std::fmt;
 
-/// The question.
 pub const QUESTION: &[u8] = b"srvr";
 
 /// The most bytes of an answer that are read.

@@ -90,7 +90,6 @@ enum State {
 
 impl Session {
     /// A session that has no connection yet.
-    #[must_use]
     pub fn new(options: SessionOptions) -> Self {
         Self {
             servers: Servers::new(options.servers, options.reconnect, options.seed),
@@ -139,7 +138,6 @@ impl Session {
     }
 
     /// May it create one more znode whose path has this many bytes? See [`PATHS_MAX`].
-    #[must_use]
     pub fn has_room(&self, length: usize) -> bool {
         self.beats.has_room(length)
     }
@@ -177,7 +175,6 @@ impl Session {
     }
 
     /// The bytes to write to the connection.
-    #[must_use]
     pub fn output(&self) -> &[u8] {
         self.flight.output()
     }

@@ -23,7 +23,6 @@ use std::collections::BTreeSet;
 /// A share that was granted, or may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granted {
-    /// A reader's.
     Reader,
     /// The permit with this number, from 0.
     Permit(u32),
@@ -31,7 +30,6 @@ pub enum Granted {
 
 impl Granted {
     /// The name of its znode, for the contender with this id.
-    #[must_use]
     pub fn name(self, id: ContenderId) -> String {
         match self {
             Self::Reader => format!("r{id}"),
@@ -40,7 +38,6 @@ impl Granted {
     }
 
     /// The share with this name, `None` if it is none: others may have chosen the name.
-    #[must_use]
     pub fn of_name(name: &[u8]) -> Option<Self> {
         let name = std::str::from_utf8(name).ok()?;
         if let Some(id) = name.strip_prefix('r') {
@@ -53,7 +50,6 @@ impl Granted {
     }
 
     /// The number of a permit.
-    #[must_use]
     pub fn slot(self) -> Option<u32> {
         match self {
             Self::Reader => None,
@@ -76,9 +72,7 @@ fn is_id(text: &str) -> bool {
 pub(super) enum Admission {
     /// Nothing, before a share is given back.
     None,
-    /// The whole lock.
     Whole,
-    /// This share.
     Share(Granted),
 }
 

@@ -50,7 +50,6 @@ pub struct LockView {
 pub struct Member {
     /// The path of the znode, which is never used twice.
     pub path: Arc<str>,
-    /// The owner's label.
     pub owner: Arc<[u8]>,
     /// When the znode was created, in milliseconds since 1970 by the leader's clock.
     pub created_at_ms: u64,
@@ -60,7 +59,6 @@ pub struct Member {
 
 impl Survey {
     /// What must be asked first. The sync shows what was agreed on before, through whatever server.
-    #[must_use]
     pub fn requests(directory: &Directory) -> Vec<Request> {
         let list = |path| Request::GetChildren { path, watch: false };
         let queue = Arc::clone(directory.path());
@@ -107,7 +105,6 @@ impl Survey {
     }
 
     /// The requests for the data of those that are shown.
-    #[must_use]
     pub fn details(&self) -> Vec<Request> {
         let get = |path: &Arc<str>| Request::GetData { path: Arc::clone(path), watch: false };
         let shares = self.shares.iter().take(SHOWN_MAX).map(|(_, path)| get(path));

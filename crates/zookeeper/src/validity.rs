@@ -57,7 +57,6 @@ pub struct Terms {
 impl Terms {
     /// The terms of a session with this granted timeout, and clocks that drift apart by at most
     /// this share of the time measured.
-    #[must_use]
     pub fn new(timeout: Duration, drift_parts_per_billion: u32) -> Self {
         let share = |duration: Duration| {
             let product = duration.as_nanos() * u128::from(drift_parts_per_billion);
@@ -74,7 +73,6 @@ impl Terms {
     }
 
     /// The granted timeout, T.
-    #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -115,7 +113,6 @@ struct InFlight {
 impl Validity {
     /// The validity of a session that is not proven yet. Its connection is to be told of by
     /// [`connected`](Self::connected).
-    #[must_use]
     pub fn new(terms: Terms) -> Self {
         Self {
             terms,
@@ -127,7 +124,6 @@ impl Validity {
     }
 
     /// Until when the session lives at least, as far as is proven.
-    #[must_use]
     pub fn valid_until(&self) -> Time {
         self.valid_until
     }

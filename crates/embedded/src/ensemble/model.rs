@@ -49,7 +49,6 @@ pub(super) struct Model {
     watches: Watches<ConnectionId>,
     connections: BTreeMap<ConnectionId, Connection>,
     next_connection: u64,
-    /// The latest transaction.
     zxid: i64,
     next_sweep: Time,
     outputs: VecDeque<Output>,

@@ -92,12 +92,10 @@ impl Sessions {
         self.ids().into_iter().for_each(|id| self.touch(now, id));
     }
 
-    /// All sessions.
     pub(super) fn ids(&self) -> Vec<i64> {
         self.sessions.keys().copied().collect()
     }
 
-    /// Ends a session.
     pub(super) fn end(&mut self, id: i64) {
         if let Some(session) = self.sessions.remove(&id) {
             self.ends.remove(&(session.ends_at, id));

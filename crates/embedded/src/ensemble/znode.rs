@@ -22,7 +22,6 @@ pub(super) enum Lifetime {
     Container,
 }
 
-/// A znode.
 #[derive(Clone, Debug)]
 pub(super) struct Znode {
     pub(super) data: Option<Box<[u8]>>,

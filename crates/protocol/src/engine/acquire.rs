@@ -91,7 +91,6 @@ enum State {
 
 impl Acquire {
     /// Takes `key` for `ttl`, and waits for it as `wait` says.
-    #[must_use]
     pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, wait: Wait) -> Self {
         Self {
             min_validity: rules.min_validity,
@@ -116,14 +115,12 @@ impl Acquire {
     }
 
     /// Takes a lock that has these attributes besides a key and a token.
-    #[must_use]
     pub fn with(mut self, attributes: Option<Arc<LockAttributes>>) -> Self {
         self.attributes = attributes;
         self
     }
 
     /// Is it a share of the lock that is taken, and not all of it?
-    #[must_use]
     pub fn is_shared(&self) -> bool {
         self.attributes.as_ref().is_some_and(|attributes| attributes.share.is_some())
     }
@@ -131,7 +128,6 @@ impl Acquire {
     /// Takes the lock over from `predecessor`, which its holder has given up: in the first attempt,
     /// each node replaces the predecessor's token by the new one in one step. If that fails, the
     /// predecessor's keys are removed as well, and the next attempts are ordinary ones.
-    #[must_use]
     pub fn taking_over(mut self, predecessor: HeldLock) -> Self {
         self.predecessor = Some(predecessor);
         // The predecessor held the lock until now. This is the outcome if the caller's deadline
@@ -141,14 +137,12 @@ impl Acquire {
     }
 
     /// Takes the lock only if this much validity is left, instead of the rules' `min_validity`.
-    #[must_use]
     pub fn min_validity(mut self, min_validity: Duration) -> Self {
         self.min_validity = min_validity;
         self
     }
 
     /// Delays the first attempt until this time.
-    #[must_use]
     pub fn pausing(mut self, until: Time) -> Self {
         self.state = State::Resting(until);
         self

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// Takes a lock for a new token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acquisition {
-    /// The lock.
     pub lock: LockId,
     /// For how long.
     pub ttl: Ttl,
@@ -19,7 +18,6 @@ pub struct Acquisition {
 /// Removes a lock's keys if they hold its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The lock.
     pub lock: LockId,
     /// How long the key may exist if the removal does not arrive: for that time the removal is
     /// worth sending.
@@ -97,7 +95,6 @@ pub enum Action {
     },
     /// [`Verb::Extend`].
     Extend {
-        /// The lock.
         lock: LockId,
         /// For how long from now on.
         ttl: Ttl,
@@ -108,18 +105,12 @@ pub enum Action {
     Undo(Removal),
     /// [`Verb::Restore`].
     Restore {
-        /// The lock.
         lock: LockId,
         /// For how long: the rest of the extension's ttl.
         ttl: Ttl,
     },
     /// [`Verb::Fence`].
-    Fence {
-        /// The lock.
-        lock: LockId,
-        /// The fencing token.
-        fence: u64,
-    },
+    Fence { lock: LockId, fence: u64 },
     /// [`Verb::Ping`].
     Ping {
         /// Are all questions about the server's state asked just before?
@@ -137,12 +128,7 @@ pub enum Action {
         waiter: Token,
     },
     /// [`Verb::Listen`].
-    Listen {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The step.
-        step: Listen,
-    },
+    Listen { key: Arc<[u8]>, step: Listen },
     /// [`Verb::Custom`].
     Custom(Arc<dyn CustomCommand>),
 }

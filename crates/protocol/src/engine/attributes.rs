@@ -32,7 +32,6 @@ pub struct LockAttributes {
 
 impl LockAttributes {
     /// `None` for those of a plain lock, for which nothing is allocated.
-    #[must_use]
     pub fn unless_plain(self) -> Option<Arc<Self>> {
         (self != Self::default()).then(|| Arc::new(self))
     }
@@ -55,7 +54,6 @@ pub enum Share {
 
 impl Share {
     /// How many permits there are. Zero for a reader.
-    #[must_use]
     pub fn permits(self) -> u32 {
         match self {
             Self::Reader => 0,
@@ -64,7 +62,6 @@ impl Share {
     }
 
     /// Which permit it is, once it is granted. Before, the one that is asked for, if any.
-    #[must_use]
     pub fn permit(self) -> Option<u32> {
         match self {
             Self::Reader => None,
@@ -76,28 +73,23 @@ impl Share {
 /// A lock as the nodes know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockId {
-    /// The lock's key.
     pub key: Arc<[u8]>,
     /// The token that identifies its holder.
     pub token: Token,
-    /// Its optional parts.
     pub attributes: Option<Arc<LockAttributes>>,
 }
 
 impl LockId {
-    /// The keys that are locked.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
         keys(&self.key, &self.attributes)
     }
 
     /// Are there several keys?
-    #[must_use]
     pub fn has_more_keys(&self) -> bool {
         self.attributes.as_ref().is_some_and(|attributes| !attributes.more_keys.is_empty())
     }
 
     /// One of several keys, counted from 0, and the others.
-    #[must_use]
     pub(super) fn split_at(&self, index: usize) -> (Self, Self) {
         let attributes = self.attributes.as_deref().cloned().unwrap_or_default();
         let mut others = vec![Arc::clone(&self.key)];
@@ -112,19 +104,16 @@ impl LockId {
     }
 
     /// The ttl of the counters, if the lock is fenced.
-    #[must_use]
     pub fn counters_ttl(&self) -> Option<Ttl> {
         self.attributes.as_ref()?.fence
     }
 
     /// The share of the lock, if not all of it is taken.
-    #[must_use]
     pub fn share(&self) -> Option<Share> {
         self.attributes.as_ref()?.share
     }
 
     /// The same lock with this permit. A lock that is no permit stays as it is.
-    #[must_use]
     pub fn with_permit(mut self, granted: Option<u32>) -> Self {
         if let Some(Share::Permit { of, .. }) = self.share() {
             let share = Some(Share::Permit { of, number: granted });
@@ -147,9 +136,7 @@ pub(super) fn keys<'a>(
 /// The lock that a handoff replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predecessor {
-    /// Its token.
     pub token: Token,
-    /// Its optional parts.
     pub attributes: Option<Arc<LockAttributes>>,
     /// The waiter by which it was taken, which leaves the nodes' queue.
     pub waiter: Option<Token>,
@@ -157,7 +144,6 @@ pub struct Predecessor {
 
 impl Predecessor {
     /// A lock with only a key and a token.
-    #[must_use]
     pub fn new(token: Token) -> Self {
         Self { token, attributes: None, waiter: None }
     }

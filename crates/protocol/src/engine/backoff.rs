@@ -14,12 +14,10 @@ pub struct Jitter(u64);
 
 impl Jitter {
     /// A generator whose numbers follow from `seed` alone.
-    #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -48,7 +46,6 @@ pub struct Backoff {
 
 impl Backoff {
     /// Delays below a ceiling that starts at `base` and doubles with each failure up to `cap`.
-    #[must_use]
     pub fn new(base: Duration, cap: Duration, jitter: Jitter) -> Self {
         Self { base, cap, failures: 0, jitter }
     }

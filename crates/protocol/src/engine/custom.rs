@@ -19,7 +19,6 @@ pub struct Script {
 
 impl Script {
     /// A script with the digest of its source.
-    #[must_use]
     pub const fn new(source: &'static str, sha1: &'static str) -> Self {
         Self { source, sha1 }
     }
@@ -43,7 +42,6 @@ impl Said {
     }
 
     /// The answer, for those who know its type.
-    #[must_use]
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }

@@ -39,7 +39,6 @@ enum State {
 
 impl Extend {
     /// Extends `held`, which the caller believes to hold, to `ttl` from `now` on.
-    #[must_use]
     pub fn new(rules: Arc<Rules>, held: HeldLock, ttl: Ttl, now: Time) -> Self {
         let hold = now.after(ttl.as_duration()).since(held.since);
         let state = if now >= held.valid_until {
@@ -60,7 +59,6 @@ impl Extend {
     }
 
     /// Is it over before anything was sent?
-    #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over(_))
     }

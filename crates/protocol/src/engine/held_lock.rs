@@ -11,11 +11,9 @@ use std::time::Duration;
 /// A lock that was granted.
 #[derive(Clone, Debug)]
 pub struct HeldLock {
-    /// The lock's key.
     pub key: Arc<[u8]>,
     /// The token that identifies its holder.
     pub token: Token,
-    /// Its optional parts.
     pub attributes: Option<Arc<LockAttributes>>,
     /// The fencing token, if it is fenced.
     pub fence: Option<u64>,
@@ -39,13 +37,11 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
-    /// The keys that are locked.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
         attributes::keys(&self.key, &self.attributes)
     }
 
     /// The lock as the nodes know it.
-    #[must_use]
     pub fn id(&self) -> LockId {
         LockId {
             key: Arc::clone(&self.key),
@@ -65,27 +61,23 @@ impl HeldLock {
     }
 
     /// When its key will have expired on every node that applied the latest request in time.
-    #[must_use]
     pub fn expires_at(&self, rules: &Rules) -> Time {
         let margin = self.ttl_longest.as_duration() - rules.drift.validity(self.ttl_longest);
         self.valid_until.after(margin)
     }
 
     /// A removal that no caller waits for.
-    #[must_use]
     pub fn undo(&self, now: Time, rules: &Rules) -> Request {
         self.undo_after(None, now, rules)
     }
 
     /// As [`undo`](Self::undo), but the key stays for `linger` from now on, if that is given.
-    #[must_use]
     pub fn undo_after(&self, linger: Option<Ttl>, now: Time, rules: &Rules) -> Request {
         self.request(Action::Undo(Removal { linger, ..self.removal() }), now, rules)
     }
 
     /// How long the key must stay from now on, so that the lock stays taken for `hold_at_least`
     /// since its request, rounded up to whole milliseconds. `None` if that time has passed.
-    #[must_use]
     pub fn linger(&self, hold_at_least: Duration, now: Time) -> Option<Ttl> {
         let left = hold_at_least.checked_sub(now.since(self.since)).filter(|left| !left.is_zero());
         let rounded_up = left?.saturating_add(Duration::from_nanos(999_999));

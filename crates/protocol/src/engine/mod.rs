@@ -89,7 +89,6 @@ pub struct Rules {
 
 impl Rules {
     /// The rules of a client of `nodes` nodes, with the defaults that `config` documents.
-    #[must_use]
     pub fn new(nodes: usize, drift: Drift) -> Self {
         Self {
             nodes,
@@ -111,7 +110,6 @@ impl Rules {
     /// If no majority grants anything for so long because of a `quarantine`, that time does not
     /// count: the first waiter would miss one reservation after the other, and whoever had the last
     /// one would be served before it.
-    #[must_use]
     pub fn claim_time(&self, quarantine: Duration) -> ClaimTime {
         let notified = self.node_timeout.saturating_mul(3);
         let asking = notified.saturating_add(self.retry_cap.saturating_mul(2));
@@ -156,7 +154,6 @@ pub struct Ballot {
 
 impl Ballot {
     /// A ballot with these votes and nothing else.
-    #[must_use]
     pub fn new(tally: Tally) -> Self {
         let (sent, permanent_failures, counters) =
             (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
@@ -210,7 +207,6 @@ pub enum Step<O> {
 impl<O> Step<O> {
     /// Is nothing under way: has the last attempt ended, and no other begun? Then progress can be
     /// reported and the operation cancelled, even if this step was to be sent.
-    #[must_use]
     pub fn is_break(&self) -> bool {
         match self {
             Self::Pause(_) | Self::Wait(_) => true,
@@ -222,13 +218,11 @@ impl<O> Step<O> {
 
 /// The state machine of one operation. The module describes how to run it.
 pub trait Operation {
-    /// Its result.
     type Outcome;
 
     /// Handles an input that arrived at `now`.
     fn handle(&mut self, now: Time, input: Input);
 
-    /// The next step.
     fn poll(&mut self) -> Step<Self::Outcome>;
 }
 

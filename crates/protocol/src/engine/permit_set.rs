@@ -12,7 +12,6 @@ pub struct PermitSet([u64; WORDS]);
 impl PermitSet {
     /// The permits at whose place in the text is a `1`. `None` if something else than a `0` is at
     /// the place of another, or there are too many places.
-    #[must_use]
     pub fn read(digits: &[u8]) -> Option<Self> {
         let mut set = Self::default();
         for (number, digit) in digits.iter().enumerate() {
@@ -25,15 +24,12 @@ impl PermitSet {
         Some(set)
     }
 
-    /// Is this permit in it?
-    #[must_use]
     pub fn contains(&self, number: u32) -> bool {
         let word = self.0.get((number / 64) as usize).copied().unwrap_or_default();
         word & 1 << (number % 64) != 0
     }
 
     /// The permits that are in so many of the sets, or in more.
-    #[must_use]
     pub fn in_at_least(sets: &[Self], count: usize) -> Self {
         let mut common = Self::default();
         let is_common =
@@ -44,13 +40,11 @@ impl PermitSet {
         common
     }
 
-    /// Their numbers.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         (0..PERMITS_MAX).filter(|number| self.contains(*number))
     }
 
     /// One of them, by a random number.
-    #[must_use]
     pub fn choose(&self, random: u64) -> Option<u32> {
         let index = random.checked_rem(self.numbers().count() as u64)?;
         self.numbers().nth(index as usize)

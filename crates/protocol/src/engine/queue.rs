@@ -48,7 +48,6 @@ pub struct QueueEntry {
 
 impl QueueEntry {
     /// The removal of the waiter from the queues of the lock's keys, and of its last attempt.
-    #[must_use]
     pub fn leave(self) -> Removal {
         let Self { lock, waiter, ttl, lease, .. } = self;
         Removal { lock, ttl: ttl.max(lease), linger: None, waiter: Some(waiter) }
@@ -67,9 +66,7 @@ pub struct ClaimTime {
 /// A wait in the nodes' queue, between two requests: nothing is asked of the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueWait {
-    /// The lock's key.
     pub key: Arc<[u8]>,
-    /// The waiter.
     pub waiter: Token,
     /// Are the nodes to tell when the lock's key changes?
     pub watches: bool,

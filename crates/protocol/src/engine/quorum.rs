@@ -20,20 +20,17 @@ impl Node {
     /// # Panics
     ///
     /// If `index` is not below [`NODES_MAX`]; the configuration has checked that.
-    #[must_use]
     pub fn new(index: usize) -> Self {
         assert!(index < NODES_MAX, "a configuration has at most {NODES_MAX} nodes");
         Self(index as u8)
     }
 
     /// The position in the configuration.
-    #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// A set of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeSet(u64);
 
@@ -42,7 +39,6 @@ impl NodeSet {
     pub const EMPTY: Self = Self(0);
 
     /// All of the first `nodes` nodes.
-    #[must_use]
     pub fn all(nodes: usize) -> Self {
         (0..nodes).map(Node::new).collect()
     }
@@ -58,31 +54,25 @@ impl NodeSet {
     }
 
     /// Does the set contain `node`?
-    #[must_use]
     pub fn contains(self, node: Node) -> bool {
         self.0 & (1 << node.0) != 0
     }
 
     /// The number of nodes in the set.
-    #[must_use]
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Is the set empty?
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// The nodes of either set.
-    #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The nodes of this set that are not in the other.
-    #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -108,14 +98,12 @@ impl fmt::Debug for NodeSet {
 }
 
 /// The smallest number of nodes that is a majority of `nodes`.
-#[must_use]
 pub fn quorum(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
 /// How long until a majority of the nodes can vote: some of them will not for these times, and all
 /// others are counted as if they did. `None` if the others are a majority.
-#[must_use]
 pub fn until_quorum(nodes: usize, absent: impl Iterator<Item = Duration>) -> Option<Duration> {
     let mut absent: Vec<Duration> = absent.collect();
     absent.sort_unstable();
@@ -135,7 +123,6 @@ pub enum Verdict {
 }
 
 /// Judges a vote of `nodes` nodes of which `yes` agreed and `no` will not agree any more.
-#[must_use]
 pub fn judge(nodes: usize, yes: usize, no: usize) -> Verdict {
     debug_assert!(yes + no <= nodes, "no node votes twice");
     if yes >= quorum(nodes) {
@@ -172,13 +159,11 @@ pub struct Tally {
 
 impl Tally {
     /// No votes yet, of `nodes` nodes.
-    #[must_use]
     pub fn new(nodes: usize) -> Self {
         Self { nodes, granted: NodeSet::EMPTY, refused: NodeSet::EMPTY, failed: NodeSet::EMPTY }
     }
 
     /// The number of nodes that may vote.
-    #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes
     }
@@ -196,26 +181,21 @@ impl Tally {
         true
     }
 
-    /// The nodes that have voted.
-    #[must_use]
     pub fn voted(&self) -> NodeSet {
         self.granted.union(self.refused).union(self.failed)
     }
 
     /// Have all nodes voted?
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.voted().len() == self.nodes
     }
 
     /// Did a majority carry out the request?
-    #[must_use]
     pub fn granted_by_majority(&self) -> Verdict {
         judge(self.nodes, self.granted.len(), self.refused.len() + self.failed.len())
     }
 
     /// Did a majority answer, with a grant or a refusal?
-    #[must_use]
     pub fn answered_by_majority(&self) -> Verdict {
         judge(self.nodes, self.granted.len() + self.refused.len(), self.failed.len())
     }
@@ -227,7 +207,6 @@ impl Tally {
     /// that answered, "too few nodes answered" needs the certainty that no majority will answer. If
     /// one of three nodes is down and another has refused, the third node's answer decides between
     /// the two reasons.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.granted_by_majority() {
             Verdict::Won => true,

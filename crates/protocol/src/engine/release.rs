@@ -27,13 +27,11 @@ pub struct Release {
 
 impl Release {
     /// Releases `held`.
-    #[must_use]
     pub fn new(rules: &Rules, held: &HeldLock, now: Time) -> Self {
         Self::after(None, rules, held, now)
     }
 
     /// The same, but the key stays for `linger` from now on, if that is given.
-    #[must_use]
     pub fn after(linger: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
         // The key may still exist, late or not, and a key that stays only blocks other clients.
         let removal = Removal { linger, ..held.removal() };

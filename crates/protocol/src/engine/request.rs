@@ -44,26 +44,22 @@ pub enum Verb {
 
 impl Verb {
     /// Does a caller wait for the nodes' answers?
-    #[must_use]
     pub fn is_answered(self) -> bool {
         !matches!(self, Self::Undo | Self::Restore | Self::Listen | Self::Ask)
     }
 
     /// Is the node only asked to answer, and not to carry something out that has an effect on a
     /// lock?
-    #[must_use]
     pub fn is_question(self) -> bool {
         matches!(self, Self::Ping | Self::Queue)
     }
 
     /// Does it take the lock for a new token?
-    #[must_use]
     pub fn is_acquisition(self) -> bool {
         matches!(self, Self::Acquire | Self::Handoff | Self::Turn)
     }
 
     /// Does it remove the key?
-    #[must_use]
     pub fn is_removal(self) -> bool {
         matches!(self, Self::Release | Self::Undo)
     }
@@ -89,7 +85,6 @@ pub struct Request {
 
 impl Request {
     /// A request to all nodes, in a round that begins now.
-    #[must_use]
     pub fn to_all(rules: &Rules, now: Time, action: Action) -> Self {
         let deadline = now.after(rules.node_timeout);
         Self {
@@ -103,32 +98,27 @@ impl Request {
     }
 
     /// The same, in a round that has ended at this time in any case.
-    #[must_use]
     pub fn ending_by(self, time: Time) -> Self {
         let deadline = self.deadline.min(time);
         Self { deadline, connect_deadline: self.connect_deadline.min(time), ..self }
     }
 
     /// A request to one node, in a round that begins now.
-    #[must_use]
     pub fn to_one(rules: &Rules, now: Time, node: Node, action: Action) -> Self {
         Self { nodes: NodeSet::from_iter([node]), ..Self::to_all(rules, now, action) }
     }
 
     /// A ping to all nodes.
-    #[must_use]
     pub fn ping(rules: &Rules, now: Time) -> Self {
         Self::to_all(rules, now, Action::Ping { asks: false })
     }
 
     /// A ping to all nodes, with all questions about the state of their servers.
-    #[must_use]
     pub fn examination(rules: &Rules, now: Time) -> Self {
         Self::to_all(rules, now, Action::Ping { asks: true })
     }
 
     /// The kind of request.
-    #[must_use]
     pub fn verb(&self) -> Verb {
         match &self.action {
             Action::Acquire(_) => Verb::Acquire,
@@ -147,8 +137,6 @@ impl Request {
         }
     }
 
-    /// The custom command, if it is one.
-    #[must_use]
     pub fn custom(&self) -> Option<&Arc<dyn CustomCommand>> {
         match &self.action {
             Action::Custom(command) => Some(command),
@@ -158,13 +146,11 @@ impl Request {
 
     /// Is it a custom command that only looks? No lock depends on it, and a user who watches the
     /// nodes may lack the right to it: so an error in reply is no problem of the connection.
-    #[must_use]
     pub fn is_look(&self) -> bool {
         self.custom().is_some_and(|command| command.is_look())
     }
 
     /// The lock that the request is about, if it names a token.
-    #[must_use]
     pub fn lock(&self) -> Option<&LockId> {
         match &self.action {
             Action::Acquire(Acquisition { lock, .. })
@@ -182,13 +168,11 @@ impl Request {
     }
 
     /// The token of that lock.
-    #[must_use]
     pub fn token(&self) -> Option<Token> {
         self.lock().map(|lock| lock.token)
     }
 
     /// The ttl of a lock that is taken or extended; for a removal, how long it is worth sending.
-    #[must_use]
     pub fn ttl(&self) -> Option<Ttl> {
         match &self.action {
             Action::Acquire(Acquisition { ttl, .. })
@@ -206,7 +190,6 @@ impl Request {
 
     /// The waiter that the request is about: one in the lock's queue, or one that waits until a
     /// register changes.
-    #[must_use]
     pub fn waiter(&self) -> Option<Token> {
         match &self.action {
             Action::Queue(QueueEntry { waiter, .. }) | Action::Turn { waiter, .. } => Some(*waiter),
@@ -217,7 +200,6 @@ impl Request {
     }
 
     /// The lock that a handoff replaces.
-    #[must_use]
     pub fn predecessor(&self) -> Option<&Predecessor> {
         match &self.action {
             Action::Handoff { predecessor, .. } => Some(predecessor),
@@ -226,7 +208,6 @@ impl Request {
     }
 
     /// The least value of a fenced lock's counters, if the request sets one.
-    #[must_use]
     pub fn fence(&self) -> Option<u64> {
         match &self.action {
             Action::Acquire(new) | Action::Handoff { new, .. } | Action::Turn { new, .. } => {
@@ -238,7 +219,6 @@ impl Request {
     }
 
     /// The first key that the request is about. Empty for a ping.
-    #[must_use]
     pub fn key(&self) -> &[u8] {
         match &self.action {
             Action::Listen { key, .. } => key,
@@ -253,21 +233,18 @@ impl Request {
     }
 
     /// The total length of all keys, in bytes.
-    #[must_use]
     pub fn key_bytes(&self) -> usize {
         let more = self.attributes().into_iter().flat_map(|attributes| &attributes.more_keys);
         self.key().len() + more.map(|key| key.len()).sum::<usize>()
     }
 
     /// The share of the lock, if the request is about one.
-    #[must_use]
     pub fn share(&self) -> Option<Share> {
         self.lock()?.share()
     }
 
     /// Is a lock restored on nodes that refuse this request, after a majority has granted it? They
     /// may have lost it, or may not have removed the lock before it, or have given another permit.
-    #[must_use]
     pub fn is_to_restore(&self) -> bool {
         let is_reader = || self.share().is_some_and(|share| share.permits() == 0);
         self.verb() == Verb::Extend || self.verb().is_acquisition() && !is_reader()
@@ -275,13 +252,11 @@ impl Request {
 
     /// Does the answer of a node count that may have forgotten who holds the lock? No safety
     /// depends on a register's turn, and whoever waits for it would wait in vain.
-    #[must_use]
     pub fn counts_in_quarantine(&self) -> bool {
         self.key().ends_with(TURN)
     }
 
     /// Are there several keys?
-    #[must_use]
     pub fn has_more_keys(&self) -> bool {
         self.lock().is_some_and(LockId::has_more_keys)
     }

@@ -14,13 +14,10 @@ impl Token {
     pub const LEN: usize = 20;
 
     /// The token with these bytes.
-    #[must_use]
     pub const fn new(bytes: [u8; Self::LEN]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -50,7 +47,6 @@ impl Entropy {
     pub const LEN: usize = Token::LEN + 8;
 
     /// Splits these random bytes into a token and a seed.
-    #[must_use]
     pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
         let mut token = [0; Token::LEN];
         let mut seed = [0; 8];
@@ -60,7 +56,6 @@ impl Entropy {
     }
 
     /// The same random numbers with this wall clock.
-    #[must_use]
     pub fn at(self, wall: u64) -> Self {
         Self { wall, ..self }
     }

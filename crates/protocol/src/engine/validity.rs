@@ -30,26 +30,21 @@ impl Ttl {
 
     /// `duration` in whole milliseconds, rounded down. `None` if that is zero, or if `duration` is
     /// above [`TTL_LIMIT`].
-    #[must_use]
     pub fn from_duration(duration: Duration) -> Option<Self> {
         let millis = u64::try_from(duration.as_millis()).ok()?;
         (millis > 0 && duration <= TTL_LIMIT).then_some(Self(millis))
     }
 
     /// Milliseconds.
-    #[must_use]
     pub fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// This ttl as a duration.
-    #[must_use]
     pub fn as_duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
     /// This ttl, or `limit` if that is shorter, but no less than a millisecond.
-    #[must_use]
     pub fn at_most(self, limit: Duration) -> Self {
         if limit > TTL_LIMIT {
             return self;
@@ -58,13 +53,11 @@ impl Ttl {
     }
 
     /// This ttl, or `limit` in whole milliseconds if that is longer.
-    #[must_use]
     pub fn at_least(self, limit: Duration) -> Self {
         Self::from_duration(limit).map_or(self, |limit| self.max(limit))
     }
 
     /// The rest of this ttl if it began to run at `started`. `None` if less than a millisecond.
-    #[must_use]
     pub fn left(self, started: Time, now: Time) -> Option<Self> {
         Self::from_duration(self.as_duration().saturating_sub(now.since(started)))
     }
@@ -82,7 +75,6 @@ impl Drift {
 
     /// A factor of the ttl, such as 0.01. `None` if it is not between 0 and
     /// [`FACTOR_MAX`](Self::FACTOR_MAX).
-    #[must_use]
     pub fn from_factor(factor: f64) -> Option<Self> {
         // Rounded up: the error is on the safe side.
         (0.0..=Self::FACTOR_MAX)
@@ -91,7 +83,6 @@ impl Drift {
     }
 
     /// The share of the time measured, in parts per 1,000,000,000.
-    #[must_use]
     pub fn parts_per_billion(self) -> u32 {
         // At most half of them.
         u32::try_from(self.parts_per_billion).unwrap_or(u32::MAX)
@@ -99,7 +90,6 @@ impl Drift {
 
     /// How long a lock of this ttl is valid, counted from before its request. Zero if drift and
     /// granularity use it up.
-    #[must_use]
     pub fn validity(self, ttl: Ttl) -> Duration {
         // At most 2^35 ms * 5 * 10^8: far from the end of a u128, and the quotient, being at most
         // half of a ttl below 2^55 ns, fits a u64.
@@ -110,7 +100,6 @@ impl Drift {
     }
 
     /// The shortest ttl that leaves a validity of more than `least`.
-    #[must_use]
     pub fn shortest_ttl(self, least: Duration) -> Option<Ttl> {
         // validity() grows with the ttl, so bisection finds the shortest one.
         let (mut short, mut long) = (0, TTL_LIMIT.as_millis() as u64);

@@ -16,7 +16,6 @@ pub enum Wait {
 
 impl Wait {
     /// When the wait ends: a time in the past for one attempt, `None` for a wait without an end.
-    #[must_use]
     pub fn deadline(self) -> Option<Time> {
         match self {
             Self::No => Some(Time::ZERO),

@@ -50,14 +50,12 @@ impl fmt::Debug for HolderSnapshot {
 /// A waiter in a lock's queue on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaiterSnapshot {
-    /// Its name.
     pub name: Token,
     /// When it began to wait, in microseconds since 1970 by its own wall clock.
     pub since: u64,
     /// How many permits there are if it waits for one of them, 0 if it waits as a reader. `None` if
     /// it waits for the exclusive lock.
     pub permits: Option<u32>,
-    /// The owner's label.
     pub owner: Vec<u8>,
 }
 

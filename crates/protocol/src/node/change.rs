@@ -18,11 +18,9 @@ pub const CHANGES_MAX: usize = 256;
 pub struct NodeChange {
     /// The node's URL, without the password.
     pub url: Arc<str>,
-    /// Its new state.
     pub state: NodeState,
 }
 
-/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeState {
     /// The node has answered the greeting.

@@ -8,7 +8,6 @@ use super::server_facts::{CrashLoss, Role};
 pub enum Durability {
     /// It does.
     Whole,
-    /// It has, or lacks, this.
     Lacks(&'static str),
     /// It did not say, or the user may not ask.
     Unknown,
@@ -16,7 +15,6 @@ pub enum Durability {
 
 impl Durability {
     /// Of a node that has been examined.
-    #[must_use]
     pub fn of(status: &NodeStatus) -> Self {
         let (persistence, policy) = (status.persistence, status.memory.policy.as_deref());
         match (persistence.crash_loss(), status.role, policy) {
@@ -39,7 +37,6 @@ impl Durability {
     }
 
     /// Does it keep all? `None` if that is not known.
-    #[must_use]
     pub fn keeps(self) -> Option<bool> {
         match self {
             Self::Whole => Some(true),
@@ -48,8 +45,6 @@ impl Durability {
         }
     }
 
-    /// What it lacks.
-    #[must_use]
     pub fn lacks(self) -> Option<&'static str> {
         match self {
             Self::Whole => None,

@@ -36,7 +36,6 @@ pub enum Finding {
 
 impl Finding {
     /// The server does not answer this question.
-    #[must_use]
     pub fn unknown(question: Question) -> Self {
         match question {
             Question::Memory => Self::Memory(Memory::default()),

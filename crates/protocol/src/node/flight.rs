@@ -118,7 +118,6 @@ impl Flight {
         self.commands.iter().any(|command| command::has_proof(&command.request))
     }
 
-    /// Is a removal in flight?
     pub(super) fn has_removals(&self) -> bool {
         self.commands.iter().any(|command| command.request.verb().is_removal())
     }

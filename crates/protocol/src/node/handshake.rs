@@ -38,9 +38,7 @@ use crate::resp::{Reply, encode_command};
 pub struct Credentials {
     /// The ACL user. The default user if there is none.
     pub user: Option<Vec<u8>>,
-    /// The password.
     pub password: Option<Vec<u8>>,
-    /// The database.
     pub database: u32,
     /// The connection's name for `CLIENT SETNAME`.
     pub client_name: Option<String>,
@@ -48,7 +46,6 @@ pub struct Credentials {
 
 impl Credentials {
     /// These credentials.
-    #[must_use]
     pub fn new(
         user: Option<&[u8]>,
         password: Option<&[u8]>,
@@ -102,7 +99,6 @@ pub struct Handshake {
 
 impl Handshake {
     /// Appends the greeting to `out`. Connections of `former` to this run of the server are ended.
-    #[must_use]
     pub fn begin(credentials: &Credentials, former: FormerConnections, out: &mut Vec<u8>) -> Self {
         let mut stages = [true; STAGES.len()];
         match (&credentials.user, &credentials.password) {
@@ -168,20 +164,17 @@ impl Handshake {
     }
 
     /// Was anything answered yet?
-    #[must_use]
     pub fn has_replies(&self) -> bool {
         self.next > 0
     }
 
     /// Does it wait for answers to `CLIENT KILL ID`?
-    #[must_use]
     pub fn is_ending(&self) -> bool {
         self.former.is_ending()
     }
 
     /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
     /// every time?
-    #[must_use]
     pub fn is_invalid_end_answer(&self, problem: &NodeError) -> bool {
         let is_odd = match problem {
             NodeError::UnexpectedReply(_) => true,

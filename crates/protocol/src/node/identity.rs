@@ -9,7 +9,6 @@ use std::time::Duration;
 pub struct Identity {
     /// `redis`, `valkey`, or another name of the server.
     pub server: Option<String>,
-    /// Its version.
     pub version: Option<String>,
     /// Its `run_id`, a random name that is new with each start.
     pub run_id: Option<String>,

@@ -68,13 +68,11 @@ pub struct Ticket {
 
 impl Ticket {
     /// A ticket, for code that uses a [`Session`] without [`Rounds`].
-    #[must_use]
     pub const fn new(slot: usize, serial: u64) -> Self {
         Self { slot, serial }
     }
 
     /// The serial number given to [`new`](Self::new).
-    #[must_use]
     pub const fn serial(self) -> u64 {
         self.serial
     }

@@ -58,7 +58,6 @@ pub struct Rounds<W> {
 
 impl<W> Rounds<W> {
     /// These nodes, without rounds.
-    #[must_use]
     pub fn new(sessions: Vec<Session>, wait_for_all: bool) -> Self {
         Self {
             round_trips: vec![None; sessions.len()],
@@ -77,7 +76,6 @@ impl<W> Rounds<W> {
     }
 
     /// The number of nodes.
-    #[must_use]
     pub fn nodes(&self) -> usize {
         self.sessions.len()
     }
@@ -88,7 +86,6 @@ impl<W> Rounds<W> {
     }
 
     /// Is there output for this node?
-    #[must_use]
     pub fn has_output(&self, node: Node) -> bool {
         !self.sessions[node.index()].output().is_empty()
     }
@@ -141,21 +138,18 @@ impl<W> Rounds<W> {
 
     /// Must bytes that have arrived from this node be read before this request is opened? Otherwise
     /// a repeated or unsolicited reply could be matched to the request.
-    #[must_use]
     pub fn must_be_read_before(&self, node: Node, request: &Request) -> bool {
         self.sessions[node.index()].must_be_read_before(request)
     }
 
     /// Is there a node without room for this request, where it would be refused, or be left in the
     /// queue because no caller waits for its answer?
-    #[must_use]
     pub fn is_crowded(&self, request: &Request) -> bool {
         self.sessions.iter().any(|session| session.is_crowded(request))
     }
 
     /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
     /// that has been silent for `node_timeout` is not likely to.
-    #[must_use]
     pub fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
         self.sessions.iter().any(|session| session.has_removals(now, node_timeout))
     }
@@ -203,7 +197,6 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// The status of each node.
     fn status(&self, now: Time) -> Vec<NodeStatus> {
         let with_trips = self.sessions.iter().zip(&self.round_trips);
         with_trips.map(|(session, trip)| session.status(now, *trip)).collect()

@@ -88,7 +88,6 @@ enum State {
 
 impl Session {
     /// A session that has no connection yet.
-    #[must_use]
     pub fn new(options: SessionOptions) -> Self {
         let (base, cap) = options.reconnect;
         Self {
@@ -212,7 +211,6 @@ impl Session {
     }
 
     /// The bytes to write to the connection.
-    #[must_use]
     pub fn output(&self) -> &[u8] {
         self.flight.output()
     }

@@ -108,7 +108,6 @@ impl Waiting {
         self.requests.push(Some(ticket), request);
     }
 
-    /// The first request.
     pub(super) fn first(&self) -> Option<&Request> {
         self.requests.first()
     }

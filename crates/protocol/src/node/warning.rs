@@ -244,7 +244,6 @@ impl Host {
     pub const HERE: Self = Self { address: None, is_here: true };
 
     /// The other end of a network connection between these addresses.
-    #[must_use]
     pub fn at(peer: IpAddr, own: Option<IpAddr>) -> Self {
         let (peer, own) = (peer.to_canonical(), own.map(|own| own.to_canonical()));
         Self { address: Some(peer), is_here: peer.is_loopback() || own == Some(peer) }

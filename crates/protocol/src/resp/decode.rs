@@ -39,7 +39,6 @@ pub struct Decoder {
 
 impl Decoder {
     /// A decoder for a stream that has just begun.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -76,7 +75,6 @@ impl Decoder {
     /// The first byte of the value that has begun and is not complete, or of the attribute before
     /// it; `None` if nothing has begun. `input` is the one for which [`decode`](Self::decode) has
     /// just returned `None`.
-    #[must_use]
     pub fn begun(&self, input: &[u8]) -> Option<u8> {
         let is_within = self.body.is_some() || !self.levels.is_outermost();
         input.get(if is_within { self.value } else { self.scanned }).copied()

@@ -62,19 +62,16 @@ impl<'a> Elements<'a> {
     }
 
     /// The number of elements. A map has two for each pair.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// The elements in the order in which they arrived.
-    #[must_use]
     pub fn iter(&self) -> Iter<'a> {
         Iter { left: *self }
     }

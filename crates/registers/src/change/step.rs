@@ -17,7 +17,6 @@ pub enum ChangeStep {
     Done(ChangeEnd),
 }
 
-/// The end of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeEnd {
     /// A majority has accepted the draft with this ballot.

@@ -17,7 +17,6 @@ use super::Told;
 pub enum Disk {
     /// Nothing: it was never prepared, or was rolled back, or is forgotten.
     Nothing,
-    /// It is prepared.
     Prepared,
     /// It is committed, and not forgotten.
     Committed,
@@ -76,7 +75,6 @@ pub struct Joining {
 
 impl Joining {
     /// Takes part, with what the disk says.
-    #[must_use]
     pub fn join(disk: Disk) -> Self {
         Self::begin(match disk {
             Disk::Nothing => JoinStep::Look,
@@ -86,7 +84,6 @@ impl Joining {
     }
 
     /// Brings what is on the disk to its end.
-    #[must_use]
     pub fn recover(disk: Disk) -> Self {
         Self::begin(match disk {
             Disk::Nothing => JoinStep::Done(JoinEnd::Over),
@@ -100,7 +97,6 @@ impl Joining {
     }
 
     /// What is to be done now.
-    #[must_use]
     pub fn step(&self) -> JoinStep {
         self.step
     }

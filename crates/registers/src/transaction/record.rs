@@ -28,7 +28,6 @@ pub enum Told {
     Open,
     /// It is committed.
     Commit,
-    /// It is aborted by this.
     Abort,
     /// There is no record. A side that is prepared may conclude that it is aborted, since the
     /// record is there until all have finished; nobody else may.
@@ -123,13 +122,11 @@ impl Record {
     }
 
     /// Is it decided?
-    #[must_use]
     pub fn is_committed(&self) -> bool {
         self.is_committed
     }
 
     /// Microseconds since 1970 by the clock of whoever began it.
-    #[must_use]
     pub fn begun(&self) -> u64 {
         self.begun
     }
@@ -151,7 +148,6 @@ impl Record {
     }
 
     /// As the register keeps it.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![FORMAT, if self.is_committed { COMMITTED } else { OPEN }];
         out.extend(self.begun.to_be_bytes());

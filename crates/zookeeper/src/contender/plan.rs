@@ -32,7 +32,6 @@ pub struct Plan {
 
 impl Plan {
     /// Waits for the lock with this directory, below this root, without data.
-    #[must_use]
     pub fn new(root: &Root, directory: Directory) -> Self {
         Self::of_set(root, vec![directory])
     }
@@ -42,7 +41,6 @@ impl Plan {
     /// # Panics
     ///
     /// There is no directory.
-    #[must_use]
     pub fn of_set(root: &Root, directories: Vec<Directory>) -> Self {
         assert!(!directories.is_empty(), "a set has a lock");
         let mut each: Vec<Directory> = Vec::with_capacity(directories.len());
@@ -64,7 +62,6 @@ impl Plan {
     }
 
     /// How many bytes the paths of its znodes have, at most.
-    #[must_use]
     pub fn path_bytes(&self) -> usize {
         /// A family's prefix with an id, and a number.
         const NAME_MAX: usize = 64;

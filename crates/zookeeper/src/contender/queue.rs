@@ -22,7 +22,6 @@ pub(super) fn has_contender(layout: Layout, names: Names<'_>) -> bool {
     names.iter().any(|name| layout.number(name).is_some())
 }
 
-/// The number of the contender with this id.
 pub(super) fn find(layout: Layout, names: Names<'_>, id: ContenderId) -> Option<Number> {
     let prefix = layout.prefix(id);
     names.iter().find_map(|name| {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 pub(super) enum Found {
     /// Not all lists are answered.
     Search(Search),
-    /// All of them.
     All(Own),
     /// Some of them: the others were removed.
     Some(Vec<Arc<str>>),

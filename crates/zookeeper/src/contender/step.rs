@@ -56,7 +56,6 @@ pub struct Held {
 
 impl Held {
     /// The path of its znode; of a set the first one.
-    #[must_use]
     pub fn path(&self) -> &Arc<str> {
         &self.paths[0]
     }

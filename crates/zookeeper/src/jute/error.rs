@@ -19,7 +19,6 @@ pub enum JuteError {
     NegativeLength(i32),
     /// A boolean is neither zero nor one.
     BadBoolean(u8),
-    /// A text is null.
     NullText,
     /// A text is not UTF-8.
     BadText,

@@ -29,13 +29,11 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of these bytes, which are a frame without its length.
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// The bytes that were not read yet.
-    #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

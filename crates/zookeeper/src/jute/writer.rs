@@ -12,7 +12,6 @@ pub struct FrameWriter<'a> {
 
 impl<'a> FrameWriter<'a> {
     /// Begins a frame. It is complete with [`finish`](Self::finish).
-    #[must_use]
     pub fn begin(out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);

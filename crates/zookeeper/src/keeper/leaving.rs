@@ -63,7 +63,6 @@ impl<W> Keeper<W> {
 
     /// After [`close`](Self::close): is there something on the ensemble that is still to be deleted
     /// over this connection?
-    #[must_use]
     pub fn is_leaving(&self) -> bool {
         let is_leaving = |entry: &Entry<W>| matches!(entry.stage, Stage::Leaving(_));
         !self.session.is_down()

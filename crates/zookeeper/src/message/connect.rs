@@ -24,7 +24,6 @@ pub struct ConnectRequest {
 
 impl ConnectRequest {
     /// Asks for a new session with this timeout.
-    #[must_use]
     pub fn new(timeout_ms: i32, last_zxid: i64) -> Self {
         Self { last_zxid, timeout_ms, session: 0, password: [0; PASSWORD_LENGTH] }
     }
@@ -60,7 +59,6 @@ impl fmt::Debug for ConnectRequest {
 pub struct ConnectReply {
     /// The granted timeout of the session, in milliseconds. Zero or less: there is no such session.
     pub timeout_ms: i32,
-    /// The session.
     pub session: i64,
     /// The password with which it can be continued.
     pub password: [u8; PASSWORD_LENGTH],

@@ -11,7 +11,6 @@ const EVENT_XID: i32 = -1;
 pub enum Incoming<'a> {
     /// The reply to the oldest request without one.
     Reply {
-        /// Its header.
         header: ReplyHeader,
         /// What follows the header, for [`Reply::decode`](super::Reply::decode). There is nothing
         /// to read if the header has an error.
@@ -21,7 +20,6 @@ pub enum Incoming<'a> {
     Event(WatchEvent<'a>),
 }
 
-/// The header of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyHeader {
     /// The xid of the request.
@@ -37,18 +35,14 @@ pub struct ReplyHeader {
 pub struct WatchEvent<'a> {
     /// What happened.
     pub kind: EventKind,
-    /// The path that was watched.
     pub path: &'a str,
 }
 
 /// What happened to a watched znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// It was created.
     Created,
-    /// It was deleted.
     Deleted,
-    /// Its data was changed.
     DataChanged,
     /// A child was created or deleted.
     ChildrenChanged,

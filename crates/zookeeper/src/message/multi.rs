@@ -40,7 +40,6 @@ impl<'a> Results<'a> {
         Ok(Self { bytes: &start[..start.len() - reader.rest().len()], count })
     }
 
-    /// The results.
     pub fn iter(&self) -> impl Iterator<Item = OperationResult<'a>> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         // The errors were returned when the reply was decoded.
@@ -48,14 +47,12 @@ impl<'a> Results<'a> {
     }
 
     /// The error that stopped the transaction; `None` if it was carried out.
-    #[must_use]
     pub fn error(&self) -> Option<ServerError> {
         self.failure().map(|(_, error)| error)
     }
 
     /// The same with the place of the operation that has failed, from 0. If no operation says why,
     /// it is the first.
-    #[must_use]
     pub fn failure(&self) -> Option<(usize, ServerError)> {
         let mut failed = false;
         for (place, result) in self.iter().enumerate() {

@@ -48,7 +48,6 @@ pub enum Acl {
 pub struct Create {
     /// Its path; of a sequential one without the number.
     pub path: Arc<str>,
-    /// Its data.
     pub data: Arc<[u8]>,
     /// Who has rights to it.
     pub acl: Acl,
@@ -58,7 +57,6 @@ pub struct Create {
 
 impl Create {
     /// Creates a znode of this kind.
-    #[must_use]
     pub fn new(path: Arc<str>, data: Arc<[u8]>, acl: Acl, kind: CreateKind) -> Self {
         Self { path, data, acl, kind }
     }

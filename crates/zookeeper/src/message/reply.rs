@@ -17,16 +17,12 @@ pub enum Reply<'a> {
     },
     /// It exists.
     Found(Stat),
-    /// Its data.
     Data {
         /// The data; null is empty.
         data: &'a [u8],
-        /// Its stat.
         stat: Stat,
     },
-    /// Its children.
     Children {
-        /// Their names.
         names: Names<'a>,
         /// The stat of their parent.
         stat: Stat,
@@ -91,19 +87,15 @@ impl<'a> Names<'a> {
         Ok(Self { bytes: &start[..start.len() - reader.rest().len()], count })
     }
 
-    /// Their number.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
     /// Are there none?
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The names.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         // The errors were returned when the reply was decoded.

@@ -20,21 +20,18 @@ pub enum Request {
     Delete(Arc<str>),
     /// The stat of a znode. A watch also waits for one that is not there.
     Exists {
-        /// Its path.
         path: Arc<str>,
         /// Tell of its next change?
         watch: bool,
     },
     /// The data of a znode. If there is none, no watch is left.
     GetData {
-        /// Its path.
         path: Arc<str>,
         /// Tell of its next change?
         watch: bool,
     },
     /// The names of a znode's children, in no order.
     GetChildren {
-        /// Its path.
         path: Arc<str>,
         /// Tell of the next change of this list?
         watch: bool,
@@ -72,7 +69,6 @@ pub enum RequestKind {
 
 impl Request {
     /// What its reply must be read as.
-    #[must_use]
     pub fn kind(&self) -> RequestKind {
         match self {
             Self::Create(_) => RequestKind::Create,
@@ -88,7 +84,6 @@ impl Request {
 
     /// Is it carried out by a majority, whatever its outcome? Sync is not: the leader alone answers
     /// it.
-    #[must_use]
     pub fn is_write(&self) -> bool {
         match self {
             Self::Create(_) | Self::PlainCreate(_) | Self::Delete(_) => true,

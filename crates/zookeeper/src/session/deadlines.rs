@@ -7,7 +7,6 @@ use std::time::Duration;
 
 impl Session {
     /// When [`tick`](Self::tick) must be called, or a new connection be made.
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
             State::Down { retry_at } => self.is_needed().then_some(retry_at),

@@ -25,7 +25,6 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// The defaults, with so many servers.
-    #[must_use]
     pub fn new(servers: usize, seed: u64) -> Self {
         Self {
             servers,

@@ -10,14 +10,11 @@ use std::sync::Arc;
 pub struct Ticket(u64);
 
 impl Ticket {
-    /// The ticket with this number.
-    #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
     /// The number given to [`new`](Self::new).
-    #[must_use]
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -36,10 +33,7 @@ pub enum Outcome {
     /// A connection of the session is ready, the first or another one. No watch is left.
     Connected,
     /// A znode of this session is not there any more, and the session did not delete it.
-    Removed {
-        /// Its path.
-        path: Arc<str>,
-    },
+    Removed { path: Arc<str> },
     /// The ensemble has ended the session, and all its znodes are gone or about to be.
     SessionLost,
     /// The session was ended by [`end`](super::Session::end), or because it had no znode for long.
@@ -76,14 +70,11 @@ impl Answer {
         Self { ticket, zxid, result }
     }
 
-    /// The request.
-    #[must_use]
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
     /// The transaction of a write that was carried out.
-    #[must_use]
     pub fn zxid(&self) -> i64 {
         self.zxid
     }

@@ -6,37 +6,31 @@ use std::time::Duration;
 
 impl Session {
     /// Until when the znodes of this session exist unless they are deleted, as far as is proven.
-    #[must_use]
     pub fn valid_until(&self) -> Time {
         self.identity.as_ref().map_or(Time::ZERO, |identity| identity.validity.valid_until())
     }
 
     /// The session's number, if it has begun.
-    #[must_use]
     pub fn id(&self) -> Option<i64> {
         self.identity.as_ref().map(|identity| identity.id)
     }
 
     /// Why there is no connection, or was none before this one.
-    #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref()
     }
 
     /// The number of the server to connect to, below `SessionOptions::servers`.
-    #[must_use]
     pub fn server(&self) -> usize {
         self.servers.current()
     }
 
     /// Is there no connection, and none being made? Then the socket must be closed.
-    #[must_use]
     pub fn is_down(&self) -> bool {
         matches!(self.state, State::Down { .. })
     }
 
     /// Does something need a connection, and is the pause since the last attempt over?
-    #[must_use]
     pub fn wants_connection(&self, now: Time) -> bool {
         matches!(self.state, State::Down { retry_at } if now >= retry_at) && self.is_needed()
     }
@@ -47,19 +41,16 @@ impl Session {
     }
 
     /// Has a server accepted the session on this connection?
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready { .. })
     }
 
     /// The timeout that the ensemble has granted, if the session has begun.
-    #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.identity.as_ref().map(|identity| identity.terms.timeout())
     }
 
     /// Is the end of the session written, and not answered yet?
-    #[must_use]
     pub fn is_ending(&self) -> bool {
         matches!(self.state, State::Ending)
     }

@@ -86,14 +86,12 @@ impl Place {
 
 impl Acquire {
     /// How many waiters are before this one, once it has a place in the queue.
-    #[must_use]
     pub fn place(&self) -> Option<u64> {
         let place = self.place.as_ref().filter(|place| place.entry.number > 0);
         place.map(|place| place.state.place)
     }
 
     /// Does a majority of the nodes reserve the lock for this waiter?
-    #[must_use]
     pub fn is_called(&self) -> bool {
         let quorum = quorum(self.rules.nodes);
         self.place.as_ref().is_some_and(|place| place.state.reserved.len() >= quorum)
@@ -136,7 +134,6 @@ impl Acquire {
     }
 
     /// The waiter in the nodes' queue, if the caller has queued.
-    #[must_use]
     pub fn waiter(&self) -> Option<Token> {
         self.place.as_ref().map(|place| place.entry.waiter)
     }
@@ -184,7 +181,6 @@ impl Acquire {
     /// Until when it counts that another client holds the lock, as the nodes said last: until they
     /// have answered the next renewal. `None` before the waiter has a place in the queue, and if
     /// too few nodes answered last.
-    #[must_use]
     pub fn held_elsewhere_until(&self) -> Option<Time> {
         let place = self.place.as_ref().filter(|place| place.entry.number > 0)?;
         let is_contended = matches!(self.failure, Some(Acquired::Contended));

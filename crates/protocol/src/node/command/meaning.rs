@@ -11,7 +11,6 @@ use crate::resp::Reply;
 /// The meaning of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// A vote.
     Vote(Vote),
     /// The node granted the lock, and the key did not exist before. This counts only if the node
     /// cannot have forgotten the key of a lock that is still held.
@@ -43,7 +42,6 @@ pub enum Meaning {
 
 /// Reads `reply` as the answer to this request, which was sent with this `number`. Texts in errors
 /// do not contain `secret`.
-#[must_use]
 pub fn meaning(
     request: &Request,
     number: u64,

@@ -13,7 +13,6 @@ pub const RESERVED: &[u8] = b"redlatch:reserved:";
 const CHANNEL: &str = "redlatch:";
 
 /// Is this value of a lock's key a reservation, and no lock?
-#[must_use]
 pub fn is_reservation(value: &[u8]) -> bool {
     let rest = value.strip_prefix(RESERVED).and_then(|rest| rest.get(Token::LEN..));
     rest.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
@@ -21,7 +20,6 @@ pub fn is_reservation(value: &[u8]) -> bool {
 
 /// What a holder left at a node when it let the lock stay taken for a while: for how many
 /// milliseconds after that while the key is kept for those who wait, and the lock's value.
-#[must_use]
 pub fn read_left(value: &[u8]) -> Option<(u64, &[u8])> {
     let rest = value.strip_prefix(b"redlatch:left:")?;
     let (digits, value) = rest.split_at(rest.iter().position(|byte| *byte == b':')?);

@@ -17,7 +17,6 @@ pub(in crate::node) fn member_of(lock: &LockId) -> Vec<u8> {
 }
 
 /// A member of the set of holders: the permit, if it has one, and the lock's value.
-#[must_use]
 pub fn read_member(member: &[u8]) -> Option<(Option<u32>, &[u8])> {
     let colon = member.iter().position(|byte| *byte == b':')?;
     let (digits, value) = (&member[..colon], &member[colon + 1..]);

@@ -24,7 +24,6 @@ impl<W> Entry<W> {
         }
     }
 
-    /// The result of the round.
     pub(super) fn custom_result(&mut self, sessions: &[Session]) -> RoundResult {
         let said = self.said.iter_mut().map(Option::take).collect();
         let watcher = self.request.as_ref().and_then(Request::waiter);

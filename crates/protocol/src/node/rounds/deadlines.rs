@@ -17,7 +17,6 @@ const SPARE_MIN: Duration = Duration::from_millis(5);
 
 impl<W> Rounds<W> {
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         // `ends_at` may be the deadline of a round that is over. Then `tick` ends nothing.
         let rounds = (self.awaited > 0).then_some(self.ends_at);
@@ -28,7 +27,6 @@ impl<W> Rounds<W> {
 
     /// Has a majority of the nodes answered on the connections that there are? Then rounds take no
     /// longer than their deadline.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         let answering = self.sessions.iter().filter(|session| session.has_answered());
         answering.count() >= quorum(self.nodes())

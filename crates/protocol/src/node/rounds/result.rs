@@ -30,7 +30,6 @@ pub enum RoundResult {
 /// The votes about a lock.
 #[derive(Debug)]
 pub struct Votes {
-    /// The votes.
     pub ballot: Ballot,
     /// What each node replied. Empty if no error can follow from the votes: a majority granted the
     /// request, or an attempt failed only because the lock is held. Never empty if two nodes are
@@ -69,7 +68,6 @@ impl RoundResult {
     /// # Panics
     ///
     /// The request was a ping or a custom command, or there was none.
-    #[must_use]
     pub fn into_votes(self) -> Votes {
         match self {
             Self::Votes(votes) => votes,
@@ -83,7 +81,6 @@ impl RoundResult {
     /// # Panics
     ///
     /// The request was no custom command.
-    #[must_use]
     pub fn into_said(self) -> (Vec<Option<Said>>, Vec<NodeReport>) {
         match self {
             Self::Custom { said, reports, .. } => (said, reports),
@@ -96,7 +93,6 @@ impl RoundResult {
     /// # Panics
     ///
     /// There was a round.
-    #[must_use]
     pub fn into_reserved(self) -> NodeSet {
         match self {
             Self::Wait(nodes) => nodes,

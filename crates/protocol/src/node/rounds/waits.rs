@@ -95,7 +95,6 @@ impl<W> Waits<W> {
         self.finished.pop_front()
     }
 
-    /// The callers that wait.
     pub(super) fn callers(&self) -> impl Iterator<Item = &W> {
         self.waiters.values().filter_map(|waiter| waiter.caller.as_ref()).map(|(caller, _)| caller)
     }
@@ -262,7 +261,6 @@ impl<W> Rounds<W> {
     }
 
     /// How many waiters are known, and how many the nodes notify. Both are zero when nobody waits.
-    #[must_use]
     pub fn queue_load(&self) -> (usize, usize) {
         (self.waits.waiters.len(), self.sessions.iter().map(Session::waiters_heard).sum())
     }

@@ -14,7 +14,6 @@ impl<W> Rounds<W> {
         self.watch = Some(ChangeRecorder::new(node_timeout));
     }
 
-    /// The next change.
     pub fn poll_change(&mut self) -> Option<NodeChange> {
         self.watch.as_mut()?.pop()
     }

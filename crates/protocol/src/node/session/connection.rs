@@ -100,14 +100,12 @@ impl Arrival {
 
 impl Session {
     /// Is something waiting for a connection, and is the pause since the last attempt over?
-    #[must_use]
     pub fn wants_connection(&self, now: Time) -> bool {
         let State::Down { retry_at } = self.state else { return false };
         now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.is_empty())
     }
 
     /// Is there no connection, and none being made? Then the socket must be closed.
-    #[must_use]
     pub fn is_down(&self) -> bool {
         matches!(self.state, State::Down { .. })
     }

@@ -31,7 +31,6 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// The options that `config` documents as defaults, except that grants count at once.
-    #[must_use]
     pub fn new(name: &str, seed: u64) -> Self {
         Self {
             name: Arc::from(name),
@@ -49,9 +48,7 @@ impl SessionOptions {
 /// One node's answer to one request.
 #[derive(Debug)]
 pub struct Answer {
-    /// The request.
     pub ticket: Ticket,
-    /// The vote.
     pub vote: Vote,
     /// Why the vote failed, if it did.
     pub problem: Option<NodeError>,

@@ -17,13 +17,11 @@ impl Session {
     }
 
     /// The name of the node in reports: its URL.
-    #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.options.name
     }
 
     /// The step that the session waits for.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         match self.state {
             State::Down { .. } => Phase::Connecting,
@@ -34,7 +32,6 @@ impl Session {
     }
 
     /// The number of unanswered commands, and of pending releases.
-    #[must_use]
     pub fn load(&self) -> (usize, usize) {
         (self.flight.len(), self.pending_releases.len())
     }
@@ -117,7 +114,6 @@ impl Session {
     }
 
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
             State::Down { retry_at }
