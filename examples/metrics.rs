@@ -1,7 +1,7 @@
 //! Events turned into metrics that Prometheus can scrape.
 //!
 //! ```sh
-//! cargo run --release --features embedded --example metrics
+//! cargo run --features embedded --example metrics
 //! ```
 //!
 //! Three embedded nodes, a few threads that want the same locks, and a node that goes and comes

@@ -1,9 +1,9 @@
 //! Two clients compete for a lock over five nodes, and nodes fail.
 //!
 //! ```sh
-//! cargo run --release --features embedded --example quickstart
-//! cargo run --release --features embedded --example quickstart -- redis://a redis://b redis://c
-//! cargo run --release --features embedded,zookeeper --example quickstart -- --zookeeper
+//! cargo run --features embedded --example quickstart
+//! cargo run --features embedded --example quickstart -- redis://a redis://b redis://c
+//! cargo run --features embedded,zookeeper --example quickstart -- --zookeeper
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process and later stops some of
