@@ -1,8 +1,9 @@
-//! Bytes to replies.
+//! Bytes to replies: what a frame from the server is, the reply to a request or news of a watch,
+//! and what the body of a reply says.
 
-use super::multi::Results;
+use super::opcode;
 use super::request::RequestKind;
-use super::stat::Stat;
+use super::server_error::ServerError;
 use crate::jute::{JuteError, Reader};
 
 /// The body of a reply without an error.
@@ -100,5 +101,195 @@ impl<'a> Names<'a> {
         let mut reader = Reader::new(self.bytes);
         // The errors were returned when the reply was decoded.
         (0..self.count).map_while(move |_| reader.raw_text().ok())
+    }
+}
+
+/// The xid of watch events.
+const EVENT_XID: i32 = -1;
+
+/// A frame behind the connect reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incoming<'a> {
+    /// The reply to the oldest request without one.
+    Reply {
+        header: ReplyHeader,
+        /// What follows the header, for [`Reply::decode`]. There is nothing
+        /// to read if the header has an error.
+        body: &'a [u8],
+    },
+    /// A watch has ended, because what it waited for has happened.
+    Event(WatchEvent<'a>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyHeader {
+    /// The xid of the request.
+    pub xid: i32,
+    /// For a write its transaction; otherwise the last one that the server knew.
+    pub zxid: i64,
+    /// Why it was not carried out.
+    pub error: Option<ServerError>,
+}
+
+/// A watch that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchEvent<'a> {
+    /// What happened.
+    pub kind: EventKind,
+    pub path: &'a str,
+}
+
+/// What happened to a watched znode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    Created,
+    Deleted,
+    DataChanged,
+    /// A child was created or deleted.
+    ChildrenChanged,
+    /// Something else. The watch has ended all the same.
+    Other(i32),
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads the header of a frame, and all of an event.
+    ///
+    /// # Errors
+    ///
+    /// The frame is too short, or has values that cannot be.
+    pub fn decode(frame: &'a [u8]) -> Result<Self, JuteError> {
+        let mut reader = Reader::new(frame);
+        let xid = reader.int()?;
+        let zxid = reader.long()?;
+        let error = ServerError::of_code(reader.int()?);
+        if xid != EVENT_XID {
+            let header = ReplyHeader { xid, zxid, error };
+            return Ok(Self::Reply { header, body: reader.rest() });
+        }
+        let kind = match reader.int()? {
+            1 => EventKind::Created,
+            2 => EventKind::Deleted,
+            3 => EventKind::DataChanged,
+            4 => EventKind::ChildrenChanged,
+            other => EventKind::Other(other),
+        };
+        // The state of the connection, which is "connected": otherwise no event would arrive.
+        let _state = reader.int()?;
+        let path = reader.text()?;
+        reader.finish()?;
+        Ok(Self::Event(WatchEvent { kind, path }))
+    }
+}
+
+/// What became of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationResult<'a> {
+    /// The znode was created, with this path.
+    Created(&'a str),
+    /// The delete or check was carried out.
+    Done,
+    /// The transaction was not carried out. `None`: not because of this operation.
+    Failed(Option<ServerError>),
+}
+
+/// The results of a transaction in the order of its operations. They were checked when the reply
+/// was decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Results<'a> {
+    bytes: &'a [u8],
+    count: usize,
+}
+
+impl<'a> Results<'a> {
+    /// Reads `count` results and the header behind them.
+    fn read(reader: &mut Reader<'a>, count: usize) -> Result<Self, JuteError> {
+        let start = reader.rest();
+        let mut failed = 0;
+        for _ in 0..count {
+            let result = read_one(reader)?.ok_or(JuteError::BadResults)?;
+            failed += usize::from(matches!(result, OperationResult::Failed(_)));
+        }
+        // All or none.
+        if read_one(reader)?.is_some() || (failed != 0 && failed != count) {
+            return Err(JuteError::BadResults);
+        }
+        Ok(Self { bytes: &start[..start.len() - reader.rest().len()], count })
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = OperationResult<'a>> + use<'a> {
+        let mut reader = Reader::new(self.bytes);
+        // The errors were returned when the reply was decoded.
+        (0..self.count).map_while(move |_| read_one(&mut reader).ok().flatten())
+    }
+
+    /// The error that stopped the transaction; `None` if it was carried out.
+    pub fn error(&self) -> Option<ServerError> {
+        self.failure().map(|(_, error)| error)
+    }
+
+    /// The same with the place of the operation that has failed, from 0. If no operation says why,
+    /// it is the first.
+    pub fn failure(&self) -> Option<(usize, ServerError)> {
+        let mut failed = false;
+        for (place, result) in self.iter().enumerate() {
+            match result {
+                OperationResult::Failed(Some(ServerError::RuntimeInconsistency) | None) => {
+                    failed = true;
+                }
+                OperationResult::Failed(Some(error)) => return Some((place, error)),
+                OperationResult::Created(_) | OperationResult::Done => {}
+            }
+        }
+        failed.then_some((0, ServerError::RuntimeInconsistency))
+    }
+}
+
+/// One result; `None` at the header behind the last one.
+fn read_one<'a>(reader: &mut Reader<'a>) -> Result<Option<OperationResult<'a>>, JuteError> {
+    let code = reader.int()?;
+    let is_last = reader.boolean()?;
+    let _error = reader.int()?;
+    if is_last {
+        return Ok(None);
+    }
+    Ok(Some(match code {
+        // A create2 is answered as a create was, without a stat. A container has one.
+        opcode::CREATE => OperationResult::Created(reader.text()?),
+        opcode::CREATE2 | opcode::CREATE_CONTAINER => {
+            let path = reader.text()?;
+            Stat::read(reader)?;
+            OperationResult::Created(path)
+        }
+        opcode::DELETE | opcode::CHECK => OperationResult::Done,
+        opcode::ERROR => OperationResult::Failed(ServerError::of_code(reader.int()?)),
+        _ => return Err(JuteError::BadResults),
+    }))
+}
+
+/// The stat of a znode: 68 bytes, of which these fields are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// The transaction that created it.
+    pub created_by: i64,
+    /// When that was, in milliseconds since 1970, by the leader's clock.
+    pub created_at_ms: i64,
+    /// The session with which it ends; 0 if it is not ephemeral.
+    pub owner: i64,
+    /// The number of its children.
+    pub children: i32,
+}
+
+impl Stat {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, JuteError> {
+        let created_by = reader.long()?;
+        let _modified_by = reader.long()?;
+        let created_at_ms = reader.long()?;
+        let _modified_at_ms = reader.long()?;
+        let _versions = (reader.int()?, reader.int()?, reader.int()?);
+        let owner = reader.long()?;
+        let _data_length = reader.int()?;
+        let children = reader.int()?;
+        let _children_changed_by = reader.long()?;
+        Ok(Self { created_by, created_at_ms, owner, children })
     }
 }
