@@ -24,7 +24,6 @@ mod options;
 mod outbox;
 mod queue_support;
 mod replies;
-mod reply_order;
 mod server;
 mod status;
 

@@ -7,7 +7,7 @@
 //! made in time, or took much longer than the last one, is waited for no longer than any other.
 
 use super::hidden_look::HiddenLook;
-use super::reply_order::ReplyOrder;
+use super::replies::ReplyOrder;
 use super::{Session, State};
 use crate::node::command::KnownScripts;
 use crate::node::examination::Examination;
