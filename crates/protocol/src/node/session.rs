@@ -21,7 +21,6 @@ mod connection;
 mod hidden_look;
 mod notifications;
 mod outbox;
-mod queue_support;
 mod replies;
 mod server;
 mod status;
