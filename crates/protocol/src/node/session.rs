@@ -18,7 +18,6 @@
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod connection;
-mod hidden_look;
 mod notifications;
 mod outbox;
 mod replies;

@@ -47,7 +47,7 @@ pub(in crate::node) enum Hint {
 /// What is known about the queue and the notifications on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
-    pub(super) channel: Pushes,
+    channel: Pushes,
     tracking: Pushes,
     /// The waiters whose entry on the node names the channel of this connection, and whether a
     /// reservation for them counts in a quarantine.
