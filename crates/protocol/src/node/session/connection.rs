@@ -6,15 +6,17 @@
 //! first connection; after that, the next one should take as long. A node whose connection was not
 //! made in time, or took much longer than the last one, is waited for no longer than any other.
 
-use super::hidden_look::HiddenLook;
-use super::reply_order::ReplyOrder;
-use super::{Session, State};
-use crate::node::command::KnownScripts;
+use super::replies::ReplyOrder;
+use super::{Answer, Session, State};
+use crate::engine::{Request, Vote};
+use crate::node::Ticket;
+use crate::node::command::{KnownScripts, Meaning};
 use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
 use crate::node::identity::Identity;
 use crate::node::node_error::{NodeError, Phase};
 use crate::node::other_protocol::OtherProtocol;
+use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{Decoder, ProtocolError};
 use crate::time::Time;
 use std::sync::Arc;
@@ -36,7 +38,7 @@ pub(super) struct Connection {
     /// Which run of the server it leads to, as that has said on this connection.
     pub(super) run_id: Option<Arc<str>>,
     /// The user may not see what is looked at.
-    pub(super) hidden_look: HiddenLook,
+    hidden_look: HiddenLook,
     /// Did the last reply have a valid form?
     pub(super) is_proven: bool,
 }
@@ -67,7 +69,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    pub(super) fn begin(&mut self, now: Time) {
+    fn begin(&mut self, now: Time) {
         let Self { took, was_late, .. } = *self;
         *self = Self { began: now, last_step: now, took, was_late, ..Self::default() };
     }
@@ -233,5 +235,46 @@ impl Session {
         let State::Greeting { handshake, .. } = &self.state else { return false };
         let ProtocolError::UnknownType(byte) = error else { return false };
         !handshake.has_replies() && bytes.first() == Some(byte)
+    }
+}
+
+// Nodes whose user may not see what is looked at, or which run of the server that is for.
+//
+// `client.nodes()` looks at the marks of registers, also for users that have rights to locks only.
+// An error proves nothing about the order of replies, so the reply to a `SET` behind it is no
+// vote: who asks again and again for what is refused would disturb attempts to lock again and
+// again.
+
+/// For how long a node that has refused a look is not asked for another one. The user's rights may
+/// be changed.
+const REFUSED: Duration = Duration::from_secs(10);
+
+/// The refusal of a look, and until when there is no other.
+type HiddenLook = Option<(ServerError, Time)>;
+
+impl Session {
+    /// Answers a look if one was refused a moment ago. Returns whether it was.
+    pub(super) fn hides_look(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: &Request,
+    ) -> bool {
+        let Some((error, until)) = &self.connection.hidden_look else { return false };
+        let is_refused = request.is_look() && now < *until;
+        if is_refused {
+            let problem = NodeError::Server(error.clone());
+            self.answers.extend(ticket.map(|it| Answer::new(it, Vote::Failed, Some(problem))));
+        }
+        is_refused
+    }
+
+    /// Notes that the user may not see what is looked at.
+    pub(super) fn note_hidden_look(&mut self, now: Time, request: &Request, meaning: &Meaning) {
+        if let (true, Meaning::Failed(NodeError::Server(error))) = (request.is_look(), meaning) {
+            if error.kind == ServerErrorKind::NoPermission {
+                self.connection.hidden_look = Some((error.clone(), now.after(REFUSED)));
+            }
+        }
     }
 }
