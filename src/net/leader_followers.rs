@@ -53,17 +53,58 @@
 //! again. Each thread that waits for it or calls it later panics as well, so no thread waits for
 //! ever.
 
-pub(super) use super::event_loop::{EventLoop, Wake};
 use super::follower::{Follower, Followers};
 use super::inbox::Inbox;
-use super::leader::Leader;
-use super::sync::fence;
 use super::sync::{
-    AtomicBool, LeaderLock, LeaderLockGuard, Mutex, MutexGuard, Ordering, PoisonError,
+    AtomicBool, LeaderLock, LeaderLockGuard, Mutex, MutexGuard, Ordering, PoisonError, fence,
+    panicking,
 };
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What the leader runs, an event loop that sends requests and delivers their outcomes: a trait, so
+/// that a test can run a model instead of sockets.
+pub(super) trait EventLoop {
+    /// What a caller waits for.
+    type Order;
+    /// What is done without an outcome.
+    type Message;
+    type Outcome;
+
+    /// The thread has just become the leader. The former one may have left output to it: bytes that
+    /// have arrived since then are read before that is written.
+    fn take_over(&mut self);
+
+    /// Processes what happened while there was no leader, such as connections that were closed.
+    fn catch_up(&mut self);
+
+    /// Begins what this order asks for. Its outcome is delivered to `follower`.
+    fn open(&mut self, order: Self::Order, follower: Arc<Follower<Self::Outcome>>);
+
+    /// Processes a message, which has no outcome.
+    fn post(&mut self, message: Self::Message);
+
+    /// Writes all pending output and delivers the outcomes that this has decided. Returns whether
+    /// there were any.
+    fn flush(&mut self) -> bool;
+
+    /// One turn of the loop: waits for an event, processes it and delivers outcomes. It does not
+    /// wait if `may_sleep`, which is called immediately before, returns `false`.
+    fn run_once(&mut self, may_sleep: impl FnOnce() -> bool);
+
+    /// The event loop has panicked: only its drop follows, and that must not do any I/O.
+    fn set_poisoned(&mut self);
+
+    /// A follower whose order is not fulfilled yet.
+    fn next_follower(&self) -> Option<&Arc<Follower<Self::Outcome>>>;
+}
+
+/// Wakes a leader that sleeps in [`EventLoop::run_once`].
+pub(super) trait Wake {
+    fn wake(&self);
+}
 
 /// A message to the leader.
 pub(super) enum Job<E: EventLoop> {
@@ -256,7 +297,7 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         }
     }
 
-    pub(super) fn empty_inbox(&self, event_loop: &mut E) {
+    fn empty_inbox(&self, event_loop: &mut E) {
         while let Some(job) = self.inbox.pop() {
             match job {
                 Job::Open(order, follower) => event_loop.open(order, follower),
@@ -278,7 +319,7 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         Some(Leader::new(self, event_loop))
     }
 
-    pub(super) fn try_lock_event_loop(&self) -> Option<LeaderLockGuard<'_, E>> {
+    fn try_lock_event_loop(&self) -> Option<LeaderLockGuard<'_, E>> {
         let event_loop = self.event_loop.try_lock()?;
         // After locking: a leader that panics sets the flag before it releases the lock.
         if self.is_poisoned.load(Ordering::SeqCst) { None } else { Some(event_loop) }
@@ -288,5 +329,91 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
 impl<E: EventLoop, W> fmt::Debug for LeaderFollowers<E, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaderFollowers").finish_non_exhaustive()
+    }
+}
+
+/// A thread's right to run the event loop. When this is dropped, the thread steps down: it empties
+/// the inbox, releases the leader lock and promotes a follower.
+pub(super) struct Leader<'a, E: EventLoop, W: Wake>(PanicGuard<'a, E, W>);
+
+impl<'a, E: EventLoop, W: Wake> Leader<'a, E, W> {
+    pub(super) fn new(
+        shared: &'a LeaderFollowers<E, W>,
+        event_loop: LeaderLockGuard<'a, E>,
+    ) -> Self {
+        let was_panicking = panicking();
+        Self(PanicGuard { shared, event_loop: Some(event_loop), was_panicking })
+    }
+}
+
+/// Poisons an event loop that panicked, also if it panics while the leader steps down.
+struct PanicGuard<'a, E: EventLoop, W: Wake> {
+    shared: &'a LeaderFollowers<E, W>,
+    event_loop: Option<LeaderLockGuard<'a, E>>,
+    /// Was the thread panicking before it became the leader? Then it drops a lock guard while it
+    /// unwinds, and the panic is not the event loop's.
+    was_panicking: bool,
+}
+
+impl<E: EventLoop, W: Wake> PanicGuard<'_, E, W> {
+    fn has_panicked(&self) -> bool {
+        panicking() && !self.was_panicking
+    }
+}
+
+impl<E: EventLoop, W: Wake> Drop for PanicGuard<'_, E, W> {
+    fn drop(&mut self) {
+        if self.has_panicked() {
+            // The leader lock is still held, so no thread becomes the leader before the flag is
+            // set.
+            self.shared.is_poisoned.store(true, Ordering::SeqCst);
+            self.event_loop.iter_mut().for_each(|event_loop| event_loop.set_poisoned());
+            self.shared.lock_followers().promote_all();
+        }
+    }
+}
+
+impl<E: EventLoop, W: Wake> Drop for Leader<'_, E, W> {
+    fn drop(&mut self) {
+        if self.0.has_panicked() {
+            return;
+        }
+        let PanicGuard { shared, event_loop: locked, .. } = &mut self.0;
+        while let Some(event_loop) = locked {
+            shared.is_asleep.store(false, Ordering::SeqCst);
+            shared.empty_inbox(event_loop);
+            let next = event_loop.next_follower().cloned();
+            // A follower that is promoted leads next, and writes what is left to it together with
+            // what other threads ask for until then. Without one, there may be no other leader for
+            // a long time: also what the last replies have caused is written now, such as a key to
+            // be restored or a script to be sent by its source.
+            if next.is_none() || shared.has_io_thread {
+                event_loop.flush();
+            }
+            *locked = None;
+            if let Some(follower) = next {
+                follower.promote();
+            }
+            // A job that was put into the inbox after it was emptied is left to the next leader. If
+            // there is none, this thread leads again.
+            fence(Ordering::SeqCst);
+            if !shared.inbox.is_empty() {
+                *locked = shared.try_lock_event_loop();
+            }
+        }
+    }
+}
+
+impl<E: EventLoop, W: Wake> Deref for Leader<'_, E, W> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        self.0.event_loop.as_deref().expect("only dropping the leader releases the lock")
+    }
+}
+
+impl<E: EventLoop, W: Wake> DerefMut for Leader<'_, E, W> {
+    fn deref_mut(&mut self) -> &mut E {
+        self.0.event_loop.as_deref_mut().expect("only dropping the leader releases the lock")
     }
 }

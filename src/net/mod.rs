@@ -6,12 +6,11 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `leader_followers`, `leader` | Leader/Followers: which thread runs the event loop |
+//! | `leader_followers` | Leader/Followers: which thread runs the event loop, a trait |
 //! | `inbox`, `follower` | the other threads' requests, and where these threads wait |
 //! | `io_thread` | a thread that leads all the time, for clients that are configured to have one |
 //! | `batch` | several requests of one thread at a time |
 //! | `order` | what these threads ask of the leader |
-//! | `event_loop` | what the leader runs: a trait, so that a test can run a model instead |
 //! | `socket_loop` | the event loop: the rounds over the sockets |
 //! | `sockets` | the poll, and the connections to all nodes |
 //! | `conversation` | what a connection asks of the protocol over it: a trait
@@ -31,7 +30,6 @@ mod connection;
 mod conversation;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
-mod event_loop;
 #[cfg(feature = "zookeeper")]
 mod examination;
 mod follower;
@@ -41,7 +39,6 @@ mod io_thread;
 mod keeper_loop;
 #[cfg(feature = "zookeeper")]
 mod keeper_order;
-mod leader;
 mod leader_followers;
 mod order;
 #[cfg(feature = "zookeeper")]

@@ -1,4 +1,4 @@
-//! The synchronisation primitives of `leader_followers`, `leader` and `follower`.
+//! The synchronisation primitives of `leader_followers` and `follower`.
 //! tests/leader_model replaces this file by primitives that its model checker can see into.
 
 pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};

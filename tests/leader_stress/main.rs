@@ -4,14 +4,10 @@
 
 #[path = "../../src/net/batch.rs"]
 mod batch;
-#[path = "../../src/net/event_loop.rs"]
-mod event_loop;
 #[path = "../../src/net/follower.rs"]
 mod follower;
 #[path = "../../src/net/inbox.rs"]
 mod inbox;
-#[path = "../../src/net/leader.rs"]
-mod leader;
 #[path = "../../src/net/leader_followers.rs"]
 mod leader_followers;
 #[path = "../../src/net/sync.rs"]
