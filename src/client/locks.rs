@@ -4,7 +4,7 @@
 mod directories;
 
 use super::LockClient;
-use super::names::check_length;
+use super::check_length;
 #[cfg(feature = "zookeeper")]
 use crate::core::FoundDirectory;
 use crate::core::{Backend, KeyStep, NodeKeys, Redlock};
