@@ -17,7 +17,6 @@
 
 mod advance;
 mod entry;
-mod leaving;
 mod outcome;
 mod questions;
 

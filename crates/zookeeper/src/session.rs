@@ -22,17 +22,13 @@
 //!   that is silent for so long is left: see the module `validity`.
 
 mod beats;
-mod deadlines;
 mod flight;
 mod identity;
-mod options;
 mod outcome;
 mod replies;
 mod servers;
-mod status;
 
 pub use beats::PATHS_MAX;
-pub use options::SessionOptions;
 pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
 
 use super::jute::frame;
@@ -43,7 +39,9 @@ use identity::Identity;
 use redlatch_protocol::time::Time;
 use servers::Servers;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How much memory for received bytes is kept when there are none, in bytes.
 const INPUT_KEPT: usize = 64 * 1024;
@@ -246,6 +244,155 @@ impl Session {
             let request = Request::Delete(Arc::clone(&delete.path));
             self.write(now, Owner::Delete(delete), &request);
         }
+    }
+}
+
+/// How a session behaves.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// How many servers there are to connect to; one at least.
+    pub servers: usize,
+    /// The wanted timeout of the session. The ensemble has the last word: between 2 and 20 ticks.
+    pub timeout: Duration,
+    /// How far two correct clocks may drift apart: a share of the time measured.
+    pub drift_parts_per_billion: u32,
+    /// User, colon, password, for every connection.
+    pub credentials: Option<Arc<[u8]>>,
+    /// How long one attempt to connect may take, the connect reply included.
+    pub connect_timeout: Duration,
+    /// The upper bounds of the pause when all servers have failed: of the first pause, and of any.
+    pub reconnect: (Duration, Duration),
+    /// A random number, from which the order of the servers and the pauses follow.
+    pub seed: u64,
+}
+
+impl SessionOptions {
+    /// The defaults, with so many servers.
+    pub fn new(servers: usize, seed: u64) -> Self {
+        Self {
+            servers,
+            timeout: Duration::from_secs(10),
+            drift_parts_per_billion: 10_000_000,
+            credentials: None,
+            connect_timeout: Duration::from_secs(2),
+            reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
+            seed,
+        }
+    }
+}
+
+/// Without the credentials.
+impl fmt::Debug for SessionOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionOptions")
+            .field("servers", &self.servers)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+// What a session is, as its owner sees it.
+impl Session {
+    /// Until when the znodes of this session exist unless they are deleted, as far as is proven.
+    pub fn valid_until(&self) -> Time {
+        self.identity.as_ref().map_or(Time::ZERO, |identity| identity.validity.valid_until())
+    }
+
+    /// The session's number, if it has begun.
+    pub fn id(&self) -> Option<i64> {
+        self.identity.as_ref().map(|identity| identity.id)
+    }
+
+    /// Why there is no connection, or was none before this one.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref()
+    }
+
+    /// The number of the server to connect to, below `SessionOptions::servers`.
+    pub fn server(&self) -> usize {
+        self.servers.current()
+    }
+
+    /// Is there no connection, and none being made? Then the socket must be closed.
+    pub fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
+    }
+
+    /// Does something need a connection, and is the pause since the last attempt over?
+    pub fn wants_connection(&self, now: Time) -> bool {
+        matches!(self.state, State::Down { retry_at } if now >= retry_at) && self.is_needed()
+    }
+
+    fn is_needed(&self) -> bool {
+        let has_znodes = self.identity.is_some() && !self.beats.is_empty();
+        has_znodes || !self.waiting.is_empty() || !self.pending.is_empty()
+    }
+
+    /// Has a server accepted the session on this connection?
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready { .. })
+    }
+
+    /// The timeout that the ensemble has granted, if the session has begun.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.identity.as_ref().map(|identity| identity.terms.timeout())
+    }
+
+    /// Is the end of the session written, and not answered yet?
+    pub fn is_ending(&self) -> bool {
+        matches!(self.state, State::Ending)
+    }
+}
+
+// What a session does by itself when time passes.
+impl Session {
+    /// When [`tick`](Self::tick) must be called, or a new connection be made.
+    pub fn next_deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Down { retry_at } => self.is_needed().then_some(retry_at),
+            State::Connecting { since } | State::Greeting { since, .. } => {
+                Some(since.after(self.options.connect_timeout))
+            }
+            State::Ready { .. } => {
+                let due = self.beats.due(self.beat());
+                Some(self.silent_at().map_or(due, |silent_at| silent_at.min(due)))
+            }
+            State::Ending => self.silent_at(),
+        }
+    }
+
+    /// Gives up a connection that takes too long or is silent, and keeps the session alive. Pass
+    /// all bytes that have arrived to [`received`](Self::received) before.
+    pub fn tick(&mut self, now: Time) {
+        let limit = match self.state {
+            State::Down { .. } => return,
+            State::Connecting { since } | State::Greeting { since, .. } => {
+                Some(since.after(self.options.connect_timeout))
+            }
+            State::Ready { .. } | State::Ending => self.silent_at(),
+        };
+        if limit.is_some_and(|limit| now >= limit) {
+            return self.closed(now, Problem::TimedOut);
+        }
+        if matches!(self.state, State::Ready { .. }) && now >= self.beats.due(self.beat()) {
+            if self.beats.is_idle(now) && self.flight.is_empty() {
+                return self.end(now);
+            }
+            self.write_pending(now);
+            let (request, checks) = self.beats.next(now);
+            self.write(now, Owner::Beat(checks), &request);
+        }
+    }
+
+    /// A seventh of the session's timeout.
+    fn beat(&self) -> Duration {
+        let identity = self.identity.as_ref();
+        identity.map_or(self.options.timeout, |identity| identity.terms.timeout()) / 7
+    }
+
+    /// When the server has been silent for too long, if it should say something.
+    fn silent_at(&self) -> Option<Time> {
+        self.flight.silent_since().map(|since| since.after(self.beat()))
     }
 }
 
