@@ -1,6 +1,6 @@
 //! Model-checks the Leader/Followers pattern: `net/leader_followers.rs`, `net/follower.rs`
-//! and `net/batch.rs`, compiled with loom's locks and run in all interleavings of the threads, up to
-//! a number of preemptions.
+//! and `net/batch.rs`, compiled with loom's locks and run in all interleavings of the threads, up
+//! to a number of preemptions.
 //!
 //! The event loop is a toy: a node replies to each request as soon as it was opened, one reply per
 //! `run_once`, and without a reply to process the loop sleeps until it is woken. Loom reports a
