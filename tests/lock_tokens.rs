@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use redlatch::error::NotResumable;
 use redlatch::{Error, LockClient, LockGuard, LockState, LockToken, LossReason};
 use support::journal::{names, recorded_client};
 use support::locks::{
@@ -73,10 +74,10 @@ fn only_who_has_the_token_has_the_lock() {
     let other_lock = sent(take(&api, "other", LONG));
     let held = take(&api, "video", LONG);
     let before = value(&servers[0], "video");
-    let lost = worker.request("video").ttl(LONG).resume(&other_lock);
-    assert_eq!(loss_in(lost.map(drop)), Some(LossReason::Gone));
-    let nobody = worker.request("nobody").ttl(LONG).resume(&other_lock);
-    assert_eq!(loss_in(nobody.map(drop)), Some(LossReason::Gone));
+    for name in ["video", "nobody"] {
+        let refused = worker.request(name).ttl(LONG).resume(&other_lock).map(drop);
+        assert_eq!(refused, Err(Error::NotResumable(NotResumable::OtherNames)), "{name}");
+    }
     assert_eq!(holders(&servers, "nobody"), 0, "resuming sets nothing");
     assert_eq!(value(&servers[0], "video"), before);
     assert_eq!(held.release(), Ok(()));
@@ -122,6 +123,30 @@ fn a_lock_goes_with_its_fencing_token_its_slot_its_owner_and_all_its_names() {
     assert_eq!(lock.resources().count(), 2);
     assert_eq!(lock.release(), Ok(()));
     assert!(gone(&servers, "a") && gone(&servers, "b"));
+}
+
+#[test]
+fn a_token_with_other_names_resumes_nothing_and_ends_nothing() {
+    let servers = Servers::start(3);
+    let [api, worker] = two(&servers);
+    let refused = |names: &[&str], token: &LockToken| {
+        let result = worker.request_all(names).ttl(LONG).resume(token).map(drop);
+        assert_eq!(result, Err(Error::NotResumable(NotResumable::OtherNames)), "{names:?}");
+    };
+    let one = sent(take(&api, "a", LONG));
+    [&["b"][..], &["a", "b"]].iter().for_each(|names| refused(names, &one));
+    let both = sent(api.request_all(["c", "d"]).ttl(LONG).lock().unwrap());
+    [&["c"][..], &["c", "e"], &["c", "d", "e"]].iter().for_each(|names| refused(names, &both));
+    for name in ["a", "c", "d"] {
+        assert_eq!(holders(&servers, name), 3, "{name}");
+    }
+    let lock = worker.request_all(["d", "c"]).ttl(LONG).resume(&both).unwrap();
+    assert_eq!(lock.release(), Ok(()));
+    // Of a prefix as well.
+    let urls = servers.urls();
+    let elsewhere = LockClient::builder().nodes(urls).restart_guard(false).key_prefix("x:");
+    let lost = elsewhere.build().unwrap().request("a").ttl(LONG).resume(&one).map(drop);
+    assert_eq!(lost, Err(Error::NotResumable(NotResumable::OtherNames)));
 }
 
 #[test]

@@ -171,6 +171,7 @@ impl From<Error> for Failure {
             Error::Config(_) | Error::Resource(_) | Error::Ttl(_) | Error::SameServer { .. } => {
                 Self::usage(&error)
             }
+            Error::NotResumable(_) => Self::usage(&error),
             _ => Self::new(FAILED, &error),
         }
     }

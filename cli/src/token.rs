@@ -15,13 +15,18 @@ use serde_json::json;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const VARIABLE: &str = "REDLATCH_TOKEN";
 
 /// How long a lock is extended that is about to be released: for a round, and a while in which this
 /// process may be stopped. It shortens nothing.
 const RELEASING: Duration = Duration::from_secs(5);
+
+/// How often it is looked for a signal while the token is printed.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Acquire a lock that stays held when this command has ended, and print its token.
 ///
@@ -90,16 +95,33 @@ pub(crate) fn acquire(nodes: &NodeArguments, mut arguments: AcquireCommand) -> R
     }
     let signals = Signals::catch(client.cancel_token())?;
     let guard = acquire::acquire(&client, &signals, acquire, arguments.fenced, &log)?;
-    let slot = guard.slot();
+    let (slot, held_until) = (guard.slot(), Instant::now() + guard.remaining());
     let token = guard.into_token()?;
-    let printed = output::print(&format!("{}\n", text(&arguments, &token, slot)));
+    let printed = print(format!("{}\n", text(&arguments, &token, slot)), &signals);
     if printed.is_err() {
-        // Nobody has the token.
-        let acquire = &arguments.acquire;
-        let names = acquire.names().map(OsStr::as_bytes);
-        let _ = client.request_all(names).ttl(acquire.ttl()).resume(&token).map(LockGuard::release);
+        // Nobody has the token. By a client of its own: a signal cancels the calls of this one.
+        let AcquireArguments { name, also, .. } = &arguments.acquire;
+        let _ = release(nodes, name, also, &token);
+    } else if Instant::now() >= held_until {
+        let text = "the lock had ended before its token was read";
+        return Err(Failure::new(exit::LOST, &text));
     }
     printed.map(|()| exit::SUCCESS)
+}
+
+/// Prints the token, unless a signal ends this program before: who reads it may be slow.
+fn print(line: String, signals: &Signals) -> Result<(), Failure> {
+    let (sender, printed) = channel();
+    let printer = thread::Builder::new().spawn(move || sender.send(output::print(&line)));
+    printer.map_err(|error| Failure::system("a thread cannot be started", &error))?;
+    loop {
+        if let Ok(result) = printed.recv_timeout(LOOK) {
+            return result;
+        }
+        if let Some(signal) = signals.first_that_ends() {
+            return Err(acquire::ended_by(Some(signal)));
+        }
+    }
 }
 
 fn text(arguments: &AcquireCommand, token: &LockToken, slot: Option<u32>) -> String {

@@ -27,7 +27,8 @@ impl LockRequest<'_> {
     /// # }
     /// ```
     ///
-    /// The request names the same resources as the one that acquired the lock, with the same
+    /// The request names the same resources, all of them, as the one that acquired the lock, with
+    /// the same
     /// [prefix](crate::Builder::key_prefix). Its settings hold from here on, as if it had been
     /// requested now: [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold),
     /// [`hold_at_least`](Self::hold_at_least), [`min_validity`](Self::min_validity). What the lock
@@ -40,11 +41,11 @@ impl LockRequest<'_> {
     ///
     /// # Errors
     ///
-    /// * [`Error::Lost`]: no majority has the lock. It has ended, was released or removed, or the
-    ///   name is not that of the token.
+    /// * [`Error::Lost`]: no majority has the lock. It has ended, or was released or removed; of
+    ///   several resources, at least one. What is left of it is released.
     /// * [`Error::NoQuorum`], [`Error::TooSlow`]: too few nodes answered, or too late. The lock is
     ///   as it was, and resuming it may be tried again.
-    /// * [`Error::NotResumable`]: on ZooKeeper.
+    /// * [`Error::NotResumable`]: on ZooKeeper; or the names are not those of the token.
     /// * What [`lock`](Self::lock) refuses before it asks a node.
     pub fn resume(self, token: &LockToken) -> Result<LockGuard, Error> {
         let core = &self.client.core;
@@ -58,6 +59,10 @@ impl LockRequest<'_> {
             return Err(Error::Cancelled);
         }
         let keys = self.keys.as_ref().map_err(|error| Error::Resource(*error))?;
+        // Asked with others, the nodes would find that those are not held, and the lock lost.
+        if !token.is_of(&keys.first, &keys.more) {
+            return Err(Error::NotResumable(NotResumable::OtherNames));
+        }
         let began = clock::now();
         let result = self.resumed(keys, token);
         if !matches!(result, Err(Error::Ttl(_))) {

@@ -26,6 +26,9 @@ pub enum NotResumable {
     /// readers of one client take together. A reader whose share is to be given away has an
     /// [owner](crate::LockRequest::owner) of its own, and so a share of its own.
     SharedByThreads,
+    /// The token is that of a lock with other names, or of more or fewer of them, or it was damaged
+    /// on its way. The lock is as it was.
+    OtherNames,
 }
 
 impl fmt::Display for NotResumable {
@@ -38,6 +41,10 @@ impl fmt::Display for NotResumable {
             Self::SharedByThreads => {
                 "other threads of this client have the same share: a reader with an owner of its \
                  own has one that can be given away"
+            }
+            Self::OtherNames => {
+                "the token is not that of this lock: it was given for other names, or for more or \
+                 fewer, or it is damaged"
             }
         })
     }

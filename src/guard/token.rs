@@ -20,16 +20,18 @@ use std::time::Duration;
 ///
 /// ```
 /// # use redlatch::{Error, LockToken};
-/// # let text = "redlatch1.000102030405060708090a0b0c0d0e0f10111213.60000.f7";
+/// # let text = "redlatch1.000102030405060708090a0b0c0d0e0f10111213.60000.f7.x0badcafe";
 /// let token: LockToken = text.parse()?;
 /// assert_eq!(token.to_string(), text);
 /// # Ok::<(), Error>(())
 /// ```
 ///
 /// **Whoever has it has the lock**, and can release it: it is a secret, and `Debug` shows a part of
-/// it only. It does not have the lock's name, which goes with it. It stays good for as long as the
-/// lock is held, so a worker that died can be replaced by another one with the same token; two that
-/// have it at the same time are one holder to the nodes, and nothing keeps them apart.
+/// it only. It does not have the lock's name, which goes with it, but a sum over the names of all
+/// that is locked and over itself: with other names, or damaged on its way, it resumes nothing. It
+/// stays good for as long as the lock is held, so a worker that died can be replaced by another one
+/// with the same token; two that have it at the same time are one holder to the nodes, and nothing
+/// keeps them apart.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LockToken {
     token: Token,
@@ -38,6 +40,7 @@ pub struct LockToken {
     fence: Option<u64>,
     share: Option<Share>,
     owner: Vec<u8>,
+    sum: u32,
 }
 
 /// With what the text begins: what it is, and of which form.
@@ -52,13 +55,37 @@ impl LockToken {
 
     fn of(held: &HeldLock) -> Self {
         let attributes = held.attributes.as_deref();
-        Self {
+        let token = Self {
             token: held.token,
             ttl: held.ttl_longest,
             fence: held.fence,
             share: attributes.and_then(|attributes| attributes.share),
             owner: attributes.map_or(Vec::new(), |attributes| attributes.owner.clone()),
-        }
+            sum: 0,
+        };
+        let more = attributes.map_or(&[][..], |attributes| &attributes.more_keys);
+        Self { sum: token.sum_with(&held.key, more), ..token }
+    }
+
+    /// Is this the token of the lock of this key and those that are locked with it?
+    pub(crate) fn is_of(&self, key: &[u8], more_keys: &[Arc<[u8]>]) -> bool {
+        self.sum == self.sum_with(key, more_keys)
+    }
+
+    /// FNV-1a: no two texts that differ in one byte have the same.
+    fn sum_with(&self, key: &[u8], more_keys: &[Arc<[u8]>]) -> u32 {
+        let mut sum = 0x811c_9dc5_u32;
+        let mut add = |bytes: &[u8]| {
+            let length = bytes.len().to_be_bytes();
+            for byte in bytes.iter().chain(&length) {
+                sum = (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+            }
+        };
+        let text = self.to_string();
+        add(text.rsplit_once('.').map_or("", |(before, _)| before).as_bytes());
+        add(key);
+        more_keys.iter().for_each(|key| add(key));
+        sum
     }
 
     /// The lock of this key and those that are locked with it, once an extension to `ttl` that
@@ -166,7 +193,7 @@ impl fmt::Display for LockToken {
             f.write_str(".o")?;
             write_hex(f, &self.owner)?;
         }
-        Ok(())
+        write!(f, ".x{:08x}", self.sum)
     }
 }
 
@@ -195,7 +222,8 @@ fn parsed(text: &str) -> Option<LockToken> {
     let mut parts = text.split('.').skip(1);
     let token = Token::new(bytes_of_hex(parts.next()?)?.try_into().ok()?);
     let ttl = Ttl::from_duration(Duration::from_millis(parts.next()?.parse().ok()?))?;
-    let mut parsed = LockToken { token, ttl, fence: None, share: None, owner: Vec::new() };
+    let (fence, share, owner) = (None, None, Vec::new());
+    let mut parsed = LockToken { token, ttl, fence, share, owner, sum: 0 };
     for part in parts {
         match part.split_at_checked(1)? {
             ("f", number) => {
@@ -209,6 +237,7 @@ fn parsed(text: &str) -> Option<LockToken> {
                 parsed.share = Some(Share::Permit { of, number: Some(number) });
             }
             ("o", owner) => parsed.owner = bytes_of_hex(owner)?,
+            ("x", sum) => parsed.sum = u32::from_str_radix(sum, 16).ok()?,
             _ => return None,
         }
     }
@@ -249,33 +278,65 @@ mod tests {
             ),
         ];
         for (token, rest) in table {
-            let text = format!("{plain}{rest}");
-            assert_eq!(token.to_string(), text);
+            let text = token.to_string();
+            let (before, sum) = text.rsplit_once(".x").expect("the sum is last");
+            assert_eq!((before, sum.len()), (&*format!("{plain}{rest}"), 8));
             assert_eq!(text.parse(), Ok(token.clone()), "{text}");
             assert_eq!(format!("{token:?}"), "LockToken(abab..)", "it is a secret");
         }
     }
 
     #[test]
+    fn a_token_is_that_of_all_its_names_and_of_no_others() {
+        let more_keys = vec![Arc::from(&b"more"[..])];
+        let attributes =
+            LockAttributes { more_keys: more_keys.clone(), ..LockAttributes::default() };
+        let held = HeldLock { attributes: Some(Arc::new(attributes)), ..held_lock(7) };
+        let token = LockToken::of(&held);
+        assert!(token.is_of(&held.key, &more_keys));
+        let other: Arc<[u8]> = Arc::from(&b"mor"[..]);
+        assert!(!token.is_of(&held.key, &[]) && !token.is_of(&held.key, &[other]));
+        assert!(!token.is_of(b"more", &[Arc::clone(&held.key)]));
+        assert!(!token.is_of(&[&held.key[..], b"more"].concat(), &[]));
+    }
+
+    #[test]
+    fn a_token_with_a_wrong_character_is_no_token_of_the_lock() {
+        let held = held_lock(7);
+        let text = LockToken::of(&held).to_string();
+        for at in 0..text.len() {
+            for digit in "0123456789abcdefrx".chars() {
+                let mut wrong = text.clone();
+                wrong.replace_range(at..=at, &digit.to_string());
+                let read = wrong.parse::<LockToken>();
+                let is_it = read.is_ok_and(|token| token.is_of(&held.key, &[]));
+                assert_eq!(is_it, wrong == text, "{wrong}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_token_is_refused() {
         let plain = "redlatch1.abababababababababababababababababababab.60000";
-        assert!(plain.parse::<LockToken>().is_ok());
+        assert!(format!("{plain}.x00000000").parse::<LockToken>().is_ok());
         for bad in [
             "",
             "redlatch1",
             "redlatch2.abababababababababababababababababababab.60000",
             "redlatch1.abababababababababababababababababababab",
-            "redlatch1.abababababababababababababababababababab.0",
+            plain,
+            "redlatch1.abababababababababababababababababababab.60000.x1",
+            "redlatch1.abababababababababababababababababababab.0.x00000000",
             "redlatch1.abababababababababababababababababababab.+1",
-            "redlatch1.ABababababababababababababababababababab.60000",
-            "redlatch1.ababababababababababababababababababab.60000",
+            "redlatch1.ABababababababababababababababababababab.60000.x00000000",
+            "redlatch1.ababababababababababababababababababab.60000.x00000000",
         ] {
             assert_eq!(bad.parse::<LockToken>(), Err(LockTokenError), "{bad}");
         }
         for rest in
             [".", ".f0", ".f-1", ".r0", ".p1", ".p1of", ".x", ".o6", ".o", ".ö", " ", ".o61.f1"]
         {
-            let bad = format!("{plain}{rest}");
+            let bad = format!("{plain}{rest}.x00000000");
             assert_eq!(bad.parse::<LockToken>(), Err(LockTokenError), "{bad}");
         }
         assert!(!LockTokenError.to_string().contains("abab"));

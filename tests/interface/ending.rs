@@ -53,7 +53,8 @@ fn another_client_resumes_a_lock_or_is_told_that_it_cannot(backend: &Backend) {
     if backend.is_zookeeper() {
         assert!(matches!(given, Err(Error::NotResumable(NotResumable::Session))), "{given:?}");
         assert!(other.request("given").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
-        let of_redis = "redlatch1.abababababababababababababababababababab.60000".parse().unwrap();
+        let of_redis =
+            "redlatch1.abababababababababababababababababababab.60000.x00000000".parse().unwrap();
         let refused = other.request("given").resume(&of_redis).map(drop);
         assert_eq!(refused, Err(Error::NotResumable(NotResumable::Session)));
         return;

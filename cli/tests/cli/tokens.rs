@@ -1,10 +1,14 @@
 //! `redlatch acquire`, `extend` and `release`: a lock that outlives the commands, by its token.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::process::Stdio;
 
 use super::program::{Ended, end, redlatch, shell_script};
 use super::show::json;
-use support::locks::{LONG, all_nodes_client, gone, holders, pttl, take};
+use rustix::process::{Pid, Signal, kill_process};
+use support::eventually;
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, pttl, take};
 use support::servers::Servers;
 
 /// Runs the command with this token in the environment.
@@ -74,7 +78,8 @@ fn only_who_has_the_token_extends_and_releases() {
     let other = end(&mut redlatch(&servers, &["acquire", "other", "--ttl", "50s"])).stdout;
     for verb in ["extend", "release"] {
         let refused = with(&other, &servers, &[verb, "deploy"]);
-        assert_eq!((refused.code, &*refused.stdout), (75, ""), "{refused:?}");
+        assert_eq!((refused.code, &*refused.stdout), (2, ""), "{refused:?}");
+        assert!(refused.stderr.contains("the token is not that of this lock"), "{refused:?}");
         let without = end(&mut redlatch(&servers, &[verb, "deploy"]));
         assert_eq!(without.code, 2);
         assert!(without.stderr.contains("no token: name it with --token"), "{without:?}");
@@ -108,15 +113,59 @@ fn numbers_and_other_names_go_with_a_token() {
     assert_eq!((&object["name"], &object["also"][0]), (&"deploy".into(), &"stock".into()));
     assert!(object["fencing_token"].as_u64() > fence.parse().ok() && object["permit"].is_null());
     let token = object["token"].as_str().expect("a token");
+    let few = ["deploy", "stock"].map(|name| vec![name]);
+    let others =
+        [vec!["deploy", "--also", "third"], vec!["stock", "--also", "deploy", "--also", "x"]];
+    for names in few.into_iter().chain(others) {
+        for verb in ["extend", "release"] {
+            let refused = with(token, &servers, &[&[verb], &names[..]].concat());
+            assert_eq!((refused.code, &*refused.stdout), (2, ""), "{verb} {names:?}");
+        }
+    }
+    assert_eq!([holders(&servers, "deploy"), holders(&servers, "stock")], [3, 3]);
     let all = ["release", "deploy", "--also", "stock"];
     assert_eq!(with(token, &servers, &all).code, 0);
     assert!(gone(&servers, "deploy") && gone(&servers, "stock"));
 }
 
+/// A pipe that is full, for the output of a command.
+fn full_pipe() -> (File, File) {
+    let (reader, writer) = rustix::pipe::pipe().expect("two descriptors");
+    let mut writer = File::from(writer);
+    writer.write_all(&[b'x'; 65_536]).expect("a pipe has room for that, and no more");
+    (File::from(reader), writer)
+}
+
+#[test]
+fn a_signal_ends_a_command_whose_output_nobody_reads_and_releases_its_lock() {
+    let servers = Servers::start(3);
+    let (reader, writer) = full_pipe();
+    let mut command = redlatch(&servers, &["acquire", "deploy", "--ttl", "50s"]);
+    let mut child = command.stdout(writer).spawn().expect("it starts");
+    assert!(eventually(LIMIT, || holders(&servers, "deploy") == 3), "it holds the lock");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(128 + 15));
+    assert!(gone(&servers, "deploy"));
+    drop(reader);
+}
+
+#[test]
+fn a_token_that_was_read_too_late_is_that_of_a_lost_lock() {
+    let servers = Servers::start(3);
+    let (mut reader, writer) = full_pipe();
+    let mut command = redlatch(&servers, &["acquire", "deploy", "--ttl", "8s"]);
+    let mut child = command.stdout(writer).stderr(Stdio::null()).spawn().expect("it starts");
+    drop(command);
+    assert!(eventually(LIMIT, || holders(&servers, "deploy") == 3), "it holds the lock");
+    assert!(eventually(LIMIT, || holders(&servers, "deploy") == 0), "its ttl has passed");
+    reader.read_to_end(&mut Vec::new()).expect("it ends");
+    assert_eq!(child.wait().expect("it ends").code(), Some(75));
+}
+
 #[test]
 fn a_lock_whose_token_nobody_gets_is_released() {
     let servers = Servers::start(3);
-    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let full = File::options().write(true).open("/dev/full").expect("Linux has it");
     let mut command = redlatch(&servers, &["acquire", "deploy", "--ttl", "50s"]);
     let ended = end(command.stdout(full).stderr(Stdio::piped()));
     assert_ne!(ended.code, 0);
