@@ -10,7 +10,7 @@
 //! | `running.rs` | `src/client/register.rs` and its `running.rs` |
 //! | `shared.rs` | `src/core/registers.rs`: threads of one client change a register together |
 //! | `membership.rs` | `src/core/registers/membership.rs` |
-//! | `repair.rs` | `src/core/registers/repair.rs`, `src/client/register/repair.rs` |
+//! | `repair.rs` | `src/core/registers/repair.rs`, `src/client/register/group.rs` |
 //! | `transaction.rs` | `src/client/transaction.rs` and its `side.rs` |
 //!
 //! `history.rs` has what callers saw, and `order.rs` checks it. `ledger.rs` has the disks of the
