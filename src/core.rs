@@ -12,18 +12,17 @@ mod ensemble;
 mod joint_shares;
 #[cfg(feature = "diagnostics")]
 mod node_keys;
-mod redlock;
 #[cfg(feature = "registers")]
 pub(crate) mod registers;
 
 pub(crate) use backend::Backend;
+pub(crate) use backend::Redlock;
 pub(crate) use cancellation::{Call, Cancellation};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{Ensemble, FoundDirectory};
 pub(crate) use joint_shares::{Departure, Granted, JointShares, Member, PUBLISHER};
 #[cfg(feature = "diagnostics")]
 pub(crate) use node_keys::{KeyStep, NodeKeys};
-pub(crate) use redlock::Redlock;
 
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
