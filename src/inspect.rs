@@ -3,12 +3,11 @@
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod not_a_lock;
-mod other_program;
 mod shares;
 mod waiters;
 
 pub use not_a_lock::NotALock;
-pub use other_program::OtherProgram;
+pub use not_a_lock::OtherProgram;
 pub use waiters::QueuedWaiter;
 
 use crate::clock::WallTime;
