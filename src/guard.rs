@@ -2,7 +2,6 @@
 
 mod extend;
 mod joint;
-mod keep_alive;
 mod release;
 mod reused_lock;
 mod token;
