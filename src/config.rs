@@ -1,37 +1,35 @@
 //! Settings: checked once, when the client is built, and valid from then on.
 
-mod check;
 #[cfg(feature = "serde")]
 mod client_settings;
 mod connections;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod events;
-mod names;
 mod nodes;
-mod threads;
 #[cfg(feature = "tls")]
 mod tls;
 mod waiting;
 
-use crate::engine::{Rules, Ttl};
+#[cfg(feature = "serde")]
+pub use client_settings::ClientSettings;
+#[cfg(feature = "zookeeper")]
+pub(crate) use ensemble::Ensemble;
+pub use nodes::NodeUrls;
+pub(crate) use nodes::{NodeSettings, RedisNode};
+#[cfg(feature = "tls")]
+pub use tls::TlsSettings;
+
+use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl};
+use crate::error::ConfigError;
 use crate::event::Listener;
 use crate::net::ConnectOptions;
 use crate::wait_queue::HandoffLimit;
-#[cfg(feature = "serde")]
-pub use client_settings::ClientSettings;
 use connections::ConnectionSettings;
-#[cfg(feature = "zookeeper")]
-pub(crate) use ensemble::Ensemble;
 use events::EventSettings;
-pub(crate) use names::is_reserved;
 use nodes::NodeSource;
-pub use nodes::NodeUrls;
-pub(crate) use nodes::{NodeSettings, RedisNode};
 use std::sync::Arc;
 use std::time::Duration;
-#[cfg(feature = "tls")]
-pub use tls::TlsSettings;
 
 /// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
@@ -274,5 +272,179 @@ impl Builder {
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder").finish_non_exhaustive()
+    }
+}
+
+/// The shortest first pause between two attempts. Below it, retrying is a tight loop.
+const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
+
+/// The longest node timeout.
+const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// How long fencing counters live, unless locks may live for longer.
+const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+impl Builder {
+    pub(crate) fn check(self) -> Result<Settings, ConfigError> {
+        let nodes = self.check_nodes()?;
+        let Some(drift) = Drift::from_factor(self.drift_factor) else {
+            let reason =
+                format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
+            return Err(ConfigError::Setting { name: "drift_factor", reason });
+        };
+        let mut rules = Rules::new(nodes.votes(), drift);
+        rules.node_timeout = self.node_timeout.unwrap_or_else(|| nodes.default_node_timeout());
+        rules.min_validity = self.min_validity;
+        (rules.retry_base, rules.retry_cap) = self.retry;
+        rules.hold_max = self.max_hold;
+        rules.waiter_lease = self.check_waiter_lease(rules.node_timeout)?.filter(|_| self.queue);
+        self.check_times(&rules)?;
+        self.check_names()?;
+        let connecting = self.connections.check(&nodes, rules.node_timeout)?;
+        rules.connect_timeout = connecting.timeout;
+        let fencing_expiry = self.check_fencing_expiry()?;
+        Ok(Settings {
+            nodes,
+            rules: Arc::new(rules),
+            max_ttl: self.max_ttl,
+            key_prefix: self.key_prefix,
+            client_name: self.client_name,
+            wait_for_all: self.wait_for_all,
+            io_thread: self.io_thread,
+            connecting,
+            restart_guard: self.restart_guard,
+            handoff_limit: self.handoff_limit,
+            fencing_expiry,
+            listener: self.events.listener(),
+        })
+    }
+
+    fn check_times(&self, rules: &Rules) -> Result<(), ConfigError> {
+        let millisecond = Duration::from_millis(1);
+        if !(millisecond..=NODE_TIMEOUT_MAX).contains(&rules.node_timeout) {
+            let reason = format!("{:?} is not between 1 ms and 60 s", rules.node_timeout);
+            return Err(ConfigError::Setting { name: "node_timeout", reason });
+        }
+        let (base, cap) = self.retry;
+        if base < RETRY_BASE_MIN || cap < base {
+            let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
+            return Err(ConfigError::Setting { name: "retry", reason });
+        }
+        if self.max_ttl > TTL_LIMIT {
+            let reason = format!("{:?} is more than 365 days", self.max_ttl);
+            return Err(ConfigError::Setting { name: "max_ttl", reason });
+        }
+        let shortest = rules.drift.shortest_ttl(self.min_validity).map(Ttl::as_duration);
+        if shortest.is_none_or(|shortest| self.max_ttl < shortest) {
+            let (most, least) = (self.max_ttl, self.min_validity);
+            let (name, reason) = if least.is_zero() {
+                ("max_ttl", format!("{most:?} leaves no validity"))
+            } else {
+                ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
+            };
+            return Err(ConfigError::Setting { name, reason });
+        }
+        Ok(())
+    }
+
+    fn check_fencing_expiry(&self) -> Result<Ttl, ConfigError> {
+        let expiry = self.fencing_expiry.unwrap_or(FENCING_EXPIRY.max(self.max_ttl));
+        let ttl = Ttl::from_duration(expiry).filter(|_| expiry >= self.max_ttl);
+        ttl.ok_or_else(|| {
+            let shortest = self.max_ttl;
+            let reason = format!("{expiry:?} is not between max_ttl ({shortest:?}) and 365 days");
+            ConfigError::Setting { name: "fencing_expiry", reason }
+        })
+    }
+
+    fn check_names(&self) -> Result<(), ConfigError> {
+        if let Some(name) = &self.client_name {
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+                let reason = format!("{name:?} is not printable ASCII without spaces");
+                return Err(ConfigError::Setting { name: "client_name", reason });
+            }
+        }
+        let (length, most) = (self.key_prefix.len(), KEY_PREFIX_MAX);
+        if length > most {
+            let reason = format!("{length} bytes, more than {most}");
+            return Err(ConfigError::Setting { name: "key_prefix", reason });
+        }
+        if is_reserved(&self.key_prefix) {
+            let reason = "it contains \":redlatch:\", as keys of queues and counters do".to_owned();
+            return Err(ConfigError::Setting { name: "key_prefix", reason });
+        }
+        Ok(())
+    }
+}
+
+/// The longest prefix: about half of the longest key.
+const KEY_PREFIX_MAX: usize = 32 * 1024;
+
+/// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
+/// holders? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
+pub(crate) fn is_reserved(key: &[u8]) -> bool {
+    const INFIX: &[u8] = b":redlatch:";
+    key.windows(INFIX.len()).any(|part| part == INFIX)
+}
+
+impl Builder {
+    /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
+    /// the lock also excludes other programs that lock the same name with `SET name value NX PX
+    /// ttl`. At most 32 KiB, without `:redlatch:` in it: such keys belong to other locks.
+    ///
+    /// On ZooKeeper the prefix and the name are one element of a path, with what servers refuse
+    /// there percent-encoded.
+    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.key_prefix = prefix.as_ref().to_vec();
+        self
+    }
+
+    /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
+    /// `redlatch`. On ZooKeeper it has no effect.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into());
+        self
+    }
+}
+
+impl Builder {
+    /// How often in a row, and for how long, a release may hand a lock to the next waiter of this
+    /// client, without the lock being free in between: by default 1000 times and 1 s.
+    ///
+    /// Threads of one client that want the same lock wait in a FIFO queue, and a release hands it
+    /// to the next waiter in one round over the nodes. That is fast, and keeps other processes out:
+    /// when either limit is reached, the lock is released, and the next waiter pauses for up to 20
+    /// ms before it asks the nodes, so that other processes can acquire the lock first. The time
+    /// counts from when the nodes granted the lock. With a count of zero there is no handoff, and
+    /// every waiter pauses. While another client waits in the nodes' [queue](Self::queue), the
+    /// time is limited to 10 ms. On ZooKeeper it is always limited so, since others may wait, and a
+    /// lock with a fencing token is not handed on: each grant needs a larger one.
+    pub fn handoff_limit(mut self, count: u32, time: Duration) -> Self {
+        self.handoff_limit = HandoffLimit { count, time };
+        self
+    }
+
+    /// Whether the connections have a thread of their own. By default they do not: the
+    /// Leader/Followers pattern is used, and a caller that needs an answer reads and writes for all
+    /// threads that wait meanwhile, which saves two thread switches per operation.
+    ///
+    /// The price is that callers depend on each other. If the leader is stopped in the middle of
+    /// its work, by a slow signal handler or by a scheduler that prefers other threads, all callers
+    /// wait for it, beyond their deadlines, and locks that are kept alive are not extended. With
+    /// this setting, one thread does nothing but drive the connections, and a caller that is
+    /// stopped delays no other. That thread can be stopped as well, above all by a signal handler
+    /// of the process that runs in it; a caller then gives up 20 ms after its own deadline, with
+    /// [`Phase::Queued`](crate::error::Phase::Queued) in the report of each node. Requests that
+    /// callers have left until then are sent when the thread goes on: one request and its removal
+    /// for each attempt.
+    ///
+    /// It is for programs with signal handlers that do more than set a flag, and for threads of
+    /// different priorities. The thread starts with the client, sleeps while there is nothing to
+    /// do, ends with the last clone, and does not keep the process alive.
+    ///
+    /// On ZooKeeper it has no effect: there is always such a thread.
+    pub fn io_thread(mut self, thread: bool) -> Self {
+        self.io_thread = thread;
+        self
     }
 }

@@ -9,36 +9,35 @@ mod backend;
 mod cancellation;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
-mod events;
 mod joint_shares;
-mod keep_alive;
 #[cfg(feature = "diagnostics")]
 mod node_keys;
-mod process;
-mod redlock;
 #[cfg(feature = "registers")]
 pub(crate) mod registers;
 
-use crate::cancel_token::CancelToken;
-use crate::clock::{self, Time};
-use crate::config::Settings;
-use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
-use crate::error::{ConfigError, TtlError};
-use crate::event::Listener;
-use crate::node::{NodeAnswer, NodeError, NodeReport};
-use crate::owner_process::OwnerProcess;
-use crate::wait_queue::WaitQueues;
-use crate::watchdog::Notifier;
 pub(crate) use backend::Backend;
+pub(crate) use backend::Redlock;
 pub(crate) use cancellation::{Call, Cancellation};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{Ensemble, FoundDirectory};
 pub(crate) use joint_shares::{Departure, Granted, JointShares, Member, PUBLISHER};
 #[cfg(feature = "diagnostics")]
 pub(crate) use node_keys::{KeyStep, NodeKeys};
-pub(crate) use redlock::Redlock;
+
+use crate::cancel_token::CancelToken;
+use crate::clock::{self, Time};
+use crate::config::{Settings, is_reserved};
+use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
+use crate::error::{ConfigError, LossReason, SpawnError, TtlError};
+use crate::event::{Event, Listener};
+use crate::name::Name;
+use crate::node::{NodeAnswer, NodeError, NodeReport};
+use crate::owner_process::OwnerProcess;
+use crate::wait_queue::WaitQueues;
+use crate::watchdog::{BackgroundEvent, Demand, Emit, GuardedLock, Notifier, period};
 #[cfg(feature = "registers")]
 use registers::Registers;
+use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +76,7 @@ impl Core {
         let listener = listener.map(|listener| listener.of_client(&owner_process));
         let changes = listener.as_ref().map(Listener::node_changes);
         let prefix = settings.key_prefix.len();
-        let emit = listener.clone().map(|listener| events::emit_background(listener, prefix));
+        let emit = listener.clone().map(|listener| emit_background(listener, prefix));
         let notifier = Arc::new(Notifier::new(emit, Arc::clone(&owner_process)));
         let backend = Backend::new(&settings, changes, &notifier, &owner_process)?;
         let token = CancelToken::new();
@@ -243,4 +242,102 @@ pub(crate) fn draw() -> Option<Entropy> {
     let mut bytes = [0; Entropy::LEN];
     getrandom::fill(&mut bytes).ok()?;
     Some(Entropy::from_bytes(bytes))
+}
+
+impl Core {
+    /// Does this client have a listener, and may this thread call it?
+    pub(crate) fn has_listener(&self) -> bool {
+        self.listener.is_some() && !Listener::is_in_callback() && !self.is_known_forked()
+    }
+
+    /// The time, if there is a listener: without one, no clock is read.
+    pub(crate) fn now_if_listened(&self) -> Option<Time> {
+        self.has_listener().then(clock::now)
+    }
+
+    /// Emits an event, if there is a listener. What the event reports must be complete: the
+    /// callback may use this client, and may panic.
+    pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) {
+            let event = event();
+            // A register's turn is a lock of the library's own.
+            if !event.resource().is_some_and(|name| is_reserved(name.as_bytes())) {
+                listener.emit(&event);
+            }
+        }
+    }
+
+    /// Emits the loss of a lock that was requested at `since`, if there is a listener.
+    pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, reason: LossReason) {
+        self.emit(|| Event::Lost { resource, held: clock::now().since(since), reason });
+    }
+}
+
+/// Emits to `listener` what happens outside any call. It holds no reference to the core: dropping
+/// the client does not wait for it.
+fn emit_background(listener: Listener, prefix: usize) -> Emit {
+    Box::new(move |event| match event {
+        BackgroundEvent::Nodes => listener.emit_node_changes(),
+        BackgroundEvent::AutoExtension { key, took, validity, error } => {
+            let (resource, took, validity) = (Name::new(&key[prefix..]), *took, *validity);
+            let is_automatic = true;
+            listener.emit(&match error {
+                None => Event::Extended { resource, took, validity, is_automatic },
+                Some(error) => Event::NotExtended { resource, took, validity, error, is_automatic },
+            });
+        }
+    })
+}
+
+impl Core {
+    /// For how long extensions may keep a lock: `asked`, or the client's setting if that is less.
+    pub(crate) fn max_hold(&self, asked: Option<Duration>) -> Option<Duration> {
+        [asked, self.rules.hold_max].into_iter().flatten().min()
+    }
+
+    /// How much of the watchdog's capacity a lock with this ttl and keys of so many bytes takes.
+    pub(crate) fn demand(&self, ttl: Ttl, key_bytes: usize) -> Demand {
+        Demand::new(ttl.as_duration(), period(&self.rules, ttl), key_bytes)
+    }
+
+    /// Starts the notifier's thread, if it does not run.
+    pub(crate) fn start_notifier(&self) -> Result<(), SpawnError> {
+        self.notifier.start()
+    }
+
+    /// Has the notifier check a lock now and when its validity ends, and call its callbacks once it
+    /// is lost.
+    pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
+        self.notifier.watch_for_loss(held);
+    }
+}
+
+// In a forked child every call is refused, and nothing that belongs to the parent is dropped.
+
+impl Core {
+    /// Is this another process than the one that built the client? Ask before taking any mutex: in
+    /// a forked child, the thread that holds it may not exist.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.owner_process.is_forked()
+    }
+
+    /// The result of the last [`is_forked`](Self::is_forked), for code that is reached only after
+    /// it was called.
+    pub(crate) fn is_known_forked(&self) -> bool {
+        self.owner_process.is_known_forked()
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if self.owner_process.is_forked() {
+            // References that are leaked, so that none of this is dropped here. The child
+            // shares the poll with its parent: removing a socket here removes it there. And a
+            // thread of the parent may have been half way through a change.
+            let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());
+            let queues = (queues, self.joint_shares.clone());
+            mem::forget(queues);
+            self.backend.leak();
+        }
+    }
 }

@@ -25,14 +25,12 @@
 
 mod cause;
 mod config;
-mod lost;
 mod node_list;
 #[cfg(feature = "registers")]
 mod once_per;
 mod readable;
 #[cfg(feature = "registers")]
 mod register;
-mod token;
 #[cfg(feature = "registers")]
 mod transaction;
 
@@ -50,15 +48,15 @@ pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use crate::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 #[doc(inline)]
 pub use crate::resp::ProtocolError;
+pub use cause::{LockLost, LossReason};
+pub use cause::{LockTokenError, NotResumable};
 pub use cause::{NoQuorum, ResourceError, SpawnError, TtlError};
 pub use config::{ConfigError, TlsSettingsError};
-pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
 #[cfg(feature = "registers")]
 pub use once_per::{ClocksError, OncePerError};
 #[cfg(feature = "registers")]
 pub use register::RegisterError;
-pub use token::{LockTokenError, NotResumable};
 #[cfg(feature = "registers")]
 pub use transaction::{JoinError, RecoverError, TransactionError};
 

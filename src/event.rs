@@ -16,22 +16,19 @@
 //!
 //! [`Builder::on_event`]: crate::Builder::on_event
 
-mod about;
-mod attempt_outcome;
 mod listener;
 #[cfg(feature = "registers")]
 mod register;
-mod text;
 
-pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::{Callback, Listener};
 #[cfg(feature = "registers")]
 pub use register::RegisterEvent;
 
 use crate::error::{Error, LossReason};
 use crate::name::Name;
-use crate::node::{NodeError, NodeReport, QueueSupport};
+use crate::node::{NodeAnswer, NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
+use std::fmt;
 use std::time::Duration;
 
 /// Something that happened to a lock, to a register or to a node.
@@ -249,4 +246,194 @@ pub enum Event<'a> {
     #[cfg(feature = "registers")]
     #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
     Register(RegisterEvent<'a>),
+}
+
+impl<'a> Event<'a> {
+    /// The kind of event, in a word that can be a label of a metric: `acquired`, `node_down`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Attempt { .. } => "attempt",
+            Self::Quarantined { .. } => "quarantined",
+            Self::Queued { .. } => "queued",
+            Self::Woken { .. } => "woken",
+            Self::Acquired { .. } => "acquired",
+            Self::Contended { .. } => "contended",
+            Self::Failed { .. } => "failed",
+            Self::Extended { .. } => "extended",
+            Self::NotExtended { .. } => "not_extended",
+            Self::Lost { .. } => "lost",
+            Self::Released { .. } => "released",
+            Self::LetExpire { .. } => "let_expire",
+            Self::NodeUp { .. } => "node_up",
+            Self::NodeDown { .. } => "node_down",
+            Self::NodeSlow { .. } => "node_slow",
+            Self::NodeQueue { .. } => "node_queue",
+            Self::SessionLost { .. } => "session_lost",
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.name(),
+        }
+    }
+
+    /// The name of the resource or of the register, if the event is about a lock or a register.
+    #[must_use]
+    pub fn resource(&self) -> Option<Name<'a>> {
+        match self {
+            Self::Attempt { resource, .. }
+            | Self::Quarantined { resource, .. }
+            | Self::Queued { resource, .. }
+            | Self::Woken { resource, .. }
+            | Self::Acquired { resource, .. }
+            | Self::Contended { resource, .. }
+            | Self::Failed { resource, .. }
+            | Self::Extended { resource, .. }
+            | Self::NotExtended { resource, .. }
+            | Self::Lost { resource, .. }
+            | Self::Released { resource, .. }
+            | Self::LetExpire { resource, .. } => Some(*resource),
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.register(),
+            Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeSlow { .. } => None,
+            Self::NodeQueue { .. } | Self::SessionLost { .. } => None,
+        }
+    }
+
+    /// The node's URL, if the event is about a node, or the session with an ensemble.
+    #[must_use]
+    pub fn url(&self) -> Option<&'a str> {
+        match self {
+            Self::NodeUp { url } | Self::NodeDown { url, .. } => Some(url),
+            Self::NodeSlow { url, .. } | Self::NodeQueue { url, .. } => Some(url),
+            Self::SessionLost { url } => Some(url),
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.url(),
+            _ => None,
+        }
+    }
+}
+
+/// The outcome of one attempt to acquire a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AttemptOutcome {
+    /// A majority granted the lock, in time.
+    Granted,
+    /// A majority answered, and other clients hold the lock or wait for it.
+    Contended,
+    /// Too few nodes answered to know whether the lock is free, or too many are in quarantine.
+    NoQuorum,
+    /// A majority granted the lock, but with too little validity left.
+    TooSlow,
+    /// Two of the nodes are one server.
+    SameServer,
+}
+
+impl AttemptOutcome {
+    /// The outcome in a word that can be a label of a metric: `granted`, `no_quorum`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Contended => "contended",
+            Self::NoQuorum => "no_quorum",
+            Self::TooSlow => "too_slow",
+            Self::SameServer => "same_server",
+        }
+    }
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.resource(), self.url()) {
+            (Some(resource), _) => write!(f, "'{resource}' ")?,
+            (None, url) => write!(f, "{} ", url.unwrap_or_default())?,
+        }
+        match self {
+            Self::Attempt { number, outcome, took, .. } => {
+                write!(f, "attempt {number}: {}, took {took:.1?}", outcome.name())
+            }
+            Self::Quarantined { left, reports, .. } => {
+                write!(f, "waits for {left:.1?}: quarantined, as started less than max_ttl ago")?;
+                write!(f, " (setting restart_guard):")?;
+                for (index, report) in quarantined(reports).enumerate() {
+                    write!(f, "{} {}", if index == 0 { "" } else { "," }, report.url)?;
+                }
+                Ok(())
+            }
+            Self::Queued { place, .. } => write!(f, "queued: {place} before it"),
+            Self::Woken { waited, .. } => write!(f, "woken: waited {waited:.1?}"),
+            Self::Acquired { attempts, waited, validity, .. } => write!(
+                f,
+                "acquired: attempts {attempts}, waited {waited:.1?}, valid for {validity:.1?}"
+            ),
+            Self::Contended { attempts, waited, .. } => {
+                write!(f, "contended: attempts {attempts}, waited {waited:.1?}")
+            }
+            Self::Failed { attempts, waited, error, .. } => {
+                write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
+            }
+            Self::Extended { took, validity, is_automatic, .. } => {
+                let how = automatically(*is_automatic);
+                write!(f, "extended{how}: took {took:.1?}, valid for {validity:.1?}")
+            }
+            Self::NotExtended { took, validity, error, is_automatic, .. } => {
+                let how = automatically(*is_automatic);
+                write!(f, "not extended{how}: took {took:.1?}, valid for {validity:.1?}, {error}")
+            }
+            Self::Lost { held, reason, .. } => write!(f, "lost: held {held:.1?}, {reason}"),
+            Self::Released { held, outcome, remaining, .. } => {
+                let how = match outcome {
+                    Some(Released::InTime) => ", in time",
+                    Some(Released::TooLate) => ", too late",
+                    None => "",
+                };
+                write!(f, "released: held {held:.1?}{how}")?;
+                if !remaining.is_zero() {
+                    write!(f, ", stays taken for {remaining:.1?}")?;
+                }
+                Ok(())
+            }
+            Self::LetExpire { held, remaining, .. } => {
+                write!(f, "left to its ttl: held {held:.1?}, valid for {remaining:.1?}")
+            }
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.write(f),
+            _ => self.write_of_node(f),
+        }
+    }
+}
+
+impl Event<'_> {
+    fn write_of_node(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeUp { .. } => f.write_str("is up"),
+            Self::NodeDown { error, .. } => write!(f, "is down: {error}"),
+            Self::NodeQueue { support: QueueSupport::Unsupported, .. } => {
+                f.write_str("has no queue for waiters")
+            }
+            Self::NodeQueue { .. } => f.write_str("does not tell waiters when it is their turn"),
+            Self::SessionLost { .. } => f.write_str("has ended the session, and all its locks"),
+            Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
+            _ => unreachable!("it is about a node"),
+        }
+    }
+}
+
+/// The nodes whose grants do not count yet.
+fn quarantined(reports: &[NodeReport]) -> impl Iterator<Item = &NodeReport> {
+    let is_it = |report: &&NodeReport| {
+        matches!(report.answer, NodeAnswer::Failed(NodeError::Quarantined { .. }))
+    };
+    reports.iter().filter(is_it)
+}
+
+fn automatically(is_automatic: bool) -> &'static str {
+    if is_automatic { " automatically" } else { "" }
+}
+
+/// As its text: resources are bytes, and a list of numbers is hard to read.
+impl fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({self})")
+    }
 }

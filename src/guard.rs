@@ -1,27 +1,27 @@
 //! The guard of a lock that is held: how long it is valid, extending it, giving it up.
 
-mod events;
 mod extend;
 mod joint;
-mod keep_alive;
-mod loss;
 mod release;
 mod reused_lock;
 mod token;
+
+pub use token::LockToken;
 
 use crate::clock::{self, Time};
 use crate::core::{Core, Member};
 use crate::engine::HeldLock;
 use crate::error::{Error, LockLost, LossReason};
+use crate::event::Event;
 use crate::fencing::FencingToken;
 use crate::name::Name;
+use crate::released::Released;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::ReservedCapacity;
 use reused_lock::ReusedLock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-pub use token::LockToken;
 
 /// A lock that is held until it is released, until its guard is dropped, or until its validity has
 /// passed.
@@ -240,6 +240,160 @@ impl fmt::Debug for LockGuard {
             .field("resource", &self.resource())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
+    }
+}
+
+impl LockGuard {
+    /// Emits the result of an extension by a call, if there was a listener when it `began`.
+    fn emit_extended(&mut self, began: Option<Time>, result: &Result<(), Error>) {
+        let Some(began) = began else { return };
+        if let Err(Error::Lost(lost)) = result {
+            return self.emit_lost(lost.reason());
+        }
+        let (resource, validity) = (self.resource(), self.remaining());
+        let took = clock::now().since(began);
+        let is_automatic = false;
+        match result {
+            Ok(()) => {
+                self.core.emit(|| Event::Extended { resource, took, validity, is_automatic });
+            }
+            // No node was asked.
+            Err(Error::Ttl(_)) => {}
+            Err(error) => {
+                self.core.emit(|| Event::NotExtended {
+                    resource,
+                    took,
+                    validity,
+                    error,
+                    is_automatic,
+                });
+            }
+        }
+    }
+
+    /// Emits that the lock was released. `outcome` is what is known about that.
+    fn emit_released(&mut self, outcome: Option<Released>) {
+        if !self.core.has_listener() {
+            return;
+        }
+        // The next waiter need not wait for the callback.
+        drop(self.head.take());
+        let is_lost = outcome == Some(Released::TooLate);
+        if is_lost {
+            // If it was not lost when it was given up, this was not emitted yet.
+            self.is_loss_emitted &= self.held.check(clock::now()).is_err();
+            self.emit_lost(self.late_reason());
+        }
+        let now = clock::now();
+        let least = if is_lost { Duration::ZERO } else { self.hold_at_least };
+        let remaining = least.saturating_sub(self.age(now));
+        let (resource, held) = (self.resource(), self.age(now));
+        self.core.emit(|| Event::Released { resource, held, outcome, remaining });
+    }
+
+    /// Emits that the lock was left to its ttl.
+    fn emit_let_expire(&mut self) {
+        // The next waiter asks the nodes from now on.
+        drop(self.head.take());
+        if !self.core.has_listener() {
+            return;
+        }
+        let now = clock::now();
+        let valid_until = self.held.check(now);
+        if let Err(reason) = valid_until {
+            self.emit_lost(reason);
+        }
+        let remaining = valid_until.map_or(Duration::ZERO, |valid_until| valid_until.since(now));
+        let (resource, held) = (self.resource(), self.age(now));
+        self.core.emit(|| Event::LetExpire { resource, held, remaining });
+    }
+
+    /// Emits that the lock was lost, once for each guard.
+    fn emit_lost(&mut self, reason: LossReason) {
+        if !std::mem::replace(&mut self.is_loss_emitted, true) {
+            self.core.emit_lost(self.resource(), self.since, reason);
+        }
+    }
+}
+
+impl LockGuard {
+    /// Calls `callback` when the lock is lost: exactly once, within milliseconds after its validity
+    /// has passed, or as soon as the nodes say that it is gone. At once if it is lost already.
+    /// Never if the lock is released, dropped, left or handed off before that.
+    ///
+    /// The callbacks of all locks of a client run one after another on one thread, the notifier,
+    /// which starts with the first callback and ends with the client. It also emits the
+    /// [events](crate::Builder::on_event) that belong to no call. So a callback that blocks delays
+    /// other callbacks and these events, and nothing else: another thread extends locks, and
+    /// [`ensure_held`](Self::ensure_held) and [`wait_lost`](Self::wait_lost) need no thread. A
+    /// callback may panic, drop the guard or the client, and use the client; but it must not wait
+    /// for another callback. Leave long work, such as taking the same lock again, to a thread of
+    /// your own. A lock may have several callbacks; each is called.
+    ///
+    /// This does not extend the lock: see [`keep_alive`](crate::LockRequest::keep_alive). The timer
+    /// behind it stands still while the machine is suspended. After that, the call may be late by
+    /// as long as the machine slept, but [`ensure_held`](Self::ensure_held) is right at once.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, Error};
+    /// # use std::sync::Arc;
+    /// # use std::sync::atomic::{AtomicBool, Ordering};
+    /// # fn work_step() {}
+    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
+    /// let request = client.request("orders:42").keep_alive();
+    /// let lock = request.lock()?;
+    /// let stop = Arc::new(AtomicBool::new(false));
+    /// let on_lost = Arc::clone(&stop);
+    /// lock.on_lost(move |lost| {
+    ///     eprintln!("stopping: {lost}");
+    ///     on_lost.store(true, Ordering::Relaxed);
+    /// })?;
+    /// while !stop.load(Ordering::Relaxed) {
+    ///     work_step();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Spawn`]: the notifier's thread could not be started, and `callback` will not be
+    /// called. A forked child has none ([`Error::OtherProcess`]).
+    pub fn on_lost(&self, callback: impl FnOnce(LockLost) + Send + 'static) -> Result<(), Error> {
+        if self.core.is_forked() {
+            return Err(Error::OtherProcess);
+        }
+        self.core.start_notifier()?;
+        let resource: Arc<[u8]> = self.resource().as_bytes().into();
+        let callback = move |reason| callback(LockLost::new(resource, reason));
+        if self.held.on_lost(self.number(), Box::new(callback)) {
+            self.core.watch_for_loss(Arc::clone(&self.held));
+        }
+        Ok(())
+    }
+
+    /// Waits until the lock is lost, for up to `timeout`. `None` if it is still held then.
+    ///
+    /// It needs no thread but the caller's. If the caller overslept the end, it returns `Some`.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # fn example(lock: redlatch::LockGuard) {
+    /// # let mut worker = std::process::Command::new("true").spawn().unwrap();
+    /// // A child process does the work.
+    /// while worker.try_wait().is_ok_and(|status| status.is_none()) {
+    ///     if lock.wait_lost(Duration::from_millis(100)).is_some() {
+    ///         let _ = worker.kill();
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn wait_lost(&self, timeout: Duration) -> Option<LockLost> {
+        if self.core.is_forked() {
+            return Some(self.loss(LossReason::OtherProcess));
+        }
+        self.held.wait_lost(clock::now, timeout).map(|reason| self.loss(reason))
     }
 }
 

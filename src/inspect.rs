@@ -3,25 +3,20 @@
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod not_a_lock;
-mod other_program;
-mod seen;
 mod shares;
-mod state;
 mod waiters;
 
 pub use not_a_lock::NotALock;
-pub use other_program::OtherProgram;
-pub(crate) use seen::Seen;
-pub use state::LockState;
+pub use not_a_lock::OtherProgram;
 pub use waiters::QueuedWaiter;
 
 use crate::clock::WallTime;
-use crate::engine::{Token, quorum, until_quorum};
+use crate::engine::{Share, Token, quorum, until_quorum};
 use crate::name::Name;
 use crate::node::command::{SHARED, is_reservation};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
 use redlatch_protocol::inspect::KeySnapshot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -285,6 +280,109 @@ fn remaining_of_majority(holders: &[&KeySnapshot], needed: usize) -> Option<Dura
         holders.iter().map(|holder| u64::try_from(holder.left).unwrap_or(u64::MAX)).collect();
     left.sort_unstable_by(|one, other| other.cmp(one));
     left.get(needed - 1).copied().filter(|left| *left < u64::MAX).map(Duration::from_millis)
+}
+
+/// Whether a lock is free or held, as a majority of the nodes reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockState {
+    /// A majority has no key for it: an attempt would have been granted, but for a
+    /// [quarantine](Inspection::quarantine).
+    Free,
+    /// A majority holds the same value.
+    Held(Holder),
+    /// A majority has it shared, by [readers](crate::LockRequest::shared) or
+    /// [permits](crate::LockRequest::one_of): those that a majority has, readers first and then
+    /// permits by their slots. Each node reports a hundred holders at most, those that end first.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockState};
+    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
+    /// if let LockState::Shared(holders) = client.inspect("licences")?.state {
+    ///     for holder in holders {
+    ///         eprintln!("{:?} has slot {:?}", holder.owner(), holder.slot);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    Shared(Vec<Holder>),
+    /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
+    /// reservation or no key, and no majority is without a key. As long as the first waiter is
+    /// alive, it acquires the lock within about a round, or after a
+    /// [quarantine](Inspection::quarantine); other attempts are refused.
+    Reserved,
+    /// So many nodes have data under the lock's key that is no lock that no majority can grant it.
+    /// It is other data of this name, and a [key prefix](crate::Builder::key_prefix) keeps the two
+    /// apart. [`NodeView::not_a_lock`](NodeView::not_a_lock) tells which nodes have it.
+    NotALock(NotALock),
+    /// Neither: it is just being acquired or released, or keys of a failed attempt have yet to be
+    /// removed or to expire. In a [quarantine](Inspection::quarantine), also if only a
+    /// minority has a lock: the others may have forgotten it.
+    Undecided,
+}
+
+impl LockState {
+    /// Is the lock held so that nobody else can have it, or such a share of it, at the same time?
+    pub(crate) fn keeps_out(&self, share: Option<Share>) -> bool {
+        let Self::Shared(holders) = self else { return matches!(self, Self::Held(_)) };
+        let are_readers = holders.iter().any(|holder| holder.slot.is_none());
+        match share.map(Share::permits) {
+            None => true,
+            Some(0) => !are_readers,
+            Some(permits) => are_readers || holders.len() >= permits as usize,
+        }
+    }
+}
+
+/// The values that a release by force removes: those that were seen, and no others.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The lock's key.
+    pub(crate) key: Arc<[u8]>,
+    /// The values that are locks, each once. On ZooKeeper, the paths of the holders' znodes.
+    pub(crate) locks: Arc<[Vec<u8>]>,
+    /// The nodes whose value is no lock.
+    pub(crate) others: Vec<Arc<str>>,
+    /// The value of the exclusive lock that a majority has. On ZooKeeper, the path of its znode.
+    held: Option<Vec<u8>>,
+}
+
+/// Without the values: a token in them is enough to release the lock.
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seen")
+            .field("key", &self.key.escape_ascii().to_string())
+            .field("locks", &self.locks.len())
+            .field("others", &self.others)
+            .finish()
+    }
+}
+
+impl Seen {
+    fn of(
+        key: Arc<[u8]>,
+        snapshots: &[Option<KeySnapshot>],
+        reports: &[NodeReport],
+        held: Option<Vec<u8>>,
+    ) -> Self {
+        let mut locks = BTreeSet::new();
+        let mut others = Vec::new();
+        for (snapshot, report) in snapshots.iter().zip(reports) {
+            match snapshot {
+                Some(snapshot) if is_reserved(snapshot) => {}
+                Some(snapshot) if shares::is_shared(snapshot) => {
+                    locks.extend(shares::members(snapshot));
+                }
+                Some(snapshot) if NotALock::of(snapshot).is_some() => {
+                    others.push(Arc::clone(&report.url));
+                }
+                Some(snapshot) => locks.extend(snapshot.value.clone()),
+                None => {}
+            }
+        }
+        Self { key, locks: locks.into_iter().collect(), others, held }
+    }
 }
 
 #[cfg(test)]

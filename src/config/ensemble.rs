@@ -1,9 +1,8 @@
 //! The servers of a ZooKeeper ensemble, the session with them, and the settings that mean nothing
 //! there.
 
-use super::Builder;
-use super::check::NODE_TIMEOUT_MAX;
 use super::nodes::Entry;
+use super::{Builder, NODE_TIMEOUT_MAX};
 use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
 use crate::net::TlsTarget;

@@ -4,7 +4,6 @@
 //! One thread at a time changes a register, for all that wait: it has each of them make its change
 //! of the draft, one after another, and sends the result as one.
 
-mod formation;
 mod membership;
 mod repair;
 mod survey;

@@ -1,9 +1,12 @@
-//! Errors that several operations share.
+//! What errors of locks are made of: errors that several operations share, the loss of a lock, and
+//! why another process cannot resume one.
 
 use crate::engine::{quorum, until_quorum};
+use crate::name::Name;
 use crate::node::{NodeAnswer, NodeReport};
 use crate::node_url::is_ensemble;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -286,3 +289,114 @@ impl fmt::Display for SpawnError {
 }
 
 impl Error for SpawnError {}
+
+/// The lock is not held any more.
+///
+/// Its text names the lock: `the lock "orders:42" is lost: its validity has passed`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LockLost {
+    resource: Arc<[u8]>,
+    reason: LossReason,
+}
+
+impl LockLost {
+    pub(crate) fn new(resource: impl Into<Arc<[u8]>>, reason: LossReason) -> Self {
+        Self { resource: resource.into(), reason }
+    }
+
+    /// The name of the resource whose lock was lost; the first of them, if there are
+    /// [several](crate::LockGuard::resources).
+    #[must_use]
+    pub fn resource(&self) -> Name<'_> {
+        Name::new(&self.resource)
+    }
+
+    /// How it was lost.
+    #[must_use]
+    pub fn reason(&self) -> LossReason {
+        self.reason
+    }
+}
+
+impl fmt::Display for LockLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (resource, reason) = (self.resource(), self.reason);
+        let is = if reason == LossReason::OtherProcess { "not held here" } else { "lost" };
+        write!(f, "the lock {resource:?} is {is}: {reason}")
+    }
+}
+
+impl Error for LockLost {}
+
+/// How a lock was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// Its validity has passed: its ttl, or on ZooKeeper the time for which its session may be
+    /// relied on.
+    Expired,
+    /// A majority of the nodes no longer has its key: they lost it, or granted the lock to another
+    /// client. On ZooKeeper, its session has ended, or its znode was removed.
+    Gone,
+    /// This is a forked child of the process that acquired the lock. That one may still hold it.
+    OtherProcess,
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its validity has passed",
+            Self::Gone => "no majority of nodes holds its key any more",
+            Self::OtherProcess => "the process that forked this one acquired it",
+        })
+    }
+}
+
+/// A text is no [`LockToken`](crate::LockToken). It is not shown: it may be a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing to say about it")]
+pub struct LockTokenError;
+
+impl fmt::Display for LockTokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is no token of a lock: that is one word, which begins with redlatch1")
+    }
+}
+
+impl Error for LockTokenError {}
+
+/// Why another process cannot resume a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotResumable {
+    /// On ZooKeeper a lock belongs to the session of its client, and ends with it.
+    Session,
+    /// Other threads of this client have the same [share](crate::LockRequest::shared), which
+    /// readers of one client take together. A reader whose share is to be given away has an
+    /// [owner](crate::LockRequest::owner) of its own, and so a share of its own.
+    SharedByThreads,
+    /// The token is that of a lock with other names, or of more or fewer of them, or it was damaged
+    /// on its way. The lock is as it was.
+    OtherNames,
+}
+
+impl fmt::Display for NotResumable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Session => {
+                "no other process can resume a lock on ZooKeeper: it ends with the session of its \
+                 client"
+            }
+            Self::SharedByThreads => {
+                "other threads of this client have the same share: a reader with an owner of its \
+                 own has one that can be given away"
+            }
+            Self::OtherNames => {
+                "the token is not that of this lock: it was given for other names, or for more or \
+                 fewer, or it is damaged"
+            }
+        })
+    }
+}
+
+impl Error for NotResumable {}

@@ -1,8 +1,6 @@
 //! The connection to one node: its socket is opened and closed as the session requires.
 
 mod connecting;
-mod earlier;
-mod securing;
 
 use super::addresses::{Addresses, History};
 use super::conversation::Conversation;
@@ -12,11 +10,11 @@ use super::{ConnectOptions, Endpoint};
 use crate::clock;
 use crate::engine::{NODES_MAX, Node};
 use crate::node::NodeError;
-use earlier::Earlier;
+use connecting::Earlier;
+#[cfg(feature = "zookeeper")]
+pub(super) use connecting::unreachable;
 use mio::Token;
 use mio::event::Event;
-#[cfg(feature = "zookeeper")]
-pub(super) use securing::unreachable;
 use std::io;
 use std::net::SocketAddr;
 

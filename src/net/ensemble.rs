@@ -1,14 +1,11 @@
 //! The connection of one client to a ZooKeeper ensemble, shared by its threads. A thread of its own
 //! drives it, since a session has to be kept alive whatever the callers do.
 
-use super::examination;
 use super::io_thread::IoThread;
-use super::keeper_loop::KeeperLoop;
-use super::keeper_order::{KeeperMessage, KeeperOrder};
+use super::keeper_loop::{KeeperLoop, KeeperMessage, KeeperOrder};
 use super::leader_followers::LeaderFollowers;
 use super::servers::Servers;
-use super::socket_loop;
-use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN};
+use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, examination, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};

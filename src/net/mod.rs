@@ -10,13 +10,12 @@
 //! | `inbox`, `follower` | the other threads' requests, and where these threads wait |
 //! | `io_thread` | a thread that leads all the time, for clients that are configured to have one |
 //! | `batch` | several requests of one thread at a time |
-//! | `order` | what these threads ask of the leader |
-//! | `socket_loop` | the event loop: the rounds over the sockets |
+//! | `socket_loop` | what these threads ask of the event loop, and the loop: rounds over the sockets |
 //! | `sockets` | the poll, and the connections to all nodes |
 //! | `conversation` | what a connection asks of the protocol over it: a trait
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
-//! | `ensemble`, `keeper_loop`, `keeper_order`, `servers` | the same for a ZooKeeper ensemble |
+//! | `ensemble`, `keeper_loop`, `servers` | the same for a ZooKeeper ensemble |
 //! | `examination`, `probe` | what each server of an ensemble says about itself |
 //! | `stream`, `socket_options` | the kinds of socket, TLS over them, and what is set on them |
 //! | `resolver` | name resolution outside the leader's thread |
@@ -37,10 +36,7 @@ mod inbox;
 mod io_thread;
 #[cfg(feature = "zookeeper")]
 mod keeper_loop;
-#[cfg(feature = "zookeeper")]
-mod keeper_order;
 mod leader_followers;
-mod order;
 #[cfg(feature = "zookeeper")]
 mod probe;
 mod resolver;
@@ -56,7 +52,7 @@ pub(crate) use change_queue::ChangeQueue;
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::EnsembleNet;
 #[cfg(feature = "zookeeper")]
-pub(crate) use keeper_order::{KeeperMessage, KeeperOrder};
+pub(crate) use keeper_loop::{KeeperMessage, KeeperOrder};
 #[cfg(feature = "zookeeper")]
 pub(crate) use servers::refusal;
 
@@ -76,8 +72,7 @@ use batch::Batch;
 use io_thread::IoThread;
 use leader_followers::{LeaderFollowers, Wake};
 use mio::Waker;
-use order::{Message, Order};
-use socket_loop::{LINGER_ROUNDS, SocketLoop};
+use socket_loop::{LINGER_ROUNDS, Message, Order, SocketLoop};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;

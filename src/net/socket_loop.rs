@@ -6,17 +6,35 @@ use super::change_queue::ChangeQueue;
 use super::connection::Connection;
 use super::follower::Follower;
 use super::leader_followers::EventLoop;
-use super::order::{Message, Order};
 use super::sockets::PolledSockets;
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
-use crate::engine::Node;
+use crate::engine::{Node, QueueWait, Request, Token};
 use crate::node::{Driver, RoundResult, Rounds};
 use mio::Waker;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// What a caller waits for.
+pub(super) enum Order {
+    /// The result of a round.
+    Round(Request),
+    /// The end of a wait in the nodes' queue.
+    Wait(QueueWait),
+}
+
+/// What needs no result.
+pub(super) enum Message {
+    /// Send this request.
+    Post(Request),
+    /// End the waits of one waiter in the nodes' queue, or of all, now and from now on.
+    EndWaits(Option<Token>),
+    /// Forget this waiter, about which no request follows.
+    #[cfg(feature = "registers")]
+    Leave(Token),
+}
 
 /// How many rounds the last drop waits at most for nodes that reply. Removals for which a
 /// connection has no room at once take several rounds.

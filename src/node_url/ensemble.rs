@@ -12,8 +12,7 @@
 //! The root, which ZooKeeper calls chroot, is the path of the znode below which all locks are. The
 //! layout is the family of programs that these locks also exclude, `curator` by default.
 
-use super::options::Options;
-use super::{Address, NodeUrlError, NodeUrlErrorKind, Support, host, percent};
+use super::{Address, NodeUrlError, NodeUrlErrorKind, Options, Support, host, percent};
 use crate::zookeeper::name::Layout;
 use crate::zookeeper::path::Root;
 use std::fmt;

@@ -3,8 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::borrow::Cow;
 
-use super::NodeUrlErrorKind;
-use super::options::number;
+use super::{NodeUrlErrorKind, number};
 
 /// The longest host name, and the longest part of one between two dots (RFC 1035).
 const NAME_MAX: usize = 253;

@@ -24,10 +24,6 @@
 //!   callbacks are taken. Code that ends the lock earlier, because of what the nodes say, has the
 //!   notifier check it at once.
 
-// By its path, since tests/keep_model includes this file.
-#[path = "guarded_lock/ending.rs"]
-mod ending;
-
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
 use crate::engine::{Extended, HeldLock, NodeSet, Rules, Ttl};
@@ -294,5 +290,57 @@ impl State {
 impl fmt::Debug for GuardedLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GuardedLock({:?})", self.lock().phase)
+    }
+}
+
+impl GuardedLock {
+    /// The lock is lost now, if it was held: whoever keeps it says so.
+    #[allow(dead_code, reason = "nodes tell of no loss, and ensembles do")]
+    pub(crate) fn end_now(&self, now: Time, lost: LossReason) {
+        let mut state = self.lock();
+        self.expire(&mut state, now);
+        if state.phase == Phase::Held {
+            self.lose(&mut state, now, lost);
+        }
+    }
+
+    /// One of several guards gives the lock up, and the others go on: its callbacks are dropped,
+    /// unless the lock was lost before. Returns what [`check`](Self::check) does.
+    pub(crate) fn leave(&self, now: Time, guard: usize) -> Result<Time, LossReason> {
+        let mut state = self.lock();
+        self.expire(&mut state, now);
+        let mut dropped = Vec::new();
+        if state.phase == Phase::Held {
+            let all = std::mem::take(&mut state.callbacks);
+            (dropped, state.callbacks) = all.into_iter().partition(|(owner, _)| *owner == guard);
+        }
+        let held_until = state.valid_until().map(|valid_until| self.end_of(valid_until));
+        drop(state);
+        // Not under the mutex: dropping what they own may call into this lock.
+        drop(dropped);
+        held_until
+    }
+
+    /// The end of its validity: its own, or that of the session that holds it.
+    fn end(&self, state: &State) -> Time {
+        self.end_of(state.valid_until)
+    }
+
+    fn end_of(&self, valid_until: Time) -> Time {
+        let session = self.granted.session.as_ref();
+        session.map_or(valid_until, |session| valid_until.min(session.get()))
+    }
+
+    /// Makes the transition to `Lost` if the validity has passed.
+    fn expire(&self, state: &mut State, now: Time) {
+        if state.phase == Phase::Held && now >= self.end(state) {
+            self.lose(state, now, LossReason::Expired);
+        }
+    }
+
+    fn lose(&self, state: &mut State, now: Time, lost: LossReason) {
+        state.phase = Phase::Lost(lost);
+        state.valid_until = state.valid_until.min(now);
+        self.lost.notify_all();
     }
 }

@@ -6,7 +6,6 @@
 //! taken out before the socket is read again, and encrypted ones by [`UNSENT_MAX`].
 
 mod errors;
-mod socket;
 
 use super::Received;
 use crate::node::TlsError;
@@ -14,9 +13,8 @@ use errors::{Peer, cut_off, tls_error};
 use rustls::ClientConnection;
 use rustls::client::ClientConfig;
 use rustls::pki_types::ServerName;
-use socket::{Gathering, Watched};
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 
 /// How many encrypted bytes wait for the socket at most. More than the commands of one write
@@ -188,6 +186,54 @@ impl TlsSession {
 /// May the call succeed when it is repeated?
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// The reading side.
+struct Watched<'a, S> {
+    socket: &'a mut S,
+    peer: &'a mut Peer,
+    /// Did the last read leave nothing in the socket? Then the next byte causes an event.
+    is_drained: bool,
+}
+
+impl<'a, S> Watched<'a, S> {
+    fn new(socket: &'a mut S, peer: &'a mut Peer) -> Self {
+        Self { socket, peer, is_drained: false }
+    }
+}
+
+impl<S: Read> Read for Watched<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.socket.read(buffer)?;
+        self.is_drained = count < buffer.len();
+        self.peer.spoke(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// The writing side. Several records are sent by one call, as if they were one: a vectored write
+/// would raise SIGPIPE in a program that does not ignore it, which the plain write never does.
+struct Gathering<'a, S>(&'a mut S);
+
+impl<S: Write> Write for Gathering<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match slices {
+            [record] => self.0.write(record),
+            records => {
+                let all: Vec<u8> =
+                    records.iter().flat_map(|record| record.iter().copied()).collect();
+                self.0.write(&all)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 // Linux: the certificates are made by a crate that the tests have there only.
