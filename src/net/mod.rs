@@ -10,9 +10,9 @@
 //! | `inbox`, `follower` | the other threads' requests, and where these threads wait |
 //! | `io_thread` | a thread that leads all the time, for clients that are configured to have one |
 //! | `batch` | several requests of one thread at a time |
-//! | `socket_loop` | what these threads ask of the event loop, and the loop: rounds over the sockets |
+//! | `socket_loop` | what threads ask of the event loop, and that loop over the sockets |
 //! | `sockets` | the poll, and the connections to all nodes |
-//! | `conversation` | what a connection asks of the protocol over it: a trait
+//! | `conversation` | what a connection asks of the protocol over it: a trait |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `ensemble`, `keeper_loop`, `servers` | the same for a ZooKeeper ensemble |
