@@ -132,7 +132,8 @@ fn only_net_and_the_settings_name_rustls() {
 fn only_the_clock_reads_a_clock() {
     let words = ["Instant::now", "SystemTime", "clock_gettime", "rustix::time"];
     // The embedded servers have one of their own.
-    let found = mentions(&words, |source| !source.path.ends_with("src/clock.rs"));
+    let may = ["src/clock.rs", "crates/embedded/src/clock.rs"];
+    let found = mentions(&words, |source| !may.contains(&&*source.path));
     assert_none("only src/clock.rs may read a clock", &found);
     let pure = ["engine", "inspect", "node", "registers", "resp", "time", "zookeeper"];
     let found = mentions(&["clock::now", "clock::at", "now()"], |source| {

@@ -162,16 +162,11 @@ impl Workshop {
     pub(crate) fn build(&self, targets: &[String]) -> Result<Programs, Outcome> {
         let mut cargo = support::program::cargo();
         cargo.args(["test", "--no-run", "--locked", "--message-format", "short"]);
-        // As fast as may be; other crates are those that were built for the tests.
+        // Other crates are those that were built for the tests. Optimized as for these: the models
+        // run on small stacks, which a function with many switches would overflow.
         for package in PACKAGES {
             cargo.args(["--package", package]);
-            // The models run on small stacks, which a function with many switches would overflow.
-            let is_on_small_stacks = ["redlatch-models", "redlatch-protocol"].contains(&package);
-            let settings =
-                ["debug=0", "opt-level=0"].iter().take(2 - usize::from(is_on_small_stacks));
-            for setting in settings {
-                cargo.args(["--config", &format!("profile.dev.package.{package}.{setting}")]);
-            }
+            cargo.args(["--config", &format!("profile.dev.package.{package}.debug=0")]);
         }
         cargo.args(targets).env("CARGO_TARGET_DIR", TARGET_DIR).env("CARGO_INCREMENTAL", "1");
         cargo.env("CARGO_TERM_COLOR", "never");
