@@ -248,10 +248,10 @@ pub mod transaction {
     };
 }
 
-#[cfg(feature = "diagnostics")]
-#[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
 /// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role, its clock, and
 /// whether it has a vote on registers.
+#[cfg(feature = "diagnostics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
 pub mod status {
     #[doc(inline)]
     pub use crate::engine::{NoVote, RegisterMembership};
@@ -259,7 +259,7 @@ pub mod status {
     pub use crate::node::{ClockDifference, CrashLoss, Fsync, Memory, Persistence, Role};
 }
 
-/// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
+/// What only the fuzz targets use besides the pure crates. Not a public API.
 #[doc(hidden)]
 pub mod internal {
     pub mod node_url {

@@ -6,8 +6,7 @@ use crate::core::{Backend, Redlock};
 use crate::engine::{Action, Request, Said};
 use crate::error::{Error, NoQuorum};
 use crate::inspect::Inspection;
-use redlatch_protocol::inspect::KeySnapshot;
-use redlatch_protocol::inspect::Look;
+use redlatch_protocol::inspect::{KeySnapshot, Look};
 use std::sync::Arc;
 
 impl LockClient {

@@ -1,7 +1,7 @@
 //! What a register's requests ask of a node, and what it answers.
 
 use super::{Accepted, Ballot, InvalidValue};
-use redlatch_protocol::engine::{Action, Token, Vote};
+use redlatch_protocol::engine::{Token, Vote};
 use std::sync::Arc;
 
 /// A request about a register, the same to every node.
@@ -136,16 +136,6 @@ pub enum RegisterReply {
     NoMember(Option<Arc<[u8]>>),
     /// What the node has accepted is nothing that this version of the library knows.
     Invalid(InvalidValue),
-}
-
-impl RegisterRequest {
-    /// The request about a register that this action is, if it is one.
-    pub fn of(action: &Action) -> Option<&Self> {
-        match action {
-            Action::Custom(command) => command.as_any().downcast_ref(),
-            _ => None,
-        }
-    }
 }
 
 impl RegisterReply {

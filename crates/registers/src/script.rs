@@ -14,7 +14,6 @@ use redlatch_protocol::engine::{
 };
 use redlatch_protocol::node::script::lua_script;
 use redlatch_protocol::resp::Reply;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Promises a ballot, `ARGV[2]`. Refuses if a higher ballot was promised, or one of another owner
@@ -61,10 +60,6 @@ pub const MARK: Script = lua_script!("script/mark.lua");
 pub static ALL: [Script; 7] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK];
 
 impl CustomCommand for RegisterRequest {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn key(&self) -> &Arc<[u8]> {
         &self.keys.value
     }

@@ -62,9 +62,6 @@ pub type RunScript<'a> = dyn FnMut(&[&[u8]], &[&[u8]]) + 'a;
 /// A command that a script carries out, and that neither takes nor extends a lock: those of
 /// registers are, and those by which an operator looks at locks.
 pub trait CustomCommand: fmt::Debug + Send + Sync {
-    /// The command, for those who know its type.
-    fn as_any(&self) -> &dyn Any;
-
     /// The key that it is about.
     fn key(&self) -> &Arc<[u8]>;
 

@@ -4,7 +4,6 @@ use super::FIRST;
 use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
 use crate::node::script::{elements_of_parts, list, lua_script};
 use crate::resp::{Elements, Reply};
-use std::any::Any;
 use std::sync::Arc;
 
 /// Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
@@ -40,10 +39,6 @@ pub struct KeyPage {
 }
 
 impl CustomCommand for Listing {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn key(&self) -> &Arc<[u8]> {
         &self.pattern
     }

@@ -5,7 +5,6 @@ use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote}
 use crate::inspect::{HolderSnapshot, KeySnapshot, WaiterSnapshot};
 use crate::node::script::{elements_of_parts, lua_script};
 use crate::resp::{Elements, Reply};
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,10 +24,6 @@ pub struct Look {
 }
 
 impl CustomCommand for Look {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn key(&self) -> &Arc<[u8]> {
         &self.key
     }

@@ -2,9 +2,8 @@
 
 use super::FIRST;
 use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
-use crate::node::script::lua_script;
+use crate::node::script::{lua_script, vote};
 use crate::resp::Reply;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
@@ -23,10 +22,6 @@ pub struct ForcedRemoval {
 }
 
 impl CustomCommand for ForcedRemoval {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn key(&self) -> &Arc<[u8]> {
         &self.key
     }
@@ -41,9 +36,7 @@ impl CustomCommand for ForcedRemoval {
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
-        let is_removed = yes_or_no(number, reply)?;
-        let vote = if is_removed { Vote::Granted } else { Vote::Refused };
-        Some(Ok((vote, Said::new(is_removed))))
+        vote(number, reply).map(|vote| Ok((vote, Said::new(vote == Vote::Granted))))
     }
 
     /// The key holds something that is no lock, so it does not hold what was seen.
@@ -53,13 +46,5 @@ impl CustomCommand for ForcedRemoval {
 
     fn waits_for_more(&self, _: &[Option<Said>], _: &Tally, _: usize) -> bool {
         true
-    }
-}
-
-fn yes_or_no(number: i64, reply: &Reply<'_>) -> Option<bool> {
-    match reply {
-        Reply::Integer(answer) if *answer == number => Some(true),
-        Reply::Integer(answer) if *answer == -number => Some(false),
-        _ => None,
     }
 }

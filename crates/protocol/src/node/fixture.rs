@@ -9,7 +9,6 @@ use crate::engine::{
 };
 use crate::resp::Reply;
 use crate::time::Time;
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,10 +113,6 @@ impl Probe {
 }
 
 impl CustomCommand for Probe {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn key(&self) -> &Arc<[u8]> {
         &self.key
     }

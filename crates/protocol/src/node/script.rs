@@ -254,10 +254,17 @@ fn ttl_of_counters(lock: &LockId) -> u64 {
     lock.counters_ttl().map_or(0, Ttl::as_millis)
 }
 
-/// The meaning of the answer of a script that grants with its number and refuses with its negative.
+/// The answer of a script that says yes with its number and no with its negative.
+pub fn vote(number: i64, reply: &Reply<'_>) -> Option<Vote> {
+    match reply {
+        Reply::Integer(answer) if *answer == number => Some(Vote::Granted),
+        Reply::Integer(answer) if *answer == -number => Some(Vote::Refused),
+        _ => None,
+    }
+}
+
 fn yes_or_no(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    let is_yes = *reply == Reply::Integer(number);
-    if is_yes { Some(Meaning::Vote(Vote::Granted)) } else { refusal(number, reply) }
+    vote(number, reply).map(Meaning::Vote)
 }
 
 /// A refusal: a script refuses with the negative of its number.

@@ -11,7 +11,6 @@ use crate::node::script::PROOF;
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::Reply;
 use crate::time::Time;
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -342,10 +341,6 @@ const DISTRUST: Duration = Duration::from_secs(1);
 struct Proof(Arc<[u8]>);
 
 impl CustomCommand for Proof {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn key(&self) -> &Arc<[u8]> {
         &self.0
     }
