@@ -84,6 +84,10 @@ pub(crate) fn words(text: &impl ToString) -> String {
         ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
         ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
         ("Registers::replace", "registers repair --replace"),
+        ("the setting max_ttl", "--max-ttl"),
+        ("hold_at_least of", "--hold-at-least of"),
+        ("max_hold of", "--max-hold of"),
+        ("(setting restart_guard)", "(--no-restart-guard, for tests)"),
         ("cargo add redlatch --features", "build redlatch-cli with --features"),
     ];
     names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))

@@ -7,6 +7,7 @@ use crate::acquire::{ended_by, owner, request};
 use crate::exit::{self, Failure};
 use crate::log::Log;
 use crate::{duration, output};
+use redlatch::error::TtlError;
 use redlatch::{Error, OncePerError, OncePerRun};
 use std::time::{Duration, Instant};
 
@@ -78,16 +79,22 @@ pub(super) fn run(
         Err(End::Code(code)) => Ok(code),
         Err(End::Failed(failure)) => Err(failure),
         Err(End::Stopped) => unreachable!("the command had begun"),
-        Err(End::NotRun(error)) => not_run(job, error),
+        Err(End::NotRun(error)) => not_run(job, period, error),
     }
 }
 
-fn not_run(job: &Job<'_>, error: Error) -> Result<u8, Failure> {
+fn not_run(job: &Job<'_>, period: Duration, error: Error) -> Result<u8, Failure> {
     Err(match error {
         Error::Cancelled => ended_by(job.signals.first_that_ends()),
         Error::OncePer(OncePerError::NotRecorded(_)) => {
             output::note(&error.to_string());
             return Ok(exit::SUCCESS);
+        }
+        Error::Ttl(TtlError::HoldTooLong { longest, .. }) => {
+            let [period, longest] = [period, longest].map(duration::show);
+            Failure::usage(&format!(
+                "--once-per {period} is longer than a lock can be held on ZooKeeper: {longest}"
+            ))
         }
         error => refusal::failed(job.client, &job.arguments.acquire, error),
     })

@@ -234,7 +234,7 @@ fn a_lock_is_held_at_least_as_long_as_asked_for() {
     let beyond = ["run", "third", "--max-hold", "1m", "--hold-at-least", "14m", "--", "true"];
     let refused = end(&mut redlatch(&servers, &beyond));
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("hold_at_least of 840s"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--hold-at-least of 840s"), "{}", refused.stderr);
     let long = ["run", "fourth", "--ttl", "5m", "--", "true"];
     let refused = end(&mut redlatch(&servers, &long));
     assert_eq!(refused.code, 2);

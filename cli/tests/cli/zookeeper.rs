@@ -136,3 +136,13 @@ fn the_end_needs_no_answer_of_an_ensemble_that_is_frozen() {
         assert!(took < Duration::from_millis(7_500), "{arguments:?}: {took:?}");
     }
 }
+
+#[test]
+fn a_period_that_no_lock_remembers_is_refused_in_words_of_the_command() {
+    let ensemble = Ensemble::start().expect("loopback");
+    let command = ["run", "job", "--once-per", "1d", "--", "true"];
+    let refused = end(&mut on(&ensemble.url(), &command));
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let text = "redlatch: --once-per 1 d 0 h is longer than a lock can be held on ZooKeeper: ";
+    assert!(refused.stderr.starts_with(text), "{refused:?}");
+}
