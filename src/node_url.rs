@@ -34,7 +34,7 @@ pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
 
 #[cfg(feature = "zookeeper")]
-use crate::zookeeper::name::Layout;
+use crate::zookeeper::path::Layout;
 use std::fmt;
 use std::path::PathBuf;
 

@@ -112,7 +112,6 @@ fn only_net_names_sockets() {
     // The embedded nodes are servers with sockets of their own.
     let may = [
         "crates/embedded/src/server.rs",
-        "crates/embedded/src/server_thread.rs",
         "crates/embedded/src/nodes.rs",
         "crates/embedded/src/ensemble/server.rs",
     ];
@@ -145,7 +144,7 @@ fn only_the_clock_reads_a_clock() {
 #[test]
 fn only_the_core_draws_entropy() {
     // The embedded nodes draw random run ids.
-    let may = ["src/core.rs", "crates/embedded/src/formation.rs", "crates/embedded/src/server.rs"];
+    let may = ["src/core.rs", "crates/embedded/src/nodes.rs", "crates/embedded/src/server.rs"];
     let words = ["getrandom", "RandomState", "thread_rng"];
     let found = mentions(&words, |source| !may.contains(&&*source.path));
     assert_none("only src/core.rs may draw entropy", &found);

@@ -7,7 +7,7 @@ use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
 use crate::net::TlsTarget;
 use crate::node_url::{Address, EnsembleHost, EnsembleUrl, has_scheme, is_ensemble};
-use crate::zookeeper::name::Layout;
+use crate::zookeeper::path::Layout;
 use crate::zookeeper::path::Root;
 use std::fmt;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use crate::watchdog::{GuardedLock, Notifier};
 use crate::zookeeper::contender::Plan;
 use crate::zookeeper::keeper::{Loss, Outcome, Vote};
 use crate::zookeeper::message::Acl;
-use crate::zookeeper::name::Layout;
+use crate::zookeeper::path::Layout;
 use crate::zookeeper::path::{Directory, PathError, Root};
 use crate::zookeeper::session::SessionOptions;
 use std::sync::{Arc, Weak};

@@ -13,7 +13,7 @@
 //! layout is the family of programs that these locks also exclude, `curator` by default.
 
 use super::{Address, NodeUrlError, NodeUrlErrorKind, Options, Support, host, percent};
-use crate::zookeeper::name::Layout;
+use crate::zookeeper::path::Layout;
 use crate::zookeeper::path::Root;
 use std::fmt;
 use std::sync::Arc;

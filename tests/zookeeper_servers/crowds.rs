@@ -3,7 +3,7 @@
 
 use crate::client::Client;
 use crate::contention::plan;
-use redlatch_zookeeper::name::Layout;
+use redlatch_zookeeper::path::Layout;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;

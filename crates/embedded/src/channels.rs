@@ -92,7 +92,7 @@ fn message(kind: &str, channel: OwnedReply, content: OwnedReply) -> OwnedReply {
 #[cfg(test)]
 mod tests {
     use crate::keyspace::Keyspace;
-    use crate::options::Options;
+    use crate::nodes::Options;
     use crate::reply::OwnedReply;
     use redlatch_protocol::time::Time;
 

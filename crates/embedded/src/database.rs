@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::reply::Failure;
-use super::sorted_set::SortedSet;
+use super::zset::SortedSet;
 
 /// Expired keys are swept only in databases with at least this many keys.
 pub(super) const SWEEP_MIN: usize = 1024;

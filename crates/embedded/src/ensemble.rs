@@ -12,30 +12,24 @@
 //! | `tree.rs`, `znode.rs`, `transaction.rs`, `acl.rs` | the znodes, and how they change |
 //! | `sessions.rs`, `watches.rs` | what ends by itself, and who is told of changes |
 
-mod acl;
-mod connection;
 mod model;
-mod refusal;
 mod reply;
 mod request;
 mod server;
 mod sessions;
-mod settings;
 mod transaction;
 mod tree;
-mod watches;
-mod znode;
 
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::port::start_again;
+use super::server::start_again;
 use crate::clock;
 use model::Model;
+use server::Settings;
 use server::{Server, SharedModel};
-use settings::Settings;
 
 /// The shortest tick: a server looks for ended sessions once in a tick.
 const TICK_MIN: Duration = Duration::from_millis(1);

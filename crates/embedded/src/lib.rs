@@ -32,22 +32,13 @@ mod connection;
 mod database;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
-mod expiry;
-mod formation;
-mod inbound;
 mod info;
 mod keyspace;
 mod lua;
 mod nodes;
-mod options;
-mod port;
 mod reply;
-mod scan;
-mod scripts;
 mod server;
-mod server_thread;
 mod session;
-mod sorted_set;
 mod strings;
 mod tracking;
 mod zset;
@@ -60,7 +51,7 @@ pub use nodes::{Nodes, NodesBuilder};
 /// The pure model of a node, for the simulator and for the conformance test.
 pub mod model {
     pub use super::keyspace::{Keyspace, LiveKey};
-    pub use super::options::Options;
+    pub use super::nodes::Options;
     pub use super::reply::{OwnedReply, Protocol};
     pub use super::session::ConnectionState;
 }

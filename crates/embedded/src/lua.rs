@@ -8,26 +8,24 @@
 //! `coroutine`, nor what compiles Lua or manages its memory. Of `redis`, it gets `call`, `pcall`,
 //! `error_reply`, `status_reply` and `sha1hex`. One that runs for too long ends with an error.
 
-mod values;
-
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::rc::Rc;
-
-use mlua::{
-    ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState,
-};
-use sha1_smol::Sha1;
-
-use super::command::{self, Call};
+use super::command::{self, Call, integer};
 use super::keyspace::Keyspace;
-use super::options::Options;
-use super::reply::{Answer, Failure, OwnedReply};
+use super::nodes::Options;
+use super::reply::{Answer, Failure, OwnedReply, decimal};
 use super::session::ConnectionState;
+use super::strings::is_flush_mode;
+use mlua::{
+    BorrowedBytes, ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value,
+    Variadic, VmState,
+};
 use redlatch_protocol::engine;
 use redlatch_protocol::node::script::ALL;
 use redlatch_protocol::time::Time;
 use redlatch_registers as registers;
+use sha1_smol::Sha1;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// How many instructions a script may take, how often they are counted, and as how many a command
 /// counts. This library's scripts take some thousands. A loop without end ends within a second.
@@ -123,7 +121,7 @@ impl Running {
     /// Runs the command of a call of the script.
     fn command(&self, words: &[Value]) -> Answer {
         self.spend(INSTRUCTIONS_OF_COMMAND);
-        let words = values::words(words)?;
+        let words = words_of(words)?;
         let args: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
         let Node { keyspace, session, now, now_ms, declared } = &mut *self.node.borrow_mut();
         let (now, now_ms, args, declared) = (*now, *now_ms, &args[..], Some(&declared[..]));
@@ -162,12 +160,12 @@ impl Interpreter {
         let it = running.clone();
         let call =
             lua.create_function(move |lua, words: Variadic<Value>| match it.command(&words) {
-                Ok(reply) => values::to_lua(lua, reply),
+                Ok(reply) => to_lua(lua, reply),
                 Err(failure) => it.raise(failure.into_text()),
             })?;
         let it = running.clone();
         let pcall = lua.create_function(move |lua, words: Variadic<Value>| {
-            values::to_lua(lua, it.command(&words).unwrap_or_else(OwnedReply::from))
+            to_lua(lua, it.command(&words).unwrap_or_else(OwnedReply::from))
         })?;
         let it = running.clone();
         let sha1hex =
@@ -244,9 +242,9 @@ impl Interpreter {
         let (is_well, value): (bool, Value) =
             self.enter.call((function, script.sha1, keys, argv))?;
         if is_well {
-            return Ok(values::to_reply(&value));
+            return Ok(to_reply(&value));
         }
-        let text = values::word(&value).map(|text| text.as_ref().to_vec());
+        let text = word(&value).map(|text| text.as_ref().to_vec());
         Ok(Err(Failure::new(text.unwrap_or_else(|| b"ERR the script failed".to_vec()))))
     }
 }
@@ -271,6 +269,197 @@ fn own_scripts() -> impl Iterator<Item = &'static engine::Script> {
 pub(super) fn digest(text: &[u8]) -> String {
     let known = own_scripts().find(|script| script.source.as_bytes() == text);
     known.map_or_else(|| Sha1::from(text).digest().to_string(), |script| script.sha1.to_owned())
+}
+
+// Values of Lua from replies and the other way round, as Redis converts them.
+
+/// How deep the tables that a script returns may be nested.
+const DEPTH_MAX: usize = 128;
+
+/// The words of a command that a script runs.
+fn words_of(values: &[Value]) -> Result<Vec<Word<'_>>, Failure> {
+    if values.is_empty() {
+        let text = "ERR Please specify at least one argument for this redis lib call";
+        return Err(Failure::new(text));
+    }
+    let refusal = "ERR Lua redis lib command arguments must be strings or integers";
+    values.iter().map(|value| word(value).ok_or_else(|| Failure::new(refusal))).collect()
+}
+
+/// A string of Lua, or the text of a number.
+enum Word<'a> {
+    String(BorrowedBytes<'a>),
+    Number(String),
+}
+
+impl AsRef<[u8]> for Word<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::String(bytes) => bytes,
+            Self::Number(text) => text.as_bytes(),
+        }
+    }
+}
+
+fn word(value: &Value) -> Option<Word<'_>> {
+    match value {
+        Value::String(text) => Some(Word::String(text.as_bytes())),
+        Value::Integer(number) => Some(Word::Number(decimal(*number as f64))),
+        Value::Number(number) => Some(Word::Number(decimal(*number))),
+        _ => None,
+    }
+}
+
+/// What `redis.call` returns.
+fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
+    let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
+    let field = |name: &str, bytes: &[u8]| {
+        let table = lua.create_table_with_capacity(0, 1)?;
+        table.raw_set(name, lua.create_string(bytes)?)?;
+        Ok(Value::Table(table))
+    };
+    match reply {
+        OwnedReply::Simple(status) => field("ok", &status),
+        OwnedReply::Error(error) => field("err", &error),
+        OwnedReply::Integer(number) => Ok(Value::Integer(number)),
+        OwnedReply::Bulk(bytes) => text(&bytes),
+        OwnedReply::Double(number) => text(decimal(number).as_bytes()),
+        OwnedReply::Text(shown) => text(shown.as_bytes()),
+        OwnedReply::Null => Ok(Value::Boolean(false)),
+        OwnedReply::Array(items) | OwnedReply::Push(items) | OwnedReply::Messages(items) => {
+            list(lua, items)
+        }
+        OwnedReply::Map(pairs) => {
+            list(lua, pairs.into_iter().flat_map(|(name, value)| [name, value]).collect())
+        }
+    }
+}
+
+fn list(lua: &Lua, items: Vec<OwnedReply>) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(items.len(), 0)?;
+    for (index, item) in (1..).zip(items) {
+        table.raw_seti(index, to_lua(lua, item)?)?;
+    }
+    Ok(Value::Table(table))
+}
+
+/// The reply of a script that returns this value.
+fn to_reply(value: &Value) -> Answer {
+    reply(value, 0).map_err(|_| Failure::new("ERR the value of the script cannot be read"))
+}
+
+fn reply(value: &Value, depth: usize) -> mlua::Result<OwnedReply> {
+    Ok(match value {
+        Value::String(text) => OwnedReply::Bulk(text.as_bytes().to_vec()),
+        Value::Integer(number) => OwnedReply::Integer(*number),
+        Value::Number(number) => OwnedReply::Integer(*number as i64),
+        Value::Boolean(true) => OwnedReply::Integer(1),
+        Value::Table(_) if depth == DEPTH_MAX => Failure::new("ERR reached lua stack limit").into(),
+        Value::Table(table) => return table_reply(table, depth),
+        _ => OwnedReply::Null,
+    })
+}
+
+/// An error, a status, or the list up to the first nil.
+fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
+    if let Value::String(error) = table.raw_get("err")? {
+        return Ok(Failure::new(error.as_bytes().to_vec()).into());
+    }
+    if let Value::String(status) = table.raw_get("ok")? {
+        return Ok(OwnedReply::Simple(Failure::new(status.as_bytes().to_vec()).into_text().into()));
+    }
+    let mut items = Vec::new();
+    for index in 1_i64.. {
+        match table.raw_get(index)? {
+            Value::Nil => break,
+            value => items.push(reply(&value, depth + 1)?),
+        }
+    }
+    Ok(OwnedReply::Array(items))
+}
+
+// The script cache, and the commands that run scripts.
+
+/// `EVAL source numkeys [key ...] [arg ...]`
+pub(super) fn eval(call: &mut Call<'_>) -> Answer {
+    let Words { keys, argv } = Words::parse(call.args)?;
+    let source = call.args[1];
+    let sha1 = load(call, source)?;
+    run(call, &Script { sha1: &sha1, source, keys, argv })
+}
+
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`
+pub(super) fn evalsha(call: &mut Call<'_>) -> Answer {
+    let unknown = || Failure::new("NOSCRIPT No matching script. Please use EVAL.");
+    // A text that cannot be a digest is refused before the number of keys is parsed.
+    if call.args[1].len() != 40 {
+        return Err(unknown());
+    }
+    let Words { keys, argv } = Words::parse(call.args)?;
+    let sha1 = lower(call.args[1]);
+    let source = call.keyspace.scripts.get(&sha1).ok_or_else(unknown)?.clone();
+    run(call, &Script { sha1: &sha1, source: &source, keys, argv })
+}
+
+/// `SCRIPT LOAD source`
+pub(super) fn script_load(call: &mut Call<'_>) -> Answer {
+    Ok(OwnedReply::bulk(load(call, call.args[2])?))
+}
+
+/// `SCRIPT EXISTS sha1 [sha1 ...]`
+pub(super) fn script_exists(call: &mut Call<'_>) -> Answer {
+    let known = call.args[2..].iter().map(|sha1| i64::from(is_cached(call, sha1)));
+    Ok(OwnedReply::Array(known.map(OwnedReply::Integer).collect()))
+}
+
+/// `SCRIPT FLUSH [SYNC | ASYNC]`
+pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
+    match call.args {
+        [_, _] => {}
+        [_, _, mode] if is_flush_mode(mode) => {}
+        _ => return Err(Failure::new("ERR SCRIPT FLUSH only support SYNC|ASYNC option")),
+    }
+    call.keyspace.flush_scripts();
+    Ok(OwnedReply::OK)
+}
+
+/// Compiles a script, caches its source and returns its SHA-1.
+fn load(call: &mut Call<'_>, source: &[u8]) -> Result<String, Failure> {
+    let sha1 = digest(source);
+    if !call.keyspace.scripts.contains_key(&sha1) {
+        compile(&sha1, source)?;
+        call.keyspace.scripts.insert(sha1.clone(), source.into());
+    }
+    Ok(sha1)
+}
+
+fn is_cached(call: &Call<'_>, sha1: &[u8]) -> bool {
+    call.keyspace.scripts.contains_key(&lower(sha1))
+}
+
+/// The digest as it is a key of the cache.
+fn lower(sha1: &[u8]) -> String {
+    String::from_utf8_lossy(sha1).to_ascii_lowercase()
+}
+
+/// `KEYS` and `ARGV` of a script call.
+struct Words<'a> {
+    keys: &'a [&'a [u8]],
+    argv: &'a [&'a [u8]],
+}
+
+impl<'a> Words<'a> {
+    fn parse(args: &'a [&'a [u8]]) -> Result<Self, Failure> {
+        let wanted = integer(args[2])?;
+        let rest = &args[3..];
+        let wanted = usize::try_from(wanted)
+            .map_err(|_| Failure::new("ERR Number of keys can't be negative"))?;
+        if wanted > rest.len() {
+            return Err(Failure::new("ERR Number of keys can't be greater than number of args"));
+        }
+        let (keys, argv) = rest.split_at(wanted);
+        Ok(Self { keys, argv })
+    }
 }
 
 #[cfg(test)]

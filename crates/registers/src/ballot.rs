@@ -1,7 +1,9 @@
 //! Ballots: who may decide the next value of a register.
 
+use super::{Group, Stored, Version};
 use redlatch_protocol::engine::Token;
 use std::fmt;
+use std::sync::Arc;
 
 /// The bits of a ballot's number that count within an epoch.
 const COUNTER_BITS: u32 = 40;
@@ -80,6 +82,132 @@ impl fmt::Debug for Ballot {
     }
 }
 
+// What a client remembers of a register between two changes.
+
+/// The most that a ballot is above all that were seen, as a number of bits.
+const STEP_BITS_MAX: u32 = 12;
+
+/// What a client remembers of a register from one change to the next.
+///
+/// Its owner must be drawn for it alone, and never be used again: a ballot stands for one value.
+#[derive(Clone, Debug)]
+pub struct Proposer {
+    owner: Token,
+    /// The group that has promised, in its epoch.
+    group: Option<Group>,
+    /// The highest number that was seen.
+    highest: u64,
+    /// The ballot that a majority has promised with the last change, and the value of that change.
+    pub(super) next: Option<(Ballot, Stored)>,
+}
+
+impl Proposer {
+    /// Knows nothing of the register.
+    pub fn new(owner: Token) -> Self {
+        Self { owner, group: None, highest: 0, next: None }
+    }
+
+    /// From now on ballots are those of this epoch of this group.
+    ///
+    /// What another group has promised, or the same one in another epoch, says nothing of what this
+    /// one has: also if the numbers of the epochs are the same, as those of two groups are of which
+    /// the second was formed when the first had lost its memory.
+    pub fn enter(&mut self, group: &Group) {
+        self.highest = self.highest.max(Ballot::beginning(group.epoch));
+        if self.group.as_ref() != Some(group) {
+            self.next = None;
+            self.group = Some(group.clone());
+        }
+    }
+
+    /// Begins above this count of the epoch.
+    ///
+    /// Clients that know nothing of a register count from the time, so that the first ballot of
+    /// each is above those that were drawn before it. That only saves a refusal: a clock that is
+    /// wrong costs one.
+    pub fn count_from(&mut self, count: u64) {
+        let beginning = Ballot::beginning(self.group.as_ref().map_or(0, |group| group.epoch));
+        self.see(Some(beginning.saturating_add(count.min(Ballot::COUNT_MAX))));
+    }
+
+    /// Another ballot has this number.
+    pub(super) fn see(&mut self, number: Option<u64>) {
+        self.highest = self.highest.max(number.unwrap_or(0));
+    }
+
+    /// A ballot above all that were seen. With each refusal it is further above: a client that
+    /// changes the register in one round after another has gone on by the time a ballot arrives.
+    pub(super) fn draw(&mut self, refusals: u32) -> Option<Ballot> {
+        let step = 1_u64 << (2 * refusals).min(STEP_BITS_MAX);
+        self.highest = self.highest.saturating_add(step);
+        Ballot::new(self.highest, self.owner)
+    }
+}
+
+// The changes that one ballot makes: one, or those of several threads, one after another.
+
+/// What a ballot is to propose: the value as it is, and the changes of it so far.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    ballot: Ballot,
+    /// What was there before the ballot; without a value, the number of the last deletion, or a
+    /// floor above it.
+    base: Result<Stored, u64>,
+    current: Option<Stored>,
+    changes: usize,
+}
+
+impl Draft {
+    pub(super) fn new(ballot: Ballot, base: Result<Stored, u64>) -> Self {
+        Self { ballot, current: base.clone().ok(), base, changes: 0 }
+    }
+
+    /// The value, with the changes so far; `None` if there is none.
+    pub fn current(&self) -> Option<&Stored> {
+        self.current.as_ref()
+    }
+
+    /// Replaces the value. A fencing token that is given becomes the value's if it is the largest.
+    pub fn put(&mut self, bytes: Arc<[u8]>, fence: Option<u64>) -> Version {
+        let before = self.current.as_ref().and_then(Stored::fence);
+        let fence = fence.max(before).unwrap_or(0);
+        let made = (self.ballot, self.changes);
+        let value = Stored::changed(self.base.as_ref().map_err(|gone| *gone), made, bytes, fence);
+        self.changes += 1;
+        self.current.insert(value).version()
+    }
+
+    /// Notes when the value was written, in microseconds since 1970.
+    pub fn date(&mut self, written: u64) {
+        if let Some(value) = &mut self.current {
+            value.date(written);
+        }
+    }
+
+    /// Deletes the value.
+    pub fn delete(&mut self) {
+        if self.current.take().is_some() {
+            // From here on the register is a new one.
+            self.base = Err(self.ballot.number());
+            self.changes += 1;
+        }
+    }
+
+    /// Is there no change?
+    pub fn is_unchanged(&self) -> bool {
+        self.changes == 0
+    }
+
+    /// The ballot that is to propose it.
+    pub fn ballot(&self) -> Ballot {
+        self.ballot
+    }
+
+    pub(super) fn into_current(self) -> Option<Stored> {
+        self.current
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +239,57 @@ mod tests {
         assert_eq!(Ballot::beginning(3), 3 << 40);
         assert_eq!(Ballot::beginning(1 << 13), Ballot::NUMBER_END);
         assert_eq!(Ballot::beginning(u64::MAX), Ballot::NUMBER_END);
+    }
+
+    mod draft {
+        use super::super::*;
+        use crate::COMBINED_MAX;
+        use redlatch_protocol::engine::Token;
+
+        fn ballot(number: u64) -> Ballot {
+            Ballot::new(number, Token::new([7; Token::LEN])).unwrap()
+        }
+
+        #[test]
+        fn the_changes_of_one_ballot_have_versions_of_their_own_and_are_remembered_as_one() {
+            let mut draft = Draft::new(ballot(5), Err(3));
+            assert!(draft.is_unchanged());
+            let first = draft.put(Arc::from(&b"a"[..]), Some(9));
+            let second = draft.put(Arc::from(&b"b"[..]), Some(3));
+            assert!(first < second);
+            let value = draft.into_current().unwrap();
+            assert_eq!((&**value.bytes(), value.fence()), (&b"b"[..], Some(9)));
+            assert!(value.was_made_by(ballot(5)) && value.remembers_since(0));
+            assert_eq!(value.gone(), 3);
+
+            let mut draft = Draft::new(ballot(6), Ok(value));
+            let third = draft.put(Arc::from(&b"c"[..]), None);
+            assert!(second < third);
+            let value = draft.current().unwrap();
+            assert_eq!((value.gone(), value.fence()), (3, Some(9)));
+        }
+
+        #[test]
+        fn a_register_that_is_deleted_and_created_in_one_ballot_is_a_new_one() {
+            let mut draft = Draft::new(ballot(5), Err(3));
+            draft.put(Arc::from(&b"a"[..]), Some(9));
+            let value = draft.into_current();
+            let mut draft = Draft::new(ballot(6), value.ok_or(0));
+            draft.delete();
+            assert!(draft.current().is_none() && !draft.is_unchanged());
+            draft.delete();
+            let version = draft.put(Arc::from(&b"b"[..]), None);
+            let value = draft.into_current().unwrap();
+            assert_eq!((value.gone(), value.fence()), (6, None));
+            assert_eq!(version, Version::new(ballot(6), 1));
+        }
+
+        #[test]
+        fn there_is_room_for_as_many_changes_as_a_ballot_has_versions() {
+            let mut draft = Draft::new(ballot(5), Err(3));
+            let put = |_| draft.put(Arc::from([]), None);
+            let versions: Vec<Version> = (0..COMBINED_MAX).map(put).collect();
+            assert!(versions.is_sorted_by(|a, b| a < b));
+        }
     }
 }

@@ -17,10 +17,9 @@
 
 mod advance;
 mod entry;
-mod outcome;
 mod questions;
 
-pub use outcome::{Grant, Loss, Outcome, Vote};
+pub use entry::{Grant, Loss, Outcome, Vote};
 
 use super::contender::{Contender, Plan, Serial};
 use super::message::Request;

@@ -34,7 +34,6 @@ pub mod contender;
 pub mod jute;
 pub mod keeper;
 pub mod message;
-pub mod name;
 pub mod path;
 pub mod server_status;
 pub mod session;

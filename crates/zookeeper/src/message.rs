@@ -28,17 +28,14 @@
 //! Ping is not among them: what it proves is too little (see the module `validity`).
 
 mod reply;
-mod request;
-mod server_error;
 
+use super::jute::{FrameWriter, JuteError, Reader};
 pub use reply::{
-    EventKind, Incoming, Names, OperationResult, Reply, ReplyHeader, Results, Stat, WatchEvent,
+    EventKind, Incoming, Names, OperationResult, Remedy, Reply, ReplyHeader, Results, ServerError,
+    Stat, WatchEvent,
 };
-pub use request::{AUTH_XID, Acl, Create, CreateKind, Operation, Request, RequestKind};
-pub use server_error::{Remedy, ServerError};
-
-use crate::jute::{FrameWriter, JuteError, Reader};
 use std::fmt;
+use std::sync::Arc;
 
 /// The numbers of the requests' types.
 mod opcode {
@@ -146,6 +143,274 @@ impl fmt::Debug for ConnectReply {
             .field("timeout_ms", &self.timeout_ms)
             .field("session", &self.session)
             .finish_non_exhaustive()
+    }
+}
+
+// Requests to bytes: what a client asks of a server, and the operations of a transaction.
+
+/// The xid of [`Request::Auth`], and of its reply.
+pub const AUTH_XID: i32 = -4;
+
+/// What a client asks of a server.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Creates a znode, and returns its stat (create2, or createContainer).
+    Create(Create),
+    /// The same without a stat, for servers before 3.5, which know no container.
+    PlainCreate(Create),
+    /// Deletes a znode, whatever its version.
+    Delete(Arc<str>),
+    /// The stat of a znode. A watch also waits for one that is not there.
+    Exists {
+        path: Arc<str>,
+        /// Tell of its next change?
+        watch: bool,
+    },
+    /// The data of a znode. If there is none, no watch is left.
+    GetData {
+        path: Arc<str>,
+        /// Tell of its next change?
+        watch: bool,
+    },
+    /// The names of a znode's children, in no order.
+    GetChildren {
+        path: Arc<str>,
+        /// Tell of the next change of this list?
+        watch: bool,
+    },
+    /// Answered when the server has what its leader had committed before.
+    Sync(Arc<str>),
+    /// A transaction: all operations or none.
+    Multi(Arc<[Operation]>),
+    /// Credentials of the scheme `digest`: user, colon, password. For this connection.
+    Auth(Arc<[u8]>),
+    /// Ends the session, and its ephemeral znodes.
+    CloseSession,
+}
+
+/// What must be known of a request to read its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// [`Request::Create`].
+    Create,
+    /// [`Request::PlainCreate`].
+    PlainCreate,
+    /// [`Request::Exists`].
+    Exists,
+    /// [`Request::GetData`].
+    GetData,
+    /// [`Request::GetChildren`].
+    GetChildren,
+    /// [`Request::Sync`].
+    Sync,
+    /// [`Request::Multi`] with so many operations.
+    Multi(usize),
+    /// A request whose reply has no body: delete, auth and closeSession.
+    Bodiless,
+}
+
+impl Request {
+    /// What its reply must be read as.
+    pub fn kind(&self) -> RequestKind {
+        match self {
+            Self::Create(_) => RequestKind::Create,
+            Self::PlainCreate(_) => RequestKind::PlainCreate,
+            Self::Exists { .. } => RequestKind::Exists,
+            Self::GetData { .. } => RequestKind::GetData,
+            Self::GetChildren { .. } => RequestKind::GetChildren,
+            Self::Sync(_) => RequestKind::Sync,
+            Self::Multi(operations) => RequestKind::Multi(operations.len()),
+            Self::Delete(_) | Self::Auth(_) | Self::CloseSession => RequestKind::Bodiless,
+        }
+    }
+
+    /// Is it carried out by a majority, whatever its outcome? Sync is not: the leader alone answers
+    /// it.
+    pub fn is_write(&self) -> bool {
+        match self {
+            Self::Create(_) | Self::PlainCreate(_) | Self::Delete(_) => true,
+            Self::Multi(_) | Self::CloseSession => true,
+            Self::Exists { .. } | Self::GetData { .. } | Self::GetChildren { .. } => false,
+            Self::Sync(_) | Self::Auth(_) => false,
+        }
+    }
+
+    /// Appends the request to `out`. The reply will have the same `xid`.
+    ///
+    /// # Errors
+    ///
+    /// It is longer than servers accept, and `out` is as it was.
+    pub fn encode(&self, xid: i32, out: &mut Vec<u8>) -> Result<(), JuteError> {
+        let mut frame = FrameWriter::begin(out);
+        frame.int(xid).int(self.opcode());
+        match self {
+            Self::Create(create) | Self::PlainCreate(create) => create.write(&mut frame),
+            Self::Delete(path) => Operation::Delete(Arc::clone(path)).write(&mut frame),
+            Self::Exists { path, watch }
+            | Self::GetData { path, watch }
+            | Self::GetChildren { path, watch } => {
+                frame.text(path).boolean(*watch);
+            }
+            Self::Sync(path) => {
+                frame.text(path);
+            }
+            Self::Multi(operations) => {
+                for operation in operations.iter() {
+                    // An error of -1 in a request: none yet.
+                    frame.int(operation.opcode()).boolean(false).int(-1);
+                    operation.write(&mut frame);
+                }
+                frame.int(opcode::ERROR).boolean(true).int(-1);
+            }
+            Self::Auth(credentials) => {
+                frame.int(0).text("digest").buffer(credentials);
+            }
+            Self::CloseSession => {}
+        }
+        frame.finish()
+    }
+
+    fn opcode(&self) -> i32 {
+        match self {
+            Self::Create(create) => create.opcode(),
+            Self::PlainCreate(_) => opcode::CREATE,
+            Self::Delete(_) => opcode::DELETE,
+            Self::Exists { .. } => opcode::EXISTS,
+            Self::GetData { .. } => opcode::GET_DATA,
+            Self::GetChildren { .. } => opcode::GET_CHILDREN2,
+            Self::Sync(_) => opcode::SYNC,
+            Self::Multi(_) => opcode::MULTI,
+            Self::Auth(_) => opcode::AUTH,
+            Self::CloseSession => opcode::CLOSE_SESSION,
+        }
+    }
+}
+
+/// Without the credentials.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create(create) => f.debug_tuple("Create").field(create).finish(),
+            Self::PlainCreate(create) => f.debug_tuple("PlainCreate").field(create).finish(),
+            Self::Delete(path) => write!(f, "Delete({path})"),
+            Self::Exists { path, watch } => write!(f, "Exists({path}, watch: {watch})"),
+            Self::GetData { path, watch } => write!(f, "GetData({path}, watch: {watch})"),
+            Self::GetChildren { path, watch } => write!(f, "GetChildren({path}, watch: {watch})"),
+            Self::Sync(path) => write!(f, "Sync({path})"),
+            Self::Multi(operations) => f.debug_tuple("Multi").field(operations).finish(),
+            Self::Auth(_) => f.write_str("Auth"),
+            Self::CloseSession => f.write_str("CloseSession"),
+        }
+    }
+}
+
+/// "Whatever version it has."
+const ANY_VERSION: i32 = -1;
+
+/// All rights: read 1, write 2, create 4, delete 8, admin 16.
+const ALL_RIGHTS: i32 = 31;
+
+/// What becomes of a new znode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreateKind {
+    /// It stays until it is deleted.
+    Persistent,
+    /// It ends with the session.
+    Ephemeral,
+    /// It ends with the session, and ten digits of its parent's counter are appended to its name.
+    EphemeralSequential,
+    /// The server removes it some time after its last child. From version 3.5 on.
+    Container,
+}
+
+impl CreateKind {
+    fn flags(self) -> i32 {
+        match self {
+            Self::Persistent => 0,
+            Self::Ephemeral => 1,
+            Self::EphemeralSequential => 3,
+            Self::Container => 4,
+        }
+    }
+}
+
+/// Who has rights to a new znode: all of them, as nobody has a part of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acl {
+    /// Every client: `world:anyone`.
+    Anyone,
+    /// Clients with the credentials of the one that creates it: `auth`.
+    Creator,
+}
+
+/// Creates a znode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Create {
+    /// Its path; of a sequential one without the number.
+    pub path: Arc<str>,
+    pub data: Arc<[u8]>,
+    /// Who has rights to it.
+    pub acl: Acl,
+    /// What becomes of it.
+    pub kind: CreateKind,
+}
+
+impl Create {
+    /// Creates a znode of this kind.
+    pub fn new(path: Arc<str>, data: Arc<[u8]>, acl: Acl, kind: CreateKind) -> Self {
+        Self { path, data, acl, kind }
+    }
+
+    /// The type of this request: containers have one of their own.
+    fn opcode(&self) -> i32 {
+        match self.kind {
+            CreateKind::Container => opcode::CREATE_CONTAINER,
+            _ => opcode::CREATE2,
+        }
+    }
+
+    fn write(&self, frame: &mut FrameWriter<'_>) {
+        let (scheme, id) = match self.acl {
+            Acl::Anyone => ("world", "anyone"),
+            Acl::Creator => ("auth", ""),
+        };
+        frame.text(&self.path).buffer(&self.data);
+        frame.int(1).int(ALL_RIGHTS).text(scheme).text(id);
+        frame.int(self.kind.flags());
+    }
+}
+
+/// A part of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Creates a znode.
+    Create(Create),
+    /// The same, as every server knows it; those from 3.5 on answer both alike. Not for containers.
+    PlainCreate(Create),
+    /// Deletes the znode with this path, whatever its version.
+    Delete(Arc<str>),
+    /// Fails if there is no znode with this path. It changes nothing, and exists in a transaction
+    /// alone.
+    Check(Arc<str>),
+}
+
+impl Operation {
+    fn opcode(&self) -> i32 {
+        match self {
+            Self::Create(create) => create.opcode(),
+            Self::PlainCreate(_) => opcode::CREATE,
+            Self::Delete(_) => opcode::DELETE,
+            Self::Check(_) => opcode::CHECK,
+        }
+    }
+
+    fn write(&self, frame: &mut FrameWriter<'_>) {
+        match self {
+            Self::Create(create) | Self::PlainCreate(create) => create.write(frame),
+            Self::Delete(path) | Self::Check(path) => {
+                frame.text(path).int(ANY_VERSION);
+            }
+        }
     }
 }
 

@@ -21,23 +21,20 @@
 //! - While the session has znodes, a write is sent in every seventh of its timeout, and a server
 //!   that is silent for so long is left: see the module `validity`.
 
-mod beats;
 mod flight;
 mod identity;
 mod outcome;
 mod replies;
-mod servers;
-
-pub use beats::PATHS_MAX;
-pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
 
 use super::jute::frame;
 use super::message::Request;
-use beats::Beats;
 use flight::{Flight, Owner, PendingDelete};
+use identity::Beats;
 use identity::Identity;
+pub use identity::PATHS_MAX;
+pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
+use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
-use servers::Servers;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -393,6 +390,55 @@ impl Session {
     /// When the server has been silent for too long, if it should say something.
     fn silent_at(&self) -> Option<Time> {
         self.flight.silent_since().map(|since| since.after(self.beat()))
+    }
+}
+
+// Whose turn it is to be connected to, and the pauses between attempts.
+
+/// The servers of an ensemble: in a random order, one after the other, again and again. When all
+/// have failed in a row there is a random pause, below a ceiling that doubles with each such round.
+#[derive(Debug)]
+struct Servers {
+    order: Vec<usize>,
+    /// The place in the order.
+    at: usize,
+    /// Attempts that failed in a row.
+    failures: u32,
+    /// The ceiling of the first pause, and of any.
+    pauses: (Duration, Duration),
+    jitter: Jitter,
+}
+
+impl Servers {
+    fn new(count: usize, pauses: (Duration, Duration), seed: u64) -> Self {
+        debug_assert!(count > 0, "an ensemble has a server");
+        let jitter = Jitter::from_seed(seed);
+        let order = (0..count).collect();
+        let mut servers = Self { order, at: 0, failures: 0, pauses, jitter };
+        for last in (1..count).rev() {
+            let other = servers.jitter.next_u64() % (last as u64 + 1);
+            servers.order.swap(last, other as usize);
+        }
+        servers
+    }
+
+    /// The server to connect to.
+    fn current(&self) -> usize {
+        self.order[self.at]
+    }
+
+    /// The current server failed, and the next one has its turn. `has_lasted`: whether it was of
+    /// use for a while before. Returns when the next attempt may begin.
+    fn failed(&mut self, now: Time, has_lasted: bool) -> Time {
+        self.at = (self.at + 1) % self.order.len();
+        self.failures = if has_lasted { 1 } else { self.failures.saturating_add(1) };
+        let servers = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
+        if self.failures % servers != 0 {
+            return now;
+        }
+        let rounds = self.failures / servers;
+        let doubled = self.pauses.0.saturating_mul(2_u32.saturating_pow(rounds - 1));
+        now.after(self.jitter.below(doubled.min(self.pauses.1)))
     }
 }
 

@@ -16,7 +16,7 @@
 //! is repeated, as it was not answered, would delete another client's permit otherwise, and a
 //! client whose permit was removed by force would take the next one with its number for its own.
 
-use super::name::ContenderId;
+use super::path::ContenderId;
 use redlatch_protocol::engine::Share;
 use std::collections::BTreeSet;
 

@@ -11,8 +11,8 @@
 //! lists then, and not in neither. Its data is read last, so it is known to have left the queue.
 
 use super::message::{Names, Reply, Request, ServerError, Stat};
-use super::name::{Layout, Number};
 use super::path::Directory;
+use super::path::{Layout, Number};
 use super::session::{Answer, Failure};
 use std::sync::Arc;
 

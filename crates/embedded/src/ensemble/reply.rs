@@ -1,11 +1,10 @@
 //! Replies and events to bytes.
 
-use super::refusal::Refusal;
 use super::request::{Part, opcode};
+use super::sessions::Event;
 use super::transaction::Outcome;
-use super::watches::Event;
-use super::znode::Znode;
-use redlatch_zookeeper::jute::{FRAME_MAX, FrameWriter};
+use super::tree::Znode;
+use redlatch_zookeeper::jute::{FRAME_MAX, FrameWriter, JuteError};
 use redlatch_zookeeper::message::PASSWORD_LENGTH;
 use std::time::Duration;
 
@@ -165,5 +164,38 @@ fn result_type(outcome: &Outcome) -> i32 {
         Outcome::Deleted => opcode::DELETE,
         Outcome::DataSet(_) => opcode::SET_DATA,
         Outcome::Checked => opcode::CHECK,
+    }
+}
+
+// Why a request is refused.
+
+/// The errors of this server, with their codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Another operation of the same transaction has failed.
+    RuntimeInconsistency = -2,
+    /// The bytes of the request are no request of its type.
+    Marshalling = -5,
+    Unimplemented = -6,
+    BadArguments = -8,
+    NoNode = -101,
+    NoAuth = -102,
+    BadVersion = -103,
+    NoChildrenForEphemerals = -108,
+    NodeExists = -110,
+    NotEmpty = -111,
+    InvalidAcl = -114,
+    AuthFailed = -115,
+}
+
+impl Refusal {
+    pub(super) fn code(self) -> i32 {
+        self as i32
+    }
+}
+
+impl From<JuteError> for Refusal {
+    fn from(_: JuteError) -> Self {
+        Self::Marshalling
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes to requests, as a server reads them: in doubt as a ZooKeeper 3.8 does, which ignores what
 //! follows the last value of a request.
 
-use super::refusal::Refusal;
+use super::reply::Refusal;
 use redlatch_zookeeper::jute::{JuteError, Reader};
 
 /// The numbers of the requests' types, and of the operations' within a transaction.

@@ -1,11 +1,11 @@
 //! Changes of the tree: one operation, or several of which all are carried out or none.
 
-use super::acl::{Acl, Identity, permission};
-use super::refusal::Refusal;
+use super::reply::Refusal;
 use super::request::{Create, Operation, flags};
+use super::sessions::{Event, EventKind};
+use super::tree::{Acl, Identity, permission};
+use super::tree::{Change, Lifetime, Stat, Znode};
 use super::tree::{Tree, Undo, check_path, is_reserved, split};
-use super::watches::{Event, EventKind};
-use super::znode::{Change, Lifetime, Stat, Znode};
 
 /// "Whatever version it has."
 const ANY_VERSION: i32 = -1;

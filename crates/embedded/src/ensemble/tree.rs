@@ -1,8 +1,8 @@
 //! The tree of znodes.
 
-use super::acl::Acl;
-use super::refusal::Refusal;
-use super::znode::{Change, FormerData, Lifetime, Znode};
+use super::reply::Refusal;
+use super::request::AclEntry;
+use redlatch_zookeeper::jute::FrameWriter;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Znodes of the server itself, which no client may delete.
@@ -200,6 +200,223 @@ impl Tree {
     }
 }
 
+// One znode, and its stat.
+
+/// A transaction: its number, and when it happened in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) zxid: i64,
+    pub(super) time_ms: i64,
+}
+
+/// How a znode ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// When it is deleted.
+    Persistent,
+    /// Also with this session.
+    Ephemeral(i64),
+    /// Also some time after its last child was deleted.
+    Container,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Znode {
+    pub(super) data: Option<Box<[u8]>>,
+    pub(super) acl: Acl,
+    pub(super) lifetime: Lifetime,
+    created: Change,
+    modified: Change,
+    pub(super) version: i32,
+    /// How many children were created so far: the number of the next sequential one. It stands
+    /// still at its maximum.
+    pub(super) creates: i32,
+    /// The last transaction that created or deleted a child, or this znode.
+    pub(super) children_zxid: i64,
+    /// The names of its children.
+    pub(super) children: BTreeSet<Box<str>>,
+}
+
+impl Znode {
+    pub(super) fn new(change: Change, lifetime: Lifetime, acl: Acl, data: Option<&[u8]>) -> Self {
+        Self {
+            data: data.map(Box::from),
+            acl,
+            lifetime,
+            created: change,
+            modified: change,
+            version: 0,
+            creates: 0,
+            children_zxid: change.zxid,
+            children: BTreeSet::new(),
+        }
+    }
+
+    /// Replaces the data. Returns what is needed to undo it.
+    pub(super) fn set_data(&mut self, change: Change, data: Option<&[u8]>) -> FormerData {
+        let former =
+            FormerData { data: self.data.take(), modified: self.modified, version: self.version };
+        self.data = data.map(Box::from);
+        self.modified = change;
+        self.version = self.version.wrapping_add(1);
+        former
+    }
+
+    pub(super) fn restore_data(&mut self, former: FormerData) {
+        self.data = former.data;
+        self.modified = former.modified;
+        self.version = former.version;
+    }
+
+    pub(super) fn stat(&self) -> Stat {
+        let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
+        let children = length(self.children.len());
+        Stat {
+            created: self.created,
+            modified: self.modified,
+            version: self.version,
+            // The number of all creates and deletes of children.
+            children_version: self.creates.wrapping_mul(2).wrapping_sub(children),
+            owner: match self.lifetime {
+                Lifetime::Persistent | Lifetime::Container => 0,
+                Lifetime::Ephemeral(session) => session,
+            },
+            data_length: length(self.data.as_ref().map_or(0, |data| data.len())),
+            children,
+            children_zxid: self.children_zxid,
+        }
+    }
+}
+
+/// The data that a znode had before a change, and what the change of it has changed besides.
+#[derive(Debug)]
+pub(super) struct FormerData {
+    data: Option<Box<[u8]>>,
+    modified: Change,
+    version: i32,
+}
+
+/// What a server says about a znode besides its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    created: Change,
+    modified: Change,
+    version: i32,
+    children_version: i32,
+    owner: i64,
+    data_length: i32,
+    children: i32,
+    children_zxid: i64,
+}
+
+impl Stat {
+    /// The number of children.
+    pub(super) fn children(&self) -> i32 {
+        self.children
+    }
+
+    /// Appends its 68 bytes.
+    pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
+        frame.long(self.created.zxid).long(self.modified.zxid);
+        frame.long(self.created.time_ms).long(self.modified.time_ms);
+        // No request of this server changes an ACL, whose version is the third.
+        frame.int(self.version).int(self.children_version).int(0);
+        frame.long(self.owner).int(self.data_length).int(self.children);
+        frame.long(self.children_zxid);
+    }
+}
+
+// Who may do what with a znode: the schemes `world`, `digest` and `auth`.
+
+/// What is permitted, as bits. `admin`, 16, is for requests that this server does not know.
+pub(super) mod permission {
+    pub(in super::super) const READ: i32 = 1;
+    pub(in super::super) const WRITE: i32 = 2;
+    pub(in super::super) const CREATE: i32 = 4;
+    pub(in super::super) const DELETE: i32 = 8;
+}
+
+/// Credentials that a connection has shown, without the password: `user:digest`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity(Box<str>);
+
+impl Identity {
+    /// The identity of `user:password`: the user, and the SHA-1 of both in Base64.
+    pub(super) fn digest(credentials: &[u8]) -> Self {
+        let user = credentials.split(|byte| *byte == b':').next().unwrap_or_default();
+        let digest = sha1_smol::Sha1::from(credentials).digest().bytes();
+        Self(format!("{}:{}", String::from_utf8_lossy(user), base64(&digest)).into())
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let mut group = [0; 3];
+        group[..chunk.len()].copy_from_slice(chunk);
+        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+/// The access control list of a znode. An empty one permits everything to everybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Acl(Vec<Grant>);
+
+/// Permissions for one identity, or for everybody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Grant {
+    permissions: i32,
+    to: Option<Identity>,
+}
+
+impl Acl {
+    /// Everybody may read it, and nobody may change it.
+    pub(super) fn read_only() -> Self {
+        Self(vec![Grant { permissions: permission::READ, to: None }])
+    }
+
+    /// The list for a new znode. `auth` stands for the identities of who creates it.
+    pub(super) fn of_request(
+        entries: &[AclEntry<'_>],
+        identities: &[Identity],
+    ) -> Result<Self, Refusal> {
+        let mut grants = Vec::new();
+        for AclEntry { permissions, scheme, id } in entries {
+            let grant = |to| Grant { permissions: *permissions, to };
+            match *scheme {
+                "world" if *id == "anyone" => grants.push(grant(None)),
+                "digest" if id.split(':').count() == 2 => {
+                    grants.push(grant(Some(Identity((*id).into()))));
+                }
+                "auth" if !identities.is_empty() => {
+                    grants.extend(identities.iter().cloned().map(|it| grant(Some(it))));
+                }
+                _ => return Err(Refusal::InvalidAcl),
+            }
+        }
+        if grants.is_empty() { Err(Refusal::InvalidAcl) } else { Ok(Self(grants)) }
+    }
+
+    /// Fails unless one of these identities, or everybody, has this permission.
+    pub(super) fn check(&self, permission: i32, identities: &[Identity]) -> Result<(), Refusal> {
+        let is_for_us = |to: &Identity| identities.contains(to);
+        let is_granted = |grant: &Grant| {
+            grant.permissions & permission != 0 && grant.to.as_ref().is_none_or(is_for_us)
+        };
+        if self.0.is_empty() || self.0.iter().any(is_granted) {
+            Ok(())
+        } else {
+            Err(Refusal::NoAuth)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,5 +450,25 @@ mod tests {
         assert_eq!(tree.of_session(9), ["/a/b".into()]);
         assert_eq!(tree.znode("/a/c").unwrap_err(), Refusal::NoNode);
         assert!(tree.empty_containers().is_empty());
+    }
+
+    mod acl {
+        use super::super::*;
+
+        #[test]
+        fn a_digest_is_that_of_zookeeper() {
+            // From the manual of ZooKeeper's administrators.
+            let identity = Identity::digest(b"super:test");
+            assert_eq!(&*identity.0, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
+        }
+
+        #[test]
+        fn base64_is_padded() {
+            let texts =
+                [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+            for (plain, encoded) in texts {
+                assert_eq!(base64(plain.as_bytes()), encoded);
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What ends a script, and what one script leaves behind for the next.
 
 use crate::keyspace::Keyspace;
-use crate::options::Options;
+use crate::nodes::Options;
 use crate::reply::OwnedReply;
 use crate::session::ConnectionState;
 use redlatch_protocol::time::Time;

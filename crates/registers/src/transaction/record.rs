@@ -1,6 +1,7 @@
 //! The record of a transaction, and its changes.
 
-use super::names::{self, NamesError, PARTICIPANTS_MAX};
+use super::{NamesError, PARTICIPANTS_MAX};
+use crate::transaction;
 use std::fmt;
 
 /// The format of a record. A client that meets another one refuses it.
@@ -48,7 +49,7 @@ impl Record {
     ///
     /// There cannot be these participants.
     pub fn begin(names: &[&str], begun: u64) -> Result<Self, NamesError> {
-        names::check(names)?;
+        transaction::check(names)?;
         let names = names.iter().map(ToString::to_string).collect();
         Ok(Self { begun, is_committed: false, marked: 0, names })
     }

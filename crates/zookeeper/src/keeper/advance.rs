@@ -2,7 +2,7 @@
 //! are given back or left to their end.
 
 use super::entry::{Entry, Hold, Leave, Stage};
-use super::outcome::{Grant, Loss, Outcome, Vote};
+use super::entry::{Grant, Loss, Outcome, Vote};
 use super::{Asker, Keeper};
 use crate::contender::{Contender, Held, Left, Serial, Step};
 use crate::session::{self, Answer};

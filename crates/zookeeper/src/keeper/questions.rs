@@ -1,6 +1,6 @@
 //! Questions: requests that belong to no contender of this client, such as an inspection.
 
-use super::outcome::{Outcome, Vote};
+use super::entry::{Outcome, Vote};
 use super::{Asker, Keeper};
 use crate::message::{Operation, Reply, Request, ServerError};
 use crate::session::{Answer, Failure};

@@ -1,10 +1,16 @@
-//! Who the client is to the ensemble, over all connections of a session.
+//! Who the client is to the ensemble over all connections of a session, and what keeps that alive.
 
 use super::SessionOptions;
-use crate::message::{ConnectReply, ConnectRequest, PASSWORD_LENGTH};
+use crate::message::{
+    ConnectReply, ConnectRequest, Operation, OperationResult, PASSWORD_LENGTH, Request, Results,
+    ServerError,
+};
 use crate::validity::{Terms, Validity};
 use redlatch_protocol::time::Time;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A session that the ensemble has begun.
@@ -57,5 +63,182 @@ fn terms(reply: &ConnectReply, drift: u32) -> Terms {
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+// What keeps a session alive: writes that change nothing, and find out what was removed.
+
+/// The most bytes of the paths of a session's znodes: 512 KiB. The transaction that ends a session
+/// lists them, and above `jute.maxbuffer`, 1 MB by default, it stops the ensemble
+/// (ZOOKEEPER-4306).
+pub const PATHS_MAX: usize = 512 * 1024;
+
+/// The most znodes that one beat checks.
+const CHECKS_MAX: usize = 128;
+
+/// After this time without a znode and a request a session is ended.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// The znodes of a session, and when it last said something.
+#[derive(Debug, Default)]
+pub(super) struct Beats {
+    paths: BTreeSet<Arc<str>>,
+    bytes: usize,
+    /// The last path that was checked: the next beat goes on behind it.
+    checked: Option<Arc<str>>,
+    /// When a request was last sent, and the last checks.
+    sent_at: Time,
+    checked_at: Time,
+    /// When the session was last of use to a caller.
+    used_at: Time,
+}
+
+impl Beats {
+    pub(super) fn add(&mut self, path: Arc<str>) {
+        let length = path.len();
+        if self.paths.insert(path) {
+            self.bytes += length;
+        }
+    }
+
+    /// Returns whether it was there.
+    pub(super) fn remove(&mut self, path: &str) -> bool {
+        let was_there = self.paths.remove(path);
+        if was_there {
+            self.bytes -= path.len();
+        }
+        was_there
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.paths.clear();
+        self.bytes = 0;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    pub(super) fn has_room(&self, length: usize) -> bool {
+        self.bytes.saturating_add(length) <= PATHS_MAX
+    }
+
+    /// A new connection: only a write proves that the session lives, so one is due at once.
+    pub(super) fn connected(&mut self, now: Time) {
+        (self.sent_at, self.checked_at, self.used_at) = (now, Time::ZERO, now);
+    }
+
+    pub(super) fn sent(&mut self, now: Time) {
+        self.sent_at = now;
+    }
+
+    /// A caller has asked for something.
+    pub(super) fn used(&mut self, now: Time) {
+        self.used_at = now;
+    }
+
+    /// When the next beat is due. However much a busy client writes, its znodes are checked.
+    pub(super) fn due(&self, beat: Duration) -> Time {
+        if self.is_empty() { self.sent_at.after(beat) } else { self.checked_at.after(beat) }
+    }
+
+    /// Has nobody needed the session for long?
+    pub(super) fn is_idle(&self, now: Time) -> bool {
+        self.is_empty() && now.since(self.used_at) >= IDLE_MAX
+    }
+
+    /// The next beat, with its checks if it has some.
+    pub(super) fn next(&mut self, now: Time) -> (Request, Arc<[Operation]>) {
+        self.checked_at = now;
+        if self.is_empty() {
+            return (Request::Sync(Arc::from("/")), Arc::from([]));
+        }
+        let behind = match &self.checked {
+            Some(path) => (Bound::Excluded(Arc::clone(path)), Bound::Unbounded),
+            None => (Bound::Unbounded, Bound::Unbounded),
+        };
+        let rest = self.paths.range::<Arc<str>, _>(behind);
+        // Not twice the same, if there are few.
+        let turn = rest.chain(&self.paths).take(CHECKS_MAX.min(self.paths.len()));
+        let checks: Arc<[Operation]> = turn.cloned().map(Operation::Check).collect();
+        if let Some(Operation::Check(last)) = checks.last() {
+            self.checked = Some(Arc::clone(last));
+        }
+        (Request::Multi(Arc::clone(&checks)), checks)
+    }
+
+    /// The znode whose check has failed because it is not there. Of several it is the first; the
+    /// next beats find the others.
+    pub(super) fn missing(checks: &[Operation], results: &Results<'_>) -> Option<Arc<str>> {
+        let failed = |result| result == OperationResult::Failed(Some(ServerError::NoNode));
+        let found = checks.iter().zip(results.iter()).find(|(_, result)| failed(*result));
+        match found {
+            Some((Operation::Check(path), _)) => Some(Arc::clone(path)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(beats: &mut Beats) -> Vec<String> {
+        let (_, checks) = beats.next(Time::ZERO);
+        let path = |check: &Operation| match check {
+            Operation::Check(path) => path.to_string(),
+            other => panic!("{other:?}"),
+        };
+        checks.iter().map(path).collect()
+    }
+
+    #[test]
+    fn all_znodes_are_checked_in_turn() {
+        let mut beats = Beats::default();
+        assert!(matches!(beats.next(Time::ZERO), (Request::Sync(_), checks) if checks.is_empty()));
+        for number in 0..300 {
+            beats.add(format!("/{number:03}").into());
+        }
+        let mut seen = BTreeSet::new();
+        for _ in 0..3 {
+            let checked = checked(&mut beats);
+            assert_eq!(checked.len(), CHECKS_MAX);
+            seen.extend(checked);
+        }
+        assert_eq!(seen.len(), 300);
+        for number in 2..300 {
+            beats.remove(&format!("/{number:03}"));
+        }
+        let mut two = checked(&mut beats);
+        two.sort();
+        assert_eq!(two, ["/000", "/001"]);
+    }
+
+    #[test]
+    fn paths_are_bounded_in_bytes() {
+        let mut beats = Beats::default();
+        let path: Arc<str> = "/".repeat(PATHS_MAX - 1).into();
+        beats.add(Arc::clone(&path));
+        beats.add(Arc::clone(&path));
+        assert!(beats.has_room(1) && !beats.has_room(2) && !beats.has_room(usize::MAX));
+        beats.remove(&path);
+        beats.remove(&path);
+        assert!(beats.has_room(PATHS_MAX) && !beats.has_room(PATHS_MAX + 1));
+    }
+
+    #[test]
+    fn a_write_is_due_at_once_on_a_new_connection_and_then_with_each_beat() {
+        let (beat, at) = (Duration::from_millis(100), Time::from_millis);
+        let mut beats = Beats::default();
+        beats.connected(at(1_000));
+        assert_eq!(beats.due(beat), at(1_100), "nothing to keep");
+        beats.add("/a".into());
+        assert!(beats.due(beat) <= at(1_000));
+        beats.next(at(1_010));
+        beats.sent(at(1_050));
+        assert_eq!(beats.due(beat), at(1_110), "other requests check nothing");
+        beats.remove("/a");
+        assert_eq!(beats.due(beat), at(1_150));
+        assert!(!beats.is_idle(at(60_999)) && beats.is_idle(at(61_000)));
     }
 }

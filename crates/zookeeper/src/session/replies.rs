@@ -1,7 +1,7 @@
 //! What a server sends, and what follows from it.
 
-use super::beats::Beats;
 use super::flight::{Owner, PendingDelete, Sent};
+use super::identity::Beats;
 use super::identity::Identity;
 use super::{Answer, Failure, Outcome, Problem, Session, State, Ticket};
 use crate::message::{

@@ -1,6 +1,7 @@
 //! One session, in literal bytes and times.
 
 mod ending;
+mod servers;
 mod staying;
 
 use super::*;
