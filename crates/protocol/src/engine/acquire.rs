@@ -9,11 +9,8 @@
 //! ```
 
 mod attempts;
-mod fencing;
 mod place;
 mod queueing;
-mod set;
-mod split;
 
 use super::Wait;
 use super::{Action, Backoff, Ballot, Entropy, HeldLock, Input, Jitter, LockAttributes};

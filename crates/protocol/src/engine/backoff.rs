@@ -5,6 +5,7 @@
 //! random and not just a part of it. For a lock over N nodes this matters twice: clients that ask
 //! at the same moment each win some nodes and none wins a majority.
 
+use crate::time::Time;
 use std::time::Duration;
 
 /// A small generator of random numbers (`SplitMix64`, Steele et al. 2014), seeded by its owner.
@@ -68,6 +69,31 @@ impl Backoff {
     /// Starts again from the base, after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
+    }
+}
+
+// How long a caller waits.
+
+/// How long a caller waits for a lock that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// One attempt; a few more within `node_timeout` if the votes are split between several clients
+    /// that asked at once.
+    No,
+    /// Attempts until this time, and none beyond it. A time that has come means the same as `No`.
+    Until(Time),
+    /// As long as it takes.
+    Forever,
+}
+
+impl Wait {
+    /// When the wait ends: a time in the past for one attempt, `None` for a wait without an end.
+    pub fn deadline(self) -> Option<Time> {
+        match self {
+            Self::No => Some(Time::ZERO),
+            Self::Until(deadline) => Some(deadline),
+            Self::Forever => None,
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::validity::TTL_LIMIT;
 use super::{
-    Action, LockAttributes, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, attributes,
+    Action, Ballot, Input, LockAttributes, LockId, NodeSet, Operation, Removal, Request, Rules,
+    Step, Token, Ttl, Verdict, attributes, judge,
 };
 use crate::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -82,5 +83,408 @@ impl HeldLock {
         let left = hold_at_least.checked_sub(now.since(self.since)).filter(|left| !left.is_zero());
         let rounded_up = left?.saturating_add(Duration::from_nanos(999_999));
         Ttl::from_duration(rounded_up.min(TTL_LIMIT))
+    }
+}
+
+// Extending a lock. A failed extension does not shorten the lock: it stays valid until its old
+// validity ends, unless the nodes' answers prove that no majority holds it any more.
+
+/// The outcome of extending a lock.
+#[derive(Clone, Debug)]
+pub enum Extended {
+    /// A majority confirmed the extension. This is the lock from now on.
+    Confirmed(HeldLock),
+    /// The lock was lost: its validity has passed, or so many nodes refused that the others are no
+    /// majority. The lock has its old validity. It must be released: on some nodes the key may
+    /// stay for as long as the extension asked for.
+    Lost(HeldLock),
+    /// Too few nodes answered. The lock is valid as before, and the extension may be tried again.
+    /// On some nodes the key may stay longer; the lock records that for its release.
+    Unanswered(HeldLock),
+    /// The lock would be held in all for longer than the configuration allows.
+    HeldTooLong(Duration),
+}
+
+/// The state machine that extends a lock.
+#[derive(Debug)]
+pub struct Extend {
+    rules: Arc<Rules>,
+    held: HeldLock,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Asking { request: Request, ttl: Ttl, is_sent: bool },
+    Over(Option<Extended>),
+}
+
+impl Extend {
+    /// Extends `held`, which the caller believes to hold, to `ttl` from `now` on.
+    pub fn new(rules: Arc<Rules>, held: HeldLock, ttl: Ttl, now: Time) -> Self {
+        let hold = now.after(ttl.as_duration()).since(held.since);
+        let state = if now >= held.valid_until {
+            State::Over(Some(Extended::Lost(held.clone())))
+        } else if rules.hold_max.is_some_and(|most| hold > most) {
+            State::Over(Some(Extended::HeldTooLong(hold)))
+        } else {
+            // All nodes, also those that never had the key: it is restored where it was lost.
+            let action = Action::Extend { lock: held.id(), ttl };
+            let request = Request::to_all(&rules, now, action);
+            // Waiting for connections for longer than the lock is valid would be of no use.
+            let connect_deadline = request.connect_deadline.min(held.valid_until);
+            let connect_deadline = connect_deadline.max(request.deadline);
+            let request = Request { connect_deadline, ..request };
+            State::Asking { request, ttl, is_sent: false }
+        };
+        Self { rules, held, state }
+    }
+
+    /// Is it over before anything was sent?
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over(_))
+    }
+
+    /// The outcome of an extension to `ttl` that was requested at `started`.
+    fn conclude(&self, now: Time, started: Time, ttl: Ttl, ballot: &Ballot) -> Extended {
+        // This holds for a confirmed extension too: a node may have granted it because the request
+        // that took the lock reached the node only now. Until then another client may have had it.
+        let is_past = now >= self.held.valid_until;
+        let mut held = self.held.clone();
+        held.nodes = held.nodes.union(ballot.sent);
+        held.ttl_longest = held.ttl_longest.max(ttl);
+
+        let tally = &ballot.tally;
+        if tally.granted_by_majority() == Verdict::Won {
+            if is_past {
+                // With the old end: another extension that was confirmed in time may have kept the
+                // lock, and this answer must not look like the nodes' denial of it.
+                return Extended::Lost(held);
+            }
+            let valid_until = started.after(self.rules.drift.validity(ttl));
+            held.ttl = ttl;
+            held.valid_until = held.valid_until.max(valid_until);
+            Extended::Confirmed(held)
+        } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
+            // Whatever the nodes without an answer hold is no majority, or was one too long ago.
+            Extended::Lost(held)
+        } else {
+            Extended::Unanswered(held)
+        }
+    }
+}
+
+impl Operation for Extend {
+    type Outcome = Extended;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match (std::mem::replace(&mut self.state, State::Over(None)), input) {
+            (State::Asking { request, ttl, is_sent: true }, Input::Ballot(ballot)) => {
+                let outcome = self.conclude(now, request.started, ttl, &ballot);
+                self.state = State::Over(Some(outcome));
+            }
+            (state, input) => {
+                debug_assert!(false, "{input:?} in {state:?}");
+                self.state = state;
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Step<Extended> {
+        match &mut self.state {
+            State::Asking { request, is_sent, .. } => {
+                debug_assert!(!*is_sent, "polled while the nodes are being asked");
+                *is_sent = true;
+                Step::Send(request.clone())
+            }
+            State::Over(outcome) => Step::Done(
+                outcome.take().expect("the outcome is taken once, and nothing polled after it"),
+            ),
+        }
+    }
+}
+
+// Releasing a lock: compare and delete, on every node that may hold its key.
+
+/// The outcome of releasing a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseOutcome {
+    /// A majority held the key until the release, and deleted it or set how long it stays.
+    InTime,
+    /// The validity had passed, or no majority held the key any more.
+    TooLate,
+    /// Too few nodes answered to know. Remaining keys expire with their ttl.
+    Unanswered,
+}
+
+/// The state machine that releases a lock.
+#[derive(Debug)]
+pub struct Release {
+    is_late: bool,
+    request: Option<Request>,
+    outcome: Option<ReleaseOutcome>,
+}
+
+impl Release {
+    /// Releases `held`.
+    pub fn new(rules: &Rules, held: &HeldLock, now: Time) -> Self {
+        Self::after(None, rules, held, now)
+    }
+
+    /// The same, but the key stays for `linger` from now on, if that is given.
+    pub fn after(linger: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
+        // The key may still exist, late or not, and a key that stays only blocks other clients.
+        let removal = Removal { linger, ..held.removal() };
+        let request = held.request(Action::Release(removal), now, rules);
+        Self { is_late: now >= held.valid_until, request: Some(request), outcome: None }
+    }
+
+    fn conclude(&self, ballot: &Ballot) -> ReleaseOutcome {
+        let tally = &ballot.tally;
+        if self.is_late {
+            ReleaseOutcome::TooLate
+        } else if tally.granted_by_majority() == Verdict::Won {
+            // A majority still held our token when it deleted it, so no other client can have held
+            // the lock before that, however long the answers took.
+            ReleaseOutcome::InTime
+        } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
+            // The nodes without an answer are no majority, whatever they held.
+            ReleaseOutcome::TooLate
+        } else {
+            ReleaseOutcome::Unanswered
+        }
+    }
+}
+
+impl Operation for Release {
+    type Outcome = ReleaseOutcome;
+
+    fn handle(&mut self, _now: Time, input: Input) {
+        match input {
+            Input::Ballot(ballot) => self.outcome = Some(self.conclude(&ballot)),
+            Input::Attempt(_) | Input::NoEntropy | Input::Reserved(_) | Input::Cancelled => {
+                debug_assert!(false, "a release has one attempt");
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Step<ReleaseOutcome> {
+        match self.request.take() {
+            Some(request) => Step::Send(request),
+            None => Step::Done(self.outcome.expect("the ballot is handled before the next poll")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::fixture::{Script, ballot, held_lock, rules};
+    use crate::engine::held_lock::*;
+    use crate::engine::{NodeSet, Verb};
+
+    fn ttl(millis: u64) -> Ttl {
+        Ttl::from_duration(Duration::from_millis(millis)).unwrap()
+    }
+
+    /// Extends a lock that was taken at 0 for 1,000 ms and is valid until 988.
+    fn extend(millis: u64, now: u64) -> Script<Extend> {
+        Script::new(Extend::new(rules(5), held_lock(0, 1_000), ttl(millis), Time::from_millis(now)))
+    }
+
+    #[test]
+    fn a_confirmed_extension_counts_from_before_the_request() {
+        let mut extend = extend(1_000, 500);
+        let request = extend.request();
+        assert_eq!((request.verb(), request.nodes), (Verb::Extend, NodeSet::all(5)));
+        let Extended::Confirmed(held) = extend.answer(510, ballot("yyy--")).done() else {
+            panic!()
+        };
+        assert_eq!(held.valid_until, Time::from_millis(500 + 988));
+    }
+
+    #[test]
+    fn a_shorter_extension_never_shortens_the_validity() {
+        let mut extend = extend(100, 500);
+        assert_eq!(extend.request().ttl(), Some(ttl(100)));
+        let Extended::Confirmed(held) = extend.answer(510, ballot("yyyyy")).done() else {
+            panic!()
+        };
+        assert_eq!(held.valid_until, Time::from_millis(988));
+        assert_eq!((held.ttl, held.ttl_longest), (ttl(100), ttl(1_000)));
+    }
+
+    #[test]
+    fn nothing_is_sent_once_the_validity_has_passed() {
+        for (now, lost) in [(987, false), (988, true), (9_999, true)] {
+            let mut extend = extend(1_000, now);
+            if lost {
+                assert!(matches!(extend.done(), Extended::Lost(_)));
+            } else {
+                extend.request();
+            }
+        }
+    }
+
+    #[test]
+    fn an_extension_with_too_few_answers_keeps_the_old_validity() {
+        for votes in ["yyfff", "fffff", "ynnff", "nnfff", "yynnf"] {
+            let mut script = extend(1_000, 500);
+            script.request();
+            let Extended::Unanswered(held) = script.answer(550, ballot(votes)).done() else {
+                panic!("{votes}")
+            };
+            assert_eq!(held.valid_until, Time::from_millis(988));
+
+            let mut script = extend(1_000, 950);
+            script.request();
+            assert!(matches!(script.answer(1_000, ballot(votes)).done(), Extended::Lost(_)));
+        }
+    }
+
+    #[test]
+    fn a_lock_is_lost_at_once_when_a_majority_refuses_the_extension() {
+        for votes in ["nnn--", "nnnff", "yynnn", "nnnnn"] {
+            let mut extend = extend(1_000, 500);
+            extend.request();
+            assert!(
+                matches!(extend.answer(510, ballot(votes)).done(), Extended::Lost(_)),
+                "{votes}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_release_of_a_lost_lock_stays_pending_for_the_longest_ttl_sent() {
+        let mut extend = extend(60_000, 500);
+        extend.request();
+        let Extended::Lost(held) = extend.answer(510, ballot("nnny-")).done() else { panic!() };
+        let undo = held.undo(Time::from_millis(520), &rules(5));
+        assert_eq!((undo.ttl(), undo.nodes), (Some(ttl(60_000)), NodeSet::all(5)));
+    }
+
+    #[test]
+    fn a_lock_is_released_on_every_node_that_got_an_extension() {
+        // The last two never had the key; if it is restored there, it must be removed again.
+        let mut before = held_lock(0, 1_000);
+        before.nodes = ballot("yyy--").tally.granted;
+        for votes in ["yyynn", "yyfff", "nnnyy"] {
+            let now = Time::from_millis(500);
+            let mut extend = Script::new(Extend::new(rules(5), before.clone(), ttl(1_000), now));
+            extend.request();
+            let (Extended::Confirmed(held) | Extended::Unanswered(held) | Extended::Lost(held)) =
+                extend.answer(510, ballot(votes)).done()
+            else {
+                panic!("{votes}")
+            };
+            assert_eq!(held.nodes, NodeSet::all(5), "{votes}");
+        }
+    }
+
+    #[test]
+    fn a_confirmation_after_the_old_and_the_new_validity_counts_as_lost() {
+        let mut extend = extend(100, 500);
+        extend.request();
+        assert!(matches!(extend.answer(988, ballot("yyyyy")).done(), Extended::Lost(_)));
+    }
+
+    #[test]
+    fn a_confirmation_after_the_old_validity_counts_as_lost() {
+        // A node may have got the key only now, from a request that was late; until then another
+        // client may have had the lock.
+        for (now, is_lost) in [(987, false), (988, true), (1_010, true)] {
+            let mut extend = extend(1_000, 970);
+            extend.request();
+            let outcome = extend.answer(now, ballot("yyyyy")).done();
+            assert_eq!(matches!(outcome, Extended::Lost(_)), is_lost, "{now}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_late_confirmation_does_not_change_the_validity() {
+        // A comparison with another extension of the same lock must show that this one is lost by
+        // the clock, and not by the nodes' answers.
+        let mut extend = extend(1_000, 970);
+        extend.request();
+        let Extended::Lost(held) = extend.answer(988, ballot("yyyyy")).done() else { panic!() };
+        assert_eq!((held.valid_until, held.ttl), (Time::from_millis(988), ttl(1_000)));
+        assert_eq!((held.ttl_longest, held.nodes), (ttl(1_000), NodeSet::all(5)));
+    }
+
+    #[test]
+    fn the_total_time_is_capped() {
+        let mut rules = (*rules(5)).clone();
+        rules.hold_max = Some(Duration::from_millis(1_500));
+        let rules = Arc::new(rules);
+        let extend = |now| {
+            let now = Time::from_millis(now);
+            Script::new(Extend::new(Arc::clone(&rules), held_lock(0, 1_000), ttl(1_000), now))
+        };
+        extend(500).request();
+        assert!(matches!(extend(501).done(), Extended::HeldTooLong(_)));
+    }
+
+    mod release {
+        use crate::engine::fixture::{Script, ballot, held_lock, rules};
+        use crate::engine::held_lock::*;
+        use crate::engine::{TTL_LIMIT, Verb};
+        use std::time::Duration;
+
+        #[test]
+        fn the_answers_say_whether_the_lock_was_held_to_the_end() {
+            let table = [
+                ("yyy--", ReleaseOutcome::InTime),
+                ("yyynn", ReleaseOutcome::InTime),
+                ("yynnn", ReleaseOutcome::TooLate),
+                ("nnn--", ReleaseOutcome::TooLate),
+                ("yynff", ReleaseOutcome::Unanswered),
+                ("yyfff", ReleaseOutcome::Unanswered),
+                ("fffff", ReleaseOutcome::Unanswered),
+            ];
+            for (votes, expected) in table {
+                let release = Release::new(&rules(5), &held_lock(0, 1_000), Time::from_millis(500));
+                let mut script = Script::new(release);
+                assert_eq!(script.request().verb(), Verb::Release);
+                assert_eq!(script.answer(510, ballot(votes)).done(), expected, "{votes}");
+            }
+        }
+
+        #[test]
+        fn an_expired_lock_is_released_too_late_but_released() {
+            for votes in ["yyyyy", "nnnnn", "fffff"] {
+                let release = Release::new(&rules(5), &held_lock(0, 1_000), Time::from_millis(988));
+                let mut script = Script::new(release);
+                assert_eq!(script.request().verb(), Verb::Release);
+                assert_eq!(script.answer(990, ballot(votes)).done(), ReleaseOutcome::TooLate);
+            }
+        }
+
+        #[test]
+        fn a_release_before_hold_at_least_keeps_the_key_for_the_rest_of_that_time() {
+            let held = held_lock(2_000, 1_000);
+            let least = Duration::from_millis(30_000);
+            let table = [
+                (2_000, Some(30_000)),
+                (2_400, Some(29_600)),
+                (31_999, Some(1)),
+                (32_000, None),
+                (40_000, None),
+            ];
+            for (now, left) in table {
+                let now = Time::from_millis(now);
+                let linger = held.linger(least, now);
+                assert_eq!(linger.map(Ttl::as_millis), left);
+                let release = Release::after(linger, &rules(5), &held, now);
+                let request = Script::new(release).request();
+                let removal = Removal { linger, ..held.removal() };
+                assert_eq!(request.action, Action::Release(removal.clone()));
+                assert_eq!(held.undo_after(linger, now, &rules(5)).action, Action::Undo(removal));
+                assert_eq!(held.undo(now, &rules(5)).action, Action::Undo(held.removal()));
+            }
+            let almost = held.since.after(Duration::from_nanos(29_999_000_001));
+            assert_eq!(held.linger(least, almost).map(Ttl::as_millis), Some(1), "it is rounded up");
+            assert_eq!(held.linger(Duration::ZERO, held.since), None);
+            let longest = held.linger(TTL_LIMIT, held.since).map(Ttl::as_duration);
+            assert_eq!(longest, Some(TTL_LIMIT), "the longest is not taken for none");
+        }
     }
 }

@@ -25,40 +25,34 @@
 //! the meaning of replies are in `node::command`.
 
 mod acquire;
-mod action;
 mod attributes;
 mod backoff;
 mod custom;
-mod extend;
 mod held_lock;
 mod member;
-mod permit_set;
 mod queue;
 mod quorum;
-mod release;
 mod request;
-mod token;
 mod validity;
-mod wait;
 
 pub use acquire::{Acquire, Acquired};
-pub use action::{Acquisition, Action, Listen, Question, Removal};
 pub use attributes::Share;
 pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
+pub use attributes::{Entropy, Token};
+pub use backoff::Wait;
 pub use backoff::{Backoff, Jitter};
 pub use custom::{CustomCommand, RunScript, Said, Script};
-pub use extend::{Extend, Extended};
 pub use held_lock::HeldLock;
+pub use held_lock::{Extend, Extended};
+pub use held_lock::{Release, ReleaseOutcome};
 pub use member::{NoVote, RegisterMembership};
-pub use permit_set::{PERMITS_MAX, PermitSet};
 pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
-pub use release::{Release, ReleaseOutcome};
+pub use quorum::{PERMITS_MAX, PermitSet};
+pub use request::{Acquisition, Action, Listen, Question, Removal};
 pub use request::{Request, TURN, Verb};
-pub use token::{Entropy, Token};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
-pub use wait::Wait;
 
 use crate::time::Time;
 use std::time::Duration;

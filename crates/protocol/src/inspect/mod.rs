@@ -3,20 +3,18 @@
 
 #[cfg(feature = "diagnostics")]
 mod listing;
-mod look;
-#[cfg(feature = "diagnostics")]
-mod removal;
 mod snapshot;
 
+use super::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
+use super::node::script::{elements_of_parts, lua_script};
+use super::resp::{Elements, Reply};
+#[cfg(feature = "diagnostics")]
+pub use listing::{ForcedRemoval, REMOVE};
 #[cfg(feature = "diagnostics")]
 pub use listing::{KeyPage, Listing, SCAN};
-pub use look::{INSPECT, Look};
-#[cfg(feature = "diagnostics")]
-pub use removal::{ForcedRemoval, REMOVE};
 pub use snapshot::{HolderSnapshot, KeySnapshot, LISTED_MAX, SHOWN_MAX, WaiterSnapshot};
-
-#[cfg(feature = "diagnostics")]
-use crate::engine::Script;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The scripts, in the order of their numbers.
 #[cfg(feature = "diagnostics")]
@@ -24,6 +22,114 @@ pub const ALL: [Script; 3] = [REMOVE, INSPECT, SCAN];
 
 /// The number of the first one, among those of custom commands.
 const FIRST: u32 = 7;
+
+// A lock, its holders and its waiters are looked at.
+
+/// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
+/// value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
+/// and remaining milliseconds of the first hundred holders of shares, and how many waiters and
+/// holders there are; if they are more than a hundred, some may have expired. Waiters and holders
+/// are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
+/// than any of ours is cut off, and 0 stands for a value that is no string.
+pub const INSPECT: Script = lua_script!("inspect.lua");
+
+/// Looks at the lock with this key. What is said is its [`KeySnapshot`].
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The lock's first key.
+    pub key: Arc<[u8]>,
+}
+
+impl CustomCommand for Look {
+    fn key(&self) -> &Arc<[u8]> {
+        &self.key
+    }
+
+    fn script(&self) -> (Script, u32) {
+        (INSPECT, FIRST + 1)
+    }
+
+    fn call(&self, run: &mut RunScript<'_>) {
+        run(&[&self.key], &[]);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
+        snapshot(number, reply).map(|seen| Ok((Vote::Granted, Said::new(seen))))
+    }
+
+    fn in_quarantine(&self, said: Said, left: Duration) -> Said {
+        let seen = said.get::<KeySnapshot>().cloned();
+        seen.map_or(said, |seen| Said::new(KeySnapshot { quarantine: Some(left), ..seen }))
+    }
+
+    /// Every node is asked for what it has.
+    fn waits_for_more(&self, _: &[Option<Said>], _: &Tally, _: usize) -> bool {
+        true
+    }
+}
+
+fn snapshot(number: i64, reply: &Reply<'_>) -> Option<KeySnapshot> {
+    let Reply::Array(list) = reply else { return None };
+    let elements: Vec<_> = list.iter().collect();
+    let [first, value, Reply::Integer(left), waiters, holders, waiter_count, holder_count] =
+        &elements[..]
+    else {
+        return None;
+    };
+    let (Reply::Array(waiters), Reply::Array(holders)) = (waiters, holders) else { return None };
+    let (Reply::Integer(waiter_count), Reply::Integer(holder_count)) = (waiter_count, holder_count)
+    else {
+        return None;
+    };
+    if *first != Reply::Integer(number) {
+        return None;
+    }
+    let (value, is_string) = match value {
+        Reply::Null => (None, false),
+        Reply::Bulk(bytes) => (Some(bytes.to_vec()), true),
+        Reply::Integer(0) => (Some(Vec::new()), false),
+        _ => return None,
+    };
+    Some(KeySnapshot {
+        value,
+        is_string,
+        left: *left,
+        waiters: snapshots(waiters)?,
+        waiter_count: usize::try_from(*waiter_count).ok()?,
+        holders: holders_of(holders)?,
+        holder_count: usize::try_from(*holder_count).ok()?,
+        quarantine: None,
+    })
+}
+
+/// The holders of a shared lock: members and their ttl, alternating.
+fn holders_of(list: &Elements<'_>) -> Option<Vec<HolderSnapshot>> {
+    let mut holders = Vec::new();
+    let elements = elements_of_parts(list)?;
+    let mut elements = elements.into_iter();
+    while let Some(member) = elements.next() {
+        let (Reply::Bulk(member), Reply::Integer(left)) = (member, elements.next()?) else {
+            return None;
+        };
+        holders.push(HolderSnapshot { member: member.to_vec(), left });
+    }
+    Some(holders)
+}
+
+/// The waiters in a queue: names and the values of their leases, alternating.
+fn snapshots(list: &Elements<'_>) -> Option<Vec<WaiterSnapshot>> {
+    let mut waiters = Vec::new();
+    let elements = elements_of_parts(list)?;
+    let mut elements = elements.into_iter();
+    while let Some(name) = elements.next() {
+        let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, elements.next()?) else {
+            return None;
+        };
+        // A member that is no waiter's name was put there by another program.
+        waiters.extend(WaiterSnapshot::read(name, lease));
+    }
+    Some(waiters)
+}
 
 #[cfg(test)]
 mod tests;

@@ -148,8 +148,8 @@ fn no_other_reply_is_a_snapshot() {
 #[test]
 fn a_snapshot_says_for_how_long_the_grants_of_the_node_do_not_count() {
     let look = Look { key: Arc::from(&b"key"[..]) };
-    let (left, seen) = (std::time::Duration::from_secs(9), KeySnapshot::default());
-    let said = look.in_quarantine(crate::engine::Said::new(seen), left);
+    let (left, seen) = (Duration::from_secs(9), KeySnapshot::default());
+    let said = look.in_quarantine(Said::new(seen), left);
     assert_eq!(said.get::<KeySnapshot>().expect("a snapshot").quarantine, Some(left));
 }
 

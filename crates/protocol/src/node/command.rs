@@ -1,22 +1,17 @@
 //! The encoding of requests, and the meaning of replies as votes. No other module knows either.
 
-mod meaning;
-mod queue;
-mod shares;
-
-pub use meaning::{Meaning, meaning};
-pub(super) use queue::{Notification, name_of_channel, read_notification, reservation};
-pub use queue::{RESERVED, is_reservation, read_left};
-pub use shares::{SHARED, read_member};
-pub(super) use shares::{member_of, requested_mode, requested_permit};
-
+use super::examination::Finding;
+use super::node_error::NodeError;
 use super::script;
-use super::server_error::quoted;
-use crate::engine::{Action, LockAttributes, LockId, Question};
-use crate::engine::{Request, Token, Ttl};
+use super::server_error::{ServerError, ServerErrorKind, quoted};
+use crate::engine::{
+    Action, Listen, LockAttributes, LockId, NoVote, Question, QueueView, Request, Said, Share,
+    Token, Ttl, Vote,
+};
 use crate::resp::{BULK_MAX, Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
+use std::time::Duration;
 
 /// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
 pub const COUNTER_SUFFIX: &[u8] = b":redlatch:fence";
@@ -92,7 +87,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         Action::Acquire(new) => set(&new.lock, new.ttl, out),
         Action::Ping { .. } => encode_command(out, &[b"PING"]),
         Action::Ask(question) => encode_command(out, words_of(*question)),
-        Action::Listen { step, .. } => queue::listen(*step, out),
+        Action::Listen { step, .. } => listen(*step, out),
         other => unreachable!("it takes a script: {other:?}"),
     }
 }
@@ -169,6 +164,208 @@ pub(super) fn describe(reply: &Reply<'_>, secret: Option<&[u8]>) -> String {
         Reply::Map(_) => "a map".to_owned(),
         Reply::Push(_) => "a push message".to_owned(),
     }
+}
+
+// The meaning of replies: the replies that each kind of request accepts.
+
+/// The meaning of a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Meaning {
+    Vote(Vote),
+    /// The node granted the lock, and the key did not exist before. This counts only if the node
+    /// cannot have forgotten the key of a lock that is still held.
+    GrantedNew,
+    /// The node granted a lock, and the answer says more about it.
+    Claimed {
+        /// Did one of the keys not exist before?
+        is_new: bool,
+        /// The largest of its counters, if it has any.
+        counter: u64,
+        /// How many waiters of other clients wait for it.
+        waiting: u64,
+        /// Which permit, if the request is for one.
+        permit: Option<u32>,
+    },
+    /// The waiter is in the queue, with this number.
+    Queued(u64, QueueView),
+    /// The answer to a custom command.
+    Custom(Result<(Vote, Said), NoVote>),
+    /// The answer to a question about the server.
+    Told(Finding),
+    /// The node does not know the script: the request must be sent again with the source.
+    UnknownScript,
+    /// A server error, and no vote. The connection stays usable.
+    Failed(NodeError),
+    /// Not an answer to this request. No further reply on this connection can be trusted.
+    Nonsense(NodeError),
+}
+
+/// Reads `reply` as the answer to this request, which was sent with this `number`. Texts in errors
+/// do not contain `secret`.
+pub fn meaning(
+    request: &Request,
+    number: u64,
+    reply: &Reply<'_>,
+    secret: Option<&[u8]>,
+) -> Meaning {
+    if let Reply::Error(text) = reply {
+        return error_meaning(request, ServerError::parse(text, secret));
+    }
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    let found = match (script::room(request), &request.action) {
+        (Some(room), _) => (room.read)(request, number, reply),
+        (None, Action::Custom(command)) => command.read(number, reply).map(Meaning::Custom),
+        (None, Action::Ping { .. }) => matches!(reply, Reply::Simple(b"PONG")).then(granted),
+        (None, Action::Ask(question)) => Finding::read(*question, reply, secret).map(Meaning::Told),
+        (None, Action::Acquire(_)) => set_meaning(reply),
+        (None, Action::Listen { step: Listen::Subscribe(_), .. }) => {
+            is_subscribed(reply).then(granted)
+        }
+        (None, Action::Listen { .. }) => matches!(reply, Reply::Simple(b"OK")).then(granted),
+        (None, _) => None,
+    };
+    let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
+    found.unwrap_or_else(nonsense)
+}
+
+fn granted() -> Meaning {
+    Meaning::Vote(Vote::Granted)
+}
+
+/// With RESP3 the answer to `SUBSCRIBE` is a push message.
+fn is_subscribed(reply: &Reply<'_>) -> bool {
+    match reply {
+        Reply::Push(message) => {
+            matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
+        }
+        _ => false,
+    }
+}
+
+/// The meaning of the answer to a plain `SET`.
+fn set_meaning(reply: &Reply<'_>) -> Option<Meaning> {
+    match reply {
+        Reply::Simple(b"OK") => Some(Meaning::GrantedNew),
+        Reply::Null => Some(Meaning::Vote(Vote::Refused)),
+        _ => None,
+    }
+}
+
+fn error_meaning(request: &Request, error: ServerError) -> Meaning {
+    match error.kind {
+        _ if error.is_unknown_script() => Meaning::UnknownScript,
+        // The lock's key holds something that is no lock, so it does not hold our token.
+        ServerErrorKind::WrongType => match request.custom().map(|it| it.of_other_type()) {
+            None => Meaning::Vote(Vote::Refused),
+            Some(Some(said)) => Meaning::Custom(Ok(said)),
+            Some(None) => Meaning::Failed(NodeError::Server(error)),
+        },
+        _ => Meaning::Failed(NodeError::Server(error)),
+    }
+}
+
+// Requests about shares of a lock, and the members that stand for them in the set of its holders.
+
+/// The value of a lock's key that is shared. Its holders are in a set of their own.
+pub const SHARED: &[u8] = b"redlatch:shared";
+
+/// The member that stands for this share: the permit, a colon, and the lock's value. A lock that is
+/// not shared has its value.
+pub(in crate::node) fn member_of(lock: &LockId) -> Vec<u8> {
+    let value = value_of(lock);
+    match lock.share() {
+        Some(share) => [requested_permit(share).as_bytes(), b":", &value].concat(),
+        None => value.into_owned(),
+    }
+}
+
+/// A member of the set of holders: the permit, if it has one, and the lock's value.
+pub fn read_member(member: &[u8]) -> Option<(Option<u32>, &[u8])> {
+    let colon = member.iter().position(|byte| *byte == b':')?;
+    let (digits, value) = (&member[..colon], &member[colon + 1..]);
+    // `parse` would also accept a sign.
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    let number = || std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| is_number);
+    let permit = if digits.is_empty() { None } else { Some(number()?) };
+    Some((permit, value))
+}
+
+/// What a waiter waits for, in the value of its lease: nothing for the exclusive lock.
+pub(in crate::node) fn requested_mode(lock: &LockId) -> String {
+    lock.share().map_or_else(String::new, |share| format!("s{}", share.permits()))
+}
+
+/// The number of the permit in the words of scripts: nothing for a reader, or for any permit.
+pub(in crate::node) fn requested_permit(share: Share) -> String {
+    share.permit().map_or_else(String::new, |number| number.to_string())
+}
+
+// Requests about the queue of a lock, and the names that the scripts give to its keys.
+
+/// The prefix of a reservation. The waiter's name follows, and for how many milliseconds the
+/// reservation is kept for others after its time. No token begins like this: tokens are 20 random
+/// bytes.
+pub const RESERVED: &[u8] = b"redlatch:reserved:";
+
+/// The prefix of the channel of a connection, on which nodes notify its waiters.
+const CHANNEL: &str = "redlatch:";
+
+/// Is this value of a lock's key a reservation, and no lock?
+pub fn is_reservation(value: &[u8]) -> bool {
+    let rest = value.strip_prefix(RESERVED).and_then(|rest| rest.get(Token::LEN..));
+    rest.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+}
+
+/// What a holder left at a node when it let the lock stay taken for a while: for how many
+/// milliseconds after that while the key is kept for those who wait, and the lock's value.
+pub fn read_left(value: &[u8]) -> Option<(u64, &[u8])> {
+    let rest = value.strip_prefix(b"redlatch:left:")?;
+    let (digits, value) = rest.split_at(rest.iter().position(|byte| *byte == b':')?);
+    Some((std::str::from_utf8(digits).ok()?.parse().ok()?, &value[1..]))
+}
+
+/// How the value of a lock's key begins that a node has reserved for this waiter.
+pub(in crate::node) fn reservation(waiter: &Token) -> Vec<u8> {
+    [RESERVED, waiter.as_bytes()].concat()
+}
+
+/// What a node tells about a waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::node) enum Notification {
+    /// It reserves the lock for the waiter, or has a share for it.
+    Reserved,
+    /// The waiter may be the first in this time: so long, the lock is reserved for another one.
+    AskIn(Duration),
+}
+
+/// The waiter that a message on a channel is for, and what it says.
+pub(in crate::node) fn read_notification(message: &[u8]) -> Option<(Token, Notification)> {
+    let (name, words) = message.split_at_checked(Token::LEN)?;
+    let notification = match words {
+        b"r" => Notification::Reserved,
+        [b'w', digits @ ..] => {
+            let millis = std::str::from_utf8(digits).ok()?.parse().ok()?;
+            Notification::AskIn(Duration::from_millis(millis))
+        }
+        _ => return None,
+    };
+    Some((Token::new(name.try_into().ok()?), notification))
+}
+
+/// Appends the command for a step without a script that has the server notify this connection.
+fn listen(step: Listen, out: &mut Vec<u8>) {
+    match step {
+        Listen::Subscribe(channel) => {
+            encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);
+        }
+        Listen::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
+        Listen::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),
+        Listen::Read(_) => unreachable!("it takes a script"),
+    }
+}
+
+pub(in crate::node) fn name_of_channel(channel: u64) -> String {
+    format!("{CHANNEL}{channel:016x}")
 }
 
 #[cfg(test)]

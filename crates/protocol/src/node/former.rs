@@ -10,7 +10,7 @@
 //! with the run of the server that gave it. If the run is not known, no connection is ended: the id
 //! might be another client's.
 
-use super::identity::Identity;
+use super::handshake::Identity;
 use super::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{Reply, encode_command};
 

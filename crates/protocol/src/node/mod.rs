@@ -8,54 +8,44 @@
 //!
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 
-mod change;
 pub mod command;
 mod driver;
-mod durability;
-mod escapes;
 mod examination;
 #[cfg(test)]
 mod fixture;
 mod flight;
 mod former;
 pub mod handshake;
-mod identity;
 mod node_error;
-mod other_protocol;
 mod pending_releases;
 mod report;
 mod rounds;
 pub mod script;
 mod secret;
 mod server_error;
-mod server_facts;
 mod session;
-mod tls_error;
-mod waiting;
 mod warning;
 
-pub use change::ChangeRecorder;
-pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
 pub use driver::{Driver, Sockets};
-pub use durability::Durability;
+pub use examination::Durability;
 pub use examination::Finding;
+pub use examination::{ClockDifference, ClockReading, CrashLoss, Fsync, Memory, Persistence, Role};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use former::{FORMER_MAX, FormerConnections};
 pub use handshake::Credentials;
-pub use identity::Identity;
+pub use handshake::Identity;
 pub use node_error::OTHER_PROCESS;
+pub use node_error::OtherProtocol;
 pub use node_error::{NodeError, Phase};
-pub use other_protocol::OtherProtocol;
+pub use node_error::{TlsError, TlsErrorKind};
 pub use pending_releases::PENDING_MAX;
+pub use report::ChangeRecorder;
+pub use report::{CHANGES_MAX, Changes, NodeChange, NodeState};
 pub use report::{NodeAnswer, NodeReport, NodeStatus, QueueSupport};
 pub use rounds::{RoundResult, Rounds, Votes};
 pub use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};
-pub use server_facts::{
-    ClockDifference, ClockReading, CrashLoss, Fsync, Memory, Persistence, Role,
-};
 pub use session::{Answer, Session, SessionOptions};
-pub use tls_error::{TlsError, TlsErrorKind};
 pub use warning::{Host, NodeWarning, Standards, judge};
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an

@@ -2,8 +2,8 @@
 //! room on it.
 
 use super::Ticket;
+use super::flight::TicketQueue;
 use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
-use super::waiting::TicketQueue;
 use crate::engine::{Action, LockId, Predecessor, QueueEntry, Removal, Request, Ttl};
 use crate::time::Time;
 use std::time::Duration;

@@ -6,31 +6,21 @@
 //!
 //! `W` identifies the waiter of a round.
 
-mod custom;
 mod deadlines;
 mod entry;
-mod numbering;
-mod permits;
-mod quarantine;
 mod reaching;
-mod restoring;
-mod result;
-mod same_server;
-mod stragglers;
 mod waits;
-mod watching;
 
-pub use result::{RoundResult, Votes};
-
-use super::change::ChangeRecorder;
 use super::node_error::NodeError;
-use super::report::NodeStatus;
+use super::report::{ChangeRecorder, NodeChange, NodeStatus};
 use super::session::{Answer, Session};
 use crate::engine::{Node, Request, Verb, Vote};
 use crate::time::Time;
 use entry::Entry;
+pub use entry::{RoundResult, Votes};
 use reaching::Reaching;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use waits::Waits;
 
@@ -279,6 +269,131 @@ impl<W> Rounds<W> {
             self.reaching.forget(request, slot);
             self.entries[slot].clear();
             self.vacant.push(slot);
+        }
+    }
+}
+
+// Records changes of nodes for events. Without a listener, each of these functions only checks an
+// `Option`.
+
+impl<W> Rounds<W> {
+    /// Records the changes of nodes from now on. A node is slow after `node_timeout` of silence.
+    pub fn watch(&mut self, node_timeout: Duration) {
+        self.watch = Some(ChangeRecorder::new(node_timeout));
+    }
+
+    pub fn poll_change(&mut self) -> Option<NodeChange> {
+        self.watch.as_mut()?.pop()
+    }
+
+    /// The node has answered the greeting, or it is known anew whether it is the same server as an
+    /// earlier node: then none of its answers counts, as if it was down.
+    fn note_greeting(&mut self, node: Node) {
+        if let Some(watch) = &mut self.watch {
+            let session = &self.sessions[node.index()];
+            match session.same_server() {
+                Some(error) => watch.lost(node, session.name(), &error),
+                None => watch.greeted(node, session.name()),
+            }
+        }
+    }
+
+    fn note_queue(&mut self, node: Node) {
+        if let Some(watch) = &mut self.watch {
+            let session = &mut self.sessions[node.index()];
+            if let Some(support) = session.take_queue_change() {
+                watch.queue(session.name(), support);
+            }
+        }
+    }
+
+    fn note_answer(&mut self, node: Node, answer: &Answer) {
+        if let (Some(watch), Some(took)) = (&mut self.watch, answer.took) {
+            watch.answered(node, took);
+        }
+    }
+
+    fn note_loss(&mut self, node: Node) {
+        if let Some(watch) = &mut self.watch {
+            let session = &self.sessions[node.index()];
+            if let Some(problem) = session.loss() {
+                watch.lost(node, session.name(), problem);
+            }
+        }
+    }
+
+    /// All bytes that have arrived must be processed first.
+    fn note_silence(&mut self, now: Time, node: Node) {
+        if let Some(watch) = &mut self.watch {
+            let session = &self.sessions[node.index()];
+            if let Some(since) = session.unanswered_since() {
+                watch.silent(node, session.name(), now.since(since));
+            }
+        }
+    }
+}
+
+// Two nodes that are one server. Their greetings report the same `run_id`. Then the replies of
+// the node that is later in the configuration do not count.
+//
+// No lock command is written before the greeting of its connection was read. So if the later
+// node's own greeting reveals the duplicate, that node has no votes from this server yet. If a
+// greeting of the earlier node reveals it, the later node may have voted: its votes are withdrawn.
+//
+// So in no round do two votes of one server count, in whatever order greetings and votes come. A
+// round that other servers decide before both greetings of the duplicate were read has a majority
+// of different servers, and stands. As soon as both are known, no lock is granted any more.
+
+impl<W> Rounds<W> {
+    /// Finds the nodes that are the same server as an earlier node, after a greeting. The `run_id`
+    /// of a node's last connection counts until there is a new one: that is the safe side.
+    fn compare_run_ids(&mut self, now: Time, greeted: Node) {
+        for index in 0..self.nodes() {
+            let node = Node::new(index);
+            let run_id = self.sessions[index].run_id();
+            let mut earlier = self.sessions[..index].iter().filter(|_| run_id.is_some());
+            let first = earlier.find(|session| session.run_id() == run_id);
+            let url = first.map(|first| Arc::clone(first.name()));
+            let before = self.sessions[index].set_same_server(url);
+            if before.is_some() != self.sessions[index].same_server().is_some() && node != greeted {
+                self.note_greeting(node);
+            }
+            if let Some(error) = self.sessions[index].same_server() {
+                self.withdraw_votes(now, node, &error, false);
+            } else if let Some(error) = before.filter(|_| node != greeted) {
+                // The earlier node is another server from now on, but may have given this server's
+                // vote in the rounds that are open.
+                self.withdraw_votes(now, node, &error, true);
+            }
+        }
+    }
+
+    /// Are two nodes certainly one server now? Both must be connected: after a lost connection only
+    /// a new greeting proves it, and a connection is made only when there is a request to send.
+    fn has_duplicate_server(&self) -> bool {
+        let is_connected = |url: &str| {
+            self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())
+        };
+        let is_twin = |session: &Session| match session.same_server() {
+            Some(NodeError::SameServer { url }) => session.is_ready() && is_connected(&url),
+            _ => false,
+        };
+        self.sessions.iter().any(is_twin)
+    }
+
+    /// Makes the node's votes in the undecided rounds failed votes; with `also_later`, also the
+    /// votes that it would still give in them.
+    fn withdraw_votes(&mut self, now: Time, node: Node, error: &NodeError, also_later: bool) {
+        for slot in 0..self.entries.len() {
+            let entry = &mut self.entries[slot];
+            let (ticket, has_voted) = (entry.ticket(slot), entry.tally.voted().contains(node));
+            if entry.withdraw_vote(node, error, also_later) {
+                // A request that is still to be written would be written after its removal.
+                if !has_voted && self.sessions[node.index()].cancel(ticket) {
+                    entry.unsent.insert(node);
+                }
+                self.settle(now, slot, false);
+            }
         }
     }
 }

@@ -40,7 +40,6 @@
 //! theirs along.
 
 mod sha1;
-mod source;
 
 use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal, is_plain};
 pub use crate::engine::Script;
@@ -49,7 +48,7 @@ use crate::engine::{
 };
 use crate::resp::{Elements, Reply, encode_command, encode_words};
 pub use sha1::hex as sha1;
-pub use source::unindented;
+pub use sha1::unindented;
 
 /// A script that consists of these files, whose paths are relative to the file that names them.
 #[macro_export]

@@ -22,16 +22,15 @@ mod notifications;
 mod outbox;
 mod replies;
 mod server;
-mod status;
 
 pub(super) use notifications::Hint;
 
 use super::Ticket;
 use super::flight::Flight;
+use super::flight::Waiting;
 use super::handshake::{Credentials, Handshake};
 use super::node_error::{NodeError, Phase};
 use super::pending_releases::PendingReleases;
-use super::waiting::Waiting;
 use crate::engine::{Backoff, Jitter, QueueView, Request, Said, Vote};
 use crate::time::Time;
 use connection::{Arrival, Connection};

@@ -1,7 +1,7 @@
 //! Tests of the answers, as servers of several versions give them.
 
+use super::CrashLoss;
 use super::*;
-use crate::node::server_facts::CrashLoss;
 use crate::resp::decode;
 use std::time::Duration;
 

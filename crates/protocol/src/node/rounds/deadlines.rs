@@ -4,12 +4,13 @@
 //! searched for: `ends_at` is a lower bound of all deadlines, recomputed only when it has passed.
 
 use super::Rounds;
-use super::entry::Entry;
-use crate::engine::{Node, NodeSet, Request, Verb, quorum};
+use super::entry::{Entry, RoundResult};
+use crate::engine::{Action, CustomCommand, Node, NodeSet, Request, Verb, quorum};
 use crate::node::node_error::NodeError;
-use crate::node::report::NodeStatus;
+use crate::node::report::{NodeAnswer, NodeStatus};
 use crate::node::session::Session;
 use crate::time::Time;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The least time for which a round that could end waits for answers that may help.
@@ -156,6 +157,211 @@ impl<W> Entry<W> {
             let is_late = matches!(problem, Some(NodeError::TimedOut(_)));
             let problem = problem.clone().filter(|_| is_late);
             status.last_error = status.last_error.take().or(problem);
+        }
+    }
+}
+
+// Rounds that wait a little for nodes which do not have the lock yet, after a majority has granted
+// it. Afterwards the caller may not use its client for as long as it holds the lock, and then
+// nothing [brings](super::reaching) the lock to these nodes.
+//
+// * **The first lock of a client** waits for nodes that are still connecting: as long again as its
+//   majority took, or a fifth of `node_timeout`, and a quarter of that for a node that has not
+//   even accepted the connection.
+// * **A waiter in its turn** waits for nodes that have not called it, because they had not carried
+//   out yet the release that called it on the others: briefly for their answer, and if they have
+//   refused, until they call or have taken a restoration, for the same time at most. After a
+//   wait in vain for a node, none waits for it for twenty times as long, or until it calls a
+//   waiter. None waits for a node that was silent for a whole round.
+//
+// No other round waits, and none for long: it costs an eighth of the validity at most, and 50 ms
+// unless the majority took as long.
+
+/// For what part of a round's time a lock waits, if the majority was faster, and for what part to
+/// know what a node answers that has not called.
+const WAIT: u32 = 5;
+const WAIT_UNANSWERED: u32 = 50;
+
+/// The part of a round's time is no longer than this: `node_timeout` may be a minute.
+const WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// For how many times as long as it waited in vain for a node, no waiter waits for it.
+const PAUSE: u32 = 20;
+
+/// When a majority granted the lock, and how long that took.
+#[derive(Clone, Copy)]
+struct Won {
+    at: Time,
+    took: Duration,
+}
+
+impl Won {
+    /// After as long again, and after `least` at least.
+    fn after(self, least: Duration) -> Time {
+        self.at.after(self.took.max(least))
+    }
+}
+
+impl<W> Entry<W> {
+    /// The nodes that have not called the waiter whose turn this is, and lack the lock: those whose
+    /// answer is awaited, and those that refused.
+    fn uncalled(&self, sessions: &[Session]) -> (NodeSet, NodeSet) {
+        let is_turn = matches!(self.request, Some(Request { action: Action::Turn { .. }, .. }));
+        if !is_turn || !self.is_lock() {
+            return (NodeSet::EMPTY, NodeSet::EMPTY);
+        }
+        let called = self.reach.called.union(self.reach.placed);
+        (self.awaited_nodes(sessions).without(called), self.tally.refused.without(called))
+    }
+
+    /// Has a lock that a majority had granted waited beyond the deadline, for nodes that were still
+    /// connecting?
+    pub(super) fn has_waited_beyond(&self, now: Time) -> bool {
+        let has_waited = self.reach.waits_until.is_some();
+        has_waited && self.request.as_ref().is_some_and(|request| now > request.deadline)
+    }
+}
+
+impl<W> Rounds<W> {
+    /// Does this round wait for other nodes, after a majority has granted the lock?
+    pub(super) fn waits_for_others(&mut self, now: Time, slot: usize) -> bool {
+        let entry = &self.entries[slot];
+        let Some(request) = entry.request.as_ref().filter(|it| it.verb().is_acquisition()) else {
+            return false;
+        };
+        if !entry.is_confirmed() || entry.is_forgotten {
+            return false;
+        }
+        let at = entry.reach.won_at.unwrap_or(now);
+        let won = Won { at, took: at.since(request.started) };
+        let last = won.after(self.part_of_round(WAIT));
+        let last_arrival = *self.reaching.arrivals_until.get_or_insert(last);
+        let last = last.min(request.connect_deadline).min(request.spare_until);
+        let last_call = last.min(request.deadline);
+        let arrival = self.arrival(slot, won).map(|until| until.min(last_arrival));
+        let call = self.call(now, slot, won, last_call);
+        let until = arrival.max(call).map_or(won.at, |until| until.min(last));
+        if self.entries[slot].reach.waits_until.is_some() && now >= until {
+            // Later locks do not wait once more for the same connections.
+            self.reaching.arrivals_until = Some(last_arrival.min(now));
+        }
+        until > now && self.wait_for_others(now, slot, won, until)
+    }
+
+    fn part_of_round(&self, parts: u32) -> Duration {
+        (self.sessions[0].round() / parts).min(WAIT_MAX)
+    }
+
+    /// Until when nodes may answer that are just connecting.
+    fn arrival(&self, slot: usize, won: Won) -> Option<Time> {
+        let voted = self.entries[slot].tally.voted();
+        let open = self.sessions.iter().enumerate();
+        let open = open.filter(|(index, _)| !voted.contains(Node::new(*index)));
+        let least = self.part_of_round(WAIT);
+        open.filter_map(|(_, session)| session.arrives_until(won.at, won.took, least)).max()
+    }
+
+    /// Until when the nodes may answer that have not called the waiter whose turn this is, or call
+    /// it after they have refused. The waiter waits for neither where one waited in vain lately.
+    fn call(&mut self, now: Time, slot: usize, won: Won, last_call: Time) -> Option<Time> {
+        if self.reaching.in_vain_until.is_some_and(|until| now >= until) {
+            self.reaching.in_vain = NodeSet::EMPTY;
+        }
+        let (open, refused) = self.entries[slot].uncalled(&self.sessions);
+        let in_vain = self.reaching.in_vain;
+        let (open, refused) = (open.without(in_vain), refused.without(in_vain));
+        if now >= last_call && !refused.is_empty() {
+            self.reaching.in_vain = self.reaching.in_vain.union(refused);
+            let pause = last_call.since(won.at) * PAUSE;
+            self.reaching.in_vain_until = Some(now.after(pause));
+        }
+        let answer = won.after(self.part_of_round(WAIT_UNANSWERED)).min(last_call);
+        let answer = Some(answer).filter(|_| !open.is_empty());
+        answer.max(Some(last_call).filter(|_| !refused.is_empty()))
+    }
+
+    fn wait_for_others(&mut self, now: Time, slot: usize, won: Won, until: Time) -> bool {
+        let entry = &mut self.entries[slot];
+        entry.reach.won_at = Some(won.at);
+        entry.reach.waits_until = Some(until);
+        self.ends_at = self.ends_at.min(until);
+        self.has_overtime = true;
+        if self.entries[slot].is_lock() {
+            // From now on it may be restored, so its removal must find it.
+            self.keep(slot);
+            self.bring_to_new(now, slot);
+        }
+        true
+    }
+}
+
+// Rounds of custom commands: for which nodes they wait, and what follows on all of them.
+
+impl<W> Entry<W> {
+    fn custom(&self) -> Option<&Arc<dyn CustomCommand>> {
+        self.request.as_ref()?.custom()
+    }
+
+    /// What is reported of a node that has done what the round asks of it.
+    pub(super) fn success(&self) -> NodeAnswer {
+        match self.custom() {
+            Some(command) if command.is_accept() => NodeAnswer::Accepted,
+            Some(_) => NodeAnswer::Answered,
+            None if self.verb().is_some_and(Verb::is_question) => NodeAnswer::Answered,
+            None => NodeAnswer::Granted,
+        }
+    }
+
+    pub(super) fn custom_result(&mut self, sessions: &[Session]) -> RoundResult {
+        let said = self.said.iter_mut().map(Option::take).collect();
+        let watcher = self.request.as_ref().and_then(Request::waiter);
+        let is_told = |watcher| sessions.iter().all(|session| session.watches(&watcher));
+        let is_watched = watcher.is_some_and(is_told);
+        RoundResult::Custom { said, is_watched, reports: self.reports(sessions) }
+    }
+
+    /// Can the answers of more nodes than a majority help, and are there nodes that are likely to
+    /// answer?
+    pub(super) fn waits_for_more(&self, sessions: &[Session]) -> bool {
+        let awaited = |command: &Arc<dyn CustomCommand>| {
+            command.waits_for_more(&self.said, &self.tally, self.awaited(sessions))
+        };
+        self.custom().is_some_and(awaited)
+    }
+
+    /// Is what a majority has said enough to go on with, although the answers of other nodes would
+    /// help?
+    pub(super) fn could_end(&self) -> bool {
+        self.custom().is_some_and(|command| command.could_end(&self.said))
+    }
+
+    /// The request that follows on all nodes, if all have carried this one out.
+    fn follow_up(&self) -> Option<Request> {
+        let (request, command) = (self.request.as_ref()?, self.custom()?);
+        let is_everywhere = self.tally.granted.len() == self.tally.nodes();
+        let action = Action::Custom(command.follow_up().filter(|_| is_everywhere)?);
+        Some(Request { action, nodes: NodeSet::all(self.tally.nodes()), ..request.clone() })
+    }
+
+    /// Does the entry of a decided round stay until all nodes have answered?
+    pub(super) fn is_followed(&self) -> bool {
+        self.custom().is_some_and(|command| command.follow_up().is_some())
+    }
+}
+
+impl<W> Rounds<W> {
+    /// Goes on with a decided round after which something follows. That is sent when all nodes have
+    /// carried the request out, and not before: the answers of a majority would not do, since a
+    /// node that has not carried it out, and one that has forgotten it, are a majority too.
+    pub(super) fn follow_on(&mut self, now: Time, slot: usize) {
+        let entry = &self.entries[slot];
+        if let Some(request) = entry.follow_up() {
+            for node in (0..self.nodes()).map(Node::new) {
+                self.sessions[node.index()].send(now, None, &request);
+            }
+        }
+        if self.entries[slot].tally.is_complete() {
+            self.end_round(slot);
         }
     }
 }

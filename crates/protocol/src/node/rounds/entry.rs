@@ -1,16 +1,18 @@
 //! One round: its request, its waiter, and the votes so far.
 
 use super::reaching::Reach;
-use super::result::{RoundResult, Votes};
-use crate::engine::quorum;
-use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
-use crate::engine::{Request, Said, Tally, Verb, Verdict, Vote};
+use crate::engine::{
+    Ballot, Counters, Node, NodeSet, QueueState, QueueView, Request, Said, Share, Tally, Verb,
+    Verdict, Vote, quorum, until_quorum,
+};
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
-use crate::node::report::{NodeAnswer, NodeReport};
+use crate::node::report::{NodeAnswer, NodeReport, NodeStatus};
 use crate::node::session::{Answer, Session};
 use crate::time::Time;
+use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A slot for a round. It is reused, so a round allocates nothing.
 #[derive(Debug)]
@@ -269,5 +271,170 @@ impl<W> Entry<W> {
             NodeReport { url: Arc::clone(session.name()), answer }
         };
         sessions.iter().zip(problems).enumerate().map(report).collect()
+    }
+}
+
+// The result of a round.
+
+/// The result of a round, one variant for each kind of request, or of a wait.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most are votes, for which nothing is allocated")]
+pub enum RoundResult {
+    /// Of a request about a lock: to acquire, extend or release it, to raise its counters, or to
+    /// keep or leave a place in the nodes' queue.
+    Votes(Votes),
+    /// Of a wait in the nodes' queue: the nodes that reserve the lock for the waiter.
+    Wait(NodeSet),
+    /// Of a ping: the state of every node.
+    Ping(Vec<NodeStatus>),
+    /// Of a custom command.
+    Custom {
+        /// What each node has said. `None` if it gave no reply that counts.
+        said: Vec<Option<Said>>,
+        /// Do all nodes tell the watcher when what was read changes?
+        is_watched: bool,
+        /// What each node replied.
+        reports: Vec<NodeReport>,
+    },
+}
+
+/// The votes about a lock.
+#[derive(Debug)]
+pub struct Votes {
+    pub ballot: Ballot,
+    /// What each node replied. Empty if no error can follow from the votes: a majority granted the
+    /// request, or an attempt failed only because the lock is held. Never empty if two nodes are
+    /// one server.
+    pub reports: Vec<NodeReport>,
+}
+
+impl RoundResult {
+    /// The result of a round without replies. Its request may have been written, or may still be
+    /// written.
+    pub fn without_replies(names: &[Arc<str>], verb: Verb, error: &NodeError) -> Self {
+        let all = NodeSet::all(names.len());
+        let mut tally = Tally::new(names.len());
+        tally.failed = all;
+        let report = |name: &Arc<str>| NodeReport {
+            url: Arc::clone(name),
+            answer: NodeAnswer::Failed(error.clone()),
+        };
+        let reports = || names.iter().map(report).collect();
+        match verb {
+            Verb::Ping => Self::Ping(NodeStatus::of_unreachable(names, error)),
+            Verb::Custom => {
+                let said = vec![None; names.len()];
+                Self::Custom { said, is_watched: false, reports: reports() }
+            }
+            _ => {
+                let mut ballot = Ballot::new(tally);
+                ballot.sent = all;
+                Self::Votes(Votes { ballot, reports: reports() })
+            }
+        }
+    }
+
+    /// The votes of a round about a lock.
+    ///
+    /// # Panics
+    ///
+    /// The request was a ping or a custom command, or there was none.
+    pub fn into_votes(self) -> Votes {
+        match self {
+            Self::Votes(votes) => votes,
+            other => unreachable!("the request was about a lock, the result is {other:?}"),
+        }
+    }
+
+    /// What each node has said to a custom command, if it gave an answer that counts, and the
+    /// reports.
+    ///
+    /// # Panics
+    ///
+    /// The request was no custom command.
+    pub fn into_said(self) -> (Vec<Option<Said>>, Vec<NodeReport>) {
+        match self {
+            Self::Custom { said, reports, .. } => (said, reports),
+            other => unreachable!("it was a custom command, the result is {other:?}"),
+        }
+    }
+
+    /// The nodes that reserve the lock after a wait.
+    ///
+    /// # Panics
+    ///
+    /// There was a round.
+    pub fn into_reserved(self) -> NodeSet {
+        match self {
+            Self::Wait(nodes) => nodes,
+            other => unreachable!("the caller waited in the queue, the result is {other:?}"),
+        }
+    }
+}
+
+// The votes for a permit: which one the nodes granted.
+//
+// Each node chooses a permit that is free there, so a minority may grant another one than the
+// majority. Such a vote is a refusal, and the node is told the right permit before the caller has
+// it: see `restoring.rs`. For this the round waits for every node that is not silent. If it ended
+// with the majority, the other permit would stay taken on that node until somebody read its
+// answer, which may be never: each of several nodes could have another permit free, and nobody
+// would get the one that is free.
+
+impl<W> Entry<W> {
+    /// The permit that most nodes granted; of several, the first.
+    pub(super) fn permit(&self) -> Option<u32> {
+        let votes = |permit| self.permits.iter().filter(|it| **it == Some(permit)).count();
+        let most = |permit: &u32| (votes(*permit), Reverse(*permit));
+        self.permits.iter().flatten().copied().max_by_key(most)
+    }
+
+    /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
+    /// needs the votes of the other nodes that are not silent.
+    pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
+        let share = self.request.as_ref().and_then(Request::share);
+        let takes_permit =
+            share.map_or(0, Share::permits) > 0 && self.verb().is_some_and(Verb::is_acquisition);
+        let may_wait = takes_permit && self.is_confirmed();
+        self.tally.is_settled() && !(may_wait && self.awaited(sessions) > 0)
+    }
+
+    /// Votes for different permits are not votes for the same lock: only those for one permit are
+    /// grants, the others are refusals.
+    pub(super) fn count_permits(&mut self) {
+        let best = self.permit();
+        for (index, permit) in self.permits.iter().enumerate().filter(|(_, it)| it.is_some()) {
+            let (node, Tally { granted, refused, .. }) = (Node::new(index), &mut self.tally);
+            let (from, to) = if *permit == best { (refused, granted) } else { (granted, refused) };
+            from.remove(node);
+            to.insert(node);
+        }
+    }
+}
+
+// Quarantines in a round: for how long no majority can grant the lock, whoever has answered.
+
+impl<W> Entry<W> {
+    /// Notes the quarantines of nodes that refused the lock, or have not answered. Such a refusal
+    /// does not say that another client holds it: nobody may, and the node reserves it for a waiter
+    /// until its grants count.
+    pub(super) fn note_quarantines(&mut self, now: Time, sessions: &[Session]) {
+        let is_attempt = self.verb().is_some_and(Verb::is_acquisition) && !self.is_confirmed();
+        let Some(request) = &self.request else { return };
+        if !is_attempt && request.verb() != Verb::Queue {
+            return;
+        }
+        for (index, (problem, session)) in self.problems.iter_mut().zip(sessions).enumerate() {
+            let is_granted = self.tally.granted.contains(Node::new(index));
+            if problem.is_none() && !is_granted && session.is_ready() {
+                *problem = session.quarantine(now, request);
+            }
+        }
+    }
+
+    /// How long no majority can grant anything.
+    pub(super) fn quarantine(&self) -> Duration {
+        let left = self.problems.iter().flatten().filter_map(NodeError::quarantine);
+        until_quorum(self.problems.len(), left).unwrap_or_default()
     }
 }

@@ -7,7 +7,7 @@
 //! node reserves the lock for another waiter.
 
 use super::Rounds;
-use crate::engine::{Node, NodeSet, QueueWait, Request, Token, Verb, quorum};
+use crate::engine::{Action, Node, NodeSet, QueueEntry, QueueWait, Request, Token, Verb, quorum};
 use crate::node::session::{Hint, Session};
 use crate::time::Time;
 use std::collections::{BTreeMap, VecDeque};
@@ -263,5 +263,61 @@ impl<W> Rounds<W> {
     /// How many waiters are known, and how many the nodes notify. Both are zero when nobody waits.
     pub fn queue_load(&self) -> (usize, usize) {
         (self.waits.waiters.len(), self.sessions.iter().map(Session::waiters_heard).sum())
+    }
+}
+
+// Tells the number of a waiter to the nodes that gave it another one.
+//
+// The round in which a waiter joins the queue ends with a majority that agrees on its number. On a
+// node that gave another, which may answer later, the waiter would stand at another place until it
+// renews its entry, and the node would call waiters in another order than the majority does.
+
+impl<W> Rounds<W> {
+    /// The round in this entry is over. If a waiter has joined in it, the nodes that have answered
+    /// with another number are told. Returns whether others have yet to answer.
+    pub(super) fn note_joined(&mut self, now: Time, slot: usize) -> bool {
+        let quorum = quorum(self.nodes());
+        let entry = &mut self.entries[slot];
+        let (agreed, number) = (entry.counters.nodes, entry.counters.largest);
+        let Some(Request { action: Action::Queue(place), .. }) = &mut entry.request else {
+            return false;
+        };
+        if place.number != 0 || agreed.len() < quorum {
+            return false;
+        }
+        place.number = number;
+        let others = entry.tally.granted.without(agreed);
+        others.iter().for_each(|node| self.tell_number(now, slot, node));
+        !self.entries[slot].tally.is_complete()
+    }
+
+    /// A node has answered after the round in which a waiter has joined.
+    pub(super) fn note_late_number(&mut self, now: Time, slot: usize, node: Node) {
+        let entry = &self.entries[slot];
+        let Some(place) = entry.place() else { return };
+        let counters = &entry.counters;
+        let is_agreed = counters.largest == place.number && counters.nodes.contains(node);
+        if entry.tally.granted.contains(node) && !is_agreed {
+            self.tell_number(now, slot, node);
+        }
+    }
+
+    /// Renews the waiter's entry on a node with the number that a majority has agreed on, unless
+    /// its turn has begun or it has left.
+    fn tell_number(&mut self, now: Time, slot: usize, node: Node) {
+        let entry = &self.entries[slot];
+        let Some(request) = entry.request.as_ref() else { return };
+        if entry.place().is_some_and(|place| self.waits.knows(&place.waiter)) {
+            self.sessions[node.index()].send(now, None, request);
+        }
+    }
+}
+
+impl<W> super::entry::Entry<W> {
+    fn place(&self) -> Option<&QueueEntry> {
+        match &self.request.as_ref()?.action {
+            Action::Queue(place) => Some(place),
+            _ => None,
+        }
     }
 }

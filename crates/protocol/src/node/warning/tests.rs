@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::node::NodeError;
-use crate::node::server_facts::{ClockReading, Fsync, Persistence};
+use crate::node::examination::{ClockReading, Fsync, Persistence};
 
 const GUARDED: Standards = Standards { restart_guard: true, allowed: Duration::from_millis(602) };
 const UNGUARDED: Standards = Standards { restart_guard: false, ..GUARDED };

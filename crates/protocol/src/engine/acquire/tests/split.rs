@@ -1,7 +1,7 @@
 //! Split votes: when an attempt is repeated, and for how long.
 
-use super::super::split::SPLIT_ATTEMPTS_MAX;
 use super::*;
+use crate::engine::acquire::attempts::SPLIT_ATTEMPTS_MAX;
 
 const ROUND: Duration = Duration::from_millis(50);
 

@@ -1,8 +1,8 @@
 //! The queue: the encoding of its requests, and the meaning of their answers.
 
-use super::super::queue::{Notification, is_reservation, read_notification};
 use super::*;
 use crate::engine::{Listen, PermitSet, QueueView, WAITER_NUMBER_MAX};
+use crate::node::command::{Notification, is_reservation, read_notification};
 use crate::node::fixture::{WAITER, fenced};
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 
 mod answers;
 
-use super::super::shares::member_of;
 use super::*;
 use crate::engine::{PERMITS_MAX, Share};
+use crate::node::command::member_of;
 use crate::node::fixture::{WAITER, share};
 
 const TOKEN: &[u8] = &[7; Token::LEN];

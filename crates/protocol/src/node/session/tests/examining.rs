@@ -2,8 +2,8 @@
 
 use crate::engine::{Action, Request, Verb, Vote};
 use crate::node::NodeStatus;
+use crate::node::examination::{CrashLoss, Role};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
-use crate::node::server_facts::{CrashLoss, Role};
 use std::time::Duration;
 
 const QUESTIONS: [&str; 9] =
