@@ -5,10 +5,7 @@ mod acquire;
 #[cfg(feature = "zookeeper")]
 mod contend;
 mod election;
-mod enqueue;
 mod event_recorder;
-mod inspect;
-mod joint;
 mod keep_alive;
 #[cfg(feature = "diagnostics")]
 mod locks;
@@ -16,37 +13,37 @@ mod locks;
 mod once_per;
 #[cfg(feature = "diagnostics")]
 mod operator;
-mod options;
 #[cfg(feature = "registers")]
 mod register;
 mod request;
-mod resume;
 #[cfg(feature = "registers")]
 mod transaction;
 mod verbs;
-mod with_lock;
 
+use super::clock;
+use super::config::{Builder, NodeUrls, is_reserved};
+use super::core::{Backend, Core, Redlock};
+use super::engine::{Action, Request, Said};
+use super::error::{Error, NoQuorum, ResourceError};
+use super::guard::LockGuard;
+use super::inspect::Inspection;
+use super::node::command::KEY_MAX;
 pub use election::{Election, Leadership};
 #[cfg(feature = "diagnostics")]
 pub use locks::{FoundLock, Locks};
 #[cfg(feature = "registers")]
 pub use once_per::{OncePer, OncePerRun};
+use redlatch_protocol::inspect::{KeySnapshot, Look};
 #[cfg(feature = "registers")]
 pub use register::{Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value};
-pub use request::LockRequest;
-#[cfg(feature = "registers")]
-pub use transaction::{Decision, Participant, Transaction, Transactions};
-
-use crate::config::{Builder, NodeUrls, is_reserved};
-use crate::core::Core;
-use crate::error::{Error, ResourceError};
-use crate::guard::LockGuard;
-use crate::node::command::KEY_MAX;
 use request::LockKeys;
+pub use request::LockRequest;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(feature = "registers")]
+pub use transaction::{Decision, Participant, Transaction, Transactions};
 
 /// Acquires locks. Cheap to clone: all clones share one connection to each node, however many
 /// threads use them.
@@ -378,4 +375,64 @@ impl LockClient {
 fn check_length(length: usize) -> Result<(), ResourceError> {
     let most = KEY_MAX;
     if length > most { Err(ResourceError::TooLong { length, most }) } else { Ok(()) }
+}
+
+// Looking at a lock.
+
+impl LockClient {
+    /// Looks at what the nodes hold for `resource`, without locking it: free, held or shared, for
+    /// how much longer, by whom if the request [named an owner](crate::LockRequest::owner), and who
+    /// waits for it in the nodes' queue.
+    ///
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient, LockState};
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// let seen = client.inspect("orders:42")?;
+    /// match seen.state {
+    ///     LockState::Free => eprintln!("free"),
+    ///     LockState::Held(holder) => eprintln!("held for another {:?}", holder.remaining),
+    ///     other => eprintln!("{other:?}"),
+    /// }
+    /// for waiter in &seen.waiters {
+    ///     let owner = waiter.owner().map(|name| name.to_string());
+    ///     eprintln!("{} waits", owner.unwrap_or("an unknown owner".to_owned()));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It takes as long as the slowest node, up to [`node_timeout`](crate::Builder::node_timeout),
+    /// or longer in a new client, as [`nodes`](Self::nodes) does.
+    ///
+    /// # Errors
+    ///
+    /// The resource's name cannot be used, or fewer nodes than a majority answered.
+    pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, Error> {
+        let key = self.key(resource.as_ref()).map_err(Error::Resource)?;
+        self.inspect_key(key)
+    }
+
+    fn inspect_key(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {
+        if self.core.is_forked() {
+            return Err(Error::OtherProcess);
+        }
+        match &self.core.backend {
+            Backend::Redlock(redlock) => self.inspect_nodes(redlock, key),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(ensemble) => match ensemble.look(&key) {
+                Ok((url, view)) => Ok(Inspection::of_ensemble(key, url, &view)),
+                Err(error) => Err(Error::NoQuorum(error)),
+            },
+        }
+    }
+
+    fn inspect_nodes(&self, redlock: &Redlock, key: Arc<[u8]>) -> Result<Inspection, Error> {
+        let action = Action::Custom(Arc::new(Look { key: Arc::clone(&key) }));
+        let request = Request::to_all(&self.core.rules, clock::now(), action);
+        let (said, reports) = redlock.net.submit(request).into_said();
+        let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
+        let snapshots: Vec<_> = said.iter().map(snapshot).collect();
+        Inspection::of(key, &snapshots, reports)
+            .map_err(|reports| Error::NoQuorum(NoQuorum::new(reports)))
+    }
 }

@@ -25,46 +25,43 @@
 
 mod cause;
 mod config;
-mod node_list;
 #[cfg(feature = "registers")]
 mod once_per;
-mod readable;
 #[cfg(feature = "registers")]
 mod register;
 #[cfg(feature = "registers")]
 mod transaction;
 
 #[doc(inline)]
-pub use crate::engine::NoVote;
-pub use crate::fencing::FencingTokenError;
+pub use super::engine::NoVote;
+pub use super::fencing::FencingTokenError;
+pub(crate) use super::node::OTHER_PROCESS;
 #[doc(inline)]
-pub use crate::node::{
+pub use super::node::{
     NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
     TlsError, TlsErrorKind,
 };
-pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
+pub use super::node_url::{NodeUrlError, NodeUrlErrorKind};
 #[cfg(feature = "registers")]
 #[doc(inline)]
-pub use crate::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
+pub use super::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 #[doc(inline)]
-pub use crate::resp::ProtocolError;
-pub use cause::{LockLost, LossReason};
-pub use cause::{LockTokenError, NotResumable};
-pub use cause::{NoQuorum, ResourceError, SpawnError, TtlError};
+pub use super::resp::ProtocolError;
+pub use cause::{
+    LockLost, LockTokenError, LossReason, NoQuorum, NotResumable, ResourceError, SpawnError,
+    TtlError,
+};
+pub use config::NodeListError;
 pub use config::{ConfigError, TlsSettingsError};
-pub use node_list::NodeListError;
 #[cfg(feature = "registers")]
 pub use once_per::{ClocksError, OncePerError};
 #[cfg(feature = "registers")]
 pub use register::RegisterError;
-#[cfg(feature = "registers")]
-pub use transaction::{JoinError, RecoverError, TransactionError};
-
-pub(crate) use crate::node::OTHER_PROCESS;
-
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(feature = "registers")]
+pub use transaction::{JoinError, RecoverError, TransactionError};
 
 /// Why something about a lock did not succeed: the one error of all methods of a client, a request
 /// and a guard, so that `?` is enough, also in a function whose own error is made from this one.
@@ -288,6 +285,49 @@ from! {
     RegisterError => Register,
     OncePerError => OncePer,
     TransactionError => Transaction,
+}
+
+// `Debug` of errors that end a program: as people read it, because `main` prints that.
+
+/// Writes an error, and below it what caused it:
+///
+/// ```text
+/// setting tls: /etc/ca.pem cannot be read: No such file or directory (os error 2)
+///
+/// Caused by:
+///     the cause, and the cause of that on the next line
+/// ```
+fn write(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{error}")?;
+    let mut cause = error.source();
+    if cause.is_some() {
+        f.write_str("\n\nCaused by:")?;
+    }
+    while let Some(error) = cause {
+        write!(f, "\n    {error}")?;
+        cause = error.source();
+    }
+    Ok(())
+}
+
+macro_rules! debug {
+    ($($error:ident $(<$value:ident>)?),+ $(,)?) => {$(
+        /// As `Display`, with the causes below it: `main` prints this.
+        impl $(<$value>)? fmt::Debug for $error $(<$value>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write(self, f)
+            }
+        }
+    )+};
+}
+
+debug! {
+    Error, ConfigError, LockLost, SpawnError,
+}
+
+#[cfg(feature = "registers")]
+debug! {
+    RegisterError, TransactionError, OncePerError,
 }
 
 #[cfg(test)]

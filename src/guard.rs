@@ -1,27 +1,27 @@
 //! The guard of a lock that is held: how long it is valid, extending it, giving it up.
 
-mod extend;
+#[cfg(test)]
+mod fixture;
 mod joint;
 mod release;
-mod reused_lock;
 mod token;
 
-pub use token::LockToken;
-
-use crate::clock::{self, Time};
-use crate::core::{Core, Member};
-use crate::engine::HeldLock;
-use crate::error::{Error, LockLost, LossReason};
-use crate::event::Event;
-use crate::fencing::FencingToken;
-use crate::name::Name;
-use crate::released::Released;
-use crate::wait_queue::QueueHead;
-use crate::watchdog::ReservedCapacity;
-use reused_lock::ReusedLock;
+use super::clock::{self, Time};
+use super::core::{Core, Member};
+use super::engine::HeldLock;
+use super::error::{Error, LockLost, LossReason};
+use super::event::Event;
+use super::fencing::FencingToken;
+use super::name::Name;
+use super::released::Released;
+use super::wait_queue::QueueHead;
+use super::watchdog::{GuardedLock, ReservedCapacity};
+use std::cell::Cell;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
+pub use token::LockToken;
 
 /// A lock that is held until it is released, until its guard is dropped, or until its validity has
 /// passed.
@@ -397,5 +397,71 @@ impl LockGuard {
     }
 }
 
+// Reuse of the memory of locks, so that a lock needs no allocation besides its key's.
+//
+// Each thread keeps the memory of the last lock that it dropped, without its keys, for the next
+// lock that it takes.
+
+thread_local! {
+    static SPARE: Cell<Option<Arc<GuardedLock>>> = const { Cell::new(None) };
+}
+
+/// A guarded lock whose memory goes back to the thread that drops it last.
+struct ReusedLock(Option<Arc<GuardedLock>>);
+
+impl ReusedLock {
+    fn new(granted: HeldLock) -> Self {
+        // A thread that is about to end has no spare any more.
+        let mut spare = SPARE.try_with(Cell::take).ok().flatten();
+        let fresh = GuardedLock::new(granted);
+        match spare.as_mut().and_then(Arc::get_mut) {
+            Some(memory) => *memory = fresh,
+            None => spare = Some(Arc::new(fresh)),
+        }
+        Self(spare)
+    }
+
+    /// A lock that other guards have as well.
+    fn of_others(held: Arc<GuardedLock>) -> Self {
+        Self(Some(held))
+    }
+}
+
+impl Deref for ReusedLock {
+    type Target = Arc<GuardedLock>;
+
+    fn deref(&self) -> &Arc<GuardedLock> {
+        self.0.as_ref().expect("it is taken only when this is dropped")
+    }
+}
+
+impl Drop for ReusedLock {
+    fn drop(&mut self) {
+        // Not if the watchdog still has a reference.
+        if let Some(memory) = self.0.as_mut().and_then(Arc::get_mut) {
+            memory.clear_keys();
+            let _ = SPARE.try_with(|spare| spare.set(self.0.take()));
+        }
+    }
+}
+
 #[cfg(test)]
-mod fixture;
+mod tests {
+    use super::*;
+    use crate::guard::fixture::held_lock;
+
+    #[test]
+    fn a_thread_uses_the_memory_of_its_last_lock_again_unless_that_is_still_shared() {
+        let first = ReusedLock::new(held_lock(1));
+        let address = Arc::as_ptr(&first);
+        drop(first);
+        let second = ReusedLock::new(held_lock(2));
+        assert_eq!(Arc::as_ptr(&second), address);
+        assert_eq!(second.granted().token, held_lock(2).token);
+        let shared = Arc::clone(&second);
+        drop(second);
+        let third = ReusedLock::new(held_lock(3));
+        assert_ne!(Arc::as_ptr(&third), address);
+        assert_eq!(shared.granted().token, held_lock(2).token, "the other reference is good");
+    }
+}

@@ -16,17 +16,12 @@
 //! that a head which never comes back (a leaked guard, a thread that hangs) delays others only
 //! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
-mod head_handle;
-mod queue_head;
-
-pub(crate) use head_handle::HeadHandle;
-pub(crate) use queue_head::QueueHead;
-
-use crate::cancel_token::CancelToken;
-use crate::clock::{self, Time};
-use crate::engine::{HeldLock, Wait};
-use crate::owner_process::OwnerProcess;
+use super::cancel_token::CancelToken;
+use super::clock::{self, Time};
+use super::engine::{HeldLock, Wait};
+use super::owner_process::OwnerProcess;
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -339,6 +334,130 @@ impl HandoffLimit {
     /// grants a second and a 99th percentile of the wait of 55 ms; with 10 ms, 750 and 44 ms; with
     /// 50 ms, 750 and 166 ms. Beyond 10 ms, only the others wait longer.
     const CONTENDED_TIME: Duration = Duration::from_millis(10);
+}
+
+// Reports about the head of a queue, for code that does not own its place.
+
+/// Refers to one head of one queue. Once another head has replaced it, calls change nothing.
+#[derive(Clone)]
+pub(crate) struct HeadHandle {
+    queues: Arc<WaitQueues>,
+    key: Arc<[u8]>,
+    number: usize,
+}
+
+impl HeadHandle {
+    /// The lock is held, and its key will have expired at `expiry`.
+    pub(crate) fn set_key_expiry(&self, expiry: Time) {
+        self.with_queue(|queue| {
+            let Some(head) = self.entry(queue) else { return };
+            if head.key_expiry.replace(expiry).is_none() && queue.handoffs == 0 {
+                queue.granted_at = clock::now();
+            }
+            queue.wake_first();
+        });
+    }
+
+    /// A majority of the nodes has answered that another client holds the lock, and that counts
+    /// until then: waiters need not ask before they give up. `None` if it does not count any more.
+    pub(crate) fn set_held_elsewhere(&self, until: Option<Time>) {
+        self.with_queue(|queue| {
+            if let Some(head) = self.entry(queue) {
+                head.held_elsewhere_until = until;
+            }
+        });
+    }
+
+    /// Only this thread gives the lock up, and not before the work that it is about to do has
+    /// ended: if that work waits for the lock, it waits for itself.
+    pub(crate) fn bind_to_this_thread(&self) {
+        self.with_queue(|queue| {
+            if let Some(head) = self.entry(queue) {
+                head.bound_to = Some(thread::current().id());
+            }
+        });
+    }
+
+    fn with_queue(&self, change: impl FnOnce(&mut WaitQueue)) {
+        if let Some(queue) = self.queues.lock().get_mut(&self.key) {
+            change(queue);
+        }
+    }
+
+    fn entry<'a>(&self, queue: &'a mut WaitQueue) -> Option<&'a mut HeadEntry> {
+        queue.head.as_mut().filter(|head| head.number == self.number)
+    }
+}
+
+impl fmt::Debug for HeadHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeadHandle").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+// The head of a wait queue: the only thread that asks the nodes, or that holds the lock.
+
+/// The place at the head of a queue. Dropping it promotes the next waiter.
+#[derive(Debug)]
+pub(crate) struct QueueHead {
+    handle: HeadHandle,
+    is_after_limit: bool,
+}
+
+impl QueueHead {
+    /// Was the handoff limit reached, so that other processes should get a chance first?
+    pub(crate) fn is_after_limit(&self) -> bool {
+        self.is_after_limit
+    }
+
+    /// The lock is held, and its key will have expired at `expiry`.
+    pub(crate) fn set_key_expiry(&self, expiry: Time) {
+        self.handle.set_key_expiry(expiry);
+    }
+
+    pub(crate) fn handle(&self) -> &HeadHandle {
+        &self.handle
+    }
+
+    /// Hands the lock to the next waiter. Returns the lock, to be released on the nodes, if there
+    /// is none, if the handoff limit is reached, or if this is not the head any more.
+    #[expect(clippy::result_large_err, reason = "the lock is given back, and it is no error")]
+    pub(crate) fn hand_off(&self, held: HeldLock) -> Result<(), HeldLock> {
+        let HeadHandle { queues, key, number } = &self.handle;
+        let (limit, mut queues) = (queues.limit, queues.lock());
+        let Some(queue) = queues.get_mut(key).filter(|queue| queue.is_head(*number)) else {
+            return Err(held);
+        };
+        let now = clock::now();
+        // The nodes reserve the lock for that client when it is released.
+        let is_over = queue.is_limit_reached(limit, now)
+            || now >= held.valid_until
+            || held.is_awaited && now.since(queue.granted_at) >= HandoffLimit::CONTENDED_TIME;
+        if queue.waiters.is_empty() || is_over {
+            return Err(held);
+        }
+        queue.handoffs += 1;
+        queue.promote_next(Some(held), false);
+        Ok(())
+    }
+}
+
+impl Drop for QueueHead {
+    fn drop(&mut self) {
+        let HeadHandle { queues, key, number } = &self.handle;
+        if queues.owner_process.is_known_forked() {
+            return; // A thread that does not exist in this forked child may hold the mutex.
+        }
+        let (limit, mut queues) = (queues.limit, queues.lock());
+        let Some(queue) = queues.get_mut(key) else { return };
+        if queue.is_head(*number) {
+            let is_after_limit = queue.was_granted() && queue.is_limit_reached(limit, clock::now());
+            queue.promote_next(None, is_after_limit);
+        }
+        if queue.is_empty() {
+            queues.remove(key);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,17 +3,16 @@
 use super::LockClient;
 #[cfg(feature = "zookeeper")]
 use super::contend::Contest;
-use super::enqueue::{Place, name_of_set};
 use super::event_recorder::EventRecorder;
-use super::joint::kind_of_share;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
-use crate::core::{Backend, Call, Caller, LastRound};
-use crate::engine::{Acquire, Acquired, HeldLock, LockAttributes, Ttl, Wait};
+use crate::core::{Backend, Call, Caller, Granted, LastRound, Member, draw};
+use crate::engine::{Acquire, Acquired, HeldLock, Jitter, LockAttributes, Share, Ttl, Wait};
 use crate::error::{Error, NoQuorum};
+use crate::event::Listener;
 use crate::guard::LockGuard;
 use crate::name::Name;
-use crate::wait_queue::QueueHead;
+use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -237,4 +236,166 @@ impl Caller<Acquire> for WaitingCaller<'_> {
     fn pause_until(&self, time: Time) -> bool {
         !self.call.pause_until(time)
     }
+}
+
+// The place of a call in the wait queue of this process.
+
+/// The longest pause of the head of a wait queue before it asks the nodes, when the handoff limit
+/// is reached: other processes ask now and then, and should find the lock free once.
+const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
+
+/// The place of a call in the wait queue of this process, if it has one.
+#[derive(Default)]
+pub(super) struct Place {
+    pub(super) head: Option<QueueHead>,
+    /// The lock, if another thread has handed it over.
+    pub(super) held: Option<HeldLock>,
+    /// Other processes may have it first.
+    pub(super) not_before: Option<Time>,
+}
+
+impl LockClient {
+    /// Waits in the queue of this process until this thread is its head. `None` if the deadline
+    /// passes first and another thread holds the lock; an error if that thread is this one.
+    pub(super) fn enqueue(
+        &self,
+        wait_queues: &Arc<WaitQueues>,
+        key: &Arc<[u8]>,
+        &Terms { wait, call, .. }: &Terms<'_>,
+        is_shared: bool,
+    ) -> Result<Option<Place>, Error> {
+        if self.is_in_callback() {
+            // The call that this callback belongs to may be ahead of this one in the queue.
+            return Ok(Some(Place::default()));
+        }
+        let node_timeout = self.core.rules.node_timeout;
+        if is_shared {
+            if wait_queues.waits_for_itself(key, wait) {
+                return Err(Error::HeldByThisThread);
+            }
+            // Threads of this client can have the lock at the same time.
+            return Ok(Some(Place::default()));
+        }
+        let (head, held) = match wait_queues.join(key, wait, node_timeout, call.own()) {
+            Joined::Head(head, held) => (head, held),
+            Joined::NotQueued => return Ok(Some(Place::default())),
+            Joined::TimedOut => return Ok(None),
+            Joined::HeldByThisThread => return Err(Error::HeldByThisThread),
+            Joined::Cancelled => return Err(Error::Cancelled),
+        };
+        let deadline = wait.deadline();
+        let mut not_before = None;
+        if let Some(held) = &held {
+            if call.is_cancelled() {
+                self.give_back(held.clone(), Some(&head));
+                return Err(Error::Cancelled);
+            }
+            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
+                self.give_back(held.clone(), Some(&head));
+                return Ok(None);
+            }
+        } else if head.is_after_limit() {
+            let now = clock::now();
+            let seed = draw().map_or(0, |draw| draw.seed);
+            let pause = Jitter::from_seed(seed).below(PAUSE_AFTER_LIMIT);
+            // An attempt must fit in before the caller's deadline.
+            let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
+            not_before = Some(now.after(pause.min(left / 2)));
+        }
+        Ok(Some(Place { head: Some(head), held, not_before }))
+    }
+
+    /// Is this called by a callback of this client's listener?
+    pub(super) fn is_in_callback(&self) -> bool {
+        self.core.listener.is_some() && Listener::is_in_callback()
+    }
+}
+
+/// The name of a set of keys in the wait queues: no two sets have the same name.
+pub(super) fn name_of_set(first: &Arc<[u8]>, more: &[Arc<[u8]>]) -> Arc<[u8]> {
+    let keys = std::iter::once(first).chain(more);
+    keys.flat_map(|key| key.len().to_le_bytes().into_iter().chain(key.iter().copied())).collect()
+}
+
+// Readers of one client that take one share of a lock together.
+
+impl LockClient {
+    /// Takes part in a share that another thread takes or has taken with the same settings, or
+    /// takes one in which others can take part.
+    pub(super) fn take_jointly(
+        &self,
+        wanted: &Wanted<'_>,
+        terms: &Terms<'_>,
+        kind: &Arc<[u8]>,
+        recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<Option<LockGuard>, Error> {
+        let began = clock::now();
+        let member = Member::enter(&self.core, kind, began, wanted.least);
+        if let Some(granted) = member.usable(began, wanted.least) {
+            return self.guard_of_member(member, granted, terms, began);
+        }
+        let (queues, round) = (&self.core.joint_shares.queues, self.core.rules.node_timeout);
+        let head = match queues.join(member.queue_name(), terms.wait, round, terms.call.own()) {
+            Joined::Head(head, _) => head,
+            Joined::NotQueued | Joined::HeldByThisThread => {
+                drop(member);
+                return self.take_alone(wanted, terms, Place::default(), recorder);
+            }
+            Joined::TimedOut => return Ok(None),
+            Joined::Cancelled => return Err(Error::Cancelled),
+        };
+        if terms.call.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some(granted) = member.usable(clock::now(), wanted.least) {
+            drop(head); // The next one has it too.
+            return self.guard_of_member(member, granted, terms, began);
+        }
+        if member.is_granted() {
+            // It was lost, or less of it is left than this thread needs.
+            drop((member, head));
+            return self.take_alone(wanted, terms, Place::default(), recorder);
+        }
+        let place = Place { head: Some(head), ..Place::default() };
+        let (head, (outcome, last)) = self.ask(wanted, terms, place, recorder)?;
+        let guard = self.settle(wanted, terms, None, outcome, last)?;
+        let guard = guard.map(|mut guard| {
+            guard.share_with(member);
+            guard
+        });
+        drop(head);
+        Ok(guard)
+    }
+
+    fn guard_of_member(
+        &self,
+        member: Member,
+        granted: Granted,
+        &Terms { settings, .. }: &Terms<'_>,
+        began: Time,
+    ) -> Result<Option<LockGuard>, Error> {
+        let max_hold = self.core.max_hold(settings.max_hold);
+        let guard = LockGuard::of_member(&self.core, member, granted, began, max_hold);
+        if settings.keep_alive { guard.kept_with_others() } else { Ok(guard) }.map(Some)
+    }
+}
+
+/// What two requests have in common that can take one share together: the lock, and all settings
+/// that show on the nodes or in how it is extended. `None` for requests that take one alone:
+/// permits have numbers, and a lock that stays taken after its release does so for its own reasons.
+pub(super) fn kind_of_share(wanted: &Wanted<'_>, settings: &RequestSettings) -> Option<Arc<[u8]>> {
+    let attributes = wanted.attributes?;
+    if attributes.share != Some(Share::Reader) || !settings.hold_at_least.is_zero() {
+        return None;
+    }
+    let max_hold = settings.max_hold.map_or([u8::MAX; 16], |it| it.as_nanos().to_le_bytes());
+    let fence = attributes.fence.map_or(0, Ttl::as_millis).to_le_bytes();
+    let ttl = wanted.ttl.as_millis().to_le_bytes();
+    let key_length = wanted.key.len().to_le_bytes();
+    let is_kept = [u8::from(settings.keep_alive)];
+    // One that asks for much validity may ask the nodes for longer than others have to wait.
+    let least = wanted.least.as_nanos().to_le_bytes();
+    let parts: [&[u8]; 8] =
+        [&max_hold, &fence, &ttl, &least, &is_kept, &key_length, wanted.key, &attributes.owner];
+    Some(parts.concat().into())
 }

@@ -1,13 +1,9 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
-mod changing;
 mod group;
 mod listing;
-mod record;
-mod reporting;
 mod running;
 mod value;
-mod waiting;
 
 pub use group::Registers;
 pub use listing::{RegisterList, Swept};
@@ -19,10 +15,10 @@ use crate::engine::Token;
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
 use crate::registers::{Draft, RegisterCommand, RegisterKeys, Stored, Version};
-use changing::Changing;
+use running::Changing;
+use running::Look;
 use std::fmt;
 use std::sync::Arc;
-use waiting::Look;
 
 /// The longest value, in bytes. Every read returns it from all nodes, and every change sends it to
 /// all, so a register is for small values; and a node keeps its connection busy meanwhile.

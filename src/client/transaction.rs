@@ -1,19 +1,16 @@
 //! Transactions: the calls, and the record as the value of a register.
 
-mod listing;
-mod participant;
 mod side;
 
-pub use listing::Transaction;
-pub use participant::{Decision, Participant};
-
 use super::LockClient;
+#[cfg(doc)]
+use super::Registers;
 use super::register::Register;
 use crate::clock;
 use crate::core::draw;
 use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
 use crate::registers::transaction::{
-    InvalidRecord, Joining, Record, Told, TransactionId, UnknownName,
+    Disk, InvalidRecord, Joining, Record, Told, TransactionId, UnknownName,
 };
 use side::Side;
 use std::time::Duration;
@@ -120,7 +117,7 @@ impl Transactions<'_> {
         patience: Duration,
     ) -> Result<Decision, JoinError<P::Error>> {
         let until = clock::now().after(patience);
-        let disk = participant::disk(participant, id).map_err(JoinError::Disk)?;
+        let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::NotBegun)?;
         Side { record, id, name, participant, until }.run(Joining::join(disk))
     }
@@ -177,7 +174,7 @@ impl Transactions<'_> {
         name: &str,
         participant: &mut P,
     ) -> Result<Decision, JoinError<P::Error>> {
-        let disk = participant::disk(participant, id).map_err(JoinError::Disk)?;
+        let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::Undecided)?;
         let until = clock::now();
         Side { record, id, name, participant, until }.run(Joining::recover(disk))
@@ -243,4 +240,154 @@ impl RecordRegister {
 fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
     let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
     Record::read(bytes).map_err(invalid)
+}
+
+// Listing the transactions that are not at their end.
+
+/// A transaction that is not decided, or that is committed and not finished by all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Transaction {
+    /// Its id.
+    pub id: TransactionId,
+    /// Is it committed? Otherwise it is open, and may be [aborted](Transactions::abort).
+    pub is_committed: bool,
+    /// How long ago it was begun, by the clocks of both machines, which may differ.
+    pub age: Duration,
+    /// All participants, in the order in which they were given to [`begin`](Transactions::begin).
+    pub participants: Vec<String>,
+    /// Those for whom the others wait: who has not voted, or not finished if it is committed.
+    pub awaited: Vec<String>,
+}
+
+impl Transactions<'_> {
+    /// The transactions that are not at their end, oldest first: those that are open, with who has
+    /// not voted, and those that are committed, with who has not finished. For operators.
+    ///
+    /// An open one may be [aborted](Self::abort). For one that is committed, start those that have
+    /// not finished: they [`recover`](Self::recover). This reads all keys of all nodes, as
+    /// [`Registers::list`] does, and each record.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Registers::list`] and [`Register::read`](crate::Register::read).
+    pub fn list(&self) -> Result<Vec<Transaction>, TransactionError> {
+        let now = clock::wall_micros();
+        let mut found = Vec::new();
+        for register in self.client.registers().like(format!("{NAME}*").as_bytes(), true) {
+            let register = register?;
+            let id = register.name().as_str().and_then(|name| name.strip_prefix(NAME));
+            let Some(id) = id.and_then(|id| id.parse().ok()) else { continue };
+            // What was removed meanwhile is at its end.
+            let Some(value) = register.read()? else { continue };
+            found.push(Transaction::new(id, &read(value.bytes())?, now));
+        }
+        found.sort_by(|one, other| other.age.cmp(&one.age).then(one.id.cmp(&other.id)));
+        Ok(found)
+    }
+}
+
+impl Transaction {
+    fn new(id: TransactionId, record: &Record, now: u64) -> Self {
+        let all = || record.participants();
+        let awaited = all().filter(|(_, is_marked)| !is_marked);
+        Self {
+            id,
+            is_committed: record.is_committed(),
+            age: Duration::from_micros(now.saturating_sub(record.begun())),
+            participants: all().map(|(name, _)| name.to_owned()).collect(),
+            awaited: awaited.map(|(name, _)| name.to_owned()).collect(),
+        }
+    }
+}
+
+// What a process does that takes part in transactions.
+
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "code that acts on it must know all")]
+pub enum Decision {
+    /// Each participant has changed, or will before it does anything else.
+    Committed,
+    /// No participant has changed.
+    Aborted,
+    /// It is over, and how it has ended is not known any more; or it never was. **Its change may
+    /// have been made**, so do not make it again before you have looked: a participant that keeps
+    /// the ids of its changes has this one if it was committed, and only then.
+    Over,
+}
+
+/// One side of a transaction: what only this process can do, usually with a database of its own.
+///
+/// Each step must be durable when it returns, and each may come again after a crash: then it does
+/// what is missing, or nothing. The library calls them in this order, where each arrow is a change
+/// of the transaction's record in between:
+///
+/// ```text
+///   prepare ──▶ commit ──▶ forget
+///          └──▶ roll_back
+/// ```
+///
+/// Between `prepare` and what follows, weeks may pass: nobody but the record can say how the
+/// transaction ends. So what is prepared must stay possible, such as goods that are set aside.
+pub trait Participant {
+    /// Why a step failed.
+    type Error;
+
+    /// Makes the change ready, invisible to others, and notes the id. After `Ok`, both
+    /// [`commit`](Self::commit) and [`roll_back`](Self::roll_back) must be possible, also after a
+    /// crash. An error means that this side cannot take part, and the transaction is aborted.
+    ///
+    /// # Errors
+    ///
+    /// The change cannot be made.
+    fn prepare(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
+
+    /// Makes the change, and notes in the same step that the id is committed and not prepared any
+    /// more.
+    ///
+    /// # Errors
+    ///
+    /// It could not be done now. It stays prepared, and is repeated.
+    fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
+
+    /// Undoes what was prepared, and removes the id in the same step. Does nothing if nothing is
+    /// prepared under the id.
+    ///
+    /// # Errors
+    ///
+    /// It could not be done now. It stays prepared, and is repeated.
+    fn roll_back(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
+
+    /// The ids that are prepared, and neither committed nor rolled back.
+    ///
+    /// # Errors
+    ///
+    /// They could not be read.
+    fn prepared(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
+
+    /// The ids that are committed and not forgotten. Without them, a crash between the commit and
+    /// the change of the record would leave a record for ever; and an id that is here must not be
+    /// among the [prepared](Self::prepared), since its record may be gone, which means aborted.
+    ///
+    /// # Errors
+    ///
+    /// They could not be read.
+    fn committed(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
+
+    /// Removes a committed id: the record knows that this side has finished.
+    ///
+    /// # Errors
+    ///
+    /// It could not be done now. It is repeated.
+    fn forget(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
+}
+
+/// What the participant's disk says of a transaction.
+fn disk<P: Participant>(participant: &mut P, id: &TransactionId) -> Result<Disk, P::Error> {
+    if participant.committed()?.contains(id) {
+        return Ok(Disk::Committed);
+    }
+    let is_prepared = participant.prepared()?.contains(id);
+    Ok(if is_prepared { Disk::Prepared } else { Disk::Nothing })
 }

@@ -6,18 +6,21 @@
 
 mod membership;
 mod repair;
-mod survey;
-mod votes;
 
+use super::{Core, Redlock};
+use crate::engine::{NoVote, Node, NodeSet, quorum};
 use crate::error::RegisterError;
-use crate::registers::{Ballot, COMBINED_MAX, Draft, Proposer};
+use crate::event::Listener;
+use crate::node::{Durability, NodeAnswer, NodeChange, NodeError, NodeState, NodeStatus};
+use crate::registers::{
+    Ballot, COMBINED_MAX, Census, Draft, MarkStep, NoGroup, Proposer, RegisterReply,
+};
 use crossbeam_channel::{Receiver, Sender, bounded};
 pub(crate) use membership::Asked;
 use membership::Membership;
 pub(crate) use repair::Repair;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use survey::Survey;
 
 /// How many registers are remembered. Those that are in use are, however many.
 const REMEMBERED_MAX: usize = 1024;
@@ -184,6 +187,112 @@ impl Seat {
     pub(crate) fn give_back(&self, draft: Draft) {
         // A leader that is gone has no use for it.
         let _ = self.to.send(draft);
+    }
+}
+
+// A look at all nodes: which of them are members, and how they keep their data.
+
+/// What a look at the marks of all nodes has shown, and how they keep their data.
+pub(crate) struct Survey {
+    pub(crate) census: Census,
+    pub(crate) asked: Asked,
+    statuses: Vec<NodeStatus>,
+}
+
+impl Survey {
+    fn durability(&self, node: Node) -> Durability {
+        Durability::of(&self.statuses[node.index()])
+    }
+
+    /// The error if too few nodes have a vote.
+    fn without_majority(self) -> RegisterError {
+        let Self { census, mut asked, .. } = self;
+        let voters = census.voters(census.epoch());
+        for seen in census.seen().iter().filter(|seen| !voters.contains(seen.node)) {
+            let why = NodeError::NoVote(seen.no_vote(Some(census.epoch())));
+            asked.reports[seen.node.index()].answer = NodeAnswer::Failed(why);
+        }
+        asked.no_quorum(false)
+    }
+}
+
+impl Core {
+    /// Looks at the marks of the nodes, and at how they keep their data.
+    pub(crate) fn survey(&self, redlock: &Redlock) -> Result<Survey, RegisterError> {
+        let (seen, asked) = self.mark_all(redlock, &MarkStep::Look);
+        let answered: NodeSet = seen.iter().map(|it| it.node).collect();
+        let is_known = answered.len() >= quorum(self.rules.nodes);
+        let census = Census::new(seen, self.rules.nodes).map_err(|error| match error {
+            NoGroup::Differs(node) => RegisterError::NodesDiffer { url: asked.url(node) },
+            NoGroup::NoMember if is_known => RegisterError::NotFormed,
+            NoGroup::NoMember => asked.clone().no_quorum(false),
+        })?;
+        // One that was waited for in vain is not waited for again.
+        Ok(Survey { census, asked, statuses: self.examine(redlock, answered) })
+    }
+}
+
+// Which nodes have a vote on registers, as events report it.
+
+/// What was reported last of each node.
+#[derive(Debug, Default)]
+struct ReportedVotes(Mutex<Reported>);
+
+#[derive(Debug)]
+struct Reported {
+    with: NodeSet,
+    without: NodeSet,
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self { with: NodeSet::EMPTY, without: NodeSet::EMPTY }
+    }
+}
+
+impl Core {
+    /// A look at the marks has shown that these nodes vote, or do so now.
+    fn note_voters(&self, survey: &Survey, voters: NodeSet) {
+        let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
+        for seen in survey.census.seen() {
+            let vote = match voters.contains(seen.node) {
+                true => Ok(()),
+                false => Err(seen.no_vote(Some(survey.census.epoch()))),
+            };
+            self.note_vote(listener, &survey.asked, seen.node, vote);
+        }
+    }
+
+    /// Nodes that had no vote may have answered as members: another client has repaired them.
+    fn note_answers(&self, asked: &Asked) {
+        let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
+        let without = self.registers.membership.reported.lock().without;
+        for node in without.iter() {
+            let reply = asked.replies.0[node.index()].as_ref();
+            if reply.is_some_and(|it| !matches!(it, RegisterReply::NoMember(_))) {
+                self.note_vote(listener, asked, node, Ok(()));
+            }
+        }
+    }
+
+    /// Has the next event report this change of a node, if it is one. A callback may panic or use
+    /// this client, so it is not called in the middle of what a call does.
+    fn note_vote(&self, listener: &Listener, asked: &Asked, node: Node, vote: Result<(), NoVote>) {
+        let mut reported = self.registers.membership.reported.lock();
+        let Reported { with, without } = &mut *reported;
+        let (now, before) = if vote.is_ok() { (with, without) } else { (without, with) };
+        if !now.contains(node) {
+            now.insert(node);
+            before.remove(node);
+            let state = NodeState::Votes(vote);
+            listener.node_changes().push(NodeChange { url: asked.url(node), state });
+        }
+    }
+}
+
+impl ReportedVotes {
+    fn lock(&self) -> MutexGuard<'_, Reported> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

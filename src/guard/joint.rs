@@ -1,7 +1,7 @@
 //! Guards of a share that several threads of this client have together.
 
 use super::LockGuard;
-use super::reused_lock::ReusedLock;
+use super::ReusedLock;
 use crate::clock::{self, Time};
 use crate::core::{Core, Departure, Granted, Member, PUBLISHER};
 use crate::error::Error;

@@ -4,9 +4,13 @@ use super::LockGuard;
 use super::joint::Left;
 use crate::callback;
 use crate::clock::{self, Time};
-use crate::engine::{HeldLock, NodeSet, Release, ReleaseOutcome, Ttl};
+use crate::core::{Backend, Redlock, draw};
+use crate::engine::{Extend, Extended, HeldLock, NodeSet, Release, ReleaseOutcome, Rules, Ttl};
 use crate::error::{Error, LockLost, LossReason, NoQuorum};
+use crate::event::Event;
 use crate::released::Released;
+use crate::watchdog::{KeptLock, MAX_HOLD, Plan, Watchdog};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl LockGuard {
@@ -208,5 +212,198 @@ impl Drop for LockGuard {
             // This may run because the thread panics, and a second panic would end the process.
             callback::contain(|| self.emit_released(outcome));
         }
+    }
+}
+
+// Extending a lock: by a call, or automatically.
+
+impl LockGuard {
+    /// Extends the lock to `ttl` from now, if a majority of the nodes confirms it. Never shortens
+    /// it: with a `ttl` below the time that is left, the lock stays as it is.
+    ///
+    /// Nodes that have lost the key, by a restart for instance, get it back once a majority has
+    /// confirmed that the lock is held. So a lock that is held for long outlives the restart of one
+    /// node after another. On ZooKeeper, the ensemble is asked whether the lock is still there.
+    ///
+    /// ```no_run
+    /// # use redlatch::LockClient;
+    /// # use std::time::Duration;
+    /// # fn first_half() {}
+    /// # fn second_half() {}
+    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
+    /// let ttl = Duration::from_secs(10);
+    /// let mut lock = client.lock("orders:42", ttl)?;
+    /// first_half();
+    /// lock.extend(ttl)?; // ten seconds from here
+    /// second_half();
+    /// lock.release()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The ttl cannot be used, the lock was lost, too few nodes confirmed the extension, or the
+    /// lock would be held for longer than [`max_hold`](crate::Builder::max_hold). Unless it was
+    /// lost, it stays valid until its validity has passed, and may be extended again.
+    pub fn extend(&mut self, ttl: Duration) -> Result<(), Error> {
+        if self.core.is_forked() {
+            return Err(Error::OtherProcess);
+        }
+        let began = self.core.now_if_listened();
+        let result = self.extend_held(ttl);
+        self.emit_extended(began, &result);
+        result
+    }
+
+    fn extend_held(&mut self, ttl: Duration) -> Result<(), Error> {
+        let rules = self.extension_rules();
+        let ttl = self.core.ttl(ttl, rules.min_validity).map_err(Error::Ttl)?;
+        let (extend, is_sent) = self.begin_extension(&rules, ttl)?;
+        let (outcome, last) = self.core.run(extend);
+        let error = match &outcome {
+            Extended::HeldTooLong(held) => {
+                let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
+                Some(Error::HeldTooLong { held: *held, max_hold })
+            }
+            // Too late for this extension to be confirmed is not lost, if the watchdog has extended
+            // the lock meanwhile.
+            Extended::Unanswered(_) | Extended::Lost(_) => {
+                Some(Error::NoQuorum(NoQuorum::new(last.reports)))
+            }
+            Extended::Confirmed(_) => None,
+        };
+        let now = clock::now();
+        let held_until =
+            if is_sent { self.held.finish_extension(now, outcome) } else { self.held.check(now) };
+        if let Some(head) = &self.head {
+            head.set_key_expiry(match held_until {
+                Ok(_) => self.held.key_expires_at(&rules),
+                // The next waiter need not wait for this guard to be dropped.
+                Err(_) => self.held.valid_until(),
+            });
+        }
+        if let Err(reason) = held_until {
+            // The notifier would find it only when the validity would have passed.
+            self.core.watch_for_loss(Arc::clone(&self.held));
+            return Err(Error::Lost(self.loss(reason)));
+        }
+        error.map_or(Ok(()), Err)
+    }
+
+    /// Begins an extension, and says whether it has a request to send.
+    fn begin_extension(&self, rules: &Arc<Rules>, ttl: Ttl) -> Result<(Extend, bool), Error> {
+        let now = clock::now();
+        let mut begun = None;
+        let begin = |held| {
+            let extend = Extend::new(Arc::clone(rules), held, ttl, now);
+            let is_sent = !extend.is_over();
+            begun = Some((extend, is_sent));
+            is_sent
+        };
+        let lost = |reason| Error::Lost(self.loss(reason));
+        self.held.begin_extension(now, ttl, begin).map_err(lost)?;
+        Ok(begun.expect("an extension that began without an error is there"))
+    }
+
+    /// The client's rules, with the limit of this lock.
+    fn extension_rules(&self) -> Arc<Rules> {
+        let rules = &self.core.rules;
+        if self.max_hold == rules.hold_max {
+            return Arc::clone(rules);
+        }
+        Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
+    }
+}
+
+impl LockGuard {
+    /// Extends the lock automatically from now on.
+    ///
+    /// # Errors
+    ///
+    /// The watchdog has no capacity left, or its thread cannot be started. The guard is dropped,
+    /// which releases the lock.
+    pub(crate) fn keep_alive(self) -> Result<Self, Error> {
+        let core = Arc::clone(&self.core);
+        match &core.backend {
+            Backend::Redlock(Redlock { watchdog, .. }) => self.extended_by(watchdog),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(_) => self.kept_by_its_session(),
+        }
+    }
+
+    /// Nothing has to be done for a lock that lives as long as the client's session.
+    #[cfg(feature = "zookeeper")]
+    fn kept_by_its_session(mut self) -> Result<Self, Error> {
+        if self.core.has_listener() {
+            self.emit_when_lost()?;
+        }
+        Ok(self)
+    }
+
+    fn extended_by(mut self, watchdog: &Watchdog) -> Result<Self, Error> {
+        // If there are no random numbers now, extensions are less spread out.
+        let seed = draw().map_or(0, |draw| draw.seed);
+        let longest = self.max_hold.unwrap_or(MAX_HOLD);
+        let core = Arc::clone(&self.core);
+        let (since, ttl) = (self.held.granted().since, self.held.granted().ttl);
+        let plan = Plan::new(&core.rules, ttl, since, longest, seed);
+        let load = watchdog.load();
+        // From the first byte to the answer that decided it, or a little longer.
+        load.record_round(clock::now().since(since));
+        let capacity = Arc::new(load.reserve(core.demand(ttl, self.held.key_bytes()))?);
+        self.capacity = Some(Arc::clone(&capacity));
+        let is_emitted = core.has_listener();
+        if is_emitted {
+            self.emit_when_lost()?;
+        }
+        let head = self.head.as_ref().map(|head| head.handle().clone());
+        let held = Arc::clone(&self.held);
+        let kept = KeptLock { held, plan: Box::new(plan), capacity, head, is_emitted };
+        watchdog.keep(kept).map_err(Error::Spawn)?;
+        Ok(self)
+    }
+
+    /// Has the notifier emit the loss of this lock when it happens, and not only when a call on the
+    /// guard finds it.
+    pub(super) fn emit_when_lost(&mut self) -> Result<(), Error> {
+        let Some(listener) = self.core.listener.clone() else { return Ok(()) };
+        let since = self.since;
+        let emit = move |lost: LockLost| {
+            let (held, reason) = (clock::now().since(since), lost.reason());
+            listener.emit(&Event::Lost { resource: lost.resource(), held, reason });
+        };
+        self.on_lost(emit)?;
+        self.is_loss_emitted = true;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Builder;
+    use crate::core::Core;
+    use crate::engine::NodeSet;
+    use crate::guard::fixture::held_lock;
+
+    /// A lock that may not be held for longer than a minute. Its node is down.
+    fn guard() -> LockGuard {
+        let builder =
+            Builder::new().nodes(["redis://127.0.0.1:1"]).max_ttl(Duration::from_secs(900));
+        let core = Arc::new(Core::new(builder.check().unwrap()).unwrap());
+        LockGuard::new(core, held_lock(1), None, Some(Duration::from_secs(60)))
+    }
+
+    #[test]
+    fn an_extension_that_is_refused_before_anything_is_sent_changes_nothing() {
+        let mut guard = guard();
+        let before = guard.held.granted().clone();
+        let refused = guard.extend(Duration::from_secs(900));
+        assert!(matches!(refused, Err(Error::HeldTooLong { .. })), "{refused:?}");
+        assert!(guard.ensure_held().is_ok());
+        let held = guard.close();
+        assert_eq!((held.ttl_longest, held.nodes), (before.ttl_longest, NodeSet::EMPTY));
+        assert_eq!((held.valid_until, held.ttl), (before.valid_until, before.ttl));
     }
 }

@@ -2,9 +2,9 @@
 
 mod connecting;
 
+use super::addresses::Found;
 use super::addresses::{Addresses, History};
-use super::conversation::Conversation;
-use super::resolver::Found;
+use super::socket_loop::Conversation;
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;

@@ -1,7 +1,7 @@
 //! The connection of one client to a ZooKeeper ensemble, shared by its threads. A thread of its own
 //! drives it, since a session has to be kept alive whatever the callers do.
 
-use super::io_thread::IoThread;
+use super::IoThread;
 use super::keeper_loop::{KeeperLoop, KeeperMessage, KeeperOrder};
 use super::leader_followers::LeaderFollowers;
 use super::servers::Servers;

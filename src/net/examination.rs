@@ -1,7 +1,7 @@
 //! The status of each server of an ensemble, all asked at the same time.
 
 use super::Endpoint;
-use super::probe::{ProbeAnswer, probe};
+use super::servers::{ProbeAnswer, probe};
 use crate::clock::{self, Time};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, Phase, Role};
 use crate::zookeeper::server_status::{Mode, NoStatus, ServerStatus};

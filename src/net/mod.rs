@@ -8,76 +8,66 @@
 //! |---|---|
 //! | `leader_followers` | Leader/Followers: which thread runs the event loop, a trait |
 //! | `inbox`, `follower` | the other threads' requests, and where these threads wait |
-//! | `io_thread` | a thread that leads all the time, for clients that are configured to have one |
 //! | `batch` | several requests of one thread at a time |
-//! | `socket_loop` | what threads ask of the event loop, and that loop over the sockets |
-//! | `sockets` | the poll, and the connections to all nodes |
-//! | `conversation` | what a connection asks of the protocol over it: a trait |
+//! | `socket_loop` | the event loop over the sockets, and what it asks of the protocol |
+//! | `sockets` | the poll, the connections to all nodes, and the options of their sockets |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `ensemble`, `keeper_loop`, `servers` | the same for a ZooKeeper ensemble |
-//! | `examination`, `probe` | what each server of an ensemble says about itself |
-//! | `stream`, `socket_options` | the kinds of socket, TLS over them, and what is set on them |
-//! | `resolver` | name resolution outside the leader's thread |
-//! | `addresses` | which of a name's addresses is tried when |
+//! | `examination` | what each server of an ensemble says about itself |
+//! | `stream` | the kinds of socket, and TLS over them |
+//! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
 //! | `sync` | synchronisation primitives, which a model checker replaces |
 
 mod addresses;
 mod batch;
 mod change_queue;
 mod connection;
-mod conversation;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 #[cfg(feature = "zookeeper")]
 mod examination;
 mod follower;
 mod inbox;
-mod io_thread;
 #[cfg(feature = "zookeeper")]
 mod keeper_loop;
 mod leader_followers;
 #[cfg(feature = "zookeeper")]
-mod probe;
-mod resolver;
-#[cfg(feature = "zookeeper")]
 mod servers;
 mod socket_loop;
-mod socket_options;
 mod sockets;
 mod stream;
 mod sync;
 
+use super::clock::{self, Time};
+use super::engine::{NodeSet, QueueWait, Request, Token, Verb};
+#[cfg(feature = "diagnostics")]
+use super::node::NodeStatus;
+pub(crate) use super::node::Votes;
+use super::node::{NodeError, Phase, RoundResult, Rounds, Session};
+use super::node_url::Address;
+use batch::Batch;
 pub(crate) use change_queue::ChangeQueue;
+use crossbeam_channel::{Receiver, bounded};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::EnsembleNet;
 #[cfg(feature = "zookeeper")]
 pub(crate) use keeper_loop::{KeeperMessage, KeeperOrder};
+use leader_followers::{EventLoop, LeaderFollowers, Wake};
+use mio::Waker;
 #[cfg(feature = "zookeeper")]
 pub(crate) use servers::refusal;
-
-pub(crate) use crate::node::Votes;
+use socket_loop::{LINGER_ROUNDS, Message, Order, SocketLoop};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{io, thread};
 #[cfg(not(feature = "tls"))]
 pub(crate) use stream::TlsTarget;
 #[cfg(feature = "tls")]
 pub use stream::{Received, TlsSession, TlsTarget, UNSENT_MAX};
-
-use crate::clock::{self, Time};
-use crate::engine::{NodeSet, QueueWait, Request, Token, Verb};
-#[cfg(feature = "diagnostics")]
-use crate::node::NodeStatus;
-use crate::node::{NodeError, Phase, RoundResult, Rounds, Session};
-use crate::node_url::Address;
-use batch::Batch;
-use io_thread::IoThread;
-use leader_followers::{LeaderFollowers, Wake};
-use mio::Waker;
-use socket_loop::{LINGER_ROUNDS, Message, Order, SocketLoop};
-use std::collections::HashMap;
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// With an I/O thread, a caller waits for its round until the deadline of the round and this much
 /// longer. An I/O thread that is not stopped ends the round at its deadline; the margin is for the
@@ -261,5 +251,46 @@ impl Wake for Arc<Waker> {
     fn wake(&self) {
         // It fails only without a poll, and then no thread sleeps in it.
         let _ = Waker::wake(self);
+    }
+}
+
+// A thread that leads all the time, for clients that are configured to have one.
+//
+// It sleeps in the poll while there is no request and nothing arrives. It runs no code of the
+// user, so only the scheduler and signal handlers can delay it. It ends when it is
+// [closed](LeaderFollowers::close). If it has the last reference to the connections by then, it
+// waits for the replies to the removals that were written.
+
+/// The thread. Dropping this waits until the thread has ended, but for at most `join_timeout`.
+#[derive(Debug)]
+struct IoThread {
+    ended: Receiver<Infallible>,
+    join_timeout: Duration,
+}
+
+impl IoThread {
+    /// Starts the thread. It should take at most `join_timeout` to end after it is
+    /// [closed](LeaderFollowers::close).
+    fn start<E, W>(shared: &Arc<LeaderFollowers<E, W>>, join_timeout: Duration) -> io::Result<Self>
+    where
+        E: EventLoop<Order: Send, Message: Send, Outcome: Send> + Send + 'static,
+        W: Wake + Send + Sync + 'static,
+    {
+        let (ends, ended) = bounded(0);
+        let shared = Arc::clone(shared);
+        let run = move || {
+            shared.run();
+            drop(shared);
+            drop(ends);
+        };
+        thread::Builder::new().name("redlatch-io".to_owned()).spawn(run)?;
+        Ok(Self { ended, join_timeout })
+    }
+}
+
+impl Drop for IoThread {
+    fn drop(&mut self) {
+        // Nothing is ever sent: this returns when the sender is dropped or the time is over.
+        let _ = self.ended.recv_timeout(self.join_timeout);
     }
 }

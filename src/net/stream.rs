@@ -6,7 +6,7 @@ mod tls;
 #[cfg(feature = "tls")]
 mod tls;
 
-use super::socket_options;
+use super::sockets;
 use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
@@ -195,7 +195,7 @@ impl Socket {
     /// Sets the options that a TCP socket has.
     fn set_options(&self, keepalive: Option<Duration>) {
         match self {
-            Self::Tcp(stream) => socket_options::set(stream, keepalive),
+            Self::Tcp(stream) => sockets::set_options(stream, keepalive),
             #[cfg(unix)]
             Self::Unix(_) => {}
         }

@@ -6,11 +6,11 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `server.rs`, `connection.rs` | the server's thread; its sockets |
-//! | `request.rs`, `reply.rs`, `refusal.rs` | bytes to requests; replies to bytes; errors |
-//! | `model.rs`, `settings.rs` | the model: connections, what happens by itself |
-//! | `tree.rs`, `znode.rs`, `transaction.rs`, `acl.rs` | the znodes, and how they change |
-//! | `sessions.rs`, `watches.rs` | what ends by itself, and who is told of changes |
+//! | `server.rs` | the server's thread, and its sockets |
+//! | `request.rs`, `reply.rs` | bytes to requests; replies and errors to bytes |
+//! | `model.rs` | the model: connections, what happens by itself |
+//! | `tree.rs`, `transaction.rs` | the znodes, and how they change |
+//! | `sessions.rs` | what ends by itself, and who is told of changes |
 
 mod model;
 mod reply;

@@ -57,7 +57,7 @@ impl Keyspace {
         let started = options.started;
         let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
         if let Some(member) = &options.member {
-            nodes::join(&mut databases[0], &options.run_id, member);
+            nodes::make_member(&mut databases[0], &options.run_id, member);
         }
         Self {
             options,

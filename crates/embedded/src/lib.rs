@@ -6,16 +6,14 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `nodes.rs`, `server.rs`, `connection.rs` | the public API; a node's thread; its sockets |
-//! | `server_thread.rs`, `port.rs` | threads that can be paused; opening a port again |
-//! | `inbound.rs`, `reply.rs` | bytes to commands; replies to bytes |
-//! | `keyspace.rs`, `options.rs` | the model: databases, connections, identity |
-//! | `database.rs`, `sorted_set.rs` | keys, values, times to live |
+//! | `nodes.rs`, `server.rs` | the public API; a node's thread, which can be paused |
+//! | `connection.rs`, `reply.rs` | bytes to commands; replies to bytes |
+//! | `keyspace.rs`, `database.rs` | the model: keys, values, times to live |
 //! | `command.rs` | the table of commands, and the checks before one runs |
-//! | `strings.rs`, `zset.rs`, `expiry.rs`, `scan.rs`, `session.rs`, `info.rs` | the commands |
+//! | `strings.rs`, `zset.rs`, `session.rs`, `info.rs` | the commands |
 //! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
 //! | `channels.rs` | `SUBSCRIBE` and `PUBLISH` |
-//! | `scripts.rs`, `lua.rs` | the script cache; the interpreter of Lua |
+//! | `lua.rs` | the script cache; the interpreter of Lua |
 //! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
 
 #![allow(

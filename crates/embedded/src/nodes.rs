@@ -284,7 +284,7 @@ pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Memb
 }
 
 /// Makes a node a member, from its start to its end: it loses its memory with that.
-pub(super) fn join(database: &mut Database, run_id: &str, member: &Member) {
+pub(super) fn make_member(database: &mut Database, run_id: &str, member: &Member) {
     let mark = Member { run_id: run_id.to_owned(), ..member.clone() }.to_bytes();
     let value = Value::String(mark.to_vec());
     database.insert(0, RegisterKeys::MARK, Entry { value, expires_at_ms: None });

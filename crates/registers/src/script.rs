@@ -326,7 +326,7 @@ pub enum MarkStep {
     /// It is read.
     Look,
     /// A node that has the mark that was seen, or no mark, draws a number, and has it in its mark:
-    /// see [`JOINING`](super::JOINING). It votes no more.
+    /// see [`JOINING`]. It votes no more.
     Join {
         /// What was seen. Empty: no mark.
         seen: Arc<[u8]>,

@@ -148,7 +148,7 @@ pub enum NamesError {
 }
 
 /// Checks the names of a new transaction.
-fn check(names: &[&str]) -> Result<(), NamesError> {
+fn check_names(names: &[&str]) -> Result<(), NamesError> {
     let (count, most) = (names.len(), PARTICIPANTS_MAX);
     if count == 0 {
         return Err(NamesError::None);
@@ -220,20 +220,23 @@ mod tests {
 
         #[test]
         fn names_are_few_short_and_each_is_there_once() {
-            assert_eq!(check(&["a", "b"]), Ok(()));
-            assert_eq!(check(&[]), Err(NamesError::None));
-            assert_eq!(check(&["a", ""]), Err(NamesError::Empty));
-            assert_eq!(check(&["a", "b", "a"]), Err(NamesError::Twice { name: "a".to_owned() }));
-            let (longest, longer) = ("x".repeat(64), "x".repeat(65));
-            assert_eq!(check(&[&longest]), Ok(()));
+            assert_eq!(check_names(&["a", "b"]), Ok(()));
+            assert_eq!(check_names(&[]), Err(NamesError::None));
+            assert_eq!(check_names(&["a", ""]), Err(NamesError::Empty));
             assert_eq!(
-                check(&[&longer]),
+                check_names(&["a", "b", "a"]),
+                Err(NamesError::Twice { name: "a".to_owned() })
+            );
+            let (longest, longer) = ("x".repeat(64), "x".repeat(65));
+            assert_eq!(check_names(&[&longest]), Ok(()));
+            assert_eq!(
+                check_names(&[&longer]),
                 Err(NamesError::TooLong { name: longer.clone(), most: 64 })
             );
             let many: Vec<String> = (0..17).map(|number| number.to_string()).collect();
             let many: Vec<&str> = many.iter().map(String::as_str).collect();
-            assert_eq!(check(&many[..16]), Ok(()));
-            assert_eq!(check(&many), Err(NamesError::TooMany { count: 17, most: 16 }));
+            assert_eq!(check_names(&many[..16]), Ok(()));
+            assert_eq!(check_names(&many), Err(NamesError::TooMany { count: 17, most: 16 }));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! without a socket, bytes in and bytes out. No interface is promised here: use that crate.
 //!
 //! [`jute`] is the encoding of numbers, texts and lists, and of the frames around them. [`message`]
-//! is what is sent and received in these frames. [`path`] is where a lock is, [`name`] what its
+//! is what is sent and received in these frames. [`path`] is where a lock is, and what its
 //! contenders are called and in which order they stand, and [`shares`] what readers and permits are
 //! called and which of them may be together. [`validity`] is for how long a session, and so a lock,
 //! may be relied on. [`session`] is the conversation, over one connection after another,

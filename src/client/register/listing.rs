@@ -8,8 +8,9 @@ use crate::client::{FoundLock, LockClient};
 use crate::clock;
 use crate::config::is_reserved;
 use crate::error::{Error, RegisterError};
+use crate::event::{Event, RegisterEvent};
 use crate::name::Name;
-use crate::registers::{RegisterCommand, RegisterKeys};
+use crate::registers::{Draft, RegisterCommand, RegisterKeys};
 use std::iter::FusedIterator;
 use std::time::Duration;
 
@@ -211,5 +212,63 @@ fn of_keys(error: Error) -> RegisterError {
         Error::NoQuorum(error) => RegisterError::NoQuorum { error, may_have_happened: false },
         Error::OtherProcess => RegisterError::OtherProcess,
         error => unreachable!("listing keys failed with {error}"),
+    }
+}
+
+// The events of calls that read or change a register.
+
+impl Register {
+    /// Reads, and reports it.
+    pub(super) fn report_read<T>(
+        &self,
+        read: impl FnOnce() -> Result<(T, u32), RegisterError>,
+    ) -> Result<T, RegisterError> {
+        self.report(read, |rounds, took| {
+            let register = self.name();
+            RegisterEvent::Read { register, rounds, took }
+        })
+    }
+
+    /// Makes a change together with other threads, and reports it. `body` is called as often as
+    /// there are drafts.
+    pub(super) fn report_change<T>(
+        &self,
+        body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
+    ) -> Result<T, RegisterError> {
+        self.report(
+            || self.run(body),
+            |rounds, took| {
+                let register = self.name();
+                RegisterEvent::Changed { register, rounds, took }
+            },
+        )
+    }
+
+    /// The call is over when it is reported: the callback may use this register.
+    fn report<'a, T>(
+        &'a self,
+        call: impl FnOnce() -> Result<(T, u32), RegisterError>,
+        event: impl FnOnce(u32, Duration) -> RegisterEvent<'a>,
+    ) -> Result<T, RegisterError> {
+        let core = &self.client.core;
+        let began = core.now_if_listened();
+        let result = call();
+        let (Some(began), Some(now)) = (began, core.now_if_listened()) else {
+            return result.map(|(value, _)| value);
+        };
+        let (register, took) = (self.name(), now.since(began));
+        match result {
+            Ok((value, rounds)) => {
+                core.emit(|| Event::Register(event(rounds, took)));
+                Ok(value)
+            }
+            Err(error) => {
+                if !error.is_refusal() {
+                    let event = RegisterEvent::Failed { register, took, error: &error };
+                    core.emit(|| Event::Register(event));
+                }
+                Err(error)
+            }
+        }
     }
 }

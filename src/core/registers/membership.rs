@@ -5,8 +5,8 @@
 //! connection leads to: the scripts compare both in the step that acts. So what is known here may
 //! be out of date at any time, and costs a round then.
 
+use super::ReportedVotes;
 use super::Survey;
-use super::votes::ReportedVotes;
 use crate::clock::{self, Time};
 use crate::core::{Backend, Core, Redlock};
 use crate::engine::{Action, Node, NodeSet, Request};

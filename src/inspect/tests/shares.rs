@@ -155,7 +155,7 @@ fn a_waiter_says_whether_it_waits_for_a_share() {
             owner: Vec::new(),
         };
         let node = snapshot(".").map(|it| KeySnapshot { waiters: vec![waiter], ..it });
-        let found = super::super::waiters::of(&[node]);
+        let found = waiters_of(&[node]);
         let found: Vec<bool> = found.iter().map(QueuedWaiter::is_for_share).collect();
         assert_eq!(found, [is_for_share]);
     }

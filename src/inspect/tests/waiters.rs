@@ -22,7 +22,7 @@ fn order(nodes: &str) -> Vec<String> {
         }
     };
     let snapshots: Vec<_> = nodes.split(' ').map(node).collect();
-    let waiters = super::super::waiters::of(&snapshots);
+    let waiters = waiters_of(&snapshots);
     waiters.iter().map(|it| format!("{}{}", it.owner().unwrap(), it.nodes)).collect()
 }
 
@@ -78,7 +78,7 @@ fn a_waiter_is_shown_with_its_label_and_its_own_time() {
     let shown = |waiter| {
         let waiters = vec![waiter];
         let snapshots = [Some(KeySnapshot { left: -2, waiters, ..KeySnapshot::default() })];
-        super::super::waiters::of(&snapshots).remove(0)
+        waiters_of(&snapshots).remove(0)
     };
     let named = shown(waiter(1_500_000, b"me"));
     assert!(named.owner().is_some_and(|owner| owner == "me"));

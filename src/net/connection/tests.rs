@@ -6,7 +6,7 @@ mod securing;
 use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
-use crate::net::resolver::Resolver;
+use crate::net::addresses::Resolver;
 use crate::node::{RoundResult, Rounds, Session, SessionOptions};
 use crate::node_url::Address;
 use mio::{Events, Poll, Waker};

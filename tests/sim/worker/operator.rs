@@ -1,5 +1,5 @@
 //! An operator who force-releases locks: inspects a lock, pauses, and removes the inspected values,
-//! as in `src/client/inspect.rs`.
+//! as in `src/client.rs`.
 
 use redlatch_protocol::engine::{Action, Input, Request, Rules, Step};
 use redlatch_protocol::inspect::{ForcedRemoval, KeySnapshot, Look};

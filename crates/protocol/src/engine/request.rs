@@ -1,7 +1,5 @@
 //! Requests to the nodes: each request is the same for every node.
 
-#[cfg(doc)]
-use super::Verb;
 use super::{
     CustomCommand, LockAttributes, LockId, Node, NodeSet, Predecessor, QueueEntry, Rules, Share,
     Token, Ttl,

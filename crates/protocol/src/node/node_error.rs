@@ -423,9 +423,9 @@ mod tests {
     mod other_protocol {
         use super::super::*;
 
-        /// What servers send first: MySQL 8.0, MariaDB 10.11 (with a packet of `:`, `+` and `$` bytes
-        /// too), MySQL that has too many connections, `PostgreSQL`, memcached 1.6, `RabbitMQ` 3, nginx
-        /// with `http2` alone.
+        /// What servers send first: MySQL 8.0, MariaDB 10.11 (with a packet of `:`, `+` and `$`
+        /// bytes too), MySQL that has too many connections, `PostgreSQL`, memcached 1.6,
+        /// `RabbitMQ` 3, nginx with `http2` alone.
         const STRANGERS: [(&[u8], OtherProtocol); 21] = [
             (b"HTTP/1.1 400 Bad Request", OtherProtocol::Http),
             (b"SSH-2.0-OpenSSH_9.2", OtherProtocol::Ssh),

@@ -49,7 +49,7 @@ impl Record {
     ///
     /// There cannot be these participants.
     pub fn begin(names: &[&str], begun: u64) -> Result<Self, NamesError> {
-        transaction::check(names)?;
+        transaction::check_names(names)?;
         let names = names.iter().map(ToString::to_string).collect();
         Ok(Self { begun, is_committed: false, marked: 0, names })
     }

@@ -376,7 +376,7 @@ impl RoundResult {
 //
 // Each node chooses a permit that is free there, so a minority may grant another one than the
 // majority. Such a vote is a refusal, and the node is told the right permit before the caller has
-// it: see `restoring.rs`. For this the round waits for every node that is not silent. If it ended
+// it: see `reaching.rs`. For this the round waits for every node that is not silent. If it ended
 // with the majority, the other permit would stay taken on that node until somebody read its
 // answer, which may be never: each of several nodes could have another permit free, and nobody
 // would get the one that is free.
