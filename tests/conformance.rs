@@ -19,14 +19,16 @@ mod table;
 #[path = "conformance/versions.rs"]
 mod versions;
 
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redlatch::embedded::Nodes;
 use rig::{Rig, Sequence};
-use support::cli::{Client, Value, encode, redis_cli};
+use support::cli::{Client, Value, encode};
 use support::eventually;
 use support::redis::Server;
+use support::skip::skip;
 
 #[test]
 fn every_command_of_the_table_has_the_same_reply_in_resp2() {
@@ -207,8 +209,25 @@ fn an_inline_command_has_the_same_reply() {
     }
 }
 
+/// The output of the real redis-cli for the server on `port`.
+#[track_caller]
+fn redis_cli(port: u16, password: Option<&str>, args: &[&str]) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+    if let Some(password) = password {
+        command.env("REDISCLI_AUTH", password);
+    }
+    let output = command.args(args).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("redis-cli cannot be run: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.strip_suffix('\n').unwrap_or(&text).to_owned()
+}
+
 #[test]
 fn redis_cli_can_use_an_embedded_node() {
+    if Command::new("redis-cli").arg("--version").output().is_err() {
+        return skip("REDLATCH_REQUIRE_REDIS_CLI", "redis-cli is not on PATH");
+    }
     let nodes = Nodes::builder().password("secret").start(1).expect("a node");
     let cli = |args: &[&str]| redis_cli(nodes.port(0), Some("secret"), args);
     assert_eq!(cli(&["SET", "a", "b", "NX", "PX", "10000"]), "OK");

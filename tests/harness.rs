@@ -1,6 +1,9 @@
 //! Tests of the test harness.
 
+use std::env;
 use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use support::cli::{Client, Value, encode};
@@ -8,6 +11,7 @@ use support::eventually;
 use support::peer::Peer;
 use support::proxy::{Mode, Proxy};
 use support::redis::Server;
+use support::server_choice::candidates;
 use support::servers::Servers;
 use support::shim::{Shim, set_clock};
 
@@ -25,7 +29,7 @@ fn a_server_can_be_paused_killed_restarted_and_stopped() {
     let mut server = Server::start(&[]);
     let pid = server.pid();
     assert_eq!(server.command(&["SET", "k", "v"]), Value::ok());
-    assert_eq!(server.redis_cli(&["GET", "k"]), "v");
+    assert_eq!(server.command(&["GET", "k"]), Value::bulk("v"));
     let info = server.command(&["INFO", "server"]);
     assert_eq!(info.field("process_id").unwrap(), pid.as_raw_nonzero().to_string());
 
@@ -204,4 +208,45 @@ fn each_peer_behaves_as_its_name_says() {
     let mut client = Client::connect(slow.port()).unwrap();
     assert_eq!(client.command(&["PING"]), Value::Simple("SLOW".to_owned()));
     assert_eq!((parrot.accepted(), slow.accepted()), (1, 1));
+}
+
+#[test]
+fn the_server_that_is_named_is_tested_and_else_one_of_the_system_or_a_fetched_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["redis-6.2/redis-server", "redis-7.0/redis-server", "valkey-9.0/valkey-server"] {
+        let program = folder.path().join(name);
+        std::fs::create_dir(program.parent().expect("it has one")).expect("a folder");
+        std::fs::write(program, "").expect("a file");
+    }
+    let folders = [folder.path().to_owned(), folder.path().join("none")];
+    let found = |named: Option<&str>| -> Vec<String> {
+        let programs = candidates(named.map(Into::into), &folders);
+        let of_folder = |path: &PathBuf| {
+            let inner = path.strip_prefix(folder.path()).unwrap_or(path);
+            inner.to_string_lossy().into_owned()
+        };
+        programs.iter().map(of_folder).collect()
+    };
+    assert_eq!(found(Some("/opt/other-server")), ["/opt/other-server"]);
+    let in_order = [
+        "redis-server",
+        "valkey-server",
+        "redis-7.0/redis-server",
+        "valkey-9.0/valkey-server",
+        "redis-6.2/redis-server",
+    ];
+    assert_eq!(found(None), in_order);
+}
+
+#[test]
+fn without_a_server_the_cause_is_said_once_and_the_tests_are_counted() {
+    let mut program = Command::new(env::current_exe().expect("it has a path"));
+    program.arg("harness::a_server").env("REDLATCH_REDIS_SERVER", "/no/such/server");
+    let output = program.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(101), "{text}");
+    assert_eq!(text.matches("apt-get install redis-server").count(), 1, "{text}");
+    assert!(text.contains("FAILED: none of these can be run: /no/such/server"), "{text}");
+    let count = text.split("the ").find_map(|it| it.split_once(" tests of this program"));
+    assert!(count.and_then(|(count, _)| count.parse().ok()) > Some(300), "{text}");
 }

@@ -180,28 +180,27 @@ fn any_number_of_nodes_needs_a_majority() {
 }
 
 #[test]
-fn locks_made_with_redis_cli_and_by_this_library_exclude_each_other() {
+fn locks_made_by_hand_and_by_this_library_exclude_each_other() {
     let servers = Servers::start(5);
     let client = all_nodes_client(servers.urls());
-    let set =
-        |server: &Server| server.redis_cli(&["SET", "shared", "by-hand", "NX", "PX", "60000"]);
+    let set = |server: &Server| server.command(&["SET", "shared", "by-hand", "NX", "PX", "60000"]);
     for server in &servers[..3] {
-        assert_eq!(set(server), "OK");
+        assert_eq!(set(server), Value::ok());
     }
     assert!(client.try_lock("shared", LONG).unwrap().is_none());
     // The refused attempt's keys on the other nodes are removed, and nothing else.
     assert!(eventually(LIMIT, || holders(&servers, "shared") == 3));
     for server in &servers[..3] {
-        assert_eq!(server.redis_cli(&["GET", "shared"]), "by-hand");
-        assert_eq!(server.redis_cli(&["DEL", "shared"]), "1");
+        assert_eq!(server.command(&["GET", "shared"]), Value::bulk("by-hand"));
+        assert_eq!(server.command(&["DEL", "shared"]), Value::Integer(1));
     }
     let guard = take(&client, "shared", LONG);
     for server in servers.iter() {
-        assert_eq!(set(server), "");
+        assert_eq!(set(server), Value::Null);
     }
     guard.release().unwrap();
     assert!(gone(&servers, "shared"));
-    assert_eq!(set(&servers[0]), "OK");
+    assert_eq!(set(&servers[0]), Value::ok());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use redlatch::LossReason;
 
 use support::cli::Client;
+use support::cli::Value;
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout};
 use support::loss::{loss, loss_in};
@@ -54,8 +55,9 @@ impl Clocks {
     /// How many seconds a server's clock is ahead.
     fn ahead(&self, index: usize) -> i64 {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-        let reply = self.servers[index].redis_cli(&["TIME"]);
-        let seconds: i64 = reply.lines().next().and_then(|line| line.parse().ok()).expect("TIME");
+        let time = self.servers[index].command(&["TIME"]);
+        let Value::Array(time) = time else { panic!("{time:?}") };
+        let seconds: i64 = time[0].text().parse().expect("a number");
         seconds - i64::try_from(now.as_secs()).expect("some seconds")
     }
 }
@@ -228,8 +230,8 @@ fn a_waiter_whose_wall_clock_is_wrong_is_served_when_it_is_its_turn() {
     }
     drop(held);
     waiting.into_iter().for_each(finish);
-    let order = servers[0].redis_cli(&["LRANGE", "order", "0", "-1"]);
-    assert_eq!(order.lines().collect::<Vec<_>>(), ["0", "8760", "-8760", "0"]);
+    let order = servers[0].command(&["LRANGE", "order", "0", "-1"]);
+    assert_eq!(order, Value::Array(["0", "8760", "-8760", "0"].map(Value::bulk).into()));
 }
 
 /// The code of that client. Does nothing without the environment variables.

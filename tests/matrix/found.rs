@@ -1,13 +1,10 @@
 //! The servers of this machine.
 
 use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use support::server_choice::{NAMES, fetched, folders};
 use support::server_program::ServerProgram;
-
-/// The names of server programs.
-const NAMES: [&str; 4] = ["redis-server", "valkey-server", "redict-server", "keydb-server"];
 
 /// The script that fetches servers, with the table of those that can be had.
 const FETCH: &str = include_str!("../servers/fetch");
@@ -17,11 +14,7 @@ pub(crate) fn programs() -> Vec<ServerProgram> {
     let named = env::var_os("REDLATCH_REDIS_SERVER").map(PathBuf::from);
     let mut paths: Vec<PathBuf> = named.into_iter().collect();
     paths.extend(NAMES.map(PathBuf::from));
-    for folder in folders() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        let inner = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        paths.extend(inner.flat_map(|inner| NAMES.map(|name| inner.join(name))));
-    }
+    paths.extend(fetched(&folders()));
     let mut found: Vec<ServerProgram> = Vec::new();
     for program in paths.iter().filter_map(|path| ServerProgram::at(path).ok()) {
         let is_known = |other: &ServerProgram| {
@@ -33,13 +26,6 @@ pub(crate) fn programs() -> Vec<ServerProgram> {
     }
     found.sort_by_key(|program| (program.name().to_owned(), numbers(program.version())));
     found
-}
-
-fn folders() -> Vec<PathBuf> {
-    match env::var_os("REDLATCH_SERVERS") {
-        Some(folders) => env::split_paths(&folders).collect(),
-        None => vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/servers")],
-    }
 }
 
 fn numbers(version: &str) -> Vec<u64> {

@@ -3,7 +3,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+
 use std::time::Duration;
 
 /// Longer than any healthy server takes on a busy machine.
@@ -206,18 +206,4 @@ fn parse_many(bytes: &[u8], count: usize) -> Option<(Vec<Value>, usize)> {
         used += len;
     }
     Some((items, used))
-}
-
-/// The output of the real redis-cli for the server on `port`.
-#[track_caller]
-pub fn redis_cli(port: u16, password: Option<&str>, args: &[&str]) -> String {
-    let mut command = Command::new("redis-cli");
-    command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-    if let Some(password) = password {
-        command.env("REDISCLI_AUTH", password);
-    }
-    let output = command.args(args).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("redis-cli cannot be run: {error}"));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.strip_suffix('\n').unwrap_or(&text).to_owned()
 }

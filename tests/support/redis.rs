@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 #[cfg(target_os = "linux")]
 use super::certificates::Identity;
-use super::cli::{Client, Value, redis_cli};
+use super::cli::{Client, Value};
 use super::eventually;
 use super::port::Port;
 use super::process;
@@ -282,12 +282,6 @@ impl Server {
     #[track_caller]
     pub fn command<A: AsRef<[u8]>>(&self, args: &[A]) -> Value {
         self.client().command(args)
-    }
-
-    /// What the real redis-cli prints for these arguments, without the last line break.
-    #[track_caller]
-    pub fn redis_cli(&self, args: &[&str]) -> String {
-        redis_cli(self.port(), self.password(), args)
     }
 }
 

@@ -1,12 +1,14 @@
-//! The server program that tests run: `redis-server`, or the one that `REDLATCH_REDIS_SERVER`
-//! names, which may be another version, or valkey-server.
+//! The server program that tests run: the one that `REDLATCH_REDIS_SERVER` names, `redis-server` or
+//! `valkey-server` on `PATH`, or one that `tests/servers/fetch` has unpacked.
 
 use std::env;
 use std::fmt;
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 use std::sync::OnceLock;
+
+use super::server_choice;
 
 /// A program that can be run as a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,19 +21,14 @@ pub struct ServerProgram {
 
 impl ServerProgram {
     /// The server of this run. It is printed once in each test program, also if all tests pass.
-    #[track_caller]
+    /// Without one, the test program ends here: the cause is then said once, and not by each test.
     pub fn tested() -> &'static Self {
         static TESTED: OnceLock<ServerProgram> = OnceLock::new();
         TESTED.get_or_init(|| {
-            let named = env::var_os("REDLATCH_REDIS_SERVER").map(PathBuf::from);
-            let path = named.unwrap_or_else(|| PathBuf::from("redis-server"));
-            let program = Self::at(&path).unwrap_or_else(|why| {
-                panic!(
-                    "{} cannot be run ({why}): these tests need a real server, for instance from \
-                     the package `redis-server` of Debian and Ubuntu",
-                    path.display()
-                )
-            });
+            let named = env::var_os("REDLATCH_REDIS_SERVER");
+            let candidates = server_choice::candidates(named, &server_choice::folders());
+            let found = candidates.iter().find_map(|path| Self::at(path).ok());
+            let program = found.unwrap_or_else(|| end_without_server(&candidates));
             say(&format!("the servers of these tests are {program}"));
             program
         })
@@ -87,6 +84,21 @@ impl fmt::Display for ServerProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ({})", self.name, self.version, self.path.display())
     }
+}
+
+/// Ends this test program as one that has failed, and counts the tests that it has not run.
+fn end_without_server(candidates: &[PathBuf]) -> ! {
+    let tried: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
+    say(&format!("FAILED: none of these can be run: {}", tried.join(", ")));
+    say(server_choice::ADVICE);
+    let listed =
+        env::current_exe().and_then(|program| Command::new(program).arg("--list").output());
+    let text = listed.map(|output| output.stdout).unwrap_or_default();
+    let count =
+        String::from_utf8_lossy(&text).lines().filter(|line| line.ends_with(": test")).count();
+    say(&format!("skipped, all or most of them: the {count} tests of this program"));
+    // As a test program whose tests have failed.
+    process::exit(101)
 }
 
 /// Prints a line to standard error, past the capture of the output of tests that pass.
