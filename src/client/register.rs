@@ -133,7 +133,9 @@ impl Register {
     /// client changed it last, two if it never did, and three if another one has changed it since.
     ///
     /// The change is made once, whatever was lost on the way. But `change` may be called several
-    /// times before that, so it must have no effects of its own, and it must not use a register
+    /// times before that, and **the call that counts need not be the last one**: so it must have no
+    /// effects of its own. What it was given in the call that counts is [`Changed::before`], and
+    /// not what it has noted. It must not use a register
     /// ([`WithinChange`](RegisterError::WithinChange)).
     ///
     /// ```no_run

@@ -95,7 +95,8 @@ impl Killer {
             }
             _ => {
                 let path = modules.replace("::", "/");
-                let parent = path.trim_end_matches("/tests").to_owned();
+                // The tests of a part of the file are a module within its tests.
+                let parent = path.split("/tests").next().unwrap_or_default();
                 let package = self.package.as_deref().and_then(|it| it.strip_prefix("redlatch-"));
                 let folder = package.map_or("src".to_owned(), |it| format!("crates/{it}/src"));
                 let files =
@@ -104,8 +105,8 @@ impl Killer {
             }
         };
         let has_it = |text: String| {
-            text.contains(&format!("#[test]\nfn {name}()"))
-                || text.contains(&format!("#[test]\n    fn {name}()"))
+            let indents = ["", "    ", "        "];
+            indents.iter().any(|indent| text.contains(&format!("#[test]\n{indent}fn {name}()")))
                 || text.contains(&format!("\nfn {name}(backend: &Backend)"))
         };
         files.iter().any(|file| fs::read_to_string(root.join(file)).is_ok_and(has_it))

@@ -72,7 +72,7 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     let mut command = bare();
     command.env("REDLATCH_NODES", servers.urls().join(","));
     command.args(["--no-restart-guard", "--node-timeout", "100ms"]);
-    let counts = ["bench", "--rounds", "3000", "--handovers", "20", "--json"];
+    let counts = ["bench", "--rounds", "20000", "--handovers", "20", "--json"];
     let mut running = Running::start(command.args(counts));
     let mut pauses = 0;
     while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 40 {
@@ -86,7 +86,7 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
     let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let failed = figures["failed_rounds"].as_u64().expect("a number");
-    assert_eq!(figures["acquire"]["count"].as_u64(), Some(3_000 - failed));
+    assert_eq!(figures["acquire"]["count"].as_u64(), Some(20_000 - failed));
     assert!(failed > 0 && failed <= pauses, "{failed} of {pauses}");
 }
 

@@ -1,5 +1,5 @@
-//! The Lua scripts of registers: their arguments, and the meaning of their answers. Why each may
-//! arrive late is in `late_arrivals.md`.
+//! The Lua scripts of registers: their arguments, and the meaning of their answers. The files say
+//! what each does.
 //!
 //! All but [`MARK`] have the keys of the register's value, its promise, the node's mark and the
 //! floor, and `ARGV[1]` is how the mark of a member begins; the last argument is the number.
@@ -13,44 +13,20 @@ use redlatch_protocol::node::script::lua_script;
 use redlatch_protocol::resp::Reply;
 use std::sync::Arc;
 
-/// Promises a ballot, `ARGV[2]`. Refuses if a higher ballot was promised, or one of another owner
-/// with this number; without a promise, if the floor is not below it. Answers the number, what was
-/// accepted, and the floor.
 pub const PREPARE: Script =
     lua_script!("script/member.lua", "script/promise.lua", "script/prepare.lua");
 
-/// Accepts a value, and promises the ballot that follows: `ARGV[2]` the ballot, `ARGV[3]` the one
-/// that follows, `ARGV[4]` the value. If it was accepted before, nothing changes. Refuses as
-/// [`PREPARE`].
-///
-/// A value that is not longer than the one before, such as that of a deletion, is accepted also at
-/// `maxmemory`.
 pub const ACCEPT: Script =
     lua_script!("script/member.lua", "script/promise.lua", "script/accept.lua");
 
-/// Answers the number, and what was accepted. Changes nothing.
 pub const READ_REGISTER: Script = lua_script!("script/member.lua", "script/read_register.lua");
 
-/// Removes the keys of a register and raises the floor to its promise, in one step: `ARGV[2]` the
-/// ballot. Does nothing unless the register was deleted with this ballot; if none is given, unless
-/// nothing was ever accepted.
-///
-/// A deletion is collected when all nodes have accepted it. The floor takes the place of what was
-/// promised: a key that is absent refuses all that was ever prepared or sent before.
 pub const COLLECT: Script = lua_script!("script/member.lua", "script/collect.lua");
 
-/// Answers the number, what was accepted, and the floor. Changes nothing.
 pub const COPY: Script = lua_script!("script/member.lua", "script/copy.lua");
 
-/// Replaces the state of a register, and raises the floor: `ARGV[1]` how the mark of the node
-/// begins that is being made a member, `ARGV[2]` the ballot of what counts as accepted, `ARGV[3]`
-/// its value, `ARGV[4]` the floor. Without a ballot, the register has no keys afterwards.
 pub const INSTALL: Script = lua_script!("script/member.lua", "script/install.lua");
 
-/// Answers the number and the mark `KEYS[1]` as it is afterwards: `ARGV[1]` the step, `ARGV[2]` the
-/// mark that was seen (empty: none), `ARGV[3]` the new one, `ARGV[5]` the number. A node whose mark
-/// is the one that was seen gets, to `enter`, `ARGV[3]`; to `join`, `ARGV[3]` with its time in
-/// microseconds and `ARGV[4]`, the run of its server. Any other step changes nothing.
 pub const MARK: Script = lua_script!("script/mark.lua");
 
 /// The scripts, in the order of their numbers.

@@ -1,3 +1,12 @@
+-- Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
+-- value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
+-- and remaining milliseconds of the first hundred holders of shares, and how many waiters and
+-- holders there are; if they are more than a hundred, some may have expired. Waiters and holders
+-- are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
+-- than any of ours is cut off, and 0 stands for a value that is no string.
+--
+-- Late, or once more, as `Look`: Changes nothing.
+
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
   if not string.find(value.err, 'wrong kind of value') then

@@ -6,13 +6,6 @@ use crate::node::script::{elements_of_parts, list, lua_script, vote};
 use crate::resp::{Elements, Reply};
 use std::sync::Arc;
 
-/// Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
-/// than a lock's value, and no keys of queues. `ARGV[1]` is the server's cursor, `ARGV[2]` the
-/// pattern, `ARGV[3]` about how many keys the server looks at, `ARGV[4]` is `locks`, and `ARGV[5]`
-/// the number. With `registers`, it lists the keys of their promises instead.
-///
-/// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
-/// or null for them, and the same cursor, if they are more than fit in a reply.
 pub const SCAN: Script = lua_script!("scan.lua");
 
 /// Lists some of the keys that match a pattern. What is said is a [`KeyPage`]. Sent to one node at
@@ -84,8 +77,6 @@ fn keys_of(parts: &Elements<'_>) -> Option<Vec<Vec<u8>>> {
 
 // A lock is removed by force.
 
-/// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
-/// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script =
     lua_script!("../node/script/waiting.lua", "../node/script/sharing.lua", "remove.lua");
 

@@ -1,5 +1,5 @@
 //! The commands by which the nodes' locks are looked at, listed and removed by force. Their scripts
-//! are beside them, and why each may arrive late is in `late_arrivals.md`.
+//! are beside them.
 
 #[cfg(feature = "diagnostics")]
 mod listing;
@@ -25,12 +25,6 @@ const FIRST: u32 = 7;
 
 // A lock, its holders and its waiters are looked at.
 
-/// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
-/// value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
-/// and remaining milliseconds of the first hundred holders of shares, and how many waiters and
-/// holders there are; if they are more than a hundred, some may have expired. Waiters and holders
-/// are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
-/// than any of ours is cut off, and 0 stands for a value that is no string.
 pub const INSPECT: Script = lua_script!("inspect.lua");
 
 /// Looks at the lock with this key. What is said is its [`KeySnapshot`].

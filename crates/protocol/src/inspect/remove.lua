@@ -1,3 +1,9 @@
+-- Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
+-- read before: all of `ARGV` but the last, which is the number.
+--
+-- Late, or once more, as `ForcedRemoval`: Removes only a value that was seen, and reserves the lock
+-- for the first waiter. A lock that was taken since has another.
+
 local held, seen = call('GET', key), false
 local left_by = string.match(held or '', '^redlatch:left:%d+:(.*)$')
 local now = held == shared and time()

@@ -1,3 +1,13 @@
+-- Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
+-- than a lock's value, and no keys of queues. `ARGV[1]` is the server's cursor, `ARGV[2]` the
+-- pattern, `ARGV[3]` about how many keys the server looks at, `ARGV[4]` is `locks`, and `ARGV[5]`
+-- the number. With `registers`, it lists the keys of their promises instead.
+--
+-- Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
+-- or null for them, and the same cursor, if they are more than fit in a reply.
+--
+-- Late, or once more, as `Listing`: Changes nothing.
+
 local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
 local failed
 local function ask(verb, key)

@@ -10,16 +10,10 @@
 //! reply that arrives twice is never taken for the answer to another command. (`SET`, which takes
 //! a plain lock, has no room for such a proof.)
 //!
-//! `waiting.lua` is the beginning of every script that frees a lock. Its `reserve` sets the lock's
-//! key to a reservation for the first waiter in the queue and notifies that waiter, and tells the
-//! next when to ask; entries of waiters that nobody hears are removed. `sharing.lua` is the
-//! beginning of those that concern shares. Its `settle` is the rule of the queue, that what is free
-//! is for the first: if nobody has a share, that is the lock (`reserve`); if not, the first waiters
-//! that can have a share beside the holders are notified, and the one after them is told when to
-//! ask (`called`). `holding.lua` finds, adds and removes shares, and `counters.lua` reads and
-//! raises fencing counters.
-//!
-//! The files are sent without the indents of their lines: every release carries its source.
+//! The files say what their scripts do, with which arguments, and what each answers. `waiting.lua`
+//! is the beginning of every script that frees a lock, `sharing.lua` of those that concern shares.
+//! The comments, indents and empty lines of the files are not sent: every release carries its
+//! source.
 //!
 //! For a lock with one key that nobody has queued for, [`RELEASE`] does the same as [`GIVE`]. For a
 //! reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`], and
@@ -35,9 +29,30 @@
 //! | `share_reader.lua` in `share.lua` | 1.09, 1.14 |
 //!
 //! Each script has a room, a file of its own below this one: its arguments, and the meaning of its
-//! answer; beside that, its Lua, and why it may arrive late. A new script is a new room, a line in
-//! the list of `rooms!`, and the requests that it carries out, in `name`. Custom commands bring
-//! theirs along.
+//! answer; and beside that, its Lua. A new script is a new room, a line in the list of `rooms!`,
+//! and the requests that it carries out, in `name`. Custom commands bring theirs along.
+//!
+//! # Commands that arrive late
+//!
+//! A connection that the client gave up may deliver its commands seconds later, after commands on
+//! its successor, and more than once. So each command is harmless whenever and however often it is
+//! carried out: it compares with a value that is used for one lock only, or it only ever extends a
+//! ttl, or it only ever raises a number. Each script says why it is ("Late, or once more"). The
+//! other commands:
+//!
+//! - `Acquire` of a plain lock, by `SET NX`, takes no other lock's key. After the release of the
+//!   lock it leaves a key with a token that no client holds, until its ttl has passed.
+//! - `Ping`, `Ask` and `Listen` (`PING`, `INFO`, `CONFIG GET`, `TIME`; `SUBSCRIBE`, `CLIENT
+//!   TRACKING`, `CLIENT CACHING`) change nothing. A node notifies on the connection that they came
+//!   on.
+//! - The greeting (`AUTH`, `HELLO`, `SELECT`, `CLIENT SETNAME`, `INFO`) concerns its own
+//!   connection, which is not used any more. The id in its `CLIENT KILL ID` is never given again
+//!   by the same run of the server, the only one that this connection leads to.
+//!
+//! The remaining effects are a key that no client holds, which blocks others on that node until its
+//! ttl has passed, and a waiter that no client knows, for which that node reserves the lock until
+//! the waiter's lease has passed. If the server lets the client end the connections that it gave
+//! up, they do not happen either.
 
 mod sha1;
 
@@ -48,15 +63,15 @@ use crate::engine::{
 };
 use crate::resp::{Elements, Reply, encode_command, encode_words};
 pub use sha1::hex as sha1;
-pub use sha1::unindented;
+pub use sha1::stripped;
 
 /// A script that consists of these files, whose paths are relative to the file that names them.
 #[macro_export]
 macro_rules! lua_script {
     ($($file:literal),+) => {{
         const FILES: &str = concat!($(include_str!($file)),+);
-        const LENGTH: usize = $crate::node::script::unindented::<0>(FILES).1;
-        const SOURCE: [u8; LENGTH] = $crate::node::script::unindented(FILES).0;
+        const LENGTH: usize = $crate::node::script::stripped::<0>(FILES).1;
+        const SOURCE: [u8; LENGTH] = $crate::node::script::stripped(FILES).0;
         const DIGEST: [u8; 40] = $crate::node::script::sha1(&SOURCE);
         let Ok(source) = std::str::from_utf8(&SOURCE) else { panic!("spaces are ASCII") };
         let Ok(sha1) = std::str::from_utf8(&DIGEST) else { panic!("digits are ASCII") };
@@ -86,8 +101,13 @@ macro_rules! rooms {
         /// Every script of this library.
         pub const ALL: &[Script] = &[$($script),+];
 
+        /// The name and the file of each.
         #[cfg(test)]
-        const NAMES: &[&str] = &[$(stringify!($room)),+];
+        const FILES: &[(&str, &str)] =
+            &[$((
+                stringify!($room),
+                include_str!(concat!("script/", stringify!($room), ".lua")),
+            )),+];
 
         /// The name of a script.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,15 +122,6 @@ macro_rules! rooms {
                 }
             }
         }
-
-        #[doc = concat!(
-            include_str!("late_arrivals.md"),
-            $(include_str!(concat!("script/", stringify!($room), ".md"))),+
-        )]
-        pub const LATE_ARRIVALS: &str = concat!(
-            include_str!("late_arrivals.md"),
-            $(include_str!(concat!("script/", stringify!($room), ".md"))),+
-        );
     };
 }
 

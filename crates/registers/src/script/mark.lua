@@ -1,3 +1,11 @@
+-- Answers the number and the mark `KEYS[1]` as it is afterwards: `ARGV[1]` the step, `ARGV[2]` the
+-- mark that was seen (empty: none), `ARGV[3]` the new one, `ARGV[5]` the number. A node whose mark
+-- is the one that was seen gets, to `enter`, `ARGV[3]`; to `join`, `ARGV[3]` with its time in
+-- microseconds and `ARGV[4]`, the run of its server. Any other step changes nothing.
+--
+-- Late, or once more: Replaces only the mark that was seen, which has the epoch and the run of the
+-- server, or a number that the node has drawn.
+
 local mark = redis.call('GET', KEYS[1])
 local new
 if (mark or '') == ARGV[2] then

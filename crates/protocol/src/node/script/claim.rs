@@ -5,29 +5,6 @@ use crate::engine::{Acquisition, Action, FENCE_MAX, Request, Token};
 use crate::node::command::{Meaning, decimal, reservation, value, value_of};
 use crate::resp::Reply;
 
-/// Takes a lock, all of its keys or none: `KEYS` the lock's keys and then its counters' keys,
-/// `ARGV[1]` the number of lock keys, `ARGV[2]` the value that the keys may have, or nothing,
-/// `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the least value of a counter,
-/// `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or nothing, `ARGV[8]` the number.
-/// Every key must be free, or have the value that is expected:
-///
-/// * nothing, to acquire the lock;
-/// * the predecessor's value, in a handoff. The waiter is the one by which the predecessor was
-///   taken, and leaves the queue;
-/// * a reservation, in the turn of the waiter that it names. The waiter must be the first in the
-///   queue of each key, or have the reservation. It stays in the queue until the lock is released,
-///   or its entry expires: as long as it is not known whether a majority has granted the lock, who
-///   joins must get a larger number. Its entry ends with the lock's ttl at the latest, and is
-///   empty then.
-///
-/// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
-/// all held the predecessor's value; if there are counters, their new value, one more than the
-/// largest was; and 1 if another client waits for one of the keys, 0 if none does.
-///
-/// It never shortens a counter's ttl. A counter consists of decimal digits only, although Lua reads
-/// other texts as numbers too. A counter that is no number, or is too large to be raised, is an
-/// error, and nothing is written then. The error does not quote the key, which may have more bytes
-/// than a line of RESP.
 pub const CLAIM: Script = lua_script!("counters.lua", "claim.lua");
 
 pub(super) const ROOM: Room = Room {

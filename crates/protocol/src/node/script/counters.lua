@@ -1,3 +1,6 @@
+-- Fencing counters. The value of a counter, or nothing; one that is no number below `most` is an
+-- error.
+
 local function read_counter(name, most)
   local counter = redis.pcall('GET', name)
   local digits = type(counter) == 'string' and string.match(counter, '^%d+$')
@@ -6,6 +9,8 @@ local function read_counter(name, most)
   end
   return digits
 end
+
+-- Never shortens the ttl of a counter.
 local function write_counter(name, token, ttl)
   local left = redis.call('PTTL', name)
   if left == -1 then

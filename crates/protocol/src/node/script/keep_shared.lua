@@ -1,3 +1,19 @@
+-- Extends a share of a lock, or gives it again, as `keep.lua` does with a lock: `KEYS[1]` the key,
+-- `ARGV[1]` the permit or nothing, `ARGV[2]` our value, `ARGV[3]` the ttl in milliseconds,
+-- `ARGV[4]` nothing to extend it, `restore` to give it again, `ARGV[5]` the number.
+--
+-- It never shortens a share. A share that is given again takes the place of another permit that the
+-- node gave for this value. Where another client has this permit, or the lock itself, the answer is
+-- no; the other permit is given up all the same.
+--
+-- Late, or once more, as `Extend` of a share: As for a lock: it looks for the token, and never
+-- shortens the share.
+--
+-- Late, or once more, as `Restore` of a share: It looks for the token, and never shortens the
+-- share. A permit that was restored late may be one whose holder has given it up: it stays for one
+-- more ttl. Where another client has that permit, only a share of the same token with another
+-- number is removed, which no vote is for: after its release there is none.
+
 local now, held = time(), call('GET', key)
 local slot, value, is_restored = ARGV[1], ARGV[2], ARGV[4] ~= ''
 local ends = now + ARGV[3]

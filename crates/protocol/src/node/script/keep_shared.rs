@@ -4,13 +4,6 @@ use super::{Call, Room, Script, kept, yes_or_no};
 use crate::engine::Request;
 use crate::node::command::{decimal, requested_permit, value_of};
 
-/// Extends a share of a lock, or gives it again, as [`KEEP`](super::KEEP) does with a lock:
-/// `KEYS[1]` the key, `ARGV[1]` the permit or nothing, `ARGV[2]` our value, `ARGV[3]` the ttl in
-/// milliseconds, `ARGV[4]` nothing to extend it, `restore` to give it again, `ARGV[5]` the number.
-///
-/// It never shortens a share. A share that is given again takes the place of another permit that
-/// the node gave for this value. Where another client has this permit, or the lock itself, the
-/// answer is no; the other permit is given up all the same.
 pub const KEEP_SHARED: Script =
     lua_script!("waiting.lua", "sharing.lua", "holding.lua", "keep_shared.lua");
 

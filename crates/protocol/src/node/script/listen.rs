@@ -3,8 +3,6 @@
 use super::{Call, Room, Script, yes_or_no};
 use crate::engine::{Action, Request};
 
-/// Reads a lock's key `KEYS[1]`, so that the server tells this connection when it changes.
-/// `ARGV[1]` is the number. Answers yes if there is such a key.
 pub const LISTEN: Script = lua_script!("listen.lua");
 
 pub(super) const ROOM: Room = Room {

@@ -1,3 +1,39 @@
+-- Enters a waiter into the queue of a lock, or renews its entry: `KEYS` the lock's keys, `ARGV[1]`
+-- the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue, `ARGV[3]`
+-- the value of the failed attempt, which is withdrawn, `ARGV[4]` its entry, `ARGV[5]` for how many
+-- milliseconds the entry is kept, `ARGV[6]` the number. A waiter that has a place keeps its number
+-- if it asks for 0. A queue with a number that no counting reaches was written by another program,
+-- and is emptied: the waiters enter it again.
+--
+-- The script removes shares that have expired: the key ends with the last one that has not. It
+-- removes waiters whose entry has expired from the front of the queue. A waiter that has not
+-- claimed its reservation in time is removed from the queue if another waits. If the one that asks
+-- is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
+-- for the first waiter (`waiting.lua`).
+--
+-- A lock of several keys has an entry in the queue of each, with one number: the largest that any
+-- of the queues gives. If some of the keys are reserved for the waiter and others are not, these
+-- reservations are renewed, for as long as an entry in front is kept. If all are, they last as long
+-- as a claim may take, and are not renewed.
+--
+-- Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if the
+-- lock is reserved for it, 2 if it had a number but was not in the queue, or has missed its
+-- reservation, and, if some of its keys are reserved for it, but not all, 4 times the number, from
+-- 1, of the key for which it waits longest; for how many milliseconds the lock or the reservation
+-- of another waiter lasts, and how many waiters there are; if the waiter is called for a permit, a
+-- text with a `1` for each that is free and a `0` for each that is not, and nothing otherwise. Of
+-- several keys, the place is the one with the most waiters before it, and the time that of the key
+-- for which it waits longest.
+--
+-- Late, or once more, as `Queue`: Enters the waiter once more: it brings back an entry, or a place
+-- in the queue, that only its lease ends. Until then the node may reserve the lock for a waiter
+-- that has left: if that connection is gone, the notification finds nobody, and the entry is
+-- removed; if not, for one reservation. If the reservation of another waiter is over, that one is
+-- removed from the queue, as it would have been in time. It takes no lock, and withdraws only a
+-- token that was given up when this was sent.
+
+-- For whom the key is reserved, for how long, and how much longer the first waiter alone may claim.
+-- Of a lock that stays taken after its release, the last two.
 local function kept(held)
   local left, grace = call('PTTL', key), nil
   if type(held) == 'string' and string.sub(held, 1, 18) == reserved then
@@ -8,6 +44,8 @@ local function kept(held)
   return nil, left - (grace or 0), grace
 end
 
+-- A waiter that has missed its reservation leaves the queue, if another waits. The entries of those
+-- behind it, which may be in front now, end sooner. Returns whether it is the one that asks.
 local function pass_over(late, caller)
   if late and (late ~= caller or call('ZCARD', queue) > 1) then
     leave(late)
@@ -23,6 +61,7 @@ local function pass_over(late, caller)
   return false
 end
 
+-- The same for waiters that were called to a share.
 local function pass_over_called(now, caller)
   local is_late, called = false, call('ZRANGE', calls, 0, -1, 'WITHSCORES')
   for i = 1, #called, 2 do
@@ -37,12 +76,15 @@ end
 local waiter, number_asked = ARGV[1], ARGV[2]
 local claim, lease_in_front = string.match(ARGV[4], '^%w+ (%d+) (%d+)')
 local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
+
+-- The key of which the functions speak.
 local function go_to(name)
   key, queue, lease = name, name .. ':redlatch:queue', name .. ':redlatch:lease:'
   holders, calls = name .. ':redlatch:holders', name .. ':redlatch:called'
   permits_in_use = name .. ':redlatch:permits'
 end
 
+-- One more than the last in the queue.
 local function next_number()
   call('ZREM', queue, '')
   local last = call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
@@ -54,6 +96,7 @@ local function next_number()
   return number
 end
 
+-- Enters the waiter, and removes those from the front whose entries have expired.
 local function enter(number)
   if number_asked ~= '0' then
     number = number_asked
@@ -73,6 +116,7 @@ local function enter(number)
   return number
 end
 
+-- Somebody waits now: a second is added in which only the first waiter gets the lock.
 local function keep_longer(held, left, grace)
   local is_left = grace and string.sub(held, 1, 14) == 'redlatch:left:'
   if is_left and grace == 0 then
@@ -82,6 +126,7 @@ local function keep_longer(held, left, grace)
   end
 end
 
+-- A text with `1` for each permit that is free.
 local function free_permits(held)
   local free = {}
   for number = 1, permits do
@@ -94,6 +139,7 @@ local function free_permits(held)
   return table.concat(free, '', 1, permits)
 end
 
+-- All of it for one key.
 local function visit()
   local held, now = try('GET', key), nil
   if held == ARGV[3] then

@@ -6,32 +6,6 @@ use crate::node::command::{Meaning, decimal, name_of_channel, requested_mode, va
 use crate::resp::Reply;
 use std::time::Duration;
 
-/// Enters a waiter into the queue of a lock, or renews its entry: `KEYS` the lock's keys,
-/// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
-/// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` its entry, `ARGV[5]`
-/// for how many milliseconds the entry is kept, `ARGV[6]` the number. A waiter that has a place
-/// keeps its number if it asks for 0. A queue with a number that no counting reaches was written by
-/// another program, and is emptied: the waiters enter it again.
-///
-/// The script removes shares that have expired: the key ends with the last one that has not. It
-/// removes waiters whose entry has expired from the front of the queue. A waiter that has not
-/// claimed its reservation in time is removed from the queue if another waits. If the one that asks
-/// is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
-/// for the first waiter (`waiting.lua`).
-///
-/// A lock of several keys has an entry in the queue of each, with one number: the largest that any
-/// of the queues gives. If some of the keys are reserved for the waiter and others are not, these
-/// reservations are renewed, for as long as an entry in front is kept. If all are, they last as
-/// long as a claim may take, and are not renewed.
-///
-/// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
-/// the lock is reserved for it, 2 if it had a number but was not in the queue, or has missed its
-/// reservation, and, if some of its keys are reserved for it, but not all, 4 times the number,
-/// from 1, of the key for which it waits longest; for how many milliseconds the lock or the
-/// reservation of another waiter lasts, and how many waiters there are; if the waiter is called for
-/// a permit, a text with a `1` for each that is free and a `0` for each that is not, and nothing
-/// otherwise. Of several keys, the place is the one with the most waiters before it, and the time
-/// that of the key for which it waits longest.
 pub const QUEUE: Script = lua_script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
 pub(super) const ROOM: Room = Room {

@@ -5,11 +5,6 @@ use super::{Call, Room, Script, removal, yes_or_no};
 use crate::engine::{Removal, Request};
 use crate::node::command::value_of;
 
-/// Gives back the share of a reader that did not wait, as [`RELEASE_SHARED`](super::RELEASE_SHARED)
-/// does with less work: `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]` the number. It removes no
-/// shares that have expired: a waiter that asks ([`QUEUE`](super::QUEUE)) sees to that. So yes may
-/// be the answer also if our share had expired: nobody had the lock since then but others with a
-/// share.
 pub const RELEASE_READER: Script = lua_script!("waiting.lua", "release_reader.lua");
 
 pub(super) const ROOM: Room = Room {

@@ -1,3 +1,14 @@
+-- Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
+-- `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took it,
+-- which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or nothing to
+-- remove it, `ARGV[5]` the number. After the last share, the lock is reserved for the first waiter;
+-- while there are others, the first waiters that can have a share are notified, and if the first
+-- has left, the one after them is told to ask. Answers yes if we had a share.
+--
+-- Late, or once more, as `Release`, `Undo` of a share: Compares the token, which was given up when
+-- this was sent, and takes the waiter out of the queue, as `give.lua` does. (A call that was
+-- granted a permit too late goes on, and stays out of this node's queue until it renews its entry.)
+
 local value, waiter, linger = ARGV[1], ARGV[3], ARGV[4]
 local held, now, found, was_first = try('GET', key), time(), false, false
 if waiter ~= '' then

@@ -4,12 +4,6 @@ use super::{Call, Room, Script, name_of, removal, yes_or_no};
 use crate::engine::{Removal, Request, Share};
 use crate::node::command::{decimal, value_of};
 
-/// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
-/// `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took
-/// it, which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or
-/// nothing to remove it, `ARGV[5]` the number. After the last share, the lock is reserved for the
-/// first waiter; while there are others, the first waiters that can have a share are notified, and
-/// if the first has left, the one after them is told to ask. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = lua_script!("waiting.lua", "sharing.lua", "release_shared.lua");
 
 pub(super) const ROOM: Room = Room {

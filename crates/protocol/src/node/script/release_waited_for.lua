@@ -1,2 +1,4 @@
+-- The rest of `release.lua`, for a lock that somebody waits for.
+
 reserve()
 return ARGV[2] + 0

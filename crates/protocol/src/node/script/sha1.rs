@@ -65,24 +65,28 @@ const fn mixed(state: [u32; 5], words: &[u32; 80]) -> [u32; 5] {
     [v.wrapping_add(a), w.wrapping_add(b), x.wrapping_add(c), y.wrapping_add(d), z.wrapping_add(e)]
 }
 
-// The source of a script: its files without the indents of their lines, and without empty lines.
+// The source of a script: its files without comments, indents and empty lines.
 //
 // A server hashes every byte of a script that comes by its source, and every release does.
 
 /// The source, and its length. It is cut off after `LENGTH` bytes: none measure the length.
-pub const fn unindented<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
+pub const fn stripped<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
     let text = files.as_bytes();
     let (mut source, mut length, mut is_start, mut index) = ([0; LENGTH], 0, true, 0);
     while index < text.len() {
         let byte = text[index];
-        let is_blank = is_start && (byte == b' ' || byte == b'\n');
-        if !is_blank {
+        if is_start && byte == b'-' && text[index + 1] == b'-' {
+            // A comment is a line of its own.
+            while text[index] != b'\n' {
+                index += 1;
+            }
+        } else if !is_start || byte != b' ' && byte != b'\n' {
             if length < LENGTH {
                 source[length] = byte;
             }
             length += 1;
+            is_start = byte == b'\n';
         }
-        is_start = is_blank || byte == b'\n';
         index += 1;
     }
     (source, length)
@@ -90,13 +94,14 @@ pub const fn unindented<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usiz
 
 #[cfg(test)]
 mod tests {
-    use super::unindented;
+    use super::stripped;
 
     #[test]
-    fn indents_and_empty_lines_go_and_spaces_within_lines_stay() {
-        let files = "\n  if a  then\n\n    b = ' c'\n  end\n";
-        let expected = "if a  then\nb = ' c'\nend\n";
-        assert_eq!(unindented::<0>(files), ([], expected.len()));
-        assert_eq!(unindented::<24>(files).0, expected.as_bytes());
+    fn comments_indents_and_empty_lines_go_and_spaces_within_lines_stay() {
+        let files =
+            "-- What a does.\n--\n\n  if a  then\n\n    -- b\n    b = ' c' - d -- e\n  end\n";
+        let expected = "if a  then\nb = ' c' - d -- e\nend\n";
+        assert_eq!(stripped::<0>(files), ([], expected.len()));
+        assert_eq!(stripped::<33>(files).0, expected.as_bytes());
     }
 }

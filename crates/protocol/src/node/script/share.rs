@@ -5,24 +5,6 @@ use crate::engine::{Acquisition, Action, FENCE_MAX, Request, Share, Token};
 use crate::node::command::{Meaning, decimal, value_of};
 use crate::resp::Reply;
 
-/// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its
-/// counter's key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds,
-/// `ARGV[3]` how many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at
-/// first (in a waiter's turn: the one that it takes or none, or nothing for the one that the node
-/// has for the waiter), `ARGV[5]` a waiter or nothing, `ARGV[6]` the least value of the counter,
-/// `ARGV[7]` its least ttl, `ARGV[8]` the number.
-///
-/// The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
-/// waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
-/// it. The waiter leaves the queue; its number is kept for a while, so that who joins gets a larger
-/// one. The first waiters that can have a share now are notified. A permit raises the counter, as
-/// [`CLAIM`](super::CLAIM) does. A reader only reads it.
-///
-/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions
-/// of `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by
-/// readers of whom none has expired.
-///
-/// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = lua_script!(
     "share_reader.lua",
     "waiting.lua",

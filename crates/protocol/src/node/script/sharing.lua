@@ -1,17 +1,22 @@
+-- The beginning of the scripts that concern shares, behind `waiting.lua`.
+
 local holders, calls = key .. ':redlatch:holders', key .. ':redlatch:called'
 local permits_in_use = key .. ':redlatch:permits'
 local reserved, shared = 'redlatch:reserved:', 'redlatch:shared'
 
+-- Milliseconds since 1970.
 local function time()
   local clock = call('TIME')
   return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
 
+-- Are the holders readers, and not of permits? Nothing if nobody has a share.
 local function are_readers()
   local first = call('ZRANGE', holders, 0, 0)[1]
   return first and string.sub(first, 1, 1) == ':'
 end
 
+-- Makes the set of permits in use anew where it has not as many members as the set of holders.
 local function index_permits()
   if call('ZCARD', permits_in_use) ~= call('ZCARD', holders) and not are_readers() then
     call('DEL', permits_in_use)
@@ -25,6 +30,7 @@ local function index_permits()
   end
 end
 
+-- The keys end with the last share.
 local function set_expiry(now)
   local last = call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2]
   local left = math.floor(math.min(last - now, 2^42))
@@ -33,6 +39,9 @@ local function set_expiry(now)
   call('SET', key, shared, 'PX', left)
 end
 
+-- The first waiters, at most `most`, that can have a share beside the holders, with their places.
+-- With `now`, those that were not called yet are notified, and the one after them is told when to
+-- ask.
 local function called(most, now, claim)
   local names, readers = {}, are_readers()
   if not readers then
@@ -75,6 +84,8 @@ local function called(most, now, claim)
   return names
 end
 
+-- The rule of the queue, that what is free is for the first: if nobody has a share, that is the
+-- lock. Returns the waiters that are called.
 local function settle(held, now, claim)
   if held == shared and are_readers() ~= nil then
     set_expiry(now)
