@@ -2,13 +2,10 @@
 
 use super::examination::Finding;
 use super::node_error::NodeError;
-use super::script;
+use super::script::{self, Call};
 use super::server_error::{ServerError, ServerErrorKind, quoted};
-use crate::engine::{
-    Action, Listen, LockAttributes, LockId, NoVote, Question, QueueView, Request, Said, Share,
-    Token, Ttl, Vote,
-};
-use crate::resp::{BULK_MAX, Reply, encode_command};
+use crate::engine::{LockAttributes, LockId, NoVote, QueueView, Request, Said, Share, Token, Vote};
+use crate::resp::{BULK_MAX, Reply};
 use std::borrow::Cow;
 use std::io::Write;
 use std::time::Duration;
@@ -61,10 +58,7 @@ impl KnownScripts {
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.
     fn bit(request: &Request) -> u32 {
-        match (request.custom(), script::name(request)) {
-            (Some(command), _) => 1 << (16 + command.script().1),
-            (None, name) => name.map_or(0, |name| 1 << name as u32),
-        }
+        script::with(request, |command| command.script().map_or(0, |(_, number)| 1 << number))
     }
 }
 
@@ -77,41 +71,8 @@ pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
 /// belongs to this command.
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let mut proof = [0; 20];
-    if let Some(room) = script::room(request) {
-        return room.call(request, form, decimal(number, &mut proof), out);
-    }
-    match &request.action {
-        Action::Custom(command) => {
-            script::call_custom(&**command, form, decimal(number, &mut proof), out);
-        }
-        Action::Acquire(new) => set(&new.lock, new.ttl, out),
-        Action::Ping { .. } => encode_command(out, &[b"PING"]),
-        Action::Ask(question) => encode_command(out, words_of(*question)),
-        Action::Listen { step, .. } => listen(*step, out),
-        other => unreachable!("it takes a script: {other:?}"),
-    }
-}
-
-/// The command that asks a question. Each section of `INFO` is asked for by itself, since older
-/// servers take only one, and all sections together have no bound.
-fn words_of(question: Question) -> &'static [&'static [u8]] {
-    match question {
-        Question::Memory => &[b"INFO", b"memory"],
-        Question::Persistence => &[b"INFO", b"persistence"],
-        Question::Replication => &[b"INFO", b"replication"],
-        Question::Cluster => &[b"INFO", b"cluster"],
-        Question::Fsync => &[b"CONFIG", b"GET", b"appendfsync"],
-        Question::Snapshots => &[b"CONFIG", b"GET", b"save"],
-        Question::MemoryLimit => &[b"CONFIG", b"GET", b"maxmemory*"],
-        Question::Time => &[b"TIME"],
-    }
-}
-
-/// Sets the key of a lock with one key and no counter, if the key does not exist.
-fn set(lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let ttl = decimal(ttl.as_millis(), &mut digits);
-    encode_command(out, &[b"SET", &lock.key, &value_of(lock), b"NX", b"PX", ttl]);
+    let call = Call { form, number: decimal(number, &mut proof) };
+    script::with(request, |command| command.encode(call, out));
 }
 
 /// The value of this lock's keys.
@@ -142,7 +103,7 @@ pub(in crate::node) fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
 /// Does the answer to this request prove that it belongs to this request? The answer to a plain
 /// `SET` could belong to any other command.
 pub(super) fn has_proof(request: &Request) -> bool {
-    request.custom().is_some() || script::name(request).is_some()
+    script::with(request, |command| command.script().is_some())
 }
 
 /// A short description of a reply, for error messages.
@@ -212,43 +173,9 @@ pub fn meaning(
         return error_meaning(request, ServerError::parse(text, secret));
     }
     let number = i64::try_from(number).unwrap_or(i64::MAX);
-    let found = match (script::room(request), &request.action) {
-        (Some(room), _) => (room.read)(request, number, reply),
-        (None, Action::Custom(command)) => command.read(number, reply).map(Meaning::Custom),
-        (None, Action::Ping { .. }) => matches!(reply, Reply::Simple(b"PONG")).then(granted),
-        (None, Action::Ask(question)) => Finding::read(*question, reply, secret).map(Meaning::Told),
-        (None, Action::Acquire(_)) => set_meaning(reply),
-        (None, Action::Listen { step: Listen::Subscribe(_), .. }) => {
-            is_subscribed(reply).then(granted)
-        }
-        (None, Action::Listen { .. }) => matches!(reply, Reply::Simple(b"OK")).then(granted),
-        (None, _) => None,
-    };
+    let found = script::with(request, |command| command.read(number, reply, secret));
     let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
     found.unwrap_or_else(nonsense)
-}
-
-fn granted() -> Meaning {
-    Meaning::Vote(Vote::Granted)
-}
-
-/// With RESP3 the answer to `SUBSCRIBE` is a push message.
-fn is_subscribed(reply: &Reply<'_>) -> bool {
-    match reply {
-        Reply::Push(message) => {
-            matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
-        }
-        _ => false,
-    }
-}
-
-/// The meaning of the answer to a plain `SET`.
-fn set_meaning(reply: &Reply<'_>) -> Option<Meaning> {
-    match reply {
-        Reply::Simple(b"OK") => Some(Meaning::GrantedNew),
-        Reply::Null => Some(Meaning::Vote(Vote::Refused)),
-        _ => None,
-    }
 }
 
 fn error_meaning(request: &Request, error: ServerError) -> Meaning {
@@ -350,18 +277,6 @@ pub(in crate::node) fn read_notification(message: &[u8]) -> Option<(Token, Notif
         _ => return None,
     };
     Some((Token::new(name.try_into().ok()?), notification))
-}
-
-/// Appends the command for a step without a script that has the server notify this connection.
-fn listen(step: Listen, out: &mut Vec<u8>) {
-    match step {
-        Listen::Subscribe(channel) => {
-            encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);
-        }
-        Listen::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
-        Listen::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),
-        Listen::Read(_) => unreachable!("it takes a script"),
-    }
 }
 
 pub(in crate::node) fn name_of_channel(channel: u64) -> String {

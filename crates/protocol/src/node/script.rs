@@ -28,9 +28,9 @@
 //! | `release_reader.lua` | 1.11, 1.10 |
 //! | `share_reader.lua` in `share.lua` | 1.09, 1.14 |
 //!
-//! Each script has a room, a file of its own below this one: its arguments, and the meaning of its
-//! answer; and beside that, its Lua. A new script is a new room, a line in the list of `rooms!`,
-//! and the requests that it carries out, in `name`. Custom commands bring theirs along.
+//! What a request takes is a `NodeCommand`, one type in one file below this one: its scripts with
+//! their arguments, and the meaning of their answers. A new command is a new file, a line in `with`,
+//! and its Lua beside it. Custom commands bring theirs along.
 //!
 //! # Commands that arrive late
 //!
@@ -54,16 +54,30 @@
 //! the waiter's lease has passed. If the server lets the client end the connections that it gave
 //! up, they do not happen either.
 
+mod claim;
+mod fence;
+mod keep;
+mod listen;
+mod plain;
+mod queue;
+mod removal;
 mod sha1;
+mod share;
 
 use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal, is_plain};
 pub use crate::engine::Script;
 use crate::engine::{
-    Action, CustomCommand, Listen, LockId, Removal, Request, Share, Token, Ttl, Vote,
+    Acquisition, Action, CustomCommand, LockId, Predecessor, Request, Token, Ttl, Vote,
 };
 use crate::resp::{Elements, Reply, encode_command, encode_words};
-pub use sha1::hex as sha1;
-pub use sha1::stripped;
+pub use claim::CLAIM;
+pub use fence::FENCE;
+pub use keep::{KEEP, KEEP_SHARED};
+pub use listen::LISTEN;
+pub use queue::QUEUE;
+pub use removal::{GIVE, RELEASE, RELEASE_READER, RELEASE_SHARED};
+pub use sha1::{hex as sha1, stripped};
+pub use share::SHARE;
 
 /// A script that consists of these files, whose paths are relative to the file that names them.
 #[macro_export]
@@ -83,139 +97,128 @@ pub use lua_script;
 /// Repeats the number of the command, and does nothing with the key.
 pub const PROOF: Script = lua_script!("script/proof.lua");
 
-/// What belongs to one script.
-pub(super) struct Room {
-    script: Script,
-    /// Appends the call for such a request.
-    encode: fn(&Request, Call<'_>, &mut Vec<u8>),
-    /// The meaning of the answer to such a request, if it is one to that with this number.
-    pub(super) read: fn(&Request, i64, &Reply<'_>) -> Option<Meaning>,
+/// Every script of locks, by its number.
+pub const ALL: &[Script] = &[
+    CLAIM,
+    KEEP,
+    RELEASE,
+    GIVE,
+    FENCE,
+    QUEUE,
+    LISTEN,
+    SHARE,
+    KEEP_SHARED,
+    RELEASE_SHARED,
+    RELEASE_READER,
+];
+
+/// What a request asks of a node, as it is written and answered.
+pub(super) trait NodeCommand {
+    /// The script that carries it out, and the number of that, if it takes one.
+    fn script(&self) -> Option<(Script, u32)> {
+        None
+    }
+
+    /// Appends the command.
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>);
+
+    /// The meaning of a reply, if it is an answer to this command with this number. Texts in errors
+    /// do not contain `secret`. Most scripts answer yes or no.
+    fn read(&self, number: i64, reply: &Reply<'_>, _secret: Option<&[u8]>) -> Option<Meaning> {
+        vote(number, reply).map(Meaning::Vote)
+    }
 }
 
-/// Names the rooms, and the constants of their scripts.
-macro_rules! rooms {
-    ($($room:ident $name:ident $script:ident,)+) => {
-        $(mod $room;)+
-        $(pub use $room::$script;)+
+/// The numbers of custom commands' scripts begin here.
+const CUSTOM: u32 = 16;
 
-        /// Every script of this library.
-        pub const ALL: &[Script] = &[$($script),+];
+struct Custom<'a>(&'a dyn CustomCommand);
 
-        /// The name and the file of each.
-        #[cfg(test)]
-        const FILES: &[(&str, &str)] =
-            &[$((
-                stringify!($room),
-                include_str!(concat!("script/", stringify!($room), ".lua")),
-            )),+];
+impl NodeCommand for Custom<'_> {
+    fn script(&self) -> Option<(Script, u32)> {
+        let (script, number) = self.0.script();
+        Some((script, CUSTOM + number))
+    }
 
-        /// The name of a script.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Name {
-            $($name),+
-        }
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        let (script, _) = self.0.script();
+        self.0.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
+    }
 
-        impl Name {
-            pub(super) fn room(self) -> &'static Room {
-                match self {
-                    $(Self::$name => &$room::ROOM),+
-                }
-            }
-        }
-    };
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+        self.0.read(number, reply).map(Meaning::Custom)
+    }
 }
 
-rooms! {
-    claim Claim CLAIM,
-    keep Keep KEEP,
-    release Release RELEASE,
-    give Give GIVE,
-    fence Fence FENCE,
-    queue Queue QUEUE,
-    listen Listen LISTEN,
-    share Share SHARE,
-    keep_shared KeepShared KEEP_SHARED,
-    release_shared ReleaseShared RELEASE_SHARED,
-    release_reader ReleaseReader RELEASE_READER,
+/// What the keys of a lock may have when it is taken.
+enum Before<'a> {
+    Nothing,
+    Predecessor(&'a Predecessor),
+    /// The reservation of this waiter, whose turn it is.
+    Turn(&'a Token),
 }
 
-/// The name of the script that carries out this request, if it takes one.
-pub(super) fn name(request: &Request) -> Option<Name> {
-    let is_shared = request.share().is_some();
-    let one_of = |shared, exclusive| Some(if is_shared { shared } else { exclusive });
+/// Calls `then` with the command that carries out this request.
+pub(super) fn with<T>(request: &Request, then: impl FnOnce(&dyn NodeCommand) -> T) -> T {
     match &request.action {
-        Action::Acquire(new) if is_plain(&new.lock) => None,
-        Action::Acquire(_) | Action::Handoff { .. } | Action::Turn { .. } => {
-            one_of(Name::Share, Name::Claim)
+        Action::Acquire(new) if is_plain(&new.lock) => then(&plain::Set(new)),
+        Action::Acquire(new) => with_lock(new, Before::Nothing, then),
+        Action::Handoff { new, predecessor, .. } => {
+            with_lock(new, Before::Predecessor(predecessor), then)
         }
-        Action::Extend { .. } | Action::Restore { .. } => one_of(Name::KeepShared, Name::Keep),
-        Action::Release(removal) | Action::Undo(removal) => Some(name_of_removal(removal)),
-        Action::Fence { .. } => Some(Name::Fence),
-        Action::Queue(_) => Some(Name::Queue),
-        Action::Listen { step: Listen::Read(_), .. } => Some(Name::Listen),
-        Action::Listen { .. } | Action::Ping { .. } => None,
-        Action::Ask(_) | Action::Custom(_) => None,
+        Action::Turn { new, waiter } => with_lock(new, Before::Turn(waiter), then),
+        Action::Extend { lock, ttl } => then(&keep::Keep { lock, ttl: *ttl, restores: false }),
+        Action::Restore { lock, ttl } => then(&keep::Keep { lock, ttl: *ttl, restores: true }),
+        Action::Release(removal) | Action::Undo(removal) => then(removal),
+        Action::Fence { lock, fence } => then(&fence::Fence { lock, fence: *fence }),
+        Action::Queue(entry) => then(entry),
+        Action::Listen { key, step } => then(&listen::Listening { key, step: *step }),
+        Action::Ping { .. } => then(&plain::Ping),
+        Action::Ask(question) => then(question),
+        Action::Custom(command) => then(&Custom(&**command)),
     }
 }
 
-/// The special scripts remove a lock with one key, or a reader's share, if no waiter leaves with it
-/// and it does not stay taken.
-fn name_of_removal(removal: &Removal) -> Name {
-    let is_special = removal.waiter.is_none() && removal.linger.is_none();
-    match removal.lock.share() {
-        None if is_special && !removal.lock.has_more_keys() => Name::Release,
-        None => Name::Give,
-        Some(Share::Reader) if is_special => Name::ReleaseReader,
-        Some(_) => Name::ReleaseShared,
+fn with_lock<T>(
+    new: &Acquisition,
+    before: Before<'_>,
+    then: impl FnOnce(&dyn NodeCommand) -> T,
+) -> T {
+    match new.lock.share() {
+        Some(share) => then(&share::TakeShare { new, share, before }),
+        None => then(&claim::Claim { new, before }),
     }
 }
 
-/// The room of the script that carries out this request, if it takes one.
-pub(super) fn room(request: &Request) -> Option<&'static Room> {
-    name(request).map(Name::room)
-}
-
-impl Room {
-    /// Appends the call of the script for this request, with this number.
-    pub(super) fn call(&self, request: &Request, form: Form, number: &[u8], out: &mut Vec<u8>) {
-        (self.encode)(request, Call::new(self.script, form, number), out);
-    }
-}
-
-/// Appends the call of the script of a custom command, with this number.
-pub(super) fn call_custom(
-    command: &dyn CustomCommand,
-    form: Form,
-    number: &[u8],
-    out: &mut Vec<u8>,
-) {
-    let call = Call::new(command.script().0, form, number);
-    command.call(&mut |keys, arguments| call.run_on(keys, arguments, out));
-}
-
-/// A call of a script.
+/// How a script is called.
 #[derive(Clone, Copy)]
-struct Call<'a> {
-    /// The command, and the script's digest or source.
-    name: (&'static [u8], &'static [u8]),
+pub(super) struct Call<'a> {
+    pub(super) form: Form,
     /// The number that the script's answer must begin with.
-    number: &'a [u8],
+    pub(super) number: &'a [u8],
 }
 
-impl<'a> Call<'a> {
-    fn new(script: Script, form: Form, number: &'a [u8]) -> Self {
-        let name: (&[u8], &[u8]) = match form {
+impl Call<'_> {
+    /// The command, and the script's digest or source.
+    fn name(self, script: Script) -> (&'static [u8], &'static [u8]) {
+        match self.form {
             Form::Digest => (b"EVALSHA", script.sha1.as_bytes()),
             Form::Source => (b"EVAL", script.source.as_bytes()),
-        };
-        Self { name, number }
+        }
     }
 
     /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
-    fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
+    fn run(
+        self,
+        script: Script,
+        lock: &LockId,
+        counters: &[Vec<u8>],
+        arguments: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) {
         let mut digits = [0; 20];
         let count = lock.keys().count() + counters.len();
-        let (verb, name) = self.name;
+        let (verb, name) = self.name(script);
         let words = [verb, name, decimal(count as u64, &mut digits)].into_iter();
         let words = words.chain(lock.keys()).chain(counters.iter().map(Vec::as_slice));
         let words = words.chain(arguments.iter().copied()).chain([self.number]);
@@ -223,28 +226,11 @@ impl<'a> Call<'a> {
     }
 
     /// Appends the call with these keys and arguments.
-    fn run_on(self, keys: &[&[u8]], arguments: &[&[u8]], out: &mut Vec<u8>) {
+    fn run_on(self, script: Script, keys: &[&[u8]], arguments: &[&[u8]], out: &mut Vec<u8>) {
         let mut digits = [0; 20];
-        let (verb, name) = self.name;
+        let (verb, name) = self.name(script);
         let name = [verb, name, decimal(keys.len() as u64, &mut digits)];
         encode_command(out, &[&name, keys, arguments, &[self.number]].concat());
-    }
-}
-
-/// The removal that is asked for, if one is.
-fn removal(request: &Request) -> Option<&Removal> {
-    match &request.action {
-        Action::Release(removal) | Action::Undo(removal) => Some(removal),
-        _ => None,
-    }
-}
-
-/// The lock that is extended or given again, its ttl, and the word for which of the two.
-fn kept(request: &Request) -> (&LockId, Ttl, &'static [u8]) {
-    match &request.action {
-        Action::Extend { lock, ttl } => (lock, *ttl, b""),
-        Action::Restore { lock, ttl } => (lock, *ttl, b"restore"),
-        other => unreachable!("nothing is kept: {other:?}"),
     }
 }
 
@@ -271,10 +257,6 @@ pub fn vote(number: i64, reply: &Reply<'_>) -> Option<Vote> {
         Reply::Integer(answer) if *answer == -number => Some(Vote::Refused),
         _ => None,
     }
-}
-
-fn yes_or_no(_: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    vote(number, reply).map(Meaning::Vote)
 }
 
 /// A refusal: a script refuses with the negative of its number.

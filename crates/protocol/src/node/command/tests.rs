@@ -6,7 +6,7 @@ mod queue;
 mod shares;
 
 use super::*;
-use crate::engine::{Verb, Vote};
+use crate::engine::{Action, Verb, Vote};
 use crate::node::fixture::{about, at, lock, request, ttl};
 use crate::node::node_error::NodeError;
 use crate::node::server_error::ServerErrorKind;

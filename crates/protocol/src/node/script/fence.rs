@@ -1,22 +1,27 @@
 //! The counters of a lock that is held are raised.
 
-use super::{Call, Room, Script, counters, ttl_of_counters, yes_or_no};
-use crate::engine::{Action, Request};
+use super::{Call, NodeCommand, Script, counters, lua_script, ttl_of_counters};
+use crate::engine::LockId;
 use crate::node::command::{decimal, member_of};
 
 pub const FENCE: Script = lua_script!("counters.lua", "fence.lua");
 
-pub(super) const ROOM: Room = Room {
-    script: FENCE,
-    encode,
-    read: yes_or_no,
-};
+pub(super) struct Fence<'a> {
+    pub(super) lock: &'a LockId,
+    pub(super) fence: u64,
+}
 
-fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    let Action::Fence { lock, fence } = &request.action else { unreachable!("{request:?}") };
-    let [mut locks, mut first, mut counters_ttl] = [[0; 20]; 3];
-    let locks = decimal(lock.keys().count() as u64, &mut locks);
-    let first = decimal(*fence, &mut first);
-    let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
-    call.run(lock, &counters(lock), &[locks, &member_of(lock), first, counters_ttl], out);
+impl NodeCommand for Fence<'_> {
+    fn script(&self) -> Option<(Script, u32)> {
+        Some((FENCE, 4))
+    }
+
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        let [mut locks, mut first, mut counters_ttl] = [[0; 20]; 3];
+        let locks = decimal(self.lock.keys().count() as u64, &mut locks);
+        let first = decimal(self.fence, &mut first);
+        let counters_ttl = decimal(ttl_of_counters(self.lock), &mut counters_ttl);
+        let arguments = [locks, &member_of(self.lock), first, counters_ttl];
+        call.run(FENCE, self.lock, &counters(self.lock), &arguments, out);
+    }
 }

@@ -1,19 +1,37 @@
-//! An exclusive lock is extended, or set again on a node that lost it.
+//! A lock, or a share of one, is extended, or given again on a node that lost it, or that gave
+//! another permit.
 
-use super::{Call, Room, Script, kept, yes_or_no};
-use crate::engine::Request;
-use crate::node::command::{decimal, value_of};
+use super::{Call, NodeCommand, Script, lua_script};
+use crate::engine::{LockId, Ttl};
+use crate::node::command::{decimal, requested_permit, value_of};
 
 pub const KEEP: Script = lua_script!("keep.lua");
 
-pub(super) const ROOM: Room = Room {
-    script: KEEP,
-    encode,
-    read: yes_or_no,
-};
+pub const KEEP_SHARED: Script =
+    lua_script!("waiting.lua", "sharing.lua", "holding.lua", "keep_shared.lua");
 
-fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    let (lock, ttl, mode) = kept(request);
-    let mut millis = [0; 20];
-    call.run(lock, &[], &[&value_of(lock), decimal(ttl.as_millis(), &mut millis), mode], out);
+pub(super) struct Keep<'a> {
+    pub(super) lock: &'a LockId,
+    pub(super) ttl: Ttl,
+    /// Is it given again, and not extended?
+    pub(super) restores: bool,
+}
+
+impl NodeCommand for Keep<'_> {
+    fn script(&self) -> Option<(Script, u32)> {
+        Some(if self.lock.share().is_some() { (KEEP_SHARED, 8) } else { (KEEP, 1) })
+    }
+
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        let mut millis = [0; 20];
+        let (value, ttl) = (value_of(self.lock), decimal(self.ttl.as_millis(), &mut millis));
+        let mode: &[u8] = if self.restores { b"restore" } else { b"" };
+        match self.lock.share().map(requested_permit) {
+            Some(permit) => {
+                let arguments = [permit.as_bytes(), &value, ttl, mode];
+                call.run(KEEP_SHARED, self.lock, &[], &arguments, out);
+            }
+            None => call.run(KEEP, self.lock, &[], &[&value, ttl, mode], out),
+        }
+    }
 }

@@ -1,28 +1,44 @@
 //! A waiter enters the queue of a lock, or renews its entry.
 
-use super::{Call, Room, Script};
-use crate::engine::{Action, PermitSet, QueueEntry, QueueView, Request, Share, WAITER_NUMBER_MAX};
+use super::{Call, NodeCommand, Script, lua_script};
+use crate::engine::{PermitSet, QueueEntry, QueueView, Share, WAITER_NUMBER_MAX};
 use crate::node::command::{Meaning, decimal, name_of_channel, requested_mode, value_of};
 use crate::resp::Reply;
 use std::time::Duration;
 
 pub const QUEUE: Script = lua_script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
 
-pub(super) const ROOM: Room = Room {
-    script: QUEUE,
-    encode,
-    read,
-};
+impl NodeCommand for QueueEntry {
+    fn script(&self) -> Option<(Script, u32)> {
+        Some((QUEUE, 5))
+    }
 
-fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    let Action::Queue(entry) = &request.action else { unreachable!("{request:?}") };
-    let QueueEntry { lock, waiter, number, lease, .. } = entry;
-    let [mut number_digits, mut lease_digits] = [[0; 20]; 2];
-    let number = decimal(*number, &mut number_digits);
-    let lease = decimal(lease.as_millis(), &mut lease_digits);
-    let waiter = waiter.as_bytes();
-    let arguments = [waiter, number, &value_of(lock), &value_of_entry(entry), lease];
-    call.run(lock, &[], &arguments, out);
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        let QueueEntry { lock, waiter, number, lease, .. } = self;
+        let [mut number_digits, mut lease_digits] = [[0; 20]; 2];
+        let number = decimal(*number, &mut number_digits);
+        let lease = decimal(lease.as_millis(), &mut lease_digits);
+        let waiter = waiter.as_bytes();
+        let arguments = [waiter, number, &value_of(lock), &value_of_entry(self), lease];
+        call.run(QUEUE, lock, &[], &arguments, out);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+        let Reply::Array(list) = reply else { return None };
+        let elements: Vec<_> = list.iter().collect();
+        let (first, rest) = elements.split_first()?;
+        if *first != Reply::Integer(number) {
+            return None;
+        }
+        let (number, view) = view(rest)?;
+        let permits = self.lock.share().map_or(0, Share::permits);
+        if view.free.numbers().any(|number| number >= permits) {
+            return None;
+        }
+        let keys = self.lock.keys().count();
+        let is_possible = view.lacks.is_none_or(|index| keys > 1 && index < keys);
+        is_possible.then_some(Meaning::Queued(number, view))
+    }
 }
 
 /// The entry of a waiter, as the scripts and `inspect.lua` read it: since when it waits, what for,
@@ -35,23 +51,6 @@ fn value_of_entry(entry: &QueueEntry) -> Vec<u8> {
     let head = format!("{since}{} {claim} {lease} {channel} ", requested_mode(lock));
     let owner = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.owner);
     [head.as_bytes(), owner].concat()
-}
-
-fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    let Reply::Array(list) = reply else { return None };
-    let elements: Vec<_> = list.iter().collect();
-    let (first, rest) = elements.split_first()?;
-    if *first != Reply::Integer(number) {
-        return None;
-    }
-    let (number, view) = view(rest)?;
-    let permits = request.share().map_or(0, Share::permits);
-    if view.free.numbers().any(|number| number >= permits) {
-        return None;
-    }
-    let keys = request.lock().map_or(0, |lock| lock.keys().count());
-    let is_possible = view.lacks.is_none_or(|index| keys > 1 && index < keys);
-    is_possible.then_some(Meaning::Queued(number, view))
 }
 
 /// A waiter's number and what the node says about it, in the elements behind the script's number.

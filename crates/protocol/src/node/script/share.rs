@@ -1,7 +1,10 @@
 //! A share of a lock is taken, by a reader or with a permit.
 
-use super::{Call, Room, Script, counters, list, name_of, refusal, ttl_of_counters};
-use crate::engine::{Acquisition, Action, FENCE_MAX, Request, Share, Token};
+use super::{
+    Before, Call, NodeCommand, Script, counters, list, lua_script, name_of, refusal,
+    ttl_of_counters,
+};
+use crate::engine::{Acquisition, FENCE_MAX, Share, Token};
 use crate::node::command::{Meaning, decimal, value_of};
 use crate::resp::Reply;
 
@@ -14,39 +17,65 @@ pub const SHARE: Script = lua_script!(
     "share.lua"
 );
 
-pub(super) const ROOM: Room = Room {
-    script: SHARE,
-    encode,
-    read,
-};
+/// Takes a share, in the turn of a waiter if there is one.
+pub(super) struct TakeShare<'a> {
+    pub(super) new: &'a Acquisition,
+    pub(super) share: Share,
+    pub(super) before: Before<'a>,
+}
 
-fn encode(request: &Request, call: Call<'_>, out: &mut Vec<u8>) {
-    match &request.action {
-        Action::Acquire(new) | Action::Handoff { new, .. } => share(call, new, None, out),
-        Action::Turn { new, waiter } => share(call, new, Some(waiter), out),
-        other => unreachable!("{other:?}"),
+impl NodeCommand for TakeShare<'_> {
+    fn script(&self) -> Option<(Script, u32)> {
+        Some((SHARE, 7))
+    }
+
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        let waiter = match self.before {
+            Before::Turn(waiter) => Some(waiter),
+            Before::Nothing | Before::Predecessor(_) => None,
+        };
+        let Acquisition { lock, ttl, fence } = self.new;
+        let permits = self.share.permits();
+        // Where a node begins to look, but in a waiter's turn.
+        let named = self.share.permit().map(u64::from);
+        let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
+        let [mut millis, mut all, mut from, mut least, mut counter] = [[0; 20]; 5];
+        let value = value_of(lock);
+        let arguments: [&[u8]; 7] = [
+            &value,
+            decimal(ttl.as_millis(), &mut millis),
+            decimal(permits.into(), &mut all),
+            first.map_or(&[][..], |first| decimal(first, &mut from)),
+            name_of(waiter),
+            decimal(*fence, &mut least),
+            decimal(ttl_of_counters(lock), &mut counter),
+        ];
+        call.run(SHARE, lock, &counters(lock), &arguments, out);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+        let granted = list(number, reply).and_then(|elements| self.granted(elements));
+        granted.or_else(|| refusal(number, reply))
     }
 }
 
-/// Takes a share, in the turn of `waiter` if there is one.
-fn share(call: Call<'_>, new: &Acquisition, waiter: Option<&Token>, out: &mut Vec<u8>) {
-    let Acquisition { lock, ttl, fence } = new;
-    let permits = lock.share().map_or(0, Share::permits);
-    // Where a node begins to look, but in a waiter's turn.
-    let named = lock.share().and_then(Share::permit).map(u64::from);
-    let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
-    let [mut millis, mut all, mut from, mut least, mut counter] = [[0; 20]; 5];
-    let value = value_of(lock);
-    let arguments: [&[u8]; 7] = [
-        &value,
-        decimal(ttl.as_millis(), &mut millis),
-        decimal(permits.into(), &mut all),
-        first.map_or(&[][..], |first| decimal(first, &mut from)),
-        name_of(waiter),
-        decimal(*fence, &mut least),
-        decimal(ttl_of_counters(lock), &mut counter),
-    ];
-    call.run(lock, &counters(lock), &arguments, out);
+impl TakeShare<'_> {
+    /// The meaning of what follows the number: 1, the counter, the permit.
+    fn granted(&self, elements: [Option<Reply<'_>>; 3]) -> Option<Meaning> {
+        let [Some(Reply::Integer(1)), Some(Reply::Integer(counter)), Some(Reply::Integer(permit))] =
+            elements
+        else {
+            return None;
+        };
+        let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
+        let permit = match self.share {
+            Share::Reader => (permit == -1).then_some(None)?,
+            Share::Permit { of, .. } => {
+                Some(u32::try_from(permit).ok().filter(|permit| *permit < of)?)
+            }
+        };
+        Some(Meaning::Claimed { is_new: true, counter, waiting: 0, permit })
+    }
 }
 
 /// The permit that the nodes look at first: clients that come at the same time find different ones,
@@ -54,24 +83,4 @@ fn share(call: Call<'_>, new: &Acquisition, waiter: Option<&Token>, out: &mut Ve
 fn first_permit(token: &Token, permits: u32) -> u64 {
     let [a, b, c, d, ..] = *token.as_bytes() else { return 0 };
     u64::from(u32::from_le_bytes([a, b, c, d]) % permits.max(1))
-}
-
-fn read(request: &Request, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    let granted = list(number, reply).and_then(|it| granted(request, it));
-    granted.or_else(|| refusal(number, reply))
-}
-
-/// The meaning of the answer to a share's request, behind the number: 1, the counter, the permit.
-fn granted(request: &Request, elements: [Option<Reply<'_>>; 3]) -> Option<Meaning> {
-    let [Some(Reply::Integer(1)), Some(Reply::Integer(counter)), Some(Reply::Integer(permit))] =
-        elements
-    else {
-        return None;
-    };
-    let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
-    let permit = match request.share()? {
-        Share::Reader => (permit == -1).then_some(None)?,
-        Share::Permit { of, .. } => Some(u32::try_from(permit).ok().filter(|permit| *permit < of)?),
-    };
-    Some(Meaning::Claimed { is_new: true, counter, waiting: 0, permit })
 }

@@ -5,6 +5,28 @@ use crate::engine::{Share, Verb};
 use crate::node::command::is_plain;
 use crate::node::fixture::{about, at, fenced, request, share, ttl};
 
+/// The name and the file of each script.
+const FILES: [(&str, &str); 11] = [
+    ("claim", include_str!("claim.lua")),
+    ("keep", include_str!("keep.lua")),
+    ("release", include_str!("release.lua")),
+    ("give", include_str!("give.lua")),
+    ("fence", include_str!("fence.lua")),
+    ("queue", include_str!("queue.lua")),
+    ("listen", include_str!("listen.lua")),
+    ("share", include_str!("share.lua")),
+    ("keep_shared", include_str!("keep_shared.lua")),
+    ("release_shared", include_str!("release_shared.lua")),
+    ("release_reader", include_str!("release_reader.lua")),
+];
+
+/// The script that carries out this request.
+fn script_of(request: &Request) -> Option<Script> {
+    let (script, number) = with(request, |command| command.script())?;
+    assert_eq!(ALL[number as usize], script, "{request:?}");
+    Some(script)
+}
+
 #[test]
 fn the_digests_are_those_of_the_sources() {
     for script in ALL {
@@ -57,7 +79,7 @@ fn every_request_and_every_script_says_why_it_may_arrive_late() {
 }
 
 #[test]
-fn each_request_has_the_room_of_its_kind_of_lock() {
+fn each_request_has_the_script_of_its_kind_of_lock() {
     let permit = Share::Permit { of: 3, number: Some(1) };
     let locks =
         [(|verb| request(verb, 7, at(0))) as fn(Verb) -> Request, |verb| fenced(verb, 7, at(0))];
@@ -68,29 +90,29 @@ fn each_request_has_the_room_of_its_kind_of_lock() {
             let request = lock(verb);
             // A plain lock is acquired by `SET`.
             let is_set = matches!(&request.action, Action::Acquire(new) if is_plain(&new.lock));
-            assert_eq!(name(&request), (!is_set).then_some(Name::Claim), "{request:?}");
+            assert_eq!(script_of(&request), (!is_set).then_some(CLAIM), "{request:?}");
         }
         for it in [Share::Reader, permit] {
-            assert_eq!(name(&of(it, verb)), Some(Name::Share), "{verb:?} {it:?}");
+            assert_eq!(script_of(&of(it, verb)), Some(SHARE), "{verb:?} {it:?}");
         }
     }
     for verb in [Verb::Extend, Verb::Restore] {
-        assert!(locks.iter().all(|lock| name(&lock(verb)) == Some(Name::Keep)), "{verb:?}");
-        assert_eq!(name(&of(permit, verb)), Some(Name::KeepShared));
+        assert!(locks.iter().all(|lock| script_of(&lock(verb)) == Some(KEEP)), "{verb:?}");
+        assert_eq!(script_of(&of(permit, verb)), Some(KEEP_SHARED));
     }
     for verb in [Verb::Release, Verb::Undo] {
         let removals = [
-            (request(verb, 7, at(0)), Name::Release, Name::Give),
-            (of(Share::Reader, verb), Name::ReleaseReader, Name::ReleaseShared),
-            (of(permit, verb), Name::ReleaseShared, Name::ReleaseShared),
+            (request(verb, 7, at(0)), RELEASE, GIVE),
+            (of(Share::Reader, verb), RELEASE_READER, RELEASE_SHARED),
+            (of(permit, verb), RELEASE_SHARED, RELEASE_SHARED),
         ];
         for (mut request, special, general) in removals {
-            assert_eq!(name(&request), Some(special), "{request:?}");
+            assert_eq!(script_of(&request), Some(special), "{request:?}");
             let (Action::Release(it) | Action::Undo(it)) = &mut request.action else {
                 panic!("{verb:?}")
             };
             it.linger = Some(ttl(500));
-            assert_eq!(name(&request), Some(general), "{request:?}");
+            assert_eq!(script_of(&request), Some(general), "{request:?}");
         }
     }
 }

@@ -1,0 +1,61 @@
+//! The commands that take no script: a plain lock is taken, and a server says how it is.
+
+use super::{Call, NodeCommand};
+use crate::engine::{Acquisition, Question, Vote};
+use crate::node::command::{Meaning, decimal, value_of};
+use crate::node::examination::Finding;
+use crate::resp::{Reply, encode_command};
+
+/// Sets the key of a lock with one key and no counter, if the key does not exist.
+pub(super) struct Set<'a>(pub(super) &'a Acquisition);
+
+impl NodeCommand for Set<'_> {
+    fn encode(&self, _: Call<'_>, out: &mut Vec<u8>) {
+        let Acquisition { lock, ttl, .. } = self.0;
+        let mut digits = [0; 20];
+        let ttl = decimal(ttl.as_millis(), &mut digits);
+        encode_command(out, &[b"SET", &lock.key, &value_of(lock), b"NX", b"PX", ttl]);
+    }
+
+    fn read(&self, _: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+        match reply {
+            Reply::Simple(b"OK") => Some(Meaning::GrantedNew),
+            Reply::Null => Some(Meaning::Vote(Vote::Refused)),
+            _ => None,
+        }
+    }
+}
+
+pub(super) struct Ping;
+
+impl NodeCommand for Ping {
+    fn encode(&self, _: Call<'_>, out: &mut Vec<u8>) {
+        encode_command(out, &[b"PING"]);
+    }
+
+    fn read(&self, _: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+        matches!(reply, Reply::Simple(b"PONG")).then_some(Meaning::Vote(Vote::Granted))
+    }
+}
+
+impl NodeCommand for Question {
+    /// Each section of `INFO` is asked for by itself, since older servers take only one, and all
+    /// sections together have no bound.
+    fn encode(&self, _: Call<'_>, out: &mut Vec<u8>) {
+        let words: &[&[u8]] = match self {
+            Self::Memory => &[b"INFO", b"memory"],
+            Self::Persistence => &[b"INFO", b"persistence"],
+            Self::Replication => &[b"INFO", b"replication"],
+            Self::Cluster => &[b"INFO", b"cluster"],
+            Self::Fsync => &[b"CONFIG", b"GET", b"appendfsync"],
+            Self::Snapshots => &[b"CONFIG", b"GET", b"save"],
+            Self::MemoryLimit => &[b"CONFIG", b"GET", b"maxmemory*"],
+            Self::Time => &[b"TIME"],
+        };
+        encode_command(out, words);
+    }
+
+    fn read(&self, _: i64, reply: &Reply<'_>, secret: Option<&[u8]>) -> Option<Meaning> {
+        Finding::read(*self, reply, secret).map(Meaning::Told)
+    }
+}

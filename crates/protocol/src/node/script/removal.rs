@@ -1,0 +1,52 @@
+//! A lock, or a share of one, is given up, or a waiter leaves its queue.
+
+use super::{Call, NodeCommand, Script, lua_script, name_of};
+use crate::engine::{Removal, Share};
+use crate::node::command::{decimal, value_of};
+
+pub const RELEASE: Script = lua_script!("release.lua", "waiting.lua", "release_waited_for.lua");
+
+pub const GIVE: Script = lua_script!("waiting.lua", "give.lua");
+
+pub const RELEASE_READER: Script = lua_script!("waiting.lua", "release_reader.lua");
+
+pub const RELEASE_SHARED: Script = lua_script!("waiting.lua", "sharing.lua", "release_shared.lua");
+
+impl Removal {
+    /// Can a special script carry it out? They remove a lock with one key, or a reader's share, if
+    /// no waiter leaves with it and it does not stay taken.
+    fn is_special(&self) -> bool {
+        let is_alone = self.waiter.is_none() && self.linger.is_none();
+        is_alone
+            && !self.lock.has_more_keys()
+            && self.lock.share().is_none_or(|it| it == Share::Reader)
+    }
+}
+
+impl NodeCommand for Removal {
+    fn script(&self) -> Option<(Script, u32)> {
+        Some(match (self.lock.share(), self.is_special()) {
+            (None, true) => (RELEASE, 2),
+            (None, false) => (GIVE, 3),
+            (Some(_), true) => (RELEASE_READER, 10),
+            (Some(_), false) => (RELEASE_SHARED, 9),
+        })
+    }
+
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        let [mut all, mut stay] = [[0; 20]; 2];
+        let (value, waiter) = (value_of(&self.lock), name_of(self.waiter.as_ref()));
+        let linger = self.linger.map_or(&[][..], |time| decimal(time.as_millis(), &mut stay));
+        let mut run =
+            |script, arguments: &[&[u8]]| call.run(script, &self.lock, &[], arguments, out);
+        match (self.lock.share(), self.is_special()) {
+            (None, true) => run(RELEASE, &[&value]),
+            (None, false) => run(GIVE, &[&value, waiter, linger]),
+            (Some(_), true) => run(RELEASE_READER, &[&value]),
+            (Some(share), false) => {
+                let permits = decimal(share.permits().into(), &mut all);
+                run(RELEASE_SHARED, &[&value, permits, waiter, linger]);
+            }
+        }
+    }
+}
