@@ -336,9 +336,7 @@ impl LockClient {
     pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
         LockRequest::new(self, self.keys(resources))
     }
-}
 
-impl LockClient {
     /// The key of a resource.
     fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
         if resource.is_empty() {

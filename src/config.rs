@@ -405,9 +405,7 @@ impl Builder {
         self.client_name = Some(name.into());
         self
     }
-}
 
-impl Builder {
     /// How often in a row, and for how long, a release may hand a lock to the next waiter of this
     /// client, without the lock being free in between: by default 1000 times and 1 s.
     ///

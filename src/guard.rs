@@ -314,9 +314,7 @@ impl LockGuard {
             self.core.emit_lost(self.resource(), self.since, reason);
         }
     }
-}
 
-impl LockGuard {
     /// Calls `callback` when the lock is lost: exactly once, within milliseconds after its validity
     /// has passed, or as soon as the nodes say that it is gone. At once if it is lost already.
     /// Never if the lock is released, dropped, left or handed off before that.

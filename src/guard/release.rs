@@ -314,9 +314,7 @@ impl LockGuard {
         }
         Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
     }
-}
 
-impl LockGuard {
     /// Extends the lock automatically from now on.
     ///
     /// # Errors

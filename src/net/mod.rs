@@ -167,9 +167,7 @@ impl Net {
     pub(crate) fn end_waits(&self, waiter: Option<Token>) {
         self.event_loop.post(Message::EndWaits(waiter));
     }
-}
 
-impl Net {
     /// The nodes' statuses where no request can be sent.
     #[cfg(feature = "diagnostics")]
     pub(crate) fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {

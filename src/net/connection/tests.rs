@@ -72,9 +72,7 @@ impl Fixture {
         self.poll.poll(&mut self.events, timeout).expect("a poll");
         self.events.iter().for_each(|event| self.connection.record_readiness(event));
     }
-}
 
-impl Fixture {
     /// Why the connection was lost, which has decided the request.
     fn last_error(&mut self) -> NodeError {
         let Some((_, RoundResult::Ping(mut nodes))) = self.rounds.poll() else {

@@ -29,8 +29,8 @@
 //! | `share_reader.lua` in `share.lua` | 1.09, 1.14 |
 //!
 //! What a request takes is a `NodeCommand`, one type in one file below this one: its scripts with
-//! their arguments, and the meaning of their answers. A new command is a new file, a line in `with`,
-//! and its Lua beside it. Custom commands bring theirs along.
+//! their arguments, and the meaning of their answers. A new command is a new file, a line in
+//! `with`, and its Lua beside it. Custom commands bring theirs along.
 //!
 //! # Commands that arrive late
 //!
