@@ -1,4 +1,4 @@
-//! Acquiring a lock: one implementation for all methods.
+//! Acquiring a lock: one implementation for all methods, alone or together with other readers.
 
 use super::LockClient;
 #[cfg(feature = "zookeeper")]

@@ -1,5 +1,5 @@
-//! Acquiring the lock of a request: all ways are one implementation, which differs in how long it
-//! waits.
+//! What is done with a request: acquiring its lock, running something under it, resuming it by its
+//! token. All ways to acquire it are one implementation, which differs in how long it waits.
 
 use super::LockRequest;
 use super::request::{LockKeys, OWNER_MAX};

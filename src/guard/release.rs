@@ -1,4 +1,4 @@
-//! Giving a lock up: releasing it, leaving it to its ttl, or dropping the guard.
+//! Extending a lock, and giving it up: releasing it, leaving it to its ttl, or dropping the guard.
 
 use super::LockGuard;
 use super::joint::Left;

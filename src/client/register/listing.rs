@@ -1,4 +1,4 @@
-//! Listing registers, and removing what deleted ones have left.
+//! Listing registers, removing what deleted ones have left, and the events of all calls.
 
 #[cfg(doc)]
 use super::Value;

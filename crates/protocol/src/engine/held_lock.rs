@@ -1,4 +1,4 @@
-//! A lock that is held, and the requests about it.
+//! A lock that is held: extending it and releasing it.
 
 use super::validity::TTL_LIMIT;
 use super::{

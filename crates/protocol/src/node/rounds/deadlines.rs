@@ -1,4 +1,4 @@
-//! Rounds that end at their deadline.
+//! Until when rounds wait, and for whom.
 //!
 //! There may be thousands of rounds, and the next deadline is needed after every read. So it is not
 //! searched for: `ends_at` is a lower bound of all deadlines, recomputed only when it has passed.

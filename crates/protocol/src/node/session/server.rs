@@ -1,5 +1,5 @@
-//! What a session knows about the node's server: who it is, for how long it has certainly kept its
-//! data, and what it has told about its state.
+//! What a session knows about the node's server and tells of it: who it is, for how long it has
+//! certainly kept its data, and what it has said about its state.
 //!
 //! A server that restarts without its data grants locks that are still held. Its grants count only
 //! when it has been up for as long as the longest ttl: then every lock that it lost has expired on
