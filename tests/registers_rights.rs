@@ -75,6 +75,24 @@ fn without_a_right_what_the_page_of_settings_says_does_not_work() {
 }
 
 #[test]
+fn a_repair_without_a_right_says_what_the_node_has_said() {
+    support::needs!(RightsToSubcommands);
+    let servers = Servers::start_with(3, &DURABLE);
+    let all = format!("{NEEDED} +config|get +time +scan");
+    let client = client_with(&servers, "~app:*", &all);
+    client.registers().form(false).unwrap();
+    set(&client.register("a").unwrap(), "one");
+    servers[0].command(&["FLUSHALL"]);
+    for right in ["scan", "time", "set"] {
+        let client = client_with(&servers, "~app:*", &all.replace(&format!("+{right}"), ""));
+        let error = client.registers().repair().unwrap_err();
+        assert!(matches!(error, RegisterError::NotRepaired { .. }), "{right}: {error:?}");
+        assert!(error.to_string().contains("can't run this command"), "{right}: {error}");
+    }
+    assert_eq!(client_with(&servers, "~app:*", &all).registers().repair().unwrap().len(), 1);
+}
+
+#[test]
 fn without_info_the_right_that_lacks_is_named() {
     support::needs!(RightsToSubcommands);
     let servers = Servers::start_with(3, &DURABLE);

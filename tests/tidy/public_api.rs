@@ -24,6 +24,8 @@ fn the_public_interface_is_the_one_that_is_written_down() {
     }
     let mut cargo = cargo();
     cargo.args(["doc", "--package", "redlatch", "--no-deps", "--all-features", "--locked"]);
+    // Where `interface` looks, wherever else the environment builds.
+    cargo.args(["--target-dir", "target"]);
     assert!(cargo.current_dir(root()).status().unwrap().success());
     let found = format!("{HEAD}{version}\n{}", interface());
     if std::env::var_os("REDLATCH_WRITE").is_some() {

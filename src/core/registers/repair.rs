@@ -5,7 +5,7 @@ use super::{Asked, Survey};
 use crate::core::{Core, KeyStep, NodeKeys, Redlock, draw};
 use crate::engine::{NoVote, Node, NodeSet, quorum};
 use crate::error::{NoQuorum, RegisterError};
-use crate::node::Durability;
+use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
 use crate::registers::{
     Census, Epoch, Group, InvalidValue, Mark, MarkStep, Member, Place, Refill, RefillEnd,
@@ -30,7 +30,7 @@ impl Core {
         // One whose server was started again since it began to join does so anew.
         for it in seen.iter_mut().filter(|it| it.joining().is_none()) {
             if let Some(Mark::Joining(_)) = it.read() {
-                *it = self.join(redlock, it).unwrap_or_else(|| it.clone());
+                *it = self.join(redlock, it).unwrap_or_else(|_| it.clone());
             }
         }
         self.check_formation(&seen, asked.clone(), lacks)?;
@@ -80,12 +80,14 @@ impl Core {
         }
     }
 
-    /// A node gives up the mark that was seen, and begins to join. Returns how it looks then.
-    pub(super) fn join(&self, redlock: &Redlock, seen: &Seen) -> Option<Seen> {
+    /// A node gives up the mark that was seen, and begins to join. Returns how it looks then, or
+    /// why it has not.
+    fn join(&self, redlock: &Redlock, seen: &Seen) -> Result<Seen, String> {
         let mark = seen.mark.clone().unwrap_or_else(|| Arc::from([]));
         let nodes = NodeSet::from_iter([seen.node]);
-        let now = self.mark(redlock, &MarkStep::Join { seen: mark }, nodes).0.pop()?;
-        (now.mark != seen.mark && now.joining().is_some()).then_some(now)
+        let (mut now, asked) = self.mark(redlock, &MarkStep::Join { seen: mark }, nodes);
+        let has_begun = |now: &Seen| now.mark != seen.mark && now.joining().is_some();
+        now.pop().filter(has_begun).ok_or_else(|| why_lost(asked.failure(seen.node)))
     }
 }
 
@@ -93,8 +95,12 @@ fn draw_number() -> Result<u64, RegisterError> {
     draw().map(|entropy| entropy.seed).ok_or(RegisterError::NoEntropy)
 }
 
-const INTERRUPTED: &str =
-    "it did not answer, was started again or emptied, or another repair of it has begun";
+const INTERRUPTED: &str = "it was started again or emptied, or another repair of it has begun";
+
+/// Why a node has not done what was asked: its error, or that it is another by now.
+fn why_lost(failure: Option<&NodeError>) -> String {
+    failure.map_or_else(|| INTERRUPTED.to_owned(), NodeError::to_string)
+}
 
 const LAST_EPOCH: &str = "the group is in its last epoch, 8191, and each repair begins another one";
 
@@ -185,7 +191,7 @@ impl Core {
             let url = Arc::clone(&url);
             RegisterError::PlaceTaken { url, members }
         })?;
-        let target = self.join(redlock, seen).ok_or_else(|| refuse(INTERRUPTED))?;
+        let target = self.join(redlock, seen).map_err(|why| refuse(&why))?;
         Ok((target, place))
     }
 
@@ -214,17 +220,16 @@ impl Core {
         let sources = sources.cloned().collect();
         let refill = Refill::new(repair.target.clone(), member, sources);
         let mut refill = refill.ok_or_else(|| refuse(INTERRUPTED))?;
-        let (end, last) = self.refill(redlock, &mut refill);
+        let (end, last) = self.refill(redlock, &mut refill)?;
         let invalid = last.as_ref().and_then(Asked::invalid);
         match (end, last) {
             (RefillEnd::Entered, _) => Ok(Some(url)),
             (RefillEnd::NoQuorum, Some(last)) => {
                 Err(refuse(&format!("too few members could be copied: {}", last.no_quorum(false))))
             }
-            (RefillEnd::Lost, Some(last)) => match last.failure(repair.target.node) {
-                Some(error) => Err(refuse(&error.to_string())),
-                None => Err(refuse(INTERRUPTED)),
-            },
+            (RefillEnd::Lost, Some(last)) => {
+                Err(refuse(&why_lost(last.failure(repair.target.node))))
+            }
             (RefillEnd::Invalid(InvalidValue { format, .. }), _) => {
                 Err(invalid.unwrap_or(RegisterError::OtherFormat { url: None, format }))
             }
@@ -232,25 +237,41 @@ impl Core {
         }
     }
 
-    /// Takes the steps of a refill. Returns the answers to the last of them, too.
-    fn refill(&self, redlock: &Redlock, refill: &mut Refill) -> (RefillEnd, Option<Asked>) {
+    /// Takes the steps of a refill. Returns the answers to the last of them, too. Without the right
+    /// to list keys, a node cannot be filled, nor be a source.
+    fn refill(
+        &self,
+        redlock: &Redlock,
+        refill: &mut Refill,
+    ) -> Result<(RefillEnd, Option<Asked>), RegisterError> {
         let mut last = None;
         loop {
             match refill.poll() {
-                RefillStep::List(node) => refill.listed(self.list(redlock, node)),
+                RefillStep::List(node) => match self.list(redlock, node) {
+                    Ok(names) => refill.listed(Some(names)),
+                    Err(NodeReport { url, answer: NodeAnswer::Failed(error), .. })
+                        if error.is_permanent() =>
+                    {
+                        return Err(not_repaired(
+                            &url,
+                            &format!("its registers are not listed: {error}"),
+                        ));
+                    }
+                    Err(_) => refill.listed(None),
+                },
                 RefillStep::Ask { nodes, mark, name, command } => {
                     let keys = RegisterKeys::new(&self.key_prefix, &name);
                     let asked = self.ask_some(redlock, &keys, mark, command, nodes);
                     refill.handle(&asked.replies);
                     last = Some(asked);
                 }
-                RefillStep::Done(end) => return (end, last),
+                RefillStep::Done(end) => return Ok((end, last)),
             }
         }
     }
 
-    /// The names of the registers that a node has keys of.
-    fn list(&self, redlock: &Redlock, node: Node) -> Option<Vec<Arc<[u8]>>> {
+    /// The names of the registers that a node has keys of, or the report of one that was not read.
+    fn list(&self, redlock: &Redlock, node: Node) -> Result<Vec<Arc<[u8]>>, NodeReport> {
         let prefix = &self.key_prefix[..];
         let quoted = prefix.iter().flat_map(|byte| [b'\\', *byte]);
         let infix = RegisterKeys::PROMISE.iter().copied();
@@ -267,9 +288,9 @@ impl Core {
                 KeyStep::Keys(page) => note(page),
                 KeyStep::End(page, _) => {
                     note(page);
-                    return Some(names);
+                    return Ok(names);
                 }
-                KeyStep::GivenUp(_) => return None,
+                KeyStep::GivenUp(report) => return Err(report),
             }
         }
     }
