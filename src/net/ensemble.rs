@@ -2,9 +2,8 @@
 //! drives it, since a session has to be kept alive whatever the callers do.
 
 use super::IoThread;
-use super::keeper_loop::{KeeperLoop, KeeperMessage, KeeperOrder};
+use super::keeper_loop::{KeeperLoop, KeeperMessage, KeeperOrder, Servers};
 use super::leader_followers::LeaderFollowers;
-use super::servers::Servers;
 use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, examination, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;

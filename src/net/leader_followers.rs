@@ -54,10 +54,9 @@
 //! ever.
 
 use super::follower::{Follower, Followers};
-use super::inbox::Inbox;
 use super::sync::{
-    AtomicBool, LeaderLock, LeaderLockGuard, Mutex, MutexGuard, Ordering, PoisonError, fence,
-    panicking,
+    AtomicBool, Inbox, LeaderLock, LeaderLockGuard, Mutex, MutexGuard, Ordering, PoisonError,
+    fence, panicking,
 };
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -7,20 +7,18 @@
 //! | file | contents |
 //! |---|---|
 //! | `leader_followers` | Leader/Followers: which thread runs the event loop, a trait |
-//! | `inbox`, `follower` | the other threads' requests, and where these threads wait |
-//! | `batch` | several requests of one thread at a time |
+//! | `follower` | where the other threads wait, with one request or with several |
 //! | `socket_loop` | the event loop over the sockets, and what it asks of the protocol |
 //! | `sockets` | the poll, the connections to all nodes, and the options of their sockets |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
-//! | `ensemble`, `keeper_loop`, `servers` | the same for a ZooKeeper ensemble |
-//! | `examination` | what each server of an ensemble says about itself |
+//! | `ensemble`, `keeper_loop` | the same for a ZooKeeper ensemble |
+//! | `examination` | what each server of an ensemble says about itself, when asked |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
-//! | `sync` | synchronisation primitives, which a model checker replaces |
+//! | `sync` | locks and the inbox of the leader, which a model checker replaces |
 
 mod addresses;
-mod batch;
 mod change_queue;
 mod connection;
 #[cfg(feature = "zookeeper")]
@@ -28,12 +26,9 @@ mod ensemble;
 #[cfg(feature = "zookeeper")]
 mod examination;
 mod follower;
-mod inbox;
 #[cfg(feature = "zookeeper")]
 mod keeper_loop;
 mod leader_followers;
-#[cfg(feature = "zookeeper")]
-mod servers;
 mod socket_loop;
 mod sockets;
 mod stream;
@@ -46,17 +41,15 @@ use super::node::NodeStatus;
 pub(crate) use super::node::Votes;
 use super::node::{NodeError, Phase, RoundResult, Rounds, Session};
 use super::node_url::Address;
-use batch::Batch;
 pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::EnsembleNet;
+use follower::Batch;
 #[cfg(feature = "zookeeper")]
-pub(crate) use keeper_loop::{KeeperMessage, KeeperOrder};
+pub(crate) use keeper_loop::{KeeperMessage, KeeperOrder, refusal};
 use leader_followers::{EventLoop, LeaderFollowers, Wake};
 use mio::Waker;
-#[cfg(feature = "zookeeper")]
-pub(crate) use servers::refusal;
 use socket_loop::{LINGER_ROUNDS, Message, Order, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -1,10 +1,11 @@
-//! The synchronisation primitives of `leader_followers` and `follower`.
+//! The synchronisation primitives of `leader_followers` and `follower`, and the queue between them.
 //! tests/leader_model replaces this file by primitives that its model checker can see into.
 
 pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) use std::thread::panicking;
 
+use crossbeam_channel::{Receiver, Sender};
 use std::sync::TryLockError;
 use std::time::Duration;
 
@@ -43,5 +44,33 @@ impl<T> LeaderLock<T> {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+}
+
+/// The queue of jobs for the leader, unbounded and with many producers. A producer waits for its request or has just released a
+/// lock, so the queue is never longer than the number of threads and lock guards.
+#[derive(Debug)]
+pub(super) struct Inbox<T> {
+    sender: Sender<T>,
+    receiver: Receiver<T>,
+}
+
+impl<T> Inbox<T> {
+    pub(super) fn new() -> Self {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        Self { sender, receiver }
+    }
+
+    pub(super) fn push(&self, item: T) {
+        // It fails only without a receiver, and the receiver lives as long as this sender.
+        let _ = self.sender.send(item);
+    }
+
+    pub(super) fn pop(&self) -> Option<T> {
+        self.receiver.try_recv().ok()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.receiver.is_empty()
     }
 }

@@ -2,7 +2,7 @@
 //! any of their requests is open.
 
 use super::*;
-use crate::batch::Batch;
+use crate::follower::Batch;
 
 /// Begins two requests at a time and waits for both.
 pub(super) fn batch_of_two(shared: &LeaderFollowers<Toy, Arc<Waker>>, first: u32) {

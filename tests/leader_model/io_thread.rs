@@ -3,7 +3,7 @@
 
 use super::batches::batch_of_two;
 use super::*;
-use crate::batch::Batch;
+use crate::follower::Batch;
 
 /// A model with an I/O thread.
 fn model_with_io_thread(gathering: usize) -> (Model, loom::thread::JoinHandle<()>) {

@@ -1,5 +1,5 @@
-//! Model-checks the Leader/Followers pattern: `net/leader_followers.rs`, `net/follower.rs`
-//! and `net/batch.rs`, compiled with loom's locks and run in all interleavings of the threads, up
+//! Model-checks the Leader/Followers pattern: `net/leader_followers.rs` and `net/follower.rs`,
+//! compiled with loom's locks and run in all interleavings of the threads, up
 //! to a number of preemptions.
 //!
 //! The event loop is a toy: a node replies to each request as soon as it was opened, one reply per
@@ -9,16 +9,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a lock is poisoned only after the model has failed")]
 
-#[path = "../../src/net/batch.rs"]
-mod batch;
 #[path = "../../src/net/follower.rs"]
 mod follower;
 #[path = "../../src/net/leader_followers.rs"]
 mod leader_followers;
 
 mod sync;
-
-mod inbox;
 
 mod batches;
 mod io_thread;

@@ -1,10 +1,11 @@
-//! Replaces `net/sync.rs` by locks that loom can see into.
+//! Replaces `net/sync.rs` by locks, and a queue, that loom can see into.
 
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::PoisonError;
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
@@ -117,5 +118,25 @@ impl<T> Deref for LeaderLockGuard<'_, T> {
 impl<T> DerefMut for LeaderLockGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         self.value.as_mut().unwrap()
+    }
+}
+
+pub(crate) struct Inbox<T>(Mutex<VecDeque<T>>);
+
+impl<T> Inbox<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(VecDeque::new()))
+    }
+
+    pub(crate) fn push(&self, item: T) {
+        self.0.lock().unwrap().push_back(item);
+    }
+
+    pub(crate) fn pop(&self) -> Option<T> {
+        self.0.lock().unwrap().pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
     }
 }

@@ -2,19 +2,14 @@
 //! event loop that replies irregularly. tests/leader_model runs all interleavings of a few steps;
 //! this runs many thousands of steps in the interleavings that happen.
 
-#[path = "../../src/net/batch.rs"]
-mod batch;
 #[path = "../../src/net/follower.rs"]
 mod follower;
-#[path = "../../src/net/inbox.rs"]
-mod inbox;
 #[path = "../../src/net/leader_followers.rs"]
 mod leader_followers;
 #[path = "../../src/net/sync.rs"]
 mod sync;
 
-use batch::Batch;
-use follower::Follower;
+use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers, Wake};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
