@@ -2,8 +2,6 @@
 //!
 //! Besides `net`, only this file names `rustls`.
 
-mod file;
-
 use super::Builder;
 use crate::error::TlsSettingsError;
 use crate::net::TlsTarget;
@@ -12,12 +10,20 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ConfigBuilder, RootCertStore};
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How many sessions of a node are remembered, so that a reconnect resumes one of them: as many as
 /// rustls keeps for one server.
 const SESSIONS: usize = 8;
+
+/// How long a pipe may take to its end. A command that decrypts a key has ended by then.
+const FILE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The most bytes of a file. The certificates of all public authorities are a quarter of a million.
+const FILE_MAX: usize = 16 << 20;
 
 /// How connections to `rediss://` nodes, or to `zks://` servers of ZooKeeper, are secured: which
 /// certificates of servers are trusted, and which certificate the client shows.
@@ -238,7 +244,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsSettingsError> 
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsSettingsError> {
-    file::read(path)
+    read_within(path, FILE_LIMIT)
         .map_err(|error| TlsSettingsError::File { path: path.to_owned(), error: Arc::new(error) })
 }
 
@@ -246,6 +252,66 @@ fn unusable(path: &Path, error: &rustls::Error) -> TlsSettingsError {
     TlsSettingsError::Unusable { path: path.to_owned(), reason: error.to_string() }
 }
 
+// A file may be something else: a pipe, as a shell makes it for `<(command)`, a named pipe that
+// nobody writes to, or a device without an end.
+
+/// The bytes of a file or, if it comes to its end within `limit`, of a pipe: neither opening nor
+/// reading waits for a writer for longer than this. (The limit is for Unix.)
+#[cfg(unix)]
+fn read_within(path: &Path, limit: Duration) -> io::Result<Vec<u8>> {
+    use crate::clock;
+    use rustix::fs::{Mode, OFlags};
+    use std::fs::File;
+    use std::io::Read;
+
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let open = || rustix::fs::open(path, flags, Mode::empty());
+    let mut file = File::from(rustix::io::retry_on_intr(open)?);
+    let deadline = clock::now().after(limit);
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 8192];
+    loop {
+        // Before each read, because some systems ignore the flag for what a shell has opened.
+        if !is_ready(&file, deadline.since(clock::now()))? {
+            let text = format!("no end of its data within {limit:?}");
+            return Err(io::Error::new(ErrorKind::TimedOut, text));
+        }
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        check_size(&bytes)?;
+    }
+}
+
+/// Waits until there are bytes, an end or an error to read.
+#[cfg(unix)]
+fn is_ready(file: &std::fs::File, limit: Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let limit = Timespec::try_from(limit).ok();
+    let mut polled = [PollFd::new(file, PollFlags::IN)];
+    let count = rustix::io::retry_on_intr(|| poll(&mut polled, limit.as_ref()))?;
+    Ok(count > 0)
+}
+
+#[cfg(not(unix))]
+fn read_within(path: &Path, _limit: Duration) -> io::Result<Vec<u8>> {
+    let bytes = std::fs::read(path)?;
+    check_size(&bytes)?;
+    Ok(bytes)
+}
+
+fn check_size(bytes: &[u8]) -> io::Result<()> {
+    let error = || io::Error::new(ErrorKind::InvalidData, "it has more than 16 MiB");
+    if bytes.len() > FILE_MAX { Err(error()) } else { Ok(()) }
+}
+
 // Linux: the certificates are made by a crate that the tests have there only.
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
+// Linux: the tests make named pipes there only.
+#[cfg(all(test, target_os = "linux"))]
+mod file_tests;
