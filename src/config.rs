@@ -9,7 +9,6 @@ mod events;
 mod nodes;
 #[cfg(feature = "tls")]
 mod tls;
-mod waiting;
 
 #[cfg(feature = "serde")]
 pub use client_settings::ClientSettings;
@@ -20,7 +19,7 @@ pub(crate) use nodes::{NodeSettings, RedisNode};
 #[cfg(feature = "tls")]
 pub use tls::TlsSettings;
 
-use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl};
+use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl, WAITER_LEASE};
 use crate::error::ConfigError;
 use crate::event::Listener;
 use crate::net::ConnectOptions;
@@ -284,6 +283,15 @@ const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// How long fencing counters live, unless locks may live for longer.
 const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// The limits of the time for which a waiter may be silent.
+const WAITER_LEASE_MIN: Duration = Duration::from_millis(100);
+const WAITER_LEASE_MAX: Duration = Duration::from_secs(60);
+
+/// How many rounds fit into that time by default, and at least: a waiter whose renewal takes a
+/// whole round keeps its place.
+const ROUNDS_PER_LEASE: u32 = 4;
+const ROUNDS_PER_LEASE_MIN: u32 = 2;
+
 impl Builder {
     pub(crate) fn check(self) -> Result<Settings, ConfigError> {
         let nodes = self.check_nodes()?;
@@ -347,6 +355,19 @@ impl Builder {
         Ok(())
     }
 
+    fn check_waiter_lease(&self, node_timeout: Duration) -> Result<Option<Ttl>, ConfigError> {
+        let default = WAITER_LEASE.max(node_timeout.saturating_mul(ROUNDS_PER_LEASE));
+        let lease = self.waiter_lease.unwrap_or(default);
+        let least = WAITER_LEASE_MIN.max(node_timeout.saturating_mul(ROUNDS_PER_LEASE_MIN));
+        let is_valid = lease >= least && lease <= WAITER_LEASE_MAX.max(default);
+        if !is_valid {
+            let most = WAITER_LEASE_MAX.max(default);
+            let reason = format!("{lease:?} is not between {least:?} and {most:?}");
+            return Err(ConfigError::Setting { name: "waiter_lease", reason });
+        }
+        Ok(Ttl::from_duration(lease))
+    }
+
     fn check_fencing_expiry(&self) -> Result<Ttl, ConfigError> {
         let expiry = self.fencing_expiry.unwrap_or(FENCING_EXPIRY.max(self.max_ttl));
         let ttl = Ttl::from_duration(expiry).filter(|_| expiry >= self.max_ttl);
@@ -399,10 +420,38 @@ impl Builder {
         self
     }
 
-    /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
-    /// `redlatch`. On ZooKeeper it has no effect.
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.client_name = Some(name.into());
+    /// Whether a call that waits for a lock stands in a queue that the nodes keep. By default it
+    /// does: clients are served in the order in which they began to wait, and a release wakes the
+    /// next one.
+    ///
+    /// Without the queue, a waiting call asks the nodes again after random
+    /// [pauses](Self::retry), and whoever asks first after a release has the lock. Clients with and
+    /// without the queue exclude each other; while any client waits in the queue, those without it
+    /// do not get the lock. A call that does not wait never queues, whatever this says. The same
+    /// happens on a single node that lacks what the queue needs; see
+    /// [`QueueSupport`](crate::QueueSupport). Without it, [readers](crate::LockRequest::shared) can
+    /// keep a writer out for as long as they overlap.
+    ///
+    /// On ZooKeeper every call that waits stands in the queue, and `false` is an error.
+    pub fn queue(mut self, queue: bool) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// How long a waiter in front of the nodes' queue may be silent, before its entry expires:
+    /// 100 ms to 60 s, and at least two [`node_timeout`](Self::node_timeout). By default 1.5 s, or
+    /// four times `node_timeout` if that is more.
+    ///
+    /// It is what up to sixteen dead waiters in a row cost the others in all, if the nodes do not
+    /// hear of their death, because a machine was frozen for instance; more of them cost as much
+    /// again for every eight, up to ten times. A waiter renews its place after two thirds of this
+    /// time, so by default once a second; from the ninth place on less often. A shorter time costs
+    /// more commands. It concerns the entries of this client only.
+    ///
+    /// On ZooKeeper it is an error: a waiter keeps its place for as long as its
+    /// [session](Self#method.session_timeout) lives.
+    pub fn waiter_lease(mut self, lease: Duration) -> Self {
+        self.waiter_lease = Some(lease);
         self
     }
 
@@ -419,30 +468,6 @@ impl Builder {
     /// lock with a fencing token is not handed on: each grant needs a larger one.
     pub fn handoff_limit(mut self, count: u32, time: Duration) -> Self {
         self.handoff_limit = HandoffLimit { count, time };
-        self
-    }
-
-    /// Whether the connections have a thread of their own. By default they do not: the
-    /// Leader/Followers pattern is used, and a caller that needs an answer reads and writes for all
-    /// threads that wait meanwhile, which saves two thread switches per operation.
-    ///
-    /// The price is that callers depend on each other. If the leader is stopped in the middle of
-    /// its work, by a slow signal handler or by a scheduler that prefers other threads, all callers
-    /// wait for it, beyond their deadlines, and locks that are kept alive are not extended. With
-    /// this setting, one thread does nothing but drive the connections, and a caller that is
-    /// stopped delays no other. That thread can be stopped as well, above all by a signal handler
-    /// of the process that runs in it; a caller then gives up 20 ms after its own deadline, with
-    /// [`Phase::Queued`](crate::error::Phase::Queued) in the report of each node. Requests that
-    /// callers have left until then are sent when the thread goes on: one request and its removal
-    /// for each attempt.
-    ///
-    /// It is for programs with signal handlers that do more than set a flag, and for threads of
-    /// different priorities. The thread starts with the client, sleeps while there is nothing to
-    /// do, ends with the last clone, and does not keep the process alive.
-    ///
-    /// On ZooKeeper it has no effect: there is always such a thread.
-    pub fn io_thread(mut self, thread: bool) -> Self {
-        self.io_thread = thread;
         self
     }
 }

@@ -89,6 +89,37 @@ impl Builder {
         self.connections.keepalive = idle.into();
         self
     }
+
+    /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
+    /// `redlatch`. On ZooKeeper it has no effect.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into());
+        self
+    }
+
+    /// Whether the connections have a thread of their own. By default they do not: the
+    /// Leader/Followers pattern is used, and a caller that needs an answer reads and writes for all
+    /// threads that wait meanwhile, which saves two thread switches per operation.
+    ///
+    /// The price is that callers depend on each other. If the leader is stopped in the middle of
+    /// its work, by a slow signal handler or by a scheduler that prefers other threads, all callers
+    /// wait for it, beyond their deadlines, and locks that are kept alive are not extended. With
+    /// this setting, one thread does nothing but drive the connections, and a caller that is
+    /// stopped delays no other. That thread can be stopped as well, above all by a signal handler
+    /// of the process that runs in it; a caller then gives up 20 ms after its own deadline, with
+    /// [`Phase::Queued`](crate::error::Phase::Queued) in the report of each node. Requests that
+    /// callers have left until then are sent when the thread goes on: one request and its removal
+    /// for each attempt.
+    ///
+    /// It is for programs with signal handlers that do more than set a flag, and for threads of
+    /// different priorities. The thread starts with the client, sleeps while there is nothing to
+    /// do, ends with the last clone, and does not keep the process alive.
+    ///
+    /// On ZooKeeper it has no effect: there is always such a thread.
+    pub fn io_thread(mut self, thread: bool) -> Self {
+        self.io_thread = thread;
+        self
+    }
 }
 
 impl ConnectionSettings {
