@@ -26,11 +26,7 @@
 mod cause;
 mod config;
 #[cfg(feature = "registers")]
-mod once_per;
-#[cfg(feature = "registers")]
-mod register;
-#[cfg(feature = "registers")]
-mod transaction;
+mod registers;
 
 #[doc(inline)]
 pub use super::engine::NoVote;
@@ -54,14 +50,12 @@ pub use cause::{
 pub use config::NodeListError;
 pub use config::{ConfigError, TlsSettingsError};
 #[cfg(feature = "registers")]
-pub use once_per::{ClocksError, OncePerError};
-#[cfg(feature = "registers")]
-pub use register::RegisterError;
+pub use registers::{
+    ClocksError, JoinError, OncePerError, RecoverError, RegisterError, TransactionError,
+};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-#[cfg(feature = "registers")]
-pub use transaction::{JoinError, RecoverError, TransactionError};
 
 /// Why something about a lock did not succeed: the one error of all methods of a client, a request
 /// and a guard, so that `?` is enough, also in a function whose own error is made from this one.
