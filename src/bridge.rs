@@ -8,7 +8,7 @@
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(test)]
-mod samples;
+mod test_events;
 #[cfg(feature = "tracing")]
 mod tracing;
 

@@ -26,7 +26,6 @@
 mod ensemble;
 mod error;
 mod host;
-mod percent;
 
 #[cfg(feature = "zookeeper")]
 pub use ensemble::{EnsembleHost, EnsembleUrl};
@@ -163,7 +162,7 @@ impl fmt::Display for NodeUrl {
         write!(f, "{scheme}://")?;
         if let Some(user) = &self.user {
             let password = if self.password.is_some() { "***" } else { "" };
-            write!(f, "{}:{password}@", percent::encode(user, b""))?;
+            write!(f, "{}:{password}@", percent_encode(user, b""))?;
         }
         let database = self.database;
         match &self.address {
@@ -171,14 +170,14 @@ impl fmt::Display for NodeUrl {
                 write!(f, "{}:{port}/{database}", host::in_url(host))?;
                 match &self.server_name {
                     Some(name) if name != host::certified(host) => {
-                        write!(f, "?server_name={}", percent::encode(name.as_bytes(), b":"))
+                        write!(f, "?server_name={}", percent_encode(name.as_bytes(), b":"))
                     }
                     _ => Ok(()),
                 }
             }
             Address::Unix { path } => {
                 let path = path.as_os_str().as_encoded_bytes();
-                write!(f, "{}?db={database}", percent::encode(path, b"/"))
+                write!(f, "{}?db={database}", percent_encode(path, b"/"))
             }
         }
     }
@@ -278,7 +277,7 @@ fn parse_unix(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
         _ => return Err(NodeUrlErrorKind::UnexpectedHost),
     }
     options.query(query, &["db", "user", "password"])?;
-    let path = percent::decode(path).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
+    let path = percent_decode(path).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
     // The path starts with a slash if there is one at all.
     if path.iter().all(|byte| *byte == b'/') || path.contains(&0) {
         return Err(NodeUrlErrorKind::BadPath);
@@ -336,7 +335,7 @@ impl Options {
     }
 
     fn set(&mut self, name: &'static str, value: &str) -> Result<(), NodeUrlErrorKind> {
-        let value = percent::decode(value).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
+        let value = percent_decode(value).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
         let before = match name {
             "db" => {
                 let database = std::str::from_utf8(&value).ok().and_then(number);
@@ -366,6 +365,53 @@ impl Options {
     fn url(self, address: Address) -> Result<NodeUrl, NodeUrlErrorKind> {
         let Self { database, user, password, server_name, .. } = self;
         Ok(NodeUrl { address, server_name, user, password, database: database.unwrap_or(0) })
+    }
+}
+
+// Percent-encoding, as in RFC 3986: `%2F` for a slash.
+
+/// The bytes that `text` stands for; `None` if a percent sign is not followed by two hexadecimal
+/// digits.
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            decoded.push(*first);
+            continue;
+        }
+        let [high, low, after @ ..] = after else { return None };
+        rest = after;
+        // Two digits of four bits each fit into a byte.
+        decoded.push((digit(*high)? << 4) | digit(*low)?);
+    }
+    Some(decoded)
+}
+
+/// `bytes` as text in which only letters, digits, `-._~` and the bytes in `plain` stand for
+/// themselves.
+fn percent_encode(bytes: &[u8], plain: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut encoded = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || plain.contains(byte) {
+            encoded.push(char::from(*byte));
+        } else {
+            encoded.push('%');
+            encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+    encoded
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
     }
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn measure(event: &Event<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
+    use super::super::test_events;
     use super::*;
     use metrics_util::MetricKind;
     use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn all_events_together_have_all_metrics_with_their_labels_and_no_others() {
-        let snapshot = recorded(|| samples::each(measure)).snapshot().into_vec();
+        let snapshot = recorded(|| test_events::each(measure)).snapshot().into_vec();
         let mut found: BTreeMap<String, (MetricKind, BTreeSet<String>)> = BTreeMap::new();
         for (key, ..) in snapshot {
             let labels = key.key().labels().map(|label| label.key().to_owned()).collect();
@@ -259,7 +259,7 @@ mod tests {
     fn descriptions_reach_the_recorder() {
         let snapshotter = recorded(|| {
             describe_metrics();
-            samples::each(measure);
+            test_events::each(measure);
         });
         for (key, unit, text, _) in snapshotter.snapshot().into_vec() {
             let is_seconds = unit == Some(Unit::Seconds);

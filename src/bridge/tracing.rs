@@ -133,7 +133,7 @@ fn trace_node(event: &Event<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
+    use super::super::test_events;
     use super::*;
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex, PoisonError};
@@ -169,7 +169,7 @@ mod tests {
             .finish();
         let mut lines = Vec::new();
         ::tracing::subscriber::with_default(subscriber, || {
-            samples::each(|event| {
+            test_events::each(|event| {
                 trace(event);
                 let text = std::mem::take(&mut *log.0.lock().expect("no test panics with it"));
                 lines.push((event.name(), String::from_utf8(text).expect("it is text")));
@@ -208,9 +208,9 @@ mod tests {
     #[test]
     fn no_subscriber_and_no_level_is_no_problem() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        samples::each(trace);
+        test_events::each(trace);
         let none =
             tracing_subscriber::fmt().with_max_level(::tracing::level_filters::LevelFilter::OFF);
-        ::tracing::subscriber::with_default(none.finish(), || samples::each(trace));
+        ::tracing::subscriber::with_default(none.finish(), || test_events::each(trace));
     }
 }

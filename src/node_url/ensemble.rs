@@ -12,7 +12,9 @@
 //! The root, which ZooKeeper calls chroot, is the path of the znode below which all locks are. The
 //! layout is the family of programs that these locks also exclude, `curator` by default.
 
-use super::{Address, NodeUrlError, NodeUrlErrorKind, Options, Support, host, percent};
+use super::{
+    Address, NodeUrlError, NodeUrlErrorKind, Options, Support, host, percent_decode, percent_encode,
+};
 use crate::zookeeper::path::Layout;
 use crate::zookeeper::path::Root;
 use std::fmt;
@@ -111,7 +113,7 @@ impl EnsembleUrl {
     /// The root, as it is written in a URL.
     fn path(&self) -> String {
         let root = self.root.path();
-        if root == "/" { String::new() } else { percent::encode(root.as_bytes(), b"/") }
+        if root == "/" { String::new() } else { percent_encode(root.as_bytes(), b"/") }
     }
 }
 
@@ -164,7 +166,7 @@ impl fmt::Display for EnsembleUrl {
             server.server_name().filter(|name| *name != host::certified(&server.host))
         });
         match named {
-            Some(name) => write!(f, "{mark}server_name={}", percent::encode(name.as_bytes(), b":")),
+            Some(name) => write!(f, "{mark}server_name={}", percent_encode(name.as_bytes(), b":")),
             None => Ok(()),
         }
     }
@@ -223,7 +225,7 @@ fn parse_host(written: &str) -> Result<EnsembleHost, NodeUrlErrorKind> {
 }
 
 fn parse_root(path: &str) -> Result<Root, NodeUrlErrorKind> {
-    let path = percent::decode(path).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
+    let path = percent_decode(path).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
     let bad = |reason: String| NodeUrlErrorKind::BadRoot { reason };
     let path = String::from_utf8(path).map_err(|_| bad("the path is not UTF-8".to_owned()))?;
     Root::new(&path).map_err(|error| bad(error.to_string()))

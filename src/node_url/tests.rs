@@ -258,7 +258,7 @@ fn no_password_is_ever_shown() {
     let raw =
         ["p@ss:w/ord?#%", "hunter2", "hunter2@", "hun?ter2", "hun/ter2", "hunter2%", "hun:ter2"];
     for password in raw {
-        let encoded = percent::encode(password.as_bytes(), b"");
+        let encoded = percent_encode(password.as_bytes(), b"");
         for written in [password, &encoded] {
             for url in [
                 format!("redis://:{written}@host"),
@@ -290,5 +290,22 @@ fn no_password_is_ever_shown() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_byte_survives_percent_encoding() {
+    let bytes: Vec<u8> = (0..=u8::MAX).collect();
+    assert_eq!(percent_decode(&percent_encode(&bytes, b"")), Some(bytes.clone()));
+    assert_eq!(percent_decode(&percent_encode(&bytes, b"/:")), Some(bytes));
+    assert_eq!(percent_encode("p@ß/".as_bytes(), b"/"), "p%40%C3%9F/");
+}
+
+#[test]
+fn percent_escapes_are_complete_or_refused() {
+    assert_eq!(percent_decode("a%2fb%2F"), Some(b"a/b/".to_vec()));
+    assert_eq!(percent_decode("a+b"), Some(b"a+b".to_vec()));
+    for text in ["%", "%2", "a%", "%%20", "%g0", "%0g", "% 1", "%+1", "%-1"] {
+        assert_eq!(percent_decode(text), None, "{text}");
     }
 }

@@ -169,7 +169,7 @@ fn no_password_is_ever_shown() {
     for password in
         ["Zq7x", "1,Zq7x", "Zq7x,h", "Zq7x@", "Zq7x/", "1/Zq7x", "Zq7x?", "Zq7x#", "%Zq7x"]
     {
-        let encoded = percent::encode(password.as_bytes(), b"");
+        let encoded = percent_encode(password.as_bytes(), b"");
         for written in [password, &encoded] {
             for url in [
                 format!("zk://user:{written}@h"),
