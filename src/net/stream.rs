@@ -68,18 +68,45 @@ impl Stream {
     }
 
     /// Has the socket been connected? `None` if that is not known yet: a wake-up is only a hint.
+    ///
+    /// A request is one small write that must not wait for another, so a connected socket is set to
+    /// send at once. It also decides what becomes of a removal when the connection is reset right
+    /// behind it: written at once, it arrives.
     pub(super) fn is_connected(&self) -> Option<io::Result<()>> {
-        self.socket.is_connected()
+        let (error, peer) = match &self.socket {
+            Socket::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
+            #[cfg(unix)]
+            Socket::Unix(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
+        };
+        match (error, peer, &self.socket) {
+            (Ok(Some(error)) | Err(error), ..) => Some(Err(error)),
+            (Ok(None), Ok(()), Socket::Tcp(stream)) => Some(stream.set_nodelay(true)),
+            #[cfg(unix)]
+            (Ok(None), Ok(()), Socket::Unix(_)) => Some(Ok(())),
+            (Ok(None), Err(error), _) if error.kind() == io::ErrorKind::NotConnected => None,
+            (Ok(None), Err(error), _) => Some(Err(error)),
+        }
     }
 
     /// Sets the options that a TCP socket has.
     pub(super) fn set_options(&self, keepalive: Option<Duration>) {
-        self.socket.set_options(keepalive);
+        match &self.socket {
+            Socket::Tcp(stream) => sockets::set_options(stream, keepalive),
+            #[cfg(unix)]
+            Socket::Unix(_) => {}
+        }
     }
 
     /// The machine at the other end, if it is known.
     pub(super) fn host(&self) -> Option<Host> {
-        self.socket.host()
+        match &self.socket {
+            Socket::Tcp(stream) => {
+                let own = stream.local_addr().ok().map(|own| own.ip());
+                stream.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
+            }
+            #[cfg(unix)]
+            Socket::Unix(_) => Some(Host::HERE),
+        }
     }
 
     /// Is there still a handshake to be made? Until it is, only [`flush`](Self::flush) and
@@ -144,7 +171,8 @@ impl Stream {
         if let Some(tls) = &mut self.tls {
             tls.finish(&mut self.socket);
         }
-        self.socket.close(registry);
+        // It is closed in any case; a registration that cannot be undone goes with it.
+        let _ = registry.deregister(self.socket.source());
     }
 }
 
@@ -172,58 +200,6 @@ impl Socket {
         };
         registry.register(stream.source(), token, Interest::READABLE | Interest::WRITABLE)?;
         Ok(stream)
-    }
-
-    /// Has the connection been made? `None` if that is not known yet: a wake-up is only a hint.
-    fn is_connected(&self) -> Option<io::Result<()>> {
-        let (error, peer) = match self {
-            Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
-            #[cfg(unix)]
-            Self::Unix(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
-        };
-        match (error, peer) {
-            (Ok(Some(error)) | Err(error), _) => Some(Err(error)),
-            (Ok(None), Ok(())) => Some(self.prepare()),
-            (Ok(None), Err(error)) if error.kind() == io::ErrorKind::NotConnected => None,
-            (Ok(None), Err(error)) => Some(Err(error)),
-        }
-    }
-
-    /// Sets the options that a TCP socket has.
-    fn set_options(&self, keepalive: Option<Duration>) {
-        match self {
-            Self::Tcp(stream) => sockets::set_options(stream, keepalive),
-            #[cfg(unix)]
-            Self::Unix(_) => {}
-        }
-    }
-
-    /// The machine at the other end, if it is known.
-    fn host(&self) -> Option<Host> {
-        match self {
-            Self::Tcp(stream) => {
-                let own = stream.local_addr().ok().map(|own| own.ip());
-                stream.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
-            }
-            #[cfg(unix)]
-            Self::Unix(_) => Some(Host::HERE),
-        }
-    }
-
-    /// Lets the socket go.
-    fn close(mut self, registry: &Registry) {
-        // It is closed in any case; a registration that cannot be undone goes with it.
-        let _ = registry.deregister(self.source());
-    }
-
-    /// A request is one small write that must not wait for another. It also decides what becomes of
-    /// a removal when the connection is reset right behind it: written at once, it arrives.
-    fn prepare(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nodelay(true),
-            #[cfg(unix)]
-            Self::Unix(_) => Ok(()),
-        }
     }
 
     fn source(&mut self) -> &mut dyn Source {
