@@ -2,8 +2,7 @@
 
 mod connecting;
 
-use super::addresses::Found;
-use super::addresses::{Addresses, History};
+use super::addresses::{Addresses, Found, History};
 use super::socket_loop::Conversation;
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
@@ -11,6 +10,7 @@ use crate::clock;
 use crate::engine::{NODES_MAX, Node};
 use crate::node::NodeError;
 use connecting::Earlier;
+pub(super) use connecting::Io;
 #[cfg(feature = "zookeeper")]
 pub(super) use connecting::unreachable;
 use mio::Token;

@@ -10,7 +10,6 @@ use crate::engine::Token;
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};
 use crate::zookeeper::keeper::{Keeper, Outcome, Random};
 use crate::zookeeper::session::SessionOptions;
-use mio::Waker;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +18,7 @@ use std::time::Duration;
 /// The connection, shared by the threads of a client.
 #[derive(Debug)]
 pub(crate) struct EnsembleNet {
-    event_loop: Arc<LeaderFollowers<KeeperLoop, Arc<Waker>>>,
+    event_loop: Arc<LeaderFollowers<KeeperLoop>>,
     endpoints: Vec<Endpoint>,
     /// What each server did last.
     reports: Arc<Mutex<Vec<NodeReport>>>,
@@ -53,8 +52,8 @@ impl EnsembleNet {
         let keeper = Keeper::new(session, random);
         let granted_ms = Arc::new(AtomicU64::new(0));
         let servers = Servers::new(keeper, &reports, &granted_ms, changes);
-        let (keeper_loop, waker) = KeeperLoop::new(connections, servers, linger)?;
-        let event_loop = Arc::new(LeaderFollowers::new(keeper_loop, waker, true));
+        let (keeper_loop, wake) = KeeperLoop::new(connections, servers, linger)?;
+        let event_loop = Arc::new(LeaderFollowers::new(keeper_loop, wake, true));
         let io_thread = IoThread::start(&event_loop, linger + MARGIN)?;
         Ok(Self { event_loop, endpoints, reports, granted_ms, _io_thread: io_thread })
     }

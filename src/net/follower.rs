@@ -1,7 +1,7 @@
 //! A thread that waits for the outcome of its request, or to be promoted to leader; and a batch of
 //! requests of one thread, which waits for all of them.
 
-use super::leader_followers::{EventLoop, LeaderFollowers, Wake};
+use super::leader_followers::{EventLoop, LeaderFollowers};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_while};
 use std::fmt;
 use std::sync::Arc;
@@ -131,20 +131,20 @@ impl<O> fmt::Debug for Follower<O> {
 // promotion or an outcome on to the one where the thread waits.
 
 /// The followers of a thread that has several requests at a time. They are used again.
-pub(super) struct Batch<O> {
+pub(super) struct Batch<E: EventLoop> {
     /// Where the thread waits.
-    waits_at: Arc<Follower<O>>,
+    waits_at: Arc<Follower<E::Outcome>>,
     /// One for each request. Their index is the number of the request.
-    followers: Vec<Arc<Follower<O>>>,
+    followers: Vec<Arc<Follower<E::Outcome>>>,
     /// The numbers of the requests that are not decided.
     open: Vec<usize>,
     /// The numbers that can be used again.
     free: Vec<usize>,
 }
 
-impl<O> Batch<O> {
+impl<E: EventLoop> Batch<E> {
     /// No requests yet.
-    pub(super) fn new<E: EventLoop<Outcome = O>, W: Wake>(shared: &LeaderFollowers<E, W>) -> Self {
+    pub(super) fn new(shared: &LeaderFollowers<E>) -> Self {
         let waits_at = shared.lock_followers().join();
         Self { waits_at, followers: Vec::new(), open: Vec::new(), free: Vec::new() }
     }
@@ -156,11 +156,7 @@ impl<O> Batch<O> {
     /// # Panics
     ///
     /// The event loop panicked.
-    pub(super) fn begin<E, W>(&mut self, shared: &LeaderFollowers<E, W>, order: E::Order) -> usize
-    where
-        E: EventLoop<Outcome = O>,
-        W: Wake,
-    {
+    pub(super) fn begin(&mut self, shared: &LeaderFollowers<E>, order: E::Order) -> usize {
         shared.expect_not_poisoned();
         let number = self.free.pop().unwrap_or_else(|| {
             self.followers.push(Arc::new(Follower::that_waits_at(&self.waits_at)));
@@ -184,16 +180,12 @@ impl<O> Batch<O> {
     /// # Panics
     ///
     /// The event loop panicked, in this thread or in another.
-    pub(super) fn collect<E, W>(
+    pub(super) fn collect(
         &mut self,
-        shared: &LeaderFollowers<E, W>,
+        shared: &LeaderFollowers<E>,
         limit: Duration,
-        mut each: impl FnMut(usize, O),
-    ) -> bool
-    where
-        E: EventLoop<Outcome = O>,
-        W: Wake,
-    {
+        mut each: impl FnMut(usize, E::Outcome),
+    ) -> bool {
         if !self.is_open() {
             return false;
         }
@@ -221,7 +213,7 @@ impl<O> Batch<O> {
     }
 }
 
-impl<O> fmt::Debug for Batch<O> {
+impl<E: EventLoop> fmt::Debug for Batch<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch").field("open", &self.open.len()).finish_non_exhaustive()
     }

@@ -4,7 +4,7 @@
 use super::change_queue::ChangeQueue;
 use super::connection::Connection;
 use super::follower::Follower;
-use super::leader_followers::EventLoop;
+use super::leader_followers::{EventLoop, Wake};
 use super::socket_loop::Conversation;
 use super::sockets::PolledSockets;
 use crate::clock::{self, Time};
@@ -14,7 +14,6 @@ use crate::zookeeper::contender::Plan;
 use crate::zookeeper::keeper::{Keeper, Loss, Outcome};
 use crate::zookeeper::message::{Remedy, Request, ServerError};
 use crate::zookeeper::session::Problem;
-use mio::Waker;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,7 +85,7 @@ pub(crate) enum KeeperMessage {
 }
 
 /// The locks of a client, and who waits for what of them.
-pub(super) type ClientKeeper = Keeper<Arc<Follower<Outcome>>>;
+type ClientKeeper = Keeper<Arc<Follower<Outcome>>>;
 
 /// The sockets, and the locks over them.
 pub(super) struct KeeperLoop {
@@ -100,32 +99,28 @@ pub(super) struct KeeperLoop {
 }
 
 impl KeeperLoop {
-    /// An event loop without a connection, and its waker.
+    /// An event loop without a connection, and what wakes it.
     pub(super) fn new(
         connections: Vec<Connection>,
         servers: Servers,
         linger: Duration,
-    ) -> io::Result<(Self, Arc<Waker>)> {
-        let (sockets, waker) = PolledSockets::new(connections)?;
+    ) -> io::Result<(Self, Wake)> {
+        let (sockets, wake) = PolledSockets::new(connections)?;
         let on_loss = HashMap::new();
-        Ok((Self { sockets, servers, on_loss, linger, is_poisoned: false }, waker))
-    }
-
-    fn keeper(&mut self) -> &mut ClientKeeper {
-        self.servers.keeper()
+        Ok((Self { sockets, servers, on_loss, linger, is_poisoned: false }, wake))
     }
 
     /// Tells of lost locks, and delivers the outcomes. Returns whether there were any.
     fn deliver(&mut self) -> bool {
         self.servers.follow_session();
         // First: a thread that gets an outcome must not take a lost lock for held.
-        while let Some((token, loss)) = self.keeper().poll_loss() {
+        while let Some((token, loss)) = self.servers.keeper.poll_loss() {
             if let Some(on_loss) = self.on_loss.remove(&token) {
                 on_loss(loss);
             }
         }
         let mut is_any = false;
-        while let Some((follower, outcome)) = self.keeper().poll() {
+        while let Some((follower, outcome)) = self.servers.keeper.poll() {
             follower.deliver(outcome);
             is_any = true;
         }
@@ -145,16 +140,12 @@ impl KeeperLoop {
         loop {
             self.flush();
             let now = clock::now();
-            if now >= end || !self.keeper().is_leaving() {
+            if now >= end || !self.servers.keeper.is_leaving() {
                 return;
             }
             self.read(Some(end.since(now)));
-            self.tick(clock::now());
+            self.servers.keeper.tick(clock::now());
         }
-    }
-
-    fn tick(&mut self, now: Time) {
-        self.keeper().tick(now);
     }
 }
 
@@ -163,13 +154,10 @@ impl EventLoop for KeeperLoop {
     type Message = KeeperMessage;
     type Outcome = Outcome;
 
-    /// The thread that runs this is the only one, and has missed nothing.
-    fn take_over(&mut self) {}
-
-    fn catch_up(&mut self) {}
+    // The thread that runs this is the only one, and has nothing to take over or to catch up with.
 
     fn open(&mut self, order: KeeperOrder, follower: Arc<Follower<Outcome>>) {
-        let (keeper, now) = (self.servers.keeper(), clock::now());
+        let (keeper, now) = (&mut self.servers.keeper, clock::now());
         match order {
             KeeperOrder::Contend { token, plan, hold, until } => {
                 keeper.contend(now, token, *plan, hold, (follower, until));
@@ -189,7 +177,7 @@ impl EventLoop for KeeperLoop {
     }
 
     fn post(&mut self, message: KeeperMessage) {
-        let (keeper, now) = (self.servers.keeper(), clock::now());
+        let (keeper, now) = (&mut self.servers.keeper, clock::now());
         match message {
             KeeperMessage::GiveUp(token) => {
                 self.on_loss.remove(&token);
@@ -218,11 +206,11 @@ impl EventLoop for KeeperLoop {
         let timeout = if is_decided || !may_sleep() {
             Some(Duration::ZERO)
         } else {
-            let deadline = self.keeper().next_deadline();
+            let deadline = self.servers.keeper.next_deadline();
             self.sockets.until(deadline)
         };
         self.read(timeout);
-        self.tick(clock::now());
+        self.servers.keeper.tick(clock::now());
         self.deliver();
     }
 
@@ -231,14 +219,14 @@ impl EventLoop for KeeperLoop {
     }
 
     fn next_follower(&self) -> Option<&Arc<Follower<Outcome>>> {
-        self.servers.waiters().next()
+        self.servers.keeper.waiters().next()
     }
 }
 
 impl Drop for KeeperLoop {
     fn drop(&mut self) {
         if !self.is_poisoned {
-            self.keeper().close(clock::now());
+            self.servers.keeper.close(clock::now());
             self.wait_for_the_end();
         }
         self.sockets.close();
@@ -287,16 +275,8 @@ impl Servers {
         }
     }
 
-    pub(super) fn keeper(&mut self) -> &mut ClientKeeper {
-        &mut self.keeper
-    }
-
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &Arc<Follower<Outcome>>> {
-        self.keeper.waiters()
-    }
-
     /// Notes what has become of the connection since the last call.
-    pub(super) fn follow_session(&mut self) {
+    fn follow_session(&mut self) {
         self.note_session_loss();
         let session = self.keeper.session();
         let now = (!session.is_down()).then(|| {

@@ -74,10 +74,10 @@ pub(super) trait EventLoop {
 
     /// The thread has just become the leader. The former one may have left output to it: bytes that
     /// have arrived since then are read before that is written.
-    fn take_over(&mut self);
+    fn take_over(&mut self) {}
 
     /// Processes what happened while there was no leader, such as connections that were closed.
-    fn catch_up(&mut self);
+    fn catch_up(&mut self) {}
 
     /// Begins what this order asks for. Its outcome is delivered to `follower`.
     fn open(&mut self, order: Self::Order, follower: Arc<Follower<Self::Outcome>>);
@@ -101,9 +101,7 @@ pub(super) trait EventLoop {
 }
 
 /// Wakes a leader that sleeps in [`EventLoop::run_once`].
-pub(super) trait Wake {
-    fn wake(&self);
-}
+pub(super) type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// A message to the leader.
 pub(super) enum Job<E: EventLoop> {
@@ -116,12 +114,12 @@ pub(super) enum Job<E: EventLoop> {
 }
 
 /// The event loop, and the threads that share it.
-pub(super) struct LeaderFollowers<E: EventLoop, W> {
+pub(super) struct LeaderFollowers<E: EventLoop> {
     /// Held by the leader.
     event_loop: LeaderLock<E>,
     pub(super) inbox: Inbox<Job<E>>,
     followers: Mutex<Followers<E::Outcome>>,
-    waker: W,
+    wake: Wake,
     /// Is an I/O thread the leader?
     pub(super) has_io_thread: bool,
     is_closed: AtomicBool,
@@ -131,15 +129,15 @@ pub(super) struct LeaderFollowers<E: EventLoop, W> {
     pub(super) is_poisoned: AtomicBool,
 }
 
-impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
+impl<E: EventLoop> LeaderFollowers<E> {
     /// An event loop that the callers run themselves, or, with `has_io_thread`, one that a thread
     /// runs which calls [`run`](Self::run).
-    pub(super) fn new(event_loop: E, waker: W, has_io_thread: bool) -> Self {
+    pub(super) fn new(event_loop: E, wake: Wake, has_io_thread: bool) -> Self {
         Self {
             event_loop: LeaderLock::new(event_loop),
             inbox: Inbox::new(),
             followers: Mutex::new(Followers::new()),
-            waker,
+            wake,
             has_io_thread,
             is_closed: AtomicBool::new(false),
             is_asleep: AtomicBool::new(false),
@@ -269,7 +267,7 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         }
     }
 
-    fn lead<T>(&self, mut leader: Leader<'_, E, W>, done: &mut impl FnMut() -> Option<T>) -> T {
+    fn lead<T>(&self, mut leader: Leader<'_, E>, done: &mut impl FnMut() -> Option<T>) -> T {
         loop {
             // Emptying the inbox may decide rounds at once, also the leader's own. So `done` must
             // be asked after it and before `run_once`, which may sleep.
@@ -292,7 +290,7 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         self.inbox.push(job);
         fence(Ordering::SeqCst);
         if self.is_asleep.swap(false, Ordering::SeqCst) {
-            self.waker.wake();
+            (self.wake)();
         }
     }
 
@@ -307,15 +305,16 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
     }
 
     /// Makes a caller the leader, if there is no leader and no I/O thread.
-    fn try_lead(&self) -> Option<Leader<'_, E, W>> {
+    fn try_lead(&self) -> Option<Leader<'_, E>> {
         let mut leader = if self.has_io_thread { None } else { self.try_become_leader() }?;
         leader.take_over();
         Some(leader)
     }
 
-    fn try_become_leader(&self) -> Option<Leader<'_, E, W>> {
-        let event_loop = self.try_lock_event_loop()?;
-        Some(Leader::new(self, event_loop))
+    fn try_become_leader(&self) -> Option<Leader<'_, E>> {
+        let event_loop = Some(self.try_lock_event_loop()?);
+        let was_panicking = panicking();
+        Some(Leader(PanicGuard { shared: self, event_loop, was_panicking }))
     }
 
     fn try_lock_event_loop(&self) -> Option<LeaderLockGuard<'_, E>> {
@@ -325,7 +324,7 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
     }
 }
 
-impl<E: EventLoop, W> fmt::Debug for LeaderFollowers<E, W> {
+impl<E: EventLoop> fmt::Debug for LeaderFollowers<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaderFollowers").finish_non_exhaustive()
     }
@@ -333,34 +332,24 @@ impl<E: EventLoop, W> fmt::Debug for LeaderFollowers<E, W> {
 
 /// A thread's right to run the event loop. When this is dropped, the thread steps down: it empties
 /// the inbox, releases the leader lock and promotes a follower.
-pub(super) struct Leader<'a, E: EventLoop, W: Wake>(PanicGuard<'a, E, W>);
-
-impl<'a, E: EventLoop, W: Wake> Leader<'a, E, W> {
-    pub(super) fn new(
-        shared: &'a LeaderFollowers<E, W>,
-        event_loop: LeaderLockGuard<'a, E>,
-    ) -> Self {
-        let was_panicking = panicking();
-        Self(PanicGuard { shared, event_loop: Some(event_loop), was_panicking })
-    }
-}
+pub(super) struct Leader<'a, E: EventLoop>(PanicGuard<'a, E>);
 
 /// Poisons an event loop that panicked, also if it panics while the leader steps down.
-struct PanicGuard<'a, E: EventLoop, W: Wake> {
-    shared: &'a LeaderFollowers<E, W>,
+struct PanicGuard<'a, E: EventLoop> {
+    shared: &'a LeaderFollowers<E>,
     event_loop: Option<LeaderLockGuard<'a, E>>,
     /// Was the thread panicking before it became the leader? Then it drops a lock guard while it
     /// unwinds, and the panic is not the event loop's.
     was_panicking: bool,
 }
 
-impl<E: EventLoop, W: Wake> PanicGuard<'_, E, W> {
+impl<E: EventLoop> PanicGuard<'_, E> {
     fn has_panicked(&self) -> bool {
         panicking() && !self.was_panicking
     }
 }
 
-impl<E: EventLoop, W: Wake> Drop for PanicGuard<'_, E, W> {
+impl<E: EventLoop> Drop for PanicGuard<'_, E> {
     fn drop(&mut self) {
         if self.has_panicked() {
             // The leader lock is still held, so no thread becomes the leader before the flag is
@@ -372,7 +361,7 @@ impl<E: EventLoop, W: Wake> Drop for PanicGuard<'_, E, W> {
     }
 }
 
-impl<E: EventLoop, W: Wake> Drop for Leader<'_, E, W> {
+impl<E: EventLoop> Drop for Leader<'_, E> {
     fn drop(&mut self) {
         if self.0.has_panicked() {
             return;
@@ -403,7 +392,7 @@ impl<E: EventLoop, W: Wake> Drop for Leader<'_, E, W> {
     }
 }
 
-impl<E: EventLoop, W: Wake> Deref for Leader<'_, E, W> {
+impl<E: EventLoop> Deref for Leader<'_, E> {
     type Target = E;
 
     fn deref(&self) -> &E {
@@ -411,7 +400,7 @@ impl<E: EventLoop, W: Wake> Deref for Leader<'_, E, W> {
     }
 }
 
-impl<E: EventLoop, W: Wake> DerefMut for Leader<'_, E, W> {
+impl<E: EventLoop> DerefMut for Leader<'_, E> {
     fn deref_mut(&mut self) -> &mut E {
         self.0.event_loop.as_deref_mut().expect("only dropping the leader releases the lock")
     }

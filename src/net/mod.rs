@@ -48,8 +48,7 @@ pub(crate) use ensemble::EnsembleNet;
 use follower::Batch;
 #[cfg(feature = "zookeeper")]
 pub(crate) use keeper_loop::{KeeperMessage, KeeperOrder, refusal};
-use leader_followers::{EventLoop, LeaderFollowers, Wake};
-use mio::Waker;
+use leader_followers::{EventLoop, LeaderFollowers};
 use socket_loop::{LINGER_ROUNDS, Message, Order, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -86,7 +85,7 @@ pub(crate) struct Endpoint {
 /// The connections of one client, shared by its threads.
 #[derive(Debug)]
 pub(crate) struct Net {
-    event_loop: Arc<LeaderFollowers<SocketLoop, Arc<Waker>>>,
+    event_loop: Arc<LeaderFollowers<SocketLoop>>,
     /// `None` if the callers lead. Dropped after the reference to the event loop, of which the
     /// thread then has the last.
     io_thread: Option<IoThread>,
@@ -122,9 +121,9 @@ impl Net {
             rounds.watch(node_timeout);
         }
         let connections = socket_loop::connections(endpoints, options);
-        let (socket_loop, waker) = SocketLoop::new(connections, rounds, node_timeout, changes)?;
-        let is_connected = socket_loop.is_connected();
-        let event_loop = Arc::new(LeaderFollowers::new(socket_loop, waker, has_io_thread));
+        let (socket_loop, wake) = SocketLoop::new(connections, rounds, node_timeout, changes)?;
+        let is_connected = Arc::clone(&socket_loop.is_connected);
+        let event_loop = Arc::new(LeaderFollowers::new(socket_loop, wake, has_io_thread));
         // The event loop lingers before the I/O thread ends.
         let longest = node_timeout * LINGER_ROUNDS + MARGIN;
         let io_thread = has_io_thread.then(|| IoThread::start(&event_loop, longest)).transpose()?;
@@ -193,7 +192,7 @@ impl Drop for Net {
 #[derive(Debug)]
 pub(crate) struct Requests {
     net: Arc<Net>,
-    batch: Batch<RoundResult>,
+    batch: Batch<SocketLoop>,
     /// The requests that are not decided, by number: when to stop waiting, and the verb.
     limits: HashMap<usize, (Time, Verb)>,
 }
@@ -238,13 +237,6 @@ impl Requests {
     }
 }
 
-impl Wake for Arc<Waker> {
-    fn wake(&self) {
-        // It fails only without a poll, and then no thread sleeps in it.
-        let _ = Waker::wake(self);
-    }
-}
-
 // A thread that leads all the time, for clients that are configured to have one.
 //
 // It sleeps in the poll while there is no request and nothing arrives. It runs no code of the
@@ -262,10 +254,9 @@ struct IoThread {
 impl IoThread {
     /// Starts the thread. It should take at most `join_timeout` to end after it is
     /// [closed](LeaderFollowers::close).
-    fn start<E, W>(shared: &Arc<LeaderFollowers<E, W>>, join_timeout: Duration) -> io::Result<Self>
+    fn start<E>(shared: &Arc<LeaderFollowers<E>>, join_timeout: Duration) -> io::Result<Self>
     where
         E: EventLoop<Order: Send, Message: Send, Outcome: Send> + Send + 'static,
-        W: Wake + Send + Sync + 'static,
     {
         let (ends, ended) = bounded(0);
         let shared = Arc::clone(shared);

@@ -5,13 +5,12 @@
 use super::change_queue::ChangeQueue;
 use super::connection::Connection;
 use super::follower::Follower;
-use super::leader_followers::EventLoop;
+use super::leader_followers::{EventLoop, Wake};
 use super::sockets::PolledSockets;
 use super::{ConnectOptions, Endpoint};
 use crate::clock::{self, Time};
 use crate::engine::{Node, QueueWait, Request, Token};
 use crate::node::{Driver, Host, NodeError, Phase, RoundResult, Rounds};
-use mio::Waker;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,33 +52,21 @@ pub(super) struct SocketLoop {
     /// Where to put changes of the nodes' states, if there is a listener.
     changes: Option<Arc<ChangeQueue>>,
     /// Has a majority of the nodes answered on its connections?
-    is_connected: Arc<AtomicBool>,
+    pub(super) is_connected: Arc<AtomicBool>,
     is_poisoned: bool,
 }
 
 impl SocketLoop {
-    /// An event loop whose connections are not open yet, and its waker.
+    /// An event loop whose connections are not open yet, and what wakes it.
     pub(super) fn new(
         connections: Vec<Connection>,
         rounds: AllRounds,
         node_timeout: Duration,
         changes: Option<Arc<ChangeQueue>>,
-    ) -> io::Result<(Self, Arc<Waker>)> {
-        let (sockets, waker) = PolledSockets::new(connections)?;
-        let event_loop = Self {
-            sockets,
-            rounds,
-            node_timeout,
-            changes,
-            is_connected: Arc::default(),
-            is_poisoned: false,
-        };
-        Ok((event_loop, waker))
-    }
-
-    /// Whether a majority of the nodes has answered on its connections: kept up to date.
-    pub(super) fn is_connected(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.is_connected)
+    ) -> io::Result<(Self, Wake)> {
+        let (sockets, wake) = PolledSockets::new(connections)?;
+        let (is_connected, is_poisoned) = (Arc::default(), false);
+        Ok((Self { sockets, rounds, node_timeout, changes, is_connected, is_poisoned }, wake))
     }
 
     fn driver(&mut self) -> Driver<'_, Arc<Follower<RoundResult>>, PolledSockets> {

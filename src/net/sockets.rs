@@ -1,7 +1,8 @@
 //! The sockets of all nodes, and one poll over them.
 
 use super::addresses::Resolver;
-use super::connection::Connection;
+use super::connection::{Connection, Io};
+use super::leader_followers::Wake;
 use super::socket_loop::Conversation;
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node};
@@ -38,7 +39,7 @@ pub(super) struct PolledSockets {
 
 impl PolledSockets {
     /// Connections that are not open yet, and what wakes a thread that polls them.
-    pub(super) fn new(connections: Vec<Connection>) -> io::Result<(Self, Arc<Waker>)> {
+    pub(super) fn new(connections: Vec<Connection>) -> io::Result<(Self, Wake)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let sockets = Self {
@@ -49,7 +50,8 @@ impl PolledSockets {
             buffer: vec![0; READ_SIZE].into_boxed_slice(),
             polled_at: Time::ZERO,
         };
-        Ok((sockets, waker))
+        // It fails only without a poll, and then no thread sleeps in it.
+        Ok((sockets, Box::new(move || drop(waker.wake()))))
     }
 
     /// For how long a thread may wait for events that has something to do at this time. The next
@@ -109,7 +111,8 @@ impl PolledSockets {
     #[cfg(feature = "zookeeper")]
     pub(super) fn flush(&mut self, conversation: &mut impl Conversation) {
         for connection in &mut self.connections {
-            connection.follow_session(conversation, self.poll.registry(), &self.resolver);
+            let (registry, resolver) = (self.poll.registry(), &self.resolver);
+            connection.follow_session(&mut Io { conversation, registry, resolver });
             connection.write(conversation);
         }
     }
@@ -143,8 +146,9 @@ impl Sockets for PolledSockets {
     }
 
     fn follow_session<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
-        let connection = &mut self.connections[node.index()];
-        connection.follow_session(rounds, self.poll.registry(), &self.resolver);
+        let (registry, resolver) = (self.poll.registry(), &self.resolver);
+        let io = &mut Io { conversation: rounds, registry, resolver };
+        self.connections[node.index()].follow_session(io);
     }
 
     fn write<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {

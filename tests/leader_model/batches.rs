@@ -5,7 +5,7 @@ use super::*;
 use crate::follower::Batch;
 
 /// Begins two requests at a time and waits for both.
-pub(super) fn batch_of_two(shared: &LeaderFollowers<Toy, Arc<Waker>>, first: u32) {
+pub(super) fn batch_of_two(shared: &LeaderFollowers<Toy>, first: u32) {
     let mut batch = Batch::new(shared);
     assert_eq!(batch.begin(shared, first), 0);
     assert_eq!(batch.begin(shared, first + 1), 1);
@@ -45,7 +45,7 @@ fn a_thread_with_two_requests_is_promoted_while_either_is_open() {
 }
 
 /// Begins two requests, and another one as soon as one of them is decided.
-fn batch_that_follows(shared: &LeaderFollowers<Toy, Arc<Waker>>, first: u32) {
+fn batch_that_follows(shared: &LeaderFollowers<Toy>, first: u32) {
     let mut batch = Batch::new(shared);
     batch.begin(shared, first);
     batch.begin(shared, first + 1);

@@ -21,7 +21,7 @@ mod io_thread;
 mod waits;
 
 use follower::Follower;
-use leader_followers::{EventLoop, LeaderFollowers, Wake};
+use leader_followers::{EventLoop, LeaderFollowers};
 use loom::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ struct Waker {
     woken: Condvar,
 }
 
-impl Wake for Arc<Waker> {
+impl Waker {
     fn wake(&self) {
         *self.is_woken.lock().unwrap() = true;
         self.woken.notify_one();
@@ -67,10 +67,6 @@ impl EventLoop for Toy {
     type Order = u32;
     type Message = u32;
     type Outcome = u32;
-
-    fn take_over(&mut self) {}
-
-    fn catch_up(&mut self) {}
 
     fn open(&mut self, request: u32, follower: Arc<Follower<u32>>) {
         assert!(!self.is_poisoned, "no thread uses an event loop that panicked");
@@ -121,7 +117,7 @@ impl EventLoop for Toy {
 }
 
 struct Model {
-    shared: Arc<LeaderFollowers<Toy, Arc<Waker>>>,
+    shared: Arc<LeaderFollowers<Toy>>,
     order: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -141,7 +137,8 @@ fn model_of(gathering: usize, has_io_thread: bool) -> Model {
         order: Arc::clone(&order),
         is_poisoned: false,
     };
-    Model { shared: Arc::new(LeaderFollowers::new(toy, waker, has_io_thread)), order }
+    let wake = Box::new(move || waker.wake());
+    Model { shared: Arc::new(LeaderFollowers::new(toy, wake, has_io_thread)), order }
 }
 
 /// Runs `check` in all interleavings with at most this many preemptions. Without a bound, two
@@ -152,7 +149,7 @@ fn explore(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-fn submit(shared: &LeaderFollowers<Toy, Arc<Waker>>, number: u32) -> u32 {
+fn submit(shared: &LeaderFollowers<Toy>, number: u32) -> u32 {
     shared.submit(number, Duration::MAX).expect("without a limit there is an outcome")
 }
 
@@ -248,7 +245,7 @@ fn spawn_try_submit(model: &Model, number: u32) -> loom::thread::JoinHandle<bool
     loom::thread::spawn(move || try_submit(&shared, number))
 }
 
-fn try_submit(shared: &LeaderFollowers<Toy, Arc<Waker>>, number: u32) -> bool {
+fn try_submit(shared: &LeaderFollowers<Toy>, number: u32) -> bool {
     let caught = catch_unwind(AssertUnwindSafe(|| submit(shared, number)));
     sync::recover();
     match caught {

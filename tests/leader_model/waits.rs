@@ -6,7 +6,7 @@
 
 use super::explore;
 use super::follower::Follower;
-use super::leader_followers::{EventLoop, LeaderFollowers, Wake};
+use super::leader_followers::{EventLoop, LeaderFollowers};
 use loom::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,9 +35,7 @@ impl Events {
         self.state.lock().unwrap().is_pushed = true;
         self.changed.notify_one();
     }
-}
 
-impl Wake for Arc<Events> {
     fn wake(&self) {
         self.state.lock().unwrap().is_woken = true;
         self.changed.notify_one();
@@ -62,10 +60,6 @@ impl EventLoop for Nodes {
     type Order = u32;
     type Message = u32;
     type Outcome = u32;
-
-    fn take_over(&mut self) {}
-
-    fn catch_up(&mut self) {}
 
     fn open(&mut self, request: u32, follower: Arc<Follower<u32>>) {
         if request == WAIT {
@@ -115,13 +109,15 @@ impl EventLoop for Nodes {
     }
 }
 
-type Shared = Arc<LeaderFollowers<Nodes, Arc<Events>>>;
+type Shared = Arc<LeaderFollowers<Nodes>>;
 
 fn model() -> (Shared, Arc<Events>) {
     let events = Arc::new(Events::default());
     let (open, waits) = (VecDeque::new(), Vec::new());
     let nodes = Nodes { events: Arc::clone(&events), open, waits, are_waits_over: false };
-    (Arc::new(LeaderFollowers::new(nodes, Arc::clone(&events), false)), events)
+    let waker = Arc::clone(&events);
+    let wake = Box::new(move || waker.wake());
+    (Arc::new(LeaderFollowers::new(nodes, wake, false)), events)
 }
 
 fn submit(shared: &Shared, request: u32) {

@@ -10,7 +10,7 @@ mod leader_followers;
 mod sync;
 
 use follower::{Batch, Follower};
-use leader_followers::{EventLoop, LeaderFollowers, Wake};
+use leader_followers::{EventLoop, LeaderFollowers};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -29,7 +29,7 @@ struct Waker {
     woken: Condvar,
 }
 
-impl Wake for Arc<Waker> {
+impl Waker {
     fn wake(&self) {
         *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.woken.notify_one();
@@ -53,10 +53,6 @@ impl EventLoop for Toy {
     type Order = Request;
     type Message = Request;
     type Outcome = u64;
-
-    fn take_over(&mut self) {}
-
-    fn catch_up(&mut self) {}
 
     fn open(&mut self, request: Request, follower: Arc<Follower<u64>>) {
         let (thread, number) = request;
@@ -106,7 +102,7 @@ impl EventLoop for Toy {
     }
 }
 
-fn run_thread(shared: &LeaderFollowers<Toy, Arc<Waker>>, thread: u64) {
+fn run_thread(shared: &LeaderFollowers<Toy>, thread: u64) {
     for number in 0..PAIRS {
         assert_eq!(
             shared.submit((thread, number), LIMIT),
@@ -118,7 +114,7 @@ fn run_thread(shared: &LeaderFollowers<Toy, Arc<Waker>>, thread: u64) {
 }
 
 /// Begins several requests at a time, as one thread among many.
-fn run_batches(shared: &LeaderFollowers<Toy, Arc<Waker>>, thread: u64) {
+fn run_batches(shared: &LeaderFollowers<Toy>, thread: u64) {
     let mut batch = Batch::new(shared);
     let mut number = 0;
     while number < PAIRS {
@@ -156,7 +152,7 @@ fn requests_of_many_threads_are_sent_in_order_by_an_io_thread() {
 fn run(has_io_thread: bool) {
     let waker = Arc::new(Waker::default());
     let toy = Toy { waker: Arc::clone(&waker), open: Vec::new(), posted: [0; 8], steps: 0 };
-    let shared = Arc::new(LeaderFollowers::new(toy, waker, has_io_thread));
+    let shared = Arc::new(LeaderFollowers::new(toy, Box::new(move || waker.wake()), has_io_thread));
     let io_thread = has_io_thread.then(|| {
         let shared = Arc::clone(&shared);
         thread::spawn(move || shared.run())

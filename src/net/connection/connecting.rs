@@ -78,37 +78,39 @@ impl Earlier {
     }
 }
 
+/// What the steps of connecting need besides the connection.
+pub(in crate::net) struct Io<'a, C> {
+    pub(in crate::net) conversation: &'a mut C,
+    pub(in crate::net) registry: &'a Registry,
+    pub(in crate::net) resolver: &'a Resolver,
+}
+
 impl Connection {
     /// Closes, opens or finishes opening the socket, as the session requires.
-    pub(in crate::net) fn follow_session(
-        &mut self,
-        conversation: &mut impl Conversation,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
-        if conversation.is_down(self.node) {
-            self.close(registry);
+    pub(in crate::net) fn follow_session<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
+        if io.conversation.is_down(self.node) {
+            self.close(io.registry);
             let now = clock::now();
-            if conversation.wants_connection(self.node, now) {
-                conversation.connecting(self.node, now, Phase::Connecting);
-                self.connect(conversation, registry, resolver);
+            if io.conversation.wants_connection(self.node, now) {
+                io.conversation.connecting(self.node, now, Phase::Connecting);
+                self.connect(io);
             }
             return;
         }
-        if let Some(first) = self.earlier.take_connected(registry) {
-            self.release(registry);
+        if let Some(first) = self.earlier.take_connected(io.registry) {
+            self.release(io.registry);
             self.socket = Some(first);
         }
         match &self.socket {
-            None => self.connect(conversation, registry, resolver),
-            Some(socket) if socket.is_securing => self.secure(conversation),
+            None => self.connect(io),
+            Some(socket) if socket.is_securing => self.secure(io.conversation),
             Some(socket) if !socket.is_connected => {
                 if socket.is_writable {
-                    self.finish_connecting(conversation, registry, resolver);
+                    self.finish_connecting(io);
                 }
             }
             Some(_) if self.history.is_open() => {
-                if conversation.phase(self.node) == Phase::Answering {
+                if io.conversation.phase(self.node) == Phase::Answering {
                     self.history.greeted();
                 }
             }
@@ -116,8 +118,8 @@ impl Connection {
         }
         if self.next_deadline().is_some_and(|next_at| clock::now() >= next_at) {
             // This address has had its part of the time. It may still be the first to answer.
-            self.earlier.extend(self.socket.take(), registry);
-            self.connect(conversation, registry, resolver);
+            self.earlier.extend(self.socket.take(), io.registry);
+            self.connect(io);
         }
     }
 
@@ -149,12 +151,7 @@ impl Connection {
     }
 
     /// Begins to connect to the next address, or to resolve the name.
-    fn connect(
-        &mut self,
-        conversation: &mut impl Conversation,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
+    fn connect<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
         let (target, address) = match (literal(&self.endpoint.address), &mut self.lookup) {
             (Some(target), _) => (target, None),
             (None, Lookup::Found(addresses)) => match addresses.next(clock::now()) {
@@ -162,17 +159,17 @@ impl Connection {
                 None => {
                     // All addresses were tried.
                     self.lookup = Lookup::None;
-                    return self.resolve(conversation, resolver);
+                    return self.resolve(io);
                 }
             },
-            (None, Lookup::None | Lookup::Running) => return self.resolve(conversation, resolver),
+            (None, Lookup::None | Lookup::Running) => return self.resolve(io),
         };
         self.sockets = self.sockets.wrapping_add(1) % (usize::MAX / TOKENS);
         let token = Token(self.node.index() + TOKENS * self.sockets);
         let tls = self.endpoint.tls.as_ref();
-        match Stream::connect(&target, tls, registry, token) {
+        match Stream::connect(&target, tls, io.registry, token) {
             Ok(stream) => {
-                conversation.connecting(self.node, clock::now(), Phase::Connecting);
+                io.conversation.connecting(self.node, clock::now(), Phase::Connecting);
                 self.socket = Some(Socket {
                     stream,
                     token,
@@ -186,31 +183,26 @@ impl Connection {
                     is_finished: false,
                 });
             }
-            Err(error) => self.connect_failed(&error, conversation, registry, resolver),
+            Err(error) => self.connect_failed(&error, io),
         }
     }
 
-    fn resolve(&mut self, conversation: &mut impl Conversation, resolver: &Resolver) {
-        conversation.connecting(self.node, clock::now(), Phase::Resolving);
+    fn resolve<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
+        io.conversation.connecting(self.node, clock::now(), Phase::Resolving);
         let (Address::Tcp { host, port }, Lookup::None) = (&self.endpoint.address, &self.lookup)
         else {
             return;
         };
-        match resolver.look_up(self.node.index(), host, *port) {
+        match io.resolver.look_up(self.node.index(), host, *port) {
             Ok(()) => self.lookup = Lookup::Running,
             Err(error) => {
                 let text = format!("no thread for the lookup: {error}");
-                conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
+                io.conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
             }
         }
     }
 
-    fn finish_connecting(
-        &mut self,
-        conversation: &mut impl Conversation,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
+    fn finish_connecting<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
         let Some(socket) = &mut self.socket else { return };
         match socket.stream.is_connected() {
             None => socket.is_writable = false,
@@ -218,26 +210,20 @@ impl Connection {
                 socket.is_securing = true;
                 socket.stream.set_options(self.options.keepalive);
                 self.history.connected(socket.address);
-                self.earlier.clear(registry);
-                self.secure(conversation);
+                self.earlier.clear(io.registry);
+                self.secure(io.conversation);
             }
             Some(Err(error)) => {
-                self.release(registry);
-                self.connect_failed(&error, conversation, registry, resolver);
+                self.release(io.registry);
+                self.connect_failed(&error, io);
             }
         }
     }
 
     /// Connecting failed: tries the next address of the name, or waits for an earlier one.
-    fn connect_failed(
-        &mut self,
-        error: &io::Error,
-        conversation: &mut impl Conversation,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
+    fn connect_failed<C: Conversation>(&mut self, error: &io::Error, io: &mut Io<'_, C>) {
         if matches!(&self.lookup, Lookup::Found(addresses) if addresses.next_at().is_some()) {
-            return self.connect(conversation, registry, resolver);
+            return self.connect(io);
         }
         self.socket = self.earlier.pop();
         if self.socket.is_some() {
@@ -246,7 +232,7 @@ impl Connection {
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;
         }
-        conversation.closed(clock::now(), self.node, unreachable(error));
+        io.conversation.closed(clock::now(), self.node, unreachable(error));
     }
 }
 

@@ -67,7 +67,9 @@ impl Fixture {
     }
 
     fn turn(&mut self) {
-        self.connection.follow_session(&mut self.rounds, self.poll.registry(), &self.resolver);
+        let (registry, resolver) = (self.poll.registry(), &self.resolver);
+        let conversation = &mut self.rounds;
+        self.connection.follow_session(&mut Io { conversation, registry, resolver });
         let timeout = Some(Duration::from_millis(10));
         self.poll.poll(&mut self.events, timeout).expect("a poll");
         self.events.iter().for_each(|event| self.connection.record_readiness(event));

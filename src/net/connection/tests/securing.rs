@@ -35,7 +35,8 @@ fn a_silent_peer_is_given_up_although_no_thread_looked_when_its_time_was_over() 
     assert_eq!(fixture.rounds.session(Node::new(0)).phase(), Phase::Securing);
     std::thread::sleep(CONNECT_TIMEOUT);
     let registry = fixture.poll.registry();
-    fixture.connection.follow_session(&mut fixture.rounds, registry, &fixture.resolver);
+    let (conversation, resolver) = (&mut fixture.rounds, &fixture.resolver);
+    fixture.connection.follow_session(&mut Io { conversation, registry, resolver });
     fixture.rounds.tick(clock::now());
     assert!(fixture.rounds.session(Node::new(0)).is_down());
     assert_eq!(fixture.last_error(), NodeError::TimedOut(Phase::Securing));
