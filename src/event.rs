@@ -252,64 +252,60 @@ impl<'a> Event<'a> {
     /// The kind of event, in a word that can be a label of a metric: `acquired`, `node_down`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Attempt { .. } => "attempt",
-            Self::Quarantined { .. } => "quarantined",
-            Self::Queued { .. } => "queued",
-            Self::Woken { .. } => "woken",
-            Self::Acquired { .. } => "acquired",
-            Self::Contended { .. } => "contended",
-            Self::Failed { .. } => "failed",
-            Self::Extended { .. } => "extended",
-            Self::NotExtended { .. } => "not_extended",
-            Self::Lost { .. } => "lost",
-            Self::Released { .. } => "released",
-            Self::LetExpire { .. } => "let_expire",
-            Self::NodeUp { .. } => "node_up",
-            Self::NodeDown { .. } => "node_down",
-            Self::NodeSlow { .. } => "node_slow",
-            Self::NodeQueue { .. } => "node_queue",
-            Self::SessionLost { .. } => "session_lost",
-            #[cfg(feature = "registers")]
-            Self::Register(event) => event.name(),
-        }
+        self.kind().0
     }
 
     /// The name of the resource or of the register, if the event is about a lock or a register.
     #[must_use]
     pub fn resource(&self) -> Option<Name<'a>> {
-        match self {
-            Self::Attempt { resource, .. }
-            | Self::Quarantined { resource, .. }
-            | Self::Queued { resource, .. }
-            | Self::Woken { resource, .. }
-            | Self::Acquired { resource, .. }
-            | Self::Contended { resource, .. }
-            | Self::Failed { resource, .. }
-            | Self::Extended { resource, .. }
-            | Self::NotExtended { resource, .. }
-            | Self::Lost { resource, .. }
-            | Self::Released { resource, .. }
-            | Self::LetExpire { resource, .. } => Some(*resource),
-            #[cfg(feature = "registers")]
-            Self::Register(event) => event.register(),
-            Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeSlow { .. } => None,
-            Self::NodeQueue { .. } | Self::SessionLost { .. } => None,
+        match self.kind() {
+            (_, Subject::Resource(name)) => Some(name),
+            (_, Subject::Node(_)) => None,
         }
     }
 
     /// The node's URL, if the event is about a node, or the session with an ensemble.
     #[must_use]
     pub fn url(&self) -> Option<&'a str> {
-        match self {
-            Self::NodeUp { url } | Self::NodeDown { url, .. } => Some(url),
-            Self::NodeSlow { url, .. } | Self::NodeQueue { url, .. } => Some(url),
-            Self::SessionLost { url } => Some(url),
-            #[cfg(feature = "registers")]
-            Self::Register(event) => event.url(),
-            _ => None,
+        match self.kind() {
+            (_, Subject::Node(url)) => Some(url),
+            (_, Subject::Resource(_)) => None,
         }
     }
+
+    /// The kind of event in a word, and what it is about.
+    fn kind(&self) -> (&'static str, Subject<'a>) {
+        use Subject::{Node, Resource};
+        match *self {
+            Self::Attempt { resource, .. } => ("attempt", Resource(resource)),
+            Self::Quarantined { resource, .. } => ("quarantined", Resource(resource)),
+            Self::Queued { resource, .. } => ("queued", Resource(resource)),
+            Self::Woken { resource, .. } => ("woken", Resource(resource)),
+            Self::Acquired { resource, .. } => ("acquired", Resource(resource)),
+            Self::Contended { resource, .. } => ("contended", Resource(resource)),
+            Self::Failed { resource, .. } => ("failed", Resource(resource)),
+            Self::Extended { resource, .. } => ("extended", Resource(resource)),
+            Self::NotExtended { resource, .. } => ("not_extended", Resource(resource)),
+            Self::Lost { resource, .. } => ("lost", Resource(resource)),
+            Self::Released { resource, .. } => ("released", Resource(resource)),
+            Self::LetExpire { resource, .. } => ("let_expire", Resource(resource)),
+            Self::NodeUp { url } => ("node_up", Node(url)),
+            Self::NodeDown { url, .. } => ("node_down", Node(url)),
+            Self::NodeSlow { url, .. } => ("node_slow", Node(url)),
+            Self::NodeQueue { url, .. } => ("node_queue", Node(url)),
+            Self::SessionLost { url } => ("session_lost", Node(url)),
+            #[cfg(feature = "registers")]
+            Self::Register(ref event) => event.kind(),
+        }
+    }
+}
+
+/// What an event is about.
+enum Subject<'a> {
+    /// A lock or a register, by its name.
+    Resource(Name<'a>),
+    /// A node, or a server of an ensemble, by its URL.
+    Node(&'a str),
 }
 
 /// The outcome of one attempt to acquire a lock.
@@ -344,9 +340,9 @@ impl AttemptOutcome {
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.resource(), self.url()) {
-            (Some(resource), _) => write!(f, "'{resource}' ")?,
-            (None, url) => write!(f, "{} ", url.unwrap_or_default())?,
+        match self.kind() {
+            (_, Subject::Resource(name)) => write!(f, "'{name}' ")?,
+            (_, Subject::Node(url)) => write!(f, "{url} ")?,
         }
         match self {
             Self::Attempt { number, outcome, took, .. } => {
@@ -396,25 +392,16 @@ impl fmt::Display for Event<'_> {
             Self::LetExpire { held, remaining, .. } => {
                 write!(f, "left to its ttl: held {held:.1?}, valid for {remaining:.1?}")
             }
-            #[cfg(feature = "registers")]
-            Self::Register(event) => event.write(f),
-            _ => self.write_of_node(f),
-        }
-    }
-}
-
-impl Event<'_> {
-    fn write_of_node(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
             Self::NodeUp { .. } => f.write_str("is up"),
             Self::NodeDown { error, .. } => write!(f, "is down: {error}"),
+            Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
             Self::NodeQueue { support: QueueSupport::Unsupported, .. } => {
                 f.write_str("has no queue for waiters")
             }
             Self::NodeQueue { .. } => f.write_str("does not tell waiters when it is their turn"),
             Self::SessionLost { .. } => f.write_str("has ended the session, and all its locks"),
-            Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
-            _ => unreachable!("it is about a node"),
+            #[cfg(feature = "registers")]
+            Self::Register(event) => event.write(f),
         }
     }
 }

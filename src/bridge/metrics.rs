@@ -28,6 +28,8 @@ enum Kind {
     Histogram,
 }
 
+use Kind::{Counter, Gauge, Histogram};
+
 /// One metric: its name, its kind, its labels, and what it says.
 type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
 
@@ -35,68 +37,58 @@ type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
 const METRICS: [Metric; 17] = [
     (
         "redlatch_acquisitions_total",
-        Kind::Counter,
+        Counter,
         &["outcome"],
         "Calls that acquired a lock, or returned without it",
     ),
-    (
-        "redlatch_acquisition_wait_seconds",
-        Kind::Histogram,
-        &["outcome"],
-        "How long such a call took",
-    ),
+    ("redlatch_acquisition_wait_seconds", Histogram, &["outcome"], "How long such a call took"),
     (
         "redlatch_attempts_total",
-        Kind::Counter,
+        Counter,
         &["outcome"],
         "Times that the nodes were asked for a lock",
     ),
     (
         "redlatch_attempt_duration_seconds",
-        Kind::Histogram,
+        Histogram,
         &[],
         "How long the nodes took to answer an attempt",
     ),
-    ("redlatch_queued_total", Kind::Counter, &[], "Calls that got a place in the nodes' queue"),
-    ("redlatch_woken_total", Kind::Counter, &[], "Calls whose turn in the nodes' queue came"),
+    ("redlatch_queued_total", Counter, &[], "Calls that got a place in the nodes' queue"),
+    ("redlatch_woken_total", Counter, &[], "Calls whose turn in the nodes' queue came"),
     (
         "redlatch_quarantine_waits_total",
-        Kind::Counter,
+        Counter,
         &[],
         "Waits for nodes that were started too recently to count",
     ),
-    ("redlatch_extensions_total", Kind::Counter, &["outcome", "automatic"], "Extensions of locks"),
-    ("redlatch_extension_duration_seconds", Kind::Histogram, &[], "How long an extension took"),
-    (
-        "redlatch_lost_total",
-        Kind::Counter,
-        &["reason"],
-        "Locks that were lost while a guard existed",
-    ),
+    ("redlatch_extensions_total", Counter, &["outcome", "automatic"], "Extensions of locks"),
+    ("redlatch_extension_duration_seconds", Histogram, &[], "How long an extension took"),
+    ("redlatch_lost_total", Counter, &["reason"], "Locks that were lost while a guard existed"),
     (
         "redlatch_releases_total",
-        Kind::Counter,
+        Counter,
         &["outcome"],
         "Locks that were released, or left to their ttl",
     ),
     (
         "redlatch_hold_duration_seconds",
-        Kind::Histogram,
+        Histogram,
         &[],
         "From the request for a lock to its release",
     ),
-    ("redlatch_node_up", Kind::Gauge, &["node"], "Whether a node is connected"),
-    ("redlatch_node_down_total", Kind::Counter, &["node"], "Times that a node was lost"),
-    ("redlatch_node_slow_total", Kind::Counter, &["node"], "Times that a node fell silent"),
+    ("redlatch_node_up", Gauge, &["node"], "Whether a node is connected"),
+    ("redlatch_node_down_total", Counter, &["node"], "Times that a node was lost"),
+    ("redlatch_node_slow_total", Counter, &["node"], "Times that a node fell silent"),
     (
         "redlatch_node_queue_limited_total",
-        Kind::Counter,
+        Counter,
         &["node", "support"],
         "Times that a node was found to have no queue, or one without pushes",
     ),
     (
         "redlatch_sessions_lost_total",
-        Kind::Counter,
+        Counter,
         &[],
         "Times that a ZooKeeper ensemble ended the client's session, and all its locks",
     ),
@@ -113,9 +105,9 @@ fn metrics() -> impl Iterator<Item = &'static Metric> {
 pub(crate) fn describe_metrics() {
     for &(name, kind, _, text) in metrics() {
         match kind {
-            Kind::Counter => describe_counter!(name, text),
-            Kind::Gauge => describe_gauge!(name, text),
-            Kind::Histogram => describe_histogram!(name, Unit::Seconds, text),
+            Counter => describe_counter!(name, text),
+            Gauge => describe_gauge!(name, text),
+            Histogram => describe_histogram!(name, Unit::Seconds, text),
         }
     }
 }
@@ -234,9 +226,9 @@ mod tests {
         }
         let expected = metrics().map(|&(name, kind, labels, _)| {
             let kind = match kind {
-                Kind::Counter => MetricKind::Counter,
-                Kind::Gauge => MetricKind::Gauge,
-                Kind::Histogram => MetricKind::Histogram,
+                Counter => MetricKind::Counter,
+                Gauge => MetricKind::Gauge,
+                Histogram => MetricKind::Histogram,
             };
             (name.to_owned(), (kind, labels.iter().map(|&label| label.to_owned()).collect()))
         });
@@ -247,9 +239,9 @@ mod tests {
     fn names_say_the_unit_and_histograms_are_in_seconds() {
         for (name, kind, ..) in metrics() {
             let ending = match kind {
-                Kind::Counter => "_total",
-                Kind::Gauge => "",
-                Kind::Histogram => "_seconds",
+                Counter => "_total",
+                Gauge => "",
+                Histogram => "_seconds",
             };
             assert!(name.ends_with(ending), "{name}");
         }

@@ -20,37 +20,6 @@ const REGISTER: &str = "redlatch::register";
 
 /// Reports an event.
 pub(crate) fn trace(event: &Event<'_>) {
-    match event {
-        #[cfg(feature = "registers")]
-        Event::Register(event) => trace_register(event),
-        _ if event.url().is_some() => trace_node(event),
-        _ => trace_lock(event),
-    }
-}
-
-#[cfg(feature = "registers")]
-fn trace_register(event: &RegisterEvent<'_>) {
-    let secs = Duration::as_secs_f64;
-    match event {
-        RegisterEvent::NodeVotes { url: node } => {
-            info!(target: NODE, node, "has a vote on registers");
-        }
-        RegisterEvent::NodeWithoutVote { url: node, why } => {
-            warn!(target: NODE, node, reason = why.name(), "has no vote on registers");
-        }
-        RegisterEvent::Read { register, rounds, took } => {
-            trace!(target: REGISTER, %register, rounds, took = secs(took), "read");
-        }
-        RegisterEvent::Changed { register, rounds, took } => {
-            debug!(target: REGISTER, %register, rounds, took = secs(took), "changed");
-        }
-        RegisterEvent::Failed { register, took, error } => {
-            warn!(target: REGISTER, %register, took = secs(took), %error, "failed");
-        }
-    }
-}
-
-fn trace_lock(event: &Event<'_>) {
     let secs = Duration::as_secs_f64;
     match event {
         Event::Attempt { resource, number, outcome, took } => {
@@ -102,32 +71,39 @@ fn trace_lock(event: &Event<'_>) {
             let (held, remaining) = (secs(held), secs(remaining));
             debug!(target: LOCK, %resource, held, remaining, "left to its ttl");
         }
-        #[cfg(feature = "registers")]
-        Event::Register(_) => {}
-        // The other half.
-        Event::NodeUp { .. } | Event::NodeDown { .. } | Event::NodeSlow { .. } => {}
-        Event::NodeQueue { .. } | Event::SessionLost { .. } => {}
-    }
-}
-
-fn trace_node(event: &Event<'_>) {
-    match *event {
         Event::NodeUp { url: node } => info!(target: NODE, node, "up"),
         Event::NodeDown { url: node, error } => warn!(target: NODE, node, %error, "down"),
         Event::NodeSlow { url: node, silent } => {
-            warn!(target: NODE, node, silent = silent.as_secs_f64(), "slow");
+            warn!(target: NODE, node, silent = secs(silent), "slow");
         }
         Event::NodeQueue { url: node, support } => {
             warn!(target: NODE, node, support = support.as_str(), "queue is limited");
         }
         Event::SessionLost { url: node } => warn!(target: NODE, node, "session lost"),
-        // The other half.
-        Event::Attempt { .. } | Event::Quarantined { .. } | Event::Queued { .. } => {}
-        Event::Woken { .. } | Event::Acquired { .. } | Event::Contended { .. } => {}
-        Event::Failed { .. } | Event::Extended { .. } | Event::NotExtended { .. } => {}
-        Event::Lost { .. } | Event::Released { .. } | Event::LetExpire { .. } => {}
         #[cfg(feature = "registers")]
-        Event::Register(_) => {}
+        Event::Register(event) => trace_register(event),
+    }
+}
+
+#[cfg(feature = "registers")]
+fn trace_register(event: &RegisterEvent<'_>) {
+    let secs = Duration::as_secs_f64;
+    match event {
+        RegisterEvent::NodeVotes { url: node } => {
+            info!(target: NODE, node, "has a vote on registers");
+        }
+        RegisterEvent::NodeWithoutVote { url: node, why } => {
+            warn!(target: NODE, node, reason = why.name(), "has no vote on registers");
+        }
+        RegisterEvent::Read { register, rounds, took } => {
+            trace!(target: REGISTER, %register, rounds, took = secs(took), "read");
+        }
+        RegisterEvent::Changed { register, rounds, took } => {
+            debug!(target: REGISTER, %register, rounds, took = secs(took), "changed");
+        }
+        RegisterEvent::Failed { register, took, error } => {
+            warn!(target: REGISTER, %register, took = secs(took), %error, "failed");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The events of registers.
 
+use super::Subject;
 use crate::engine::NoVote;
 use crate::error::RegisterError;
 use crate::name::Name;
@@ -72,31 +73,14 @@ impl<'a> RegisterEvent<'a> {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::NodeVotes { .. } => "node_votes",
-            Self::NodeWithoutVote { .. } => "node_without_vote",
-            Self::Read { .. } => "register_read",
-            Self::Changed { .. } => "register_changed",
-            Self::Failed { .. } => "register_failed",
-        }
-    }
-
-    /// The register that it is about, if it is about one.
-    pub(super) fn register(&self) -> Option<Name<'a>> {
-        match self {
-            Self::Read { register, .. }
-            | Self::Changed { register, .. }
-            | Self::Failed { register, .. } => Some(*register),
-            Self::NodeVotes { .. } | Self::NodeWithoutVote { .. } => None,
-        }
-    }
-
-    /// The node that it is about, if it is about one.
-    pub(super) fn url(&self) -> Option<&'a str> {
-        match self {
-            Self::NodeVotes { url } | Self::NodeWithoutVote { url, .. } => Some(url),
-            _ => None,
+    /// The kind of event in a word, and what it is about.
+    pub(super) fn kind(&self) -> (&'static str, Subject<'a>) {
+        match *self {
+            Self::NodeVotes { url } => ("node_votes", Subject::Node(url)),
+            Self::NodeWithoutVote { url, .. } => ("node_without_vote", Subject::Node(url)),
+            Self::Read { register, .. } => ("register_read", Subject::Resource(register)),
+            Self::Changed { register, .. } => ("register_changed", Subject::Resource(register)),
+            Self::Failed { register, .. } => ("register_failed", Subject::Resource(register)),
         }
     }
 

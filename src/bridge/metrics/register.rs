@@ -1,34 +1,30 @@
 //! The metrics of registers.
 
-use super::{Kind, Metric};
+use super::Kind::{Counter, Gauge, Histogram};
+use super::Metric;
 use crate::error::RegisterError;
 use crate::event::RegisterEvent;
 use ::metrics::{counter, gauge, histogram};
 use std::time::Duration;
 
 pub(super) const METRICS: [Metric; 5] = [
-    ("redlatch_node_votes", Kind::Gauge, &["node"], "Whether a node has a vote on registers"),
+    ("redlatch_node_votes", Gauge, &["node"], "Whether a node has a vote on registers"),
     (
         "redlatch_node_without_vote_total",
-        Kind::Counter,
+        Counter,
         &["node", "reason"],
         "Times that a node was found without a vote on registers",
     ),
-    (
-        "redlatch_register_calls_total",
-        Kind::Counter,
-        &["outcome"],
-        "Calls that read or change registers",
-    ),
+    ("redlatch_register_calls_total", Counter, &["outcome"], "Calls that read or change registers"),
     (
         "redlatch_register_call_duration_seconds",
-        Kind::Histogram,
+        Histogram,
         &["outcome"],
         "How long such a call took",
     ),
     (
         "redlatch_register_rounds_total",
-        Kind::Counter,
+        Counter,
         &["outcome"],
         "Times that the nodes were asked in such calls",
     ),
