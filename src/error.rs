@@ -255,8 +255,8 @@ impl std::error::Error for Error {
 }
 
 macro_rules! from {
-    ($($error:ident => $variant:ident),+ $(,)?) => {$(
-        impl From<$error> for Error {
+    ($into:ident: $($error:ident => $variant:ident),+ $(,)?) => {$(
+        impl From<$error> for $into {
             fn from(error: $error) -> Self {
                 Self::$variant(error)
             }
@@ -264,7 +264,7 @@ macro_rules! from {
     )+};
 }
 
-from! {
+from! { Error:
     ConfigError => Config,
     LockLost => Lost,
     NoQuorum => NoQuorum,
@@ -275,10 +275,17 @@ from! {
 }
 
 #[cfg(feature = "registers")]
-from! {
+from! { Error:
     RegisterError => Register,
     OncePerError => OncePer,
     TransactionError => Transaction,
+}
+
+#[cfg(feature = "registers")]
+from! { TransactionError:
+    RegisterError => Register,
+    NamesError => Names,
+    UnknownName => UnknownName,
 }
 
 // `Debug` of errors that end a program: as people read it, because `main` prints that.
@@ -305,9 +312,9 @@ fn write(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Resu
 }
 
 macro_rules! debug {
-    ($($error:ident $(<$value:ident>)?),+ $(,)?) => {$(
+    ($($error:ident),+ $(,)?) => {$(
         /// As `Display`, with the causes below it: `main` prints this.
-        impl $(<$value>)? fmt::Debug for $error $(<$value>)? {
+        impl fmt::Debug for $error {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write(self, f)
             }
@@ -315,14 +322,10 @@ macro_rules! debug {
     )+};
 }
 
-debug! {
-    Error, ConfigError, LockLost, SpawnError,
-}
+debug!(Error, ConfigError, LockLost, SpawnError);
 
 #[cfg(feature = "registers")]
-debug! {
-    RegisterError, TransactionError, OncePerError,
-}
+debug!(RegisterError, TransactionError, OncePerError);
 
 #[cfg(test)]
 mod tests;

@@ -339,24 +339,6 @@ pub enum RecoverError<E> {
     },
 }
 
-impl From<RegisterError> for TransactionError {
-    fn from(error: RegisterError) -> Self {
-        Self::Register(error)
-    }
-}
-
-impl From<NamesError> for TransactionError {
-    fn from(error: NamesError) -> Self {
-        Self::Names(error)
-    }
-}
-
-impl From<UnknownName> for TransactionError {
-    fn from(error: UnknownName) -> Self {
-        Self::UnknownName(error)
-    }
-}
-
 impl fmt::Display for TransactionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
