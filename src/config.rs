@@ -21,11 +21,9 @@ pub use tls::TlsSettings;
 
 use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl, WAITER_LEASE};
 use crate::error::ConfigError;
-use crate::event::Listener;
+use crate::event::{Callback, Listener};
 use crate::net::ConnectOptions;
 use crate::wait_queue::HandoffLimit;
-use connections::ConnectionSettings;
-use events::EventSettings;
 use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,8 +63,13 @@ pub struct Builder {
     queue: bool,
     waiter_lease: Option<Duration>,
     fencing_expiry: Option<Duration>,
-    connections: ConnectionSettings,
-    events: EventSettings,
+    connect_timeout: Option<Duration>,
+    keepalive: Option<Duration>,
+    on_event: Option<Arc<Callback>>,
+    #[cfg(feature = "tracing")]
+    tracing: bool,
+    #[cfg(feature = "metrics")]
+    metrics: bool,
     #[cfg(feature = "tls")]
     tls: TlsSettings,
 }
@@ -109,8 +112,13 @@ impl Builder {
             queue: true,
             waiter_lease: None,
             fencing_expiry: None,
-            connections: ConnectionSettings::default(),
-            events: EventSettings::default(),
+            connect_timeout: None,
+            keepalive: Some(Duration::from_secs(60)),
+            on_event: None,
+            #[cfg(feature = "tracing")]
+            tracing: false,
+            #[cfg(feature = "metrics")]
+            metrics: false,
             #[cfg(feature = "tls")]
             tls: TlsSettings::default(),
         }
@@ -298,7 +306,7 @@ impl Builder {
         let Some(drift) = Drift::from_factor(self.drift_factor) else {
             let reason =
                 format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
-            return Err(ConfigError::Setting { name: "drift_factor", reason });
+            return Err(refused("drift_factor", reason));
         };
         let mut rules = Rules::new(nodes.votes(), drift);
         rules.node_timeout = self.node_timeout.unwrap_or_else(|| nodes.default_node_timeout());
@@ -308,9 +316,10 @@ impl Builder {
         rules.waiter_lease = self.check_waiter_lease(rules.node_timeout)?.filter(|_| self.queue);
         self.check_times(&rules)?;
         self.check_names()?;
-        let connecting = self.connections.check(&nodes, rules.node_timeout)?;
+        let connecting = self.check_connections(&nodes, rules.node_timeout)?;
         rules.connect_timeout = connecting.timeout;
         let fencing_expiry = self.check_fencing_expiry()?;
+        let listener = self.listener();
         Ok(Settings {
             nodes,
             rules: Arc::new(rules),
@@ -323,7 +332,7 @@ impl Builder {
             restart_guard: self.restart_guard,
             handoff_limit: self.handoff_limit,
             fencing_expiry,
-            listener: self.events.listener(),
+            listener,
         })
     }
 
@@ -331,16 +340,15 @@ impl Builder {
         let millisecond = Duration::from_millis(1);
         if !(millisecond..=NODE_TIMEOUT_MAX).contains(&rules.node_timeout) {
             let reason = format!("{:?} is not between 1 ms and 60 s", rules.node_timeout);
-            return Err(ConfigError::Setting { name: "node_timeout", reason });
+            return Err(refused("node_timeout", reason));
         }
         let (base, cap) = self.retry;
         if base < RETRY_BASE_MIN || cap < base {
             let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
-            return Err(ConfigError::Setting { name: "retry", reason });
+            return Err(refused("retry", reason));
         }
         if self.max_ttl > TTL_LIMIT {
-            let reason = format!("{:?} is more than 365 days", self.max_ttl);
-            return Err(ConfigError::Setting { name: "max_ttl", reason });
+            return Err(refused("max_ttl", format!("{:?} is more than 365 days", self.max_ttl)));
         }
         let shortest = rules.drift.shortest_ttl(self.min_validity).map(Ttl::as_duration);
         if shortest.is_none_or(|shortest| self.max_ttl < shortest) {
@@ -350,7 +358,7 @@ impl Builder {
             } else {
                 ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
             };
-            return Err(ConfigError::Setting { name, reason });
+            return Err(refused(name, reason));
         }
         Ok(())
     }
@@ -363,7 +371,7 @@ impl Builder {
         if !is_valid {
             let most = WAITER_LEASE_MAX.max(default);
             let reason = format!("{lease:?} is not between {least:?} and {most:?}");
-            return Err(ConfigError::Setting { name: "waiter_lease", reason });
+            return Err(refused("waiter_lease", reason));
         }
         Ok(Ttl::from_duration(lease))
     }
@@ -374,7 +382,7 @@ impl Builder {
         ttl.ok_or_else(|| {
             let shortest = self.max_ttl;
             let reason = format!("{expiry:?} is not between max_ttl ({shortest:?}) and 365 days");
-            ConfigError::Setting { name: "fencing_expiry", reason }
+            refused("fencing_expiry", reason)
         })
     }
 
@@ -382,20 +390,24 @@ impl Builder {
         if let Some(name) = &self.client_name {
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let reason = format!("{name:?} is not printable ASCII without spaces");
-                return Err(ConfigError::Setting { name: "client_name", reason });
+                return Err(refused("client_name", reason));
             }
         }
         let (length, most) = (self.key_prefix.len(), KEY_PREFIX_MAX);
         if length > most {
-            let reason = format!("{length} bytes, more than {most}");
-            return Err(ConfigError::Setting { name: "key_prefix", reason });
+            return Err(refused("key_prefix", format!("{length} bytes, more than {most}")));
         }
         if is_reserved(&self.key_prefix) {
-            let reason = "it contains \":redlatch:\", as keys of queues and counters do".to_owned();
-            return Err(ConfigError::Setting { name: "key_prefix", reason });
+            let reason = "it contains \":redlatch:\", as keys of queues and counters do";
+            return Err(refused("key_prefix", reason));
         }
         Ok(())
     }
+}
+
+/// A setting has a value that it cannot have.
+fn refused(name: &'static str, reason: impl Into<String>) -> ConfigError {
+    ConfigError::Setting { name, reason: reason.into() }
 }
 
 /// The longest prefix: about half of the longest key.

@@ -28,7 +28,7 @@ mod error;
 mod host;
 
 #[cfg(feature = "zookeeper")]
-pub use ensemble::{EnsembleHost, EnsembleUrl};
+pub(crate) use ensemble::{EnsembleHost, EnsembleUrl};
 pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
 

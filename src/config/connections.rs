@@ -1,6 +1,6 @@
 //! Settings about connections.
 
-use super::{Builder, NodeSettings};
+use super::{Builder, NodeSettings, refused};
 use crate::error::ConfigError;
 use crate::net::ConnectOptions;
 use std::time::Duration;
@@ -21,18 +21,6 @@ const ATTEMPTS_PER_SESSION: u32 = 5;
 /// The limits of the idle time of a TCP connection. The longest that Linux takes is 32,767 s.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConnectionSettings {
-    connect_timeout: Option<Duration>,
-    keepalive: Option<Duration>,
-}
-
-impl Default for ConnectionSettings {
-    fn default() -> Self {
-        Self { connect_timeout: None, keepalive: Some(Duration::from_secs(60)) }
-    }
-}
 
 impl Builder {
     /// How long one attempt to connect to a node may take, from looking up its name to the answer
@@ -65,7 +53,7 @@ impl Builder {
     /// that one is refused. The first that accepts the connection is used, and goes first the next
     /// time, if the name still has it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connections.connect_timeout = Some(timeout);
+        self.connect_timeout = Some(timeout);
         self
     }
 
@@ -86,7 +74,7 @@ impl Builder {
     /// too, whatever is set here. That counts for the probes as well: an idle connection ends when
     /// it has been silent for this long and one probe is unanswered.
     pub fn tcp_keepalive(mut self, idle: impl Into<Option<Duration>>) -> Self {
-        self.connections.keepalive = idle.into();
+        self.keepalive = idle.into();
         self
     }
 
@@ -120,11 +108,9 @@ impl Builder {
         self.io_thread = thread;
         self
     }
-}
 
-impl ConnectionSettings {
-    pub(super) fn check(
-        self,
+    pub(super) fn check_connections(
+        &self,
         nodes: &NodeSettings,
         node_timeout: Duration,
     ) -> Result<ConnectOptions, ConfigError> {
@@ -138,12 +124,12 @@ impl ConnectionSettings {
         let timeout = self.connect_timeout.unwrap_or(default);
         if !(CONNECT_TIMEOUT_MIN..=CONNECT_TIMEOUT_MAX).contains(&timeout) {
             let reason = format!("{timeout:?} is not between 1 ms and 600 s");
-            return Err(ConfigError::Setting { name: "connect_timeout", reason });
+            return Err(refused("connect_timeout", reason));
         }
         let limits = KEEPALIVE_MIN..=KEEPALIVE_MAX;
         if let Some(idle) = self.keepalive.filter(|idle| !limits.contains(idle)) {
             let reason = format!("{idle:?} is not between 1 s and 9 h");
-            return Err(ConfigError::Setting { name: "tcp_keepalive", reason });
+            return Err(refused("tcp_keepalive", reason));
         }
         Ok(ConnectOptions { timeout, keepalive: self.keepalive })
     }

@@ -2,13 +2,12 @@
 //! there.
 
 use super::nodes::Entry;
-use super::{Builder, NODE_TIMEOUT_MAX};
+use super::{Builder, NODE_TIMEOUT_MAX, refused};
 use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
 use crate::net::TlsTarget;
 use crate::node_url::{Address, EnsembleHost, EnsembleUrl, has_scheme, is_ensemble};
-use crate::zookeeper::path::Layout;
-use crate::zookeeper::path::Root;
+use crate::zookeeper::path::{Layout, Root};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +31,7 @@ pub(crate) struct Ensemble {
 }
 
 /// A server of an ensemble, and how the connections to it are secured.
+#[derive(Debug)]
 pub(crate) struct EnsembleServer {
     /// The URL of this server alone, without credentials.
     pub(crate) name: Arc<str>,
@@ -68,11 +68,11 @@ impl Builder {
         }
         let urls = urls(entries)?;
         let hosts: Vec<_> =
-            urls.iter().flat_map(|url| url.hosts().iter().map(move |host| (url, host))).collect();
+            urls.iter().flat_map(|url| url.hosts.iter().map(move |host| (url, host))).collect();
         check_hosts(&hosts)?;
         self.refuse_what_does_not_apply()?;
         let session_timeout = self.check_session_timeout()?;
-        let names: Vec<_> = hosts.iter().map(|(_, host)| host.server_name()).collect();
+        let names: Vec<_> = hosts.iter().map(|(_, host)| host.server_name.as_deref()).collect();
         let targets = self.tls_targets(&names)?;
         let server = |(&(url, host), tls): (&(&EnsembleUrl, &EnsembleHost), _)| EnsembleServer {
             name: url.server(host).into(),
@@ -82,9 +82,9 @@ impl Builder {
         let first = &urls[0];
         Ok(Ensemble {
             servers: hosts.iter().zip(targets).map(server).collect(),
-            root: first.root().clone(),
-            layout: first.layout(),
-            credentials: first.credentials().cloned(),
+            root: first.root.clone(),
+            layout: first.layout,
+            credentials: first.credentials.clone(),
             session_timeout,
         })
     }
@@ -106,13 +106,13 @@ impl Builder {
         let timeout = self.session_timeout.unwrap_or(SESSION_TIMEOUT);
         if !(SESSION_TIMEOUT_MIN..=SESSION_TIMEOUT_MAX).contains(&timeout) {
             let reason = format!("{timeout:?} is not between 100 ms and 1 h");
-            return Err(refused("session_timeout", &reason));
+            return Err(refused("session_timeout", reason));
         }
         // So much of a session is left at any time while a majority answers.
         let (least, most) = (self.min_validity, timeout * 3 / 7);
         if least > most {
             let reason = format!("{least:?} is more than 3/7 of the session timeout ({timeout:?})");
-            return Err(refused("min_validity", &reason));
+            return Err(refused("min_validity", reason));
         }
         Ok(timeout)
     }
@@ -146,16 +146,6 @@ impl fmt::Debug for Ensemble {
     }
 }
 
-impl fmt::Debug for EnsembleServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnsembleServer")
-            .field("name", &self.name)
-            .field("address", &self.address)
-            .field("tls", &self.tls)
-            .finish()
-    }
-}
-
 /// The URLs, which agree in everything but the hosts.
 fn urls(entries: &[Entry<'_>]) -> Result<Vec<EnsembleUrl>, ConfigError> {
     let mut urls: Vec<EnsembleUrl> = Vec::new();
@@ -165,7 +155,7 @@ fn urls(entries: &[Entry<'_>]) -> Result<Vec<EnsembleUrl>, ConfigError> {
             let reason = format!(
                 "the zk:// URLs differ in {what}: they name one ensemble, and only the hosts differ"
             );
-            return Err(refused("nodes", &reason));
+            return Err(refused("nodes", reason));
         }
         urls.push(url);
     }
@@ -179,15 +169,11 @@ fn check_hosts(hosts: &[(&EnsembleUrl, &EnsembleHost)]) -> Result<(), ConfigErro
     for (index, (_, second)) in hosts.iter().enumerate() {
         if let Some((_, first)) = hosts[..index].iter().find(|(_, host)| host.same_server(second)) {
             // As they were written: in their canonical form two spellings would look like one.
-            let shown = |host: &EnsembleHost| host.written().to_owned();
+            let shown = |host: &EnsembleHost| host.written.clone();
             return Err(ConfigError::Duplicate { first: shown(first), second: shown(second) });
         }
     }
     Ok(())
-}
-
-fn refused(name: &'static str, reason: &str) -> ConfigError {
-    ConfigError::Setting { name, reason: reason.to_owned() }
 }
 
 #[cfg(test)]

@@ -6,16 +6,6 @@ use crate::bridge;
 use crate::event::{Callback, Event, Listener};
 use std::sync::Arc;
 
-/// Who is told about events.
-#[derive(Clone, Default)]
-pub(super) struct EventSettings {
-    callback: Option<Arc<Callback>>,
-    #[cfg(feature = "tracing")]
-    tracing: bool,
-    #[cfg(feature = "metrics")]
-    metrics: bool,
-}
-
 impl Builder {
     /// Calls `callback` with each [`Event`]: for counters, histograms and logs. By default there is
     /// no callback, and then events cost nothing. If it is set more than once, the last callback
@@ -45,7 +35,7 @@ impl Builder {
     /// If it panics, so does the call, and a lock that the call had just acquired is released;
     /// except that dropping a guard never panics, and that threads of the client go on.
     pub fn on_event(mut self, callback: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.events.callback = Some(Arc::new(callback));
+        self.on_event = Some(Arc::new(callback));
         self
     }
 
@@ -61,7 +51,7 @@ impl Builder {
     #[cfg(feature = "tracing")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
     pub fn tracing(mut self) -> Self {
-        self.events.tracing = true;
+        self.tracing = true;
         self
     }
 
@@ -79,14 +69,12 @@ impl Builder {
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics(mut self) -> Self {
-        self.events.metrics = true;
+        self.metrics = true;
         self
     }
-}
 
-impl EventSettings {
     /// The bridges, and then the callback, which may panic.
-    pub(super) fn listener(self) -> Option<Listener> {
+    pub(super) fn listener(&self) -> Option<Listener> {
         let mut callbacks: Vec<Arc<Callback>> = Vec::new();
         #[cfg(feature = "tracing")]
         if self.tracing {
@@ -97,7 +85,7 @@ impl EventSettings {
             bridge::describe_metrics();
             callbacks.push(Arc::new(bridge::measure));
         }
-        callbacks.extend(self.callback);
+        callbacks.extend(self.on_event.clone());
         match callbacks.len() {
             0 | 1 => callbacks.pop().map(Listener::new),
             _ => Some(Listener::new(Arc::new(move |event| {

@@ -15,8 +15,7 @@
 use super::{
     Address, NodeUrlError, NodeUrlErrorKind, Options, Support, host, percent_decode, percent_encode,
 };
-use crate::zookeeper::path::Layout;
-use crate::zookeeper::path::Root;
+use crate::zookeeper::path::{Layout, Root};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,21 +24,28 @@ const PORT_DEFAULT: u16 = 2181;
 
 /// The URL of an ensemble, or of some of its servers.
 #[derive(Clone, PartialEq, Eq)]
-pub struct EnsembleUrl {
+pub(crate) struct EnsembleUrl {
     is_tls: bool,
-    hosts: Vec<EnsembleHost>,
-    credentials: Option<Arc<[u8]>>,
-    root: Root,
-    layout: Layout,
+    /// The hosts, in their order; one at least. None is checked for being named twice.
+    pub(crate) hosts: Vec<EnsembleHost>,
+    /// User, colon, password: what the authentication scheme `digest` sends.
+    pub(crate) credentials: Option<Arc<[u8]>>,
+    /// The znode below which the locks are.
+    pub(crate) root: Root,
+    /// The family of programs whose names are used.
+    pub(crate) layout: Layout,
 }
 
 /// A host in the URL of an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnsembleHost {
-    written: String,
+pub(crate) struct EnsembleHost {
+    /// The host and port as they were written.
+    pub(crate) written: String,
     host: String,
     port: u16,
-    server_name: Option<String>,
+    /// The name or address, without brackets, for which the server's certificate must be valid;
+    /// `None` for a connection without TLS.
+    pub(crate) server_name: Option<String>,
 }
 
 impl EnsembleUrl {
@@ -48,7 +54,7 @@ impl EnsembleUrl {
     /// # Errors
     ///
     /// When it is not of the form above. The error names the URL, without credentials.
-    pub fn parse(url: &str) -> Result<Self, NodeUrlError> {
+    pub(crate) fn parse(url: &str) -> Result<Self, NodeUrlError> {
         parse(url)
             .and_then(|parsed| parsed.usable_with(Support::HERE))
             .map_err(|kind| NodeUrlError::new(url, kind))
@@ -60,34 +66,9 @@ impl EnsembleUrl {
         if is_usable { Ok(self) } else { Err(NodeUrlErrorKind::NoTlsFeature) }
     }
 
-    /// The hosts, in their order; one at least. None is checked for being named twice.
-    #[must_use]
-    pub fn hosts(&self) -> &[EnsembleHost] {
-        &self.hosts
-    }
-
-    /// User, colon, password: what the authentication scheme `digest` sends.
-    #[must_use]
-    pub fn credentials(&self) -> Option<&Arc<[u8]>> {
-        self.credentials.as_ref()
-    }
-
-    /// The znode below which the locks are.
-    #[must_use]
-    pub fn root(&self) -> &Root {
-        &self.root
-    }
-
-    /// The family of programs whose names are used.
-    #[must_use]
-    pub fn layout(&self) -> Layout {
-        self.layout
-    }
-
     /// The first thing, beside the hosts, in which two URLs differ. URLs of one ensemble differ in
     /// nothing.
-    #[must_use]
-    pub fn difference(&self, other: &Self) -> Option<&'static str> {
+    pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         [
             (self.is_tls != other.is_tls, "TLS"),
             (self.credentials != other.credentials, "user and password"),
@@ -100,8 +81,7 @@ impl EnsembleUrl {
 
     /// The URL of this host alone, without credentials and options: the name of the server in
     /// reports.
-    #[must_use]
-    pub fn server(&self, server: &EnsembleHost) -> String {
+    pub(crate) fn server(&self, server: &EnsembleHost) -> String {
         let (host, port) = (host::in_url(&server.host), server.port);
         format!("{}://{host}:{port}{}", self.scheme(), self.path())
     }
@@ -118,29 +98,14 @@ impl EnsembleUrl {
 }
 
 impl EnsembleHost {
-    /// The host and port as they were written.
-    #[must_use]
-    pub fn written(&self) -> &str {
-        &self.written
-    }
-
     /// Where the server is.
-    #[must_use]
-    pub fn address(&self) -> Address {
+    pub(crate) fn address(&self) -> Address {
         Address::Tcp { host: self.host.clone(), port: self.port }
-    }
-
-    /// The name or address, without brackets, for which the server's certificate must be valid;
-    /// `None` for a connection without TLS.
-    #[must_use]
-    pub fn server_name(&self) -> Option<&str> {
-        self.server_name.as_deref()
     }
 
     /// Whether both are certainly the same server. Two names, or a name and an address, may still
     /// lead to the same server, which is not visible here.
-    #[must_use]
-    pub fn same_server(&self, other: &Self) -> bool {
+    pub(crate) fn same_server(&self, other: &Self) -> bool {
         self.port == other.port && host::is_same(&self.host, &other.host)
     }
 }
@@ -163,7 +128,8 @@ impl fmt::Display for EnsembleUrl {
         }
         // The same option for all hosts, so that the first one that shows it shows all.
         let named = self.hosts.iter().find_map(|server| {
-            server.server_name().filter(|name| *name != host::certified(&server.host))
+            let name = server.server_name.as_deref();
+            name.filter(|name| *name != host::certified(&server.host))
         });
         match named {
             Some(name) => write!(f, "{mark}server_name={}", percent_encode(name.as_bytes(), b":")),

@@ -41,11 +41,11 @@ fn urls_are_read_and_shown() {
         let read = parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
         assert_eq!(read.to_string(), shown, "{url}");
         assert_eq!(format!("{read:?}"), format!("EnsembleUrl({shown})"));
-        let names: Vec<_> = read.hosts().iter().map(|server| read.server(server)).collect();
+        let names: Vec<_> = read.hosts.iter().map(|server| read.server(server)).collect();
         assert_eq!(names, servers, "{url}");
         let again = parse(shown).unwrap();
         assert_eq!(again.to_string(), shown);
-        assert_eq!((again.root(), again.layout()), (read.root(), read.layout()));
+        assert_eq!((&again.root, again.layout), (&read.root, read.layout));
         for name in servers {
             assert_eq!(parse(name).unwrap().to_string(), *name);
         }
@@ -55,22 +55,22 @@ fn urls_are_read_and_shown() {
 #[test]
 fn a_url_has_all_that_a_connection_and_a_lock_need() {
     let url = parse("zks://us%3Aer:p%40:ss%2C@h1,10.0.0.1:7/a%2Fb?layout=kazoo").unwrap();
-    assert_eq!(url.credentials().unwrap()[..], b"us:er:p@:ss,"[..]);
-    assert_eq!((url.root().path(), url.layout()), ("/a/b", Layout::Kazoo));
-    let [first, second] = url.hosts() else { panic!("two hosts: {url}") };
+    assert_eq!(url.credentials.as_deref().unwrap()[..], b"us:er:p@:ss,"[..]);
+    assert_eq!((url.root.path(), url.layout), ("/a/b", Layout::Kazoo));
+    let [first, second] = &url.hosts[..] else { panic!("two hosts: {url}") };
     assert_eq!(first.address(), Address::Tcp { host: "h1".to_owned(), port: 2181 });
     assert_eq!(second.address(), Address::Tcp { host: "10.0.0.1".to_owned(), port: 7 });
-    assert_eq!((first.written(), second.written()), ("h1", "10.0.0.1:7"));
+    assert_eq!((&*first.written, &*second.written), ("h1", "10.0.0.1:7"));
     let url = parse("zk://h").unwrap();
-    assert_eq!((url.root().path(), url.layout()), ("/", Layout::Curator));
-    assert_eq!(url.credentials(), None);
+    assert_eq!((url.root.path(), url.layout), ("/", Layout::Curator));
+    assert_eq!(url.credentials, None);
 }
 
 #[test]
 fn a_certificate_is_for_the_host_or_for_the_name_in_the_option() {
     let names = |url: &str| {
         let url = parse(url).unwrap();
-        url.hosts().iter().map(|server| server.server_name().map(str::to_owned)).collect::<Vec<_>>()
+        url.hosts.iter().map(|server| server.server_name.clone()).collect::<Vec<_>>()
     };
     let some = |name: &str| Some(name.to_owned());
     assert_eq!(names("zk://h1,h2"), [None, None]);
@@ -142,7 +142,7 @@ fn a_url_over_tls_is_refused_without_the_feature() {
 fn the_same_server_is_recognised_under_other_spellings() {
     let same = |left: &str, right: &str| {
         let (left, right) = (parse(left).unwrap(), parse(right).unwrap());
-        left.hosts()[0].same_server(&right.hosts()[0])
+        left.hosts[0].same_server(&right.hosts[0])
     };
     assert!(same("zk://a.test", "zk://u:p@A.test.:2181/x"));
     assert!(same("zk://10.0.0.1", "zks://[::ffff:10.0.0.1]"));
@@ -185,7 +185,7 @@ fn no_password_is_ever_shown() {
             ] {
                 let shown = match EnsembleUrl::parse(&url) {
                     Ok(url) => {
-                        let names = url.hosts().iter().map(|server| url.server(server));
+                        let names = url.hosts.iter().map(|server| url.server(server));
                         format!("{url} {url:?} {:?}", names.collect::<Vec<_>>())
                     }
                     Err(error) => format!("{error} {error:?}"),
