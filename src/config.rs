@@ -285,7 +285,6 @@ impl std::fmt::Debug for Builder {
 /// The shortest first pause between two attempts. Below it, retrying is a tight loop.
 const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
 
-/// The longest node timeout.
 const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// How long fencing counters live, unless locks may live for longer.

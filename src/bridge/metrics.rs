@@ -139,7 +139,6 @@ fn release(outcome: &'static str, held: Duration) {
     histogram!("redlatch_hold_duration_seconds").record(held);
 }
 
-/// Counts and measures an event.
 pub(crate) fn measure(event: &Event<'_>) {
     match *event {
         Event::Attempt { outcome, took, .. } => {

@@ -18,7 +18,6 @@ const NODE: &str = "redlatch::node";
 #[cfg(feature = "registers")]
 const REGISTER: &str = "redlatch::register";
 
-/// Reports an event.
 pub(crate) fn trace(event: &Event<'_>) {
     let secs = Duration::as_secs_f64;
     match event {

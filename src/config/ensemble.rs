@@ -2,7 +2,7 @@
 //! there.
 
 use super::nodes::Entry;
-use super::{Builder, NODE_TIMEOUT_MAX, refused};
+use super::{Builder, refused};
 use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
 use crate::net::TlsTarget;
@@ -115,21 +115,6 @@ impl Builder {
             return Err(refused("min_validity", reason));
         }
         Ok(timeout)
-    }
-
-    /// For Redis nodes, which know no sessions.
-    pub(super) fn refuse_session_timeout(&self) -> Result<(), ConfigError> {
-        match self.session_timeout {
-            Some(_) => Err(refused("session_timeout", "it applies to ZooKeeper only")),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Ensemble {
-    /// How long a request may take, unless it is set: a third of the session timeout.
-    pub(super) fn default_node_timeout(&self) -> Duration {
-        (self.session_timeout / 3).min(NODE_TIMEOUT_MAX)
     }
 }
 

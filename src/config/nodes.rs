@@ -2,7 +2,7 @@
 
 use super::Builder;
 #[cfg(feature = "zookeeper")]
-use super::ensemble::Ensemble;
+use super::{NODE_TIMEOUT_MAX, ensemble::Ensemble, refused};
 use crate::engine::NODES_MAX;
 use crate::error::{ConfigError, NodeListError, NodeUrlError, NodeUrlErrorKind};
 use crate::net::TlsTarget;
@@ -45,7 +45,7 @@ impl NodeSettings {
         match self {
             Self::Redis(_) => NODE_TIMEOUT,
             #[cfg(feature = "zookeeper")]
-            Self::ZooKeeper(ensemble) => ensemble.default_node_timeout(),
+            Self::ZooKeeper(ensemble) => (ensemble.session_timeout / 3).min(NODE_TIMEOUT_MAX),
         }
     }
 }
@@ -149,7 +149,9 @@ impl Builder {
         }
         let urls = node_urls(&entries)?;
         #[cfg(feature = "zookeeper")]
-        self.refuse_session_timeout()?;
+        if self.session_timeout.is_some() {
+            return Err(refused("session_timeout", "it applies to ZooKeeper only"));
+        }
         let names: Vec<_> = urls.iter().map(NodeUrl::server_name).collect();
         let targets = self.tls_targets(&names)?;
         let nodes = urls.into_iter().zip(targets).map(|(url, tls)| RedisNode { url, tls });
@@ -271,7 +273,6 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The URLs of all nodes.
 fn node_urls(entries: &[Entry<'_>]) -> Result<Vec<NodeUrl>, ConfigError> {
     let mut urls: Vec<NodeUrl> = Vec::new();
     for entry in entries {

@@ -22,7 +22,6 @@ thread_local! {
     static IS_IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The function that is called with each event.
 pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 
 /// The listener of a client.
@@ -50,7 +49,6 @@ impl Listener {
         Self { callback, node_changes: Arc::default(), owner_process }
     }
 
-    /// The queue for changes of nodes.
     pub(crate) fn node_changes(&self) -> Arc<ChangeQueue> {
         Arc::clone(&self.node_changes)
     }
@@ -98,7 +96,6 @@ impl Listener {
     }
 }
 
-/// A thread that is in a callback.
 struct InCallback;
 
 impl InCallback {

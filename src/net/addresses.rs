@@ -77,7 +77,6 @@ impl History {
         self.failed.retain(|failed| Some(*failed) != self.answered);
     }
 
-    /// The connection is closed.
     pub(super) fn closed(&mut self) {
         if let Some(address) = self.current.take() {
             self.failed.retain(|failed| *failed != address);
@@ -124,7 +123,6 @@ fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
 // when it is done. A lookup that takes longer than the request that started it is used by the next
 // connection.
 
-/// The result of a lookup.
 pub(super) type Found = io::Result<Vec<SocketAddr>>;
 
 /// The index of a node, and the result of the lookup for it.
@@ -157,7 +155,6 @@ impl Resolver {
         thread::Builder::new().name("redlatch-resolver".to_owned()).spawn(lookup).map(drop)
     }
 
-    /// The next result.
     pub(super) fn poll(&self) -> Option<(usize, Found)> {
         self.receiver.try_recv().ok()
     }

@@ -52,7 +52,6 @@ impl ChangeQueue {
     }
 }
 
-/// A change is being reported.
 struct Reporting<'a>(&'a ChangeQueue);
 
 impl Drop for Reporting<'_> {

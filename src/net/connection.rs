@@ -49,9 +49,7 @@ struct Socket {
     address: Option<SocketAddr>,
     /// Is it connected, and the TLS handshake, if there is one, completed?
     is_connected: bool,
-    /// Is the TLS handshake running?
     is_securing: bool,
-    /// Has the peer sent anything?
     has_received: bool,
     /// The last known readiness. Events are edge-triggered: readiness is reported once, so it must
     /// be remembered until a read or write would block.
@@ -114,7 +112,6 @@ impl Connection {
         self.socket.as_ref().is_some_and(|socket| socket.has_more)
     }
 
-    /// Takes the result of a lookup.
     pub(super) fn resolved(&mut self, found: Found, conversation: &mut impl Conversation) {
         match found {
             Ok(addresses) if !addresses.is_empty() => {

@@ -51,7 +51,7 @@ impl EnsembleNet {
         let connections = socket_loop::connections(endpoints.clone(), connecting);
         let keeper = Keeper::new(session, random);
         let granted_ms = Arc::new(AtomicU64::new(0));
-        let servers = Servers::new(keeper, &reports, &granted_ms, changes);
+        let servers = Servers::new(keeper, Arc::clone(&reports), Arc::clone(&granted_ms), changes);
         let (keeper_loop, wake) = KeeperLoop::new(connections, servers, linger)?;
         let event_loop = Arc::new(LeaderFollowers::new(keeper_loop, wake, true));
         let io_thread = IoThread::start(&event_loop, linger + MARGIN)?;
@@ -98,7 +98,6 @@ impl EnsembleNet {
         examination::unreachable(&self.reports(), error)
     }
 
-    /// What each server did last.
     pub(crate) fn reports(&self) -> Vec<NodeReport> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,7 +1,7 @@
 //! A thread that waits for the outcome of its request, or to be promoted to leader; and a batch of
 //! requests of one thread, which waits for all of them.
 
-use super::leader_followers::{EventLoop, LeaderFollowers};
+use super::leader_followers::{EventLoop, Job, LeaderFollowers};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_while};
 use std::fmt;
 use std::sync::Arc;
@@ -58,7 +58,6 @@ impl<O> Follower<O> {
         }
     }
 
-    /// The outcome, if it was delivered.
     pub(super) fn take_outcome(&self) -> Option<O> {
         self.lock().outcome.take()
     }
@@ -143,7 +142,6 @@ pub(super) struct Batch<E: EventLoop> {
 }
 
 impl<E: EventLoop> Batch<E> {
-    /// No requests yet.
     pub(super) fn new(shared: &LeaderFollowers<E>) -> Self {
         let waits_at = shared.lock_followers().join();
         Self { waits_at, followers: Vec::new(), open: Vec::new(), free: Vec::new() }
@@ -162,7 +160,7 @@ impl<E: EventLoop> Batch<E> {
             self.followers.push(Arc::new(Follower::that_waits_at(&self.waits_at)));
             self.followers.len() - 1
         });
-        shared.open(order, Arc::clone(&self.followers[number]));
+        shared.send_to_leader(Job::Open(order, Arc::clone(&self.followers[number])));
         self.open.push(number);
         number
     }

@@ -257,16 +257,16 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) fn new(
         keeper: ClientKeeper,
-        reports: &Arc<Mutex<Vec<NodeReport>>>,
-        granted_ms: &Arc<AtomicU64>,
+        reports: Arc<Mutex<Vec<NodeReport>>>,
+        granted_ms: Arc<AtomicU64>,
         changes: Option<Arc<ChangeQueue>>,
     ) -> Self {
         // No server is slow: one that is silent is left.
         let recorder = ChangeRecorder::new(Duration::MAX);
         Self {
             keeper,
-            reports: Arc::clone(reports),
-            granted_ms: Arc::clone(granted_ms),
+            reports,
+            granted_ms,
             changes,
             recorder,
             seen: None,
@@ -291,7 +291,8 @@ impl Servers {
         {
             let problem = self.keeper.session().problem();
             let error = self.problem.take().unwrap_or_else(|| error(problem, phase));
-            self.lost(node, &error);
+            let url = self.report(node, NodeAnswer::Failed(error.clone()));
+            self.recorder.lost(node, &url, &error);
         }
         match now {
             Some((node, Phase::Answering)) => {
@@ -318,11 +319,6 @@ impl Servers {
         let url = Arc::clone(&self.lock_reports()[node.index()].url);
         self.recorder.session_lost(&url);
         self.tell_changes();
-    }
-
-    fn lost(&mut self, node: Node, error: &NodeError) {
-        let url = self.report(node, NodeAnswer::Failed(error.clone()));
-        self.recorder.lost(node, &url, error);
     }
 
     /// Did the last connection to this server fail for a reason that says more than how far another

@@ -43,7 +43,7 @@
 //! - No output is left while there is no leader and no follower to promote. A leader flushes before
 //!   it sleeps, and one that steps down flushes if it promotes nobody.
 //!
-//! With an [I/O thread](super::io_thread), that thread is the leader until the client is dropped,
+//! With an I/O thread, that thread is the leader until the client is dropped,
 //! and callers are always followers. The event loop cannot be taken away from an I/O thread that is
 //! stopped, for example by a signal handler, and then no caller gets an outcome. So these followers
 //! wait no longer than the time limit of their request, and return without an outcome after that.
@@ -125,7 +125,6 @@ pub(super) struct LeaderFollowers<E: EventLoop> {
     is_closed: AtomicBool,
     /// Is the leader asleep, or about to sleep?
     pub(super) is_asleep: AtomicBool,
-    /// Has the event loop panicked?
     pub(super) is_poisoned: AtomicBool,
 }
 
@@ -190,13 +189,6 @@ impl<E: EventLoop> LeaderFollowers<E> {
         }
         self.send_to_leader(Job::Open(order, Arc::clone(follower)));
         self.follow(follower, limit, &mut || follower.take_outcome())
-    }
-
-    /// Puts an order into the inbox. Its outcome is delivered to `follower`. The caller must then
-    /// call [`lead_or_follow`](Self::lead_or_follow) without delay, because this follower may be
-    /// the one that is promoted.
-    pub(super) fn open(&self, order: E::Order, follower: Arc<Follower<E::Outcome>>) {
-        self.send_to_leader(Job::Open(order, follower));
     }
 
     /// Leads, or waits as `follower`, until `done` returns a result. With an I/O thread, it returns
@@ -286,7 +278,10 @@ impl<E: EventLoop> LeaderFollowers<E> {
         }
     }
 
-    fn send_to_leader(&self, job: Job<E>) {
+    /// Puts a job into the inbox. A caller with an order must then call
+    /// [`lead_or_follow`](Self::lead_or_follow) without delay, because its follower may be the one
+    /// that is promoted.
+    pub(super) fn send_to_leader(&self, job: Job<E>) {
         self.inbox.push(job);
         fence(Ordering::SeqCst);
         if self.is_asleep.swap(false, Ordering::SeqCst) {

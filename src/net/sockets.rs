@@ -33,7 +33,6 @@ pub(super) struct PolledSockets {
     connections: Vec<Connection>,
     resolver: Resolver,
     buffer: Box<[u8]>,
-    /// When the last poll returned.
     polled_at: Time,
 }
 

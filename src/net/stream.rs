@@ -158,7 +158,6 @@ impl Stream {
         self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
     }
 
-    /// Sends all encrypted bytes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => tls.flush(&mut self.socket),

@@ -47,8 +47,9 @@ impl<T> LeaderLock<T> {
     }
 }
 
-/// The queue of jobs for the leader, unbounded and with many producers. A producer waits for its request or has just released a
-/// lock, so the queue is never longer than the number of threads and lock guards.
+/// The queue of jobs for the leader, unbounded and with many producers. A producer waits for its
+/// request or has just released a lock, so the queue is never longer than the number of threads and
+/// lock guards.
 #[derive(Debug)]
 pub(super) struct Inbox<T> {
     sender: Sender<T>,

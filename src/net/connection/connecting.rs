@@ -72,7 +72,6 @@ impl Earlier {
         self.sockets.is_empty()
     }
 
-    /// Closes all of them.
     pub(super) fn clear(&mut self, registry: &Registry) {
         self.sockets.drain(..).for_each(|socket| socket.stream.close(registry));
     }

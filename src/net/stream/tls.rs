@@ -82,7 +82,7 @@ impl TlsSession {
 
     /// Reads from the socket once, and decrypts. Returns whether the socket is drained.
     pub fn receive(&mut self, socket: &mut (impl Read + Write)) -> io::Result<bool> {
-        let mut watched = Watched::new(socket, &mut self.peer);
+        let mut watched = Watched { socket, peer: &mut self.peer, is_drained: false };
         let count = self.connection.read_tls(&mut watched)?;
         let is_drained = watched.is_drained;
         let processed = self.connection.process_new_packets();
@@ -193,12 +193,6 @@ struct Watched<'a, S> {
     is_drained: bool,
 }
 
-impl<'a, S> Watched<'a, S> {
-    fn new(socket: &'a mut S, peer: &'a mut Peer) -> Self {
-        Self { socket, peer, is_drained: false }
-    }
-}
-
 impl<S: Read> Read for Watched<'_, S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.socket.read(buffer)?;
@@ -244,7 +238,6 @@ struct Peer {
     /// The first bytes that it sent, which show what it speaks.
     first: [u8; 8],
     first_len: usize,
-    /// Has the client a certificate to show?
     has_certificate: bool,
     /// Has the peer chosen a version of TLS?
     is_negotiated: bool,
@@ -255,7 +248,6 @@ impl Peer {
         Self { first: [0; 8], first_len: 0, has_certificate, is_negotiated: false }
     }
 
-    /// It sent these bytes.
     fn spoke(&mut self, bytes: &[u8]) {
         let room = &mut self.first[self.first_len..];
         let count = room.len().min(bytes.len());
@@ -369,7 +361,6 @@ fn rough(seconds: u64) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
-/// An alert that the server sent.
 fn alert_error(alert: AlertDescription, peer: &Peer) -> TlsError {
     let kind = match alert {
         AlertDescription::CertificateRequired => TlsErrorKind::ClientCertificateRequired,
