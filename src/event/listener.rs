@@ -82,7 +82,11 @@ impl Listener {
                 NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
                 NodeState::SessionLost => Event::SessionLost { url },
                 #[cfg(feature = "registers")]
-                NodeState::Votes(vote) => Event::Register(RegisterEvent::of_vote(url, *vote)),
+                NodeState::Votes(Ok(())) => Event::Register(RegisterEvent::NodeVotes { url }),
+                #[cfg(feature = "registers")]
+                NodeState::Votes(Err(why)) => {
+                    Event::Register(RegisterEvent::NodeWithoutVote { url, why: *why })
+                }
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });

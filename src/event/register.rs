@@ -65,14 +65,6 @@ pub enum RegisterEvent<'a> {
 }
 
 impl<'a> RegisterEvent<'a> {
-    /// This node has a vote now, or none.
-    pub(super) fn of_vote(url: &'a str, vote: Result<(), NoVote>) -> Self {
-        match vote {
-            Ok(()) => Self::NodeVotes { url },
-            Err(why) => Self::NodeWithoutVote { url, why },
-        }
-    }
-
     /// The kind of event in a word, and what it is about.
     pub(super) fn kind(&self) -> (&'static str, Subject<'a>) {
         match *self {
