@@ -123,7 +123,10 @@ impl Transactions<'_> {
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
-    /// are committed, and aborts the others. Returns the decisions. Call it after each start,
+    /// are committed, and aborts the others. Returns the decisions. One that the participant has
+    /// committed is among them also if that could not be noted on the nodes, or
+    /// [forgotten](Participant::forget): it stays on the disk for the next call, and nothing else
+    /// is left to do. Call it after each start,
     /// before the first [`join`](Self::join), and again while it fails. What an earlier process had
     /// sent to its database must be over by then: it could prepare a transaction afterwards, which
     /// would stay so until the next call.
