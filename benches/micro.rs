@@ -101,7 +101,7 @@ fn rounds(bench: &Bench) {
             rounds.received(now, Node::new(index), black_box(b"+OK\r\n"));
         }
         let ((), result) = rounds.poll().expect("a majority has answered");
-        assert_eq!(result.into_votes().ballot.tally.granted.len(), 3);
+        assert_eq!(result.ballot.tally.granted.len(), 3);
         assert!(rounds.poll().is_none());
     });
 }

@@ -27,6 +27,7 @@ use super::engine::{Action, Request, Said};
 use super::error::{Error, NoQuorum, ResourceError};
 use super::guard::LockGuard;
 use super::inspect::Inspection;
+use super::node::RoundOutcome;
 use super::node::command::KEY_MAX;
 pub use election::{Election, Leadership};
 #[cfg(feature = "diagnostics")]
@@ -427,7 +428,7 @@ impl LockClient {
     fn inspect_nodes(&self, redlock: &Redlock, key: Arc<[u8]>) -> Result<Inspection, Error> {
         let action = Action::Custom(Arc::new(Look { key: Arc::clone(&key) }));
         let request = Request::to_all(&self.core.rules, clock::now(), action);
-        let (said, reports) = redlock.net.submit(request).into_said();
+        let RoundOutcome { said, reports, .. } = redlock.net.submit(request);
         let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
         let snapshots: Vec<_> = said.iter().map(snapshot).collect();
         Inspection::of(key, &snapshots, reports)

@@ -8,7 +8,7 @@ use crate::core::{Backend, Core, Redlock};
 use crate::engine::{Action, NodeSet, Request, Ttl, quorum};
 use crate::error::{Error, NoQuorum};
 use crate::inspect::{Inspection, Seen};
-use crate::node::{NodeError, NodeStatus, Standards, judge};
+use crate::node::{NodeError, NodeStatus, RoundOutcome, Standards, judge};
 use redlatch_protocol::inspect::ForcedRemoval;
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ impl LockClient {
         let (key, seen) = (Arc::clone(key), Arc::clone(locks));
         let action = Action::Custom(Arc::new(ForcedRemoval { key, seen }));
         let request = Request::to_all(&self.core.rules, clock::now(), action);
-        let (said, reports) = redlock.net.submit(request).into_said();
+        let RoundOutcome { said, reports, .. } = redlock.net.submit(request);
         let removed: Vec<bool> =
             said.iter().flatten().filter_map(|said| said.get().copied()).collect();
         if removed.len() < quorum(self.core.rules.nodes) {

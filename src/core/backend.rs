@@ -11,7 +11,7 @@ use super::ensemble::Ensemble;
 use crate::config::{NodeSettings, RedisNode, Settings};
 use crate::engine::{HeldLock, NodeSet, QueueWait, Request};
 use crate::error::ConfigError;
-use crate::net::{ChangeQueue, Endpoint, Net, Votes};
+use crate::net::{ChangeQueue, Endpoint, Net, RoundOutcome};
 use crate::node::{Credentials, Session, SessionOptions};
 use crate::node_url::NodeUrl;
 use crate::owner_process::OwnerProcess;
@@ -53,9 +53,9 @@ impl Backend {
     }
 
     /// Sends a request about a lock and waits until it is decided, or until its deadline.
-    pub(super) fn submit(&self, request: Request) -> Votes {
+    pub(super) fn submit(&self, request: Request) -> RoundOutcome {
         match self {
-            Self::Redlock(redlock) => redlock.net.submit(request).into_votes(),
+            Self::Redlock(redlock) => redlock.net.submit(request),
             #[cfg(feature = "zookeeper")]
             Self::ZooKeeper(ensemble) => ensemble.submit(&request),
         }

@@ -12,7 +12,7 @@ use crate::config::{Ensemble as EnsembleSettings, Settings};
 use crate::core::draw;
 use crate::engine::{Action, Ballot, Node, NodeSet, Removal, Request, Tally, Token};
 use crate::error::{ConfigError, LossReason};
-use crate::net::{ChangeQueue, Endpoint, EnsembleNet, KeeperMessage, KeeperOrder, Votes};
+use crate::net::{ChangeQueue, Endpoint, EnsembleNet, KeeperMessage, KeeperOrder, RoundOutcome};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
 use crate::wait_queue::HeadHandle;
 use crate::watchdog::{GuardedLock, Notifier};
@@ -172,7 +172,7 @@ impl Ensemble {
     }
 
     /// A request about a lock that is held.
-    pub(super) fn submit(&self, request: &Request) -> Votes {
+    pub(super) fn submit(&self, request: &Request) -> RoundOutcome {
         let (now, until) = (request.started, request.deadline);
         let vote = match &request.action {
             Action::Extend { lock, ttl } => {
@@ -191,7 +191,7 @@ impl Ensemble {
         let mut ballot = Ballot::new(tally);
         ballot.sent = NodeSet::all(1);
         let reports = if vote == Vote::Granted { Vec::new() } else { self.reports() };
-        Votes { ballot, reports }
+        RoundOutcome { reports, ..RoundOutcome::of(ballot) }
     }
 
     fn release(&self, removal: &Removal, now: Time, until: Time) -> Vote {

@@ -4,7 +4,7 @@
 use super::{Core, Redlock};
 use crate::clock;
 use crate::engine::{Action, Node, NodeSet, Request};
-use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
+use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
 use redlatch_protocol::inspect::{KeyPage, Listing};
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl NodeKeys {
         let (cursor, count) = (self.cursor, self.count);
         let action = Action::Custom(Arc::new(Listing { pattern, cursor, count, registers }));
         let request = Request::to_one(&core.rules, clock::now(), self.node, action);
-        let (said, mut reports) = redlock.net.submit(request).into_said();
+        let RoundOutcome { said, mut reports, .. } = redlock.net.submit(request);
         let page = said[self.node.index()].as_ref().and_then(|said| said.get().cloned());
         (page, reports.swap_remove(self.node.index()))
     }
@@ -97,10 +97,7 @@ impl Core {
     /// Asks these nodes about the state of their servers.
     pub(crate) fn examine(&self, redlock: &Redlock, nodes: NodeSet) -> Vec<NodeStatus> {
         let request = Request { nodes, ..Request::examination(&self.rules, clock::now()) };
-        match redlock.net.submit(request) {
-            RoundResult::Ping(statuses) => statuses,
-            other => unreachable!("the result of a ping is {other:?}"),
-        }
+        redlock.net.submit(request).statuses
     }
 }
 

@@ -35,11 +35,11 @@ mod stream;
 mod sync;
 
 use super::clock::{self, Time};
-use super::engine::{NodeSet, QueueWait, Request, Token, Verb};
+use super::engine::{NodeSet, QueueWait, Request, Token};
 #[cfg(feature = "diagnostics")]
 use super::node::NodeStatus;
-pub(crate) use super::node::Votes;
-use super::node::{NodeError, Phase, RoundResult, Rounds, Session};
+pub(crate) use super::node::RoundOutcome;
+use super::node::{NodeError, Phase, Rounds, Session};
 use super::node_url::Address;
 pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
@@ -131,17 +131,17 @@ impl Net {
     }
 
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
-    pub(crate) fn submit(&self, request: Request) -> RoundResult {
-        let (verb, limit) = (request.verb(), self.limit(&request).since(clock::now()));
-        let result = self.event_loop.submit(Order::Round(request), limit);
-        result.unwrap_or_else(|| self.undelivered(verb))
+    pub(crate) fn submit(&self, request: Request) -> RoundOutcome {
+        let limit = self.limit(&request).since(clock::now());
+        let outcome = self.event_loop.submit(Order::Round(request), limit);
+        outcome.unwrap_or_else(|| self.undelivered())
     }
 
     /// Waits in the nodes' queue: see [`Rounds::wait`]. Returns the nodes that reserve the lock.
     pub(crate) fn wait(&self, wait: QueueWait) -> NodeSet {
         let limit = wait.until.after(MARGIN).since(clock::now());
-        let result = self.event_loop.submit(Order::Wait(wait), limit);
-        result.map_or(NodeSet::EMPTY, RoundResult::into_reserved)
+        let outcome = self.event_loop.submit(Order::Wait(wait), limit);
+        outcome.map_or(NodeSet::EMPTY, |outcome| outcome.ballot.queue.reserved)
     }
 
     /// Sends a request to all nodes without waiting for replies.
@@ -174,8 +174,8 @@ impl Net {
     }
 
     /// The outcome of a request that the I/O thread has not delivered in time.
-    fn undelivered(&self, verb: Verb) -> RoundResult {
-        RoundResult::without_replies(&self.names, verb, &NodeError::TimedOut(Phase::Queued))
+    fn undelivered(&self) -> RoundOutcome {
+        RoundOutcome::without_replies(&self.names, &NodeError::TimedOut(Phase::Queued))
     }
 }
 
@@ -193,8 +193,8 @@ impl Drop for Net {
 pub(crate) struct Requests {
     net: Arc<Net>,
     batch: Batch<SocketLoop>,
-    /// The requests that are not decided, by number: when to stop waiting, and the verb.
-    limits: HashMap<usize, (Time, Verb)>,
+    /// The requests that are not decided, by number: when to stop waiting.
+    limits: HashMap<usize, Time>,
 }
 
 impl Requests {
@@ -205,7 +205,7 @@ impl Requests {
     /// Sends a request to all nodes, before all later requests of this thread, and returns its
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let limit = (self.net.limit(&request), request.verb());
+        let limit = self.net.limit(&request);
         let number = self.batch.begin(&self.net.event_loop, Order::Round(request));
         self.limits.insert(number, limit);
         number
@@ -214,9 +214,9 @@ impl Requests {
     /// Waits until a request is decided or its deadline has passed, and calls `each` with the
     /// number and the outcome of each such request. Must be called again without delay while any
     /// request is undecided.
-    pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, RoundResult)) {
+    pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, RoundOutcome)) {
         let Self { net, batch, limits } = self;
-        let Some(first) = limits.values().map(|(limit, _)| *limit).min() else { return };
+        let Some(first) = limits.values().copied().min() else { return };
         let is_any = batch.collect(&net.event_loop, first.since(clock::now()), |number, result| {
             limits.remove(&number);
             each(number, result);
@@ -226,11 +226,11 @@ impl Requests {
         }
         // The I/O thread has delivered no outcome in time.
         let now = clock::now();
-        limits.retain(|&number, (limit, verb)| {
+        limits.retain(|&number, limit| {
             let is_over = *limit <= now;
             if is_over {
                 batch.abandon(number);
-                each(number, net.undelivered(*verb));
+                each(number, net.undelivered());
             }
             !is_over
         });

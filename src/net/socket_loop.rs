@@ -10,7 +10,7 @@ use super::sockets::PolledSockets;
 use super::{ConnectOptions, Endpoint};
 use crate::clock::{self, Time};
 use crate::engine::{Node, QueueWait, Request, Token};
-use crate::node::{Driver, Host, NodeError, Phase, RoundResult, Rounds};
+use crate::node::{Driver, Host, NodeError, Phase, RoundOutcome, Rounds};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ pub(super) enum Message {
 pub(super) const LINGER_ROUNDS: u32 = 10;
 
 /// The rounds of all threads of a client.
-type AllRounds = Rounds<Arc<Follower<RoundResult>>>;
+type AllRounds = Rounds<Arc<Follower<RoundOutcome>>>;
 
 /// The sockets, and the rounds that run over them.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl SocketLoop {
         Ok((Self { sockets, rounds, node_timeout, changes, is_connected, is_poisoned }, wake))
     }
 
-    fn driver(&mut self) -> Driver<'_, Arc<Follower<RoundResult>>, PolledSockets> {
+    fn driver(&mut self) -> Driver<'_, Arc<Follower<RoundOutcome>>, PolledSockets> {
         Driver::new(&mut self.rounds, &mut self.sockets)
     }
 
@@ -112,7 +112,7 @@ impl SocketLoop {
 impl EventLoop for SocketLoop {
     type Order = Order;
     type Message = Message;
-    type Outcome = RoundResult;
+    type Outcome = RoundOutcome;
 
     fn take_over(&mut self) {
         self.driver().take_over();
@@ -123,7 +123,7 @@ impl EventLoop for SocketLoop {
         self.driver().catch_up();
     }
 
-    fn open(&mut self, order: Order, follower: Arc<Follower<RoundResult>>) {
+    fn open(&mut self, order: Order, follower: Arc<Follower<RoundOutcome>>) {
         match order {
             Order::Round(request) => self.driver().open(request, follower),
             Order::Wait(wait) => self.driver().wait(&wait, follower),
@@ -165,7 +165,7 @@ impl EventLoop for SocketLoop {
         self.is_poisoned = true;
     }
 
-    fn next_follower(&self) -> Option<&Arc<Follower<RoundResult>>> {
+    fn next_follower(&self) -> Option<&Arc<Follower<RoundOutcome>>> {
         self.rounds.waiters().next()
     }
 }

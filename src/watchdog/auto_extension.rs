@@ -6,7 +6,7 @@ use super::notifier::BackgroundEvent;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{Error, LossReason, NoQuorum};
-use crate::net::Votes;
+use crate::net::RoundOutcome;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl AutoExtension {
     /// Handles the answers of the nodes. With `has_listener` there may be an event to emit.
     pub(super) fn finish(
         mut self,
-        votes: Votes,
+        votes: RoundOutcome,
         rules: &Rules,
         has_listener: bool,
     ) -> FinishedExtension {

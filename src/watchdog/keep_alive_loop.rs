@@ -12,7 +12,7 @@ use super::plan::{Next, SLACK_MAX};
 use super::schedule::Schedule;
 use crate::clock::{self, Time};
 use crate::engine::Rules;
-use crate::net::{Net, Requests, Votes};
+use crate::net::{Net, Requests, RoundOutcome};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -149,7 +149,7 @@ impl KeepAliveLoop {
         }
     }
 
-    fn send_and_collect(&mut self, answered: &mut Vec<(usize, Votes)>) {
+    fn send_and_collect(&mut self, answered: &mut Vec<(usize, RoundOutcome)>) {
         while let Some(mut extension) = self.due.take(UNDER_WAY_MAX - self.units_under_way) {
             let (mut number, requests) = (None, &mut self.requests);
             extension.begin(&self.rules, |request| number = Some(requests.begin(request)));
@@ -160,10 +160,10 @@ impl KeepAliveLoop {
                 self.schedule_next(extension.into_lock());
             }
         }
-        self.requests.collect(|number, result| answered.push((number, result.into_votes())));
+        self.requests.collect(|number, result| answered.push((number, result)));
     }
 
-    fn finish(&mut self, number: usize, votes: Votes) {
+    fn finish(&mut self, number: usize, votes: RoundOutcome) {
         let Some(extension) = self.under_way.remove(&number) else { return };
         self.units_under_way -= extension.units;
         let finished = extension.finish(votes, &self.rules, self.notifier.has_listener());

@@ -23,7 +23,7 @@ use operation::{Asked, Outcome, Running};
 use redlatch_protocol::engine::{
     Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share, Step,
 };
-use redlatch_protocol::node::RoundResult;
+use redlatch_protocol::node::RoundOutcome;
 use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
 use wait_queue::Waiting;
@@ -92,7 +92,7 @@ enum State {
     Waiting,
     /// The outcome was delivered: the votes, and the values on the nodes if the request was an
     /// inspection.
-    Handed(RoundResult),
+    Handed(RoundOutcome),
     /// A lock is held.
     Holding,
     /// Waits in the queue behind another thread of the client.
@@ -159,7 +159,7 @@ impl Worker {
     }
 
     /// The event loop delivers the outcome of a round.
-    pub(crate) fn hand(&mut self, result: RoundResult, scheduling_delay: u64) {
+    pub(crate) fn hand(&mut self, result: RoundOutcome, scheduling_delay: u64) {
         self.scheduling_delays += scheduling_delay;
         self.state = State::Handed(result);
     }

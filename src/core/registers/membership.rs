@@ -11,7 +11,7 @@ use crate::clock::{self, Time};
 use crate::core::{Backend, Core, Redlock};
 use crate::engine::{Action, Node, NodeSet, Request};
 use crate::error::{NoQuorum, RegisterError};
-use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundResult};
+use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
 use crate::registers::{
     Epoch, GROUP_REGISTER, Group, MarkStep, Member, RegisterCommand, RegisterKeys, RegisterReply,
     RegisterRequest, Replies, Seen, memberships, no_vote,
@@ -117,12 +117,8 @@ impl Core {
         nodes: NodeSet,
     ) -> Asked {
         let request = Request { nodes, ..self.register_request(keys, mark, command) };
-        match redlock.net.submit(request) {
-            RoundResult::Custom { said, is_watched, reports } => {
-                Asked { replies: Replies::of(&said), reports, is_watched, group: None }
-            }
-            other => unreachable!("the request was about a register, the result is {other:?}"),
-        }
+        let RoundOutcome { said, is_watched, reports, .. } = redlock.net.submit(request);
+        Asked { replies: Replies::of(&said), reports, is_watched, group: None }
     }
 
     /// A request to all nodes.

@@ -7,7 +7,7 @@ use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
 use crate::net::addresses::Resolver;
-use crate::node::{RoundResult, Rounds, Session, SessionOptions};
+use crate::node::{Rounds, Session, SessionOptions};
 use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
 use std::io::Write;
@@ -77,10 +77,8 @@ impl Fixture {
 
     /// Why the connection was lost, which has decided the request.
     fn last_error(&mut self) -> NodeError {
-        let Some((_, RoundResult::Ping(mut nodes))) = self.rounds.poll() else {
-            panic!("the connection is not lost: {:?}", self.connection);
-        };
-        nodes.remove(0).last_error.expect("the connection is lost")
+        let (_, mut outcome) = self.rounds.poll().expect("the connection is lost");
+        outcome.statuses.remove(0).last_error.expect("the connection is lost")
     }
 }
 

@@ -5,7 +5,7 @@ use super::shared::{Failure, Shared};
 use super::task::Line;
 use crate::mistake::Mistake;
 use redlatch_protocol::engine::{Action, Node, NodeSet, Request};
-use redlatch_protocol::node::{Durability, NodeStatus, RoundResult};
+use redlatch_protocol::node::{Durability, NodeStatus};
 use redlatch_protocol::time::Time;
 use redlatch_registers::{
     Census, Epoch, GROUP_REGISTER, Group, Mark, MarkStep, Member, RegisterCommand, RegisterReply,
@@ -74,10 +74,7 @@ impl Caller {
     ) -> Replies {
         let mut request = self.request(name, mark, command);
         request.nodes = nodes;
-        match self.line.submit(request).await {
-            RoundResult::Custom { said, .. } => Replies::of(&said),
-            other => unreachable!("the request was about a register, the result is {other:?}"),
-        }
+        Replies::of(&self.line.submit(request).await.said)
     }
 
     /// Has the nodes remove the keys of a register. Does not wait.
@@ -139,10 +136,7 @@ impl Caller {
         let census = Census::new(seen, self.shared.rules.nodes);
         let census = census.map_err(|_| Failure::NoQuorum { may_have_happened: false })?;
         let request = Request::examination(&self.shared.rules, self.now());
-        match self.line.submit(request).await {
-            RoundResult::Ping(statuses) => Ok(Survey { census, statuses }),
-            other => unreachable!("the result of a ping is {other:?}"),
-        }
+        Ok(Survey { census, statuses: self.line.submit(request).await.statuses })
     }
 
     /// The members enter an epoch.

@@ -157,7 +157,7 @@ impl Caller {
             let scan = Listing { pattern: pattern.clone(), cursor, count: STEP, registers: true };
             let scan = Action::Custom(Arc::new(scan));
             let request = Request::to_one(&self.shared.rules, self.now(), node, scan);
-            let (said, _) = self.line.submit(request).await.into_said();
+            let said = self.line.submit(request).await.said;
             tries += 1;
             let Some(page) = said[node.index()].as_ref().and_then(|said| said.get::<KeyPage>())
             else {

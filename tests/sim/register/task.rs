@@ -3,7 +3,7 @@
 
 use super::history::{Id, Outcome};
 use redlatch_protocol::engine::{Request, Step};
-use redlatch_protocol::node::RoundResult;
+use redlatch_protocol::node::RoundOutcome;
 use redlatch_protocol::time::Time;
 use std::cell::RefCell;
 use std::fmt;
@@ -22,7 +22,7 @@ enum Wish {
 #[derive(Default)]
 struct Mailbox {
     wish: Option<Wish>,
-    answer: Option<RoundResult>,
+    answer: Option<RoundOutcome>,
     /// Requests without an outcome.
     posts: Vec<Request>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Line(Rc<RefCell<Mailbox>>);
 
 impl Line {
     /// Sends a request to the nodes, and waits for the outcome.
-    pub(super) async fn submit(&self, request: Request) -> RoundResult {
+    pub(super) async fn submit(&self, request: Request) -> RoundOutcome {
         self.wait(Wish::Round(request), || self.0.borrow_mut().answer.take()).await
     }
 
@@ -83,7 +83,7 @@ impl Task {
     }
 
     /// Takes the outcome of its request.
-    pub(crate) fn answer(&mut self, result: RoundResult) {
+    pub(crate) fn answer(&mut self, result: RoundOutcome) {
         self.line.0.borrow_mut().answer = Some(result);
     }
 

@@ -5,14 +5,26 @@ use super::operation::Running;
 use super::operator::locks;
 use crate::context::Context;
 use redlatch_protocol::engine::Input;
-use redlatch_protocol::node::RoundResult;
+use redlatch_protocol::node::RoundOutcome;
 use redlatch_protocol::time::Time;
 
 impl Worker {
-    pub(super) fn take_result(&mut self, now: Time, context: &mut Context, result: RoundResult) {
-        match (result, &mut self.operation) {
-            (RoundResult::Votes(votes), _) => {
-                let ballot = self.tamper(context, votes.ballot);
+    pub(super) fn take_result(&mut self, now: Time, context: &mut Context, result: RoundOutcome) {
+        match &mut self.operation {
+            Some(Running::Operator(operator)) => {
+                // The operation ends with the answers to its removal, which are no snapshots.
+                let seen = result.said.iter().flatten().filter_map(|said| said.get());
+                operator.inspected(now, seen.flat_map(locks).collect());
+            }
+            Some(Running::Register(task)) => task.answer(result),
+            // The operation ends with these.
+            Some(Running::Ping(_)) => {
+                let examined = result.statuses.iter().filter(|status| status.role.is_some());
+                context.tally.examined += examined.count() as u64;
+            }
+            _ if self.is_queued => self.handle(now, Input::Reserved(result.ballot.queue.reserved)),
+            _ => {
+                let ballot = self.tamper(context, result.ballot);
                 if ballot.was_connecting {
                     self.note_connecting(now, context);
                 }
@@ -20,19 +32,6 @@ impl Worker {
                 self.note_answered(context, &ballot);
                 self.handle(now, Input::Ballot(ballot));
             }
-            (RoundResult::Wait(nodes), _) => self.handle(now, Input::Reserved(nodes)),
-            (RoundResult::Custom { said, .. }, Some(Running::Operator(operator))) => {
-                // The operation ends with the answers to its removal, which are no snapshots.
-                let seen = said.iter().flatten().filter_map(|said| said.get());
-                operator.inspected(now, seen.flat_map(locks).collect());
-            }
-            (result, Some(Running::Register(task))) => task.answer(result),
-            // The operation ends with these.
-            (RoundResult::Ping(statuses), _) => {
-                let examined = statuses.iter().filter(|status| status.role.is_some());
-                context.tally.examined += examined.count() as u64;
-            }
-            (RoundResult::Custom { .. }, _) => unreachable!("nobody looks, nor uses a register"),
         }
     }
 }

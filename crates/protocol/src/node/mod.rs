@@ -42,7 +42,7 @@ pub use pending_releases::PENDING_MAX;
 pub use report::ChangeRecorder;
 pub use report::{CHANGES_MAX, Changes, NodeChange, NodeState};
 pub use report::{NodeAnswer, NodeReport, NodeStatus, QueueSupport};
-pub use rounds::{RoundResult, Rounds, Votes};
+pub use rounds::{RoundOutcome, Rounds};
 pub use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};
 pub use session::{Answer, Session, SessionOptions};

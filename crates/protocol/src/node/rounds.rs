@@ -17,7 +17,7 @@ use super::session::{Answer, Session};
 use crate::engine::{Node, Request, Verb, Vote};
 use crate::time::Time;
 use entry::Entry;
-pub use entry::{RoundResult, Votes};
+pub use entry::RoundOutcome;
 use reaching::Reaching;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct Rounds<W> {
     has_overtime: bool,
     /// No entry with a waiter has a deadline before this.
     ends_at: Time,
-    finished: VecDeque<(W, RoundResult)>,
+    finished: VecDeque<(W, RoundOutcome)>,
     wait_for_all: bool,
     round_trips: Vec<Option<Duration>>,
     /// The waiters in the nodes' queues.
@@ -145,9 +145,8 @@ impl<W> Rounds<W> {
     }
 
     /// The result of the next decided round, or of a wait that has ended.
-    pub fn poll(&mut self) -> Option<(W, RoundResult)> {
-        let wait = || self.waits.poll().map(|(caller, nodes)| (caller, RoundResult::Wait(nodes)));
-        self.finished.pop_front().or_else(wait)
+    pub fn poll(&mut self) -> Option<(W, RoundOutcome)> {
+        self.finished.pop_front().or_else(|| self.waits.poll())
     }
 
     /// The waiters of the open rounds, and the callers that wait in the nodes' queue.
@@ -239,15 +238,14 @@ impl<W> Rounds<W> {
         let entry = &mut self.entries[slot];
         entry.close(slot, &mut self.sessions, is_late);
         let waiter = entry.waiter.take();
-        let result = match entry.verb() {
-            Some(Verb::Ping) => {
-                let mut statuses = self.status(now);
-                self.entries[slot].note_late_pings(&mut statuses);
-                RoundResult::Ping(statuses)
-            }
-            _ => entry.result(now, &self.sessions),
-        };
-        self.finished.extend(waiter.map(|waiter| (waiter, result)));
+        let mut statuses = Vec::new();
+        if entry.verb() == Some(Verb::Ping) {
+            statuses = self.status(now);
+            self.entries[slot].note_late_pings(&mut statuses);
+        }
+        let outcome = self.entries[slot].outcome(now, &self.sessions);
+        let outcome = RoundOutcome { statuses, ..outcome };
+        self.finished.extend(waiter.map(|waiter| (waiter, outcome)));
         self.awaited -= 1;
         match self.entries[slot].is_followed() {
             true => self.follow_on(now, slot),

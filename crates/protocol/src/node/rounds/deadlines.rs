@@ -4,7 +4,7 @@
 //! searched for: `ends_at` is a lower bound of all deadlines, recomputed only when it has passed.
 
 use super::Rounds;
-use super::entry::{Entry, RoundResult};
+use super::entry::Entry;
 use crate::engine::{Action, CustomCommand, Node, NodeSet, Request, Verb, quorum};
 use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeStatus};
@@ -312,12 +312,11 @@ impl<W> Entry<W> {
         }
     }
 
-    pub(super) fn custom_result(&mut self, sessions: &[Session]) -> RoundResult {
-        let said = self.said.iter_mut().map(Option::take).collect();
+    /// Do all nodes tell the watcher when what was read changes?
+    pub(super) fn is_watched(&self, sessions: &[Session]) -> bool {
         let watcher = self.request.as_ref().and_then(Request::waiter);
         let is_told = |watcher| sessions.iter().all(|session| session.watches(&watcher));
-        let is_watched = watcher.is_some_and(is_told);
-        RoundResult::Custom { said, is_watched, reports: self.reports(sessions) }
+        watcher.is_some_and(is_told)
     }
 
     /// Can the answers of more nodes than a majority help, and are there nodes that are likely to

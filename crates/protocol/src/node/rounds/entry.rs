@@ -205,15 +205,7 @@ impl<W> Entry<W> {
         }
     }
 
-    /// The result, if the round is not a ping.
-    pub(super) fn result(&mut self, now: Time, sessions: &[Session]) -> RoundResult {
-        match self.verb() {
-            Some(Verb::Custom) => self.custom_result(sessions),
-            _ => RoundResult::Votes(self.votes(now, sessions)),
-        }
-    }
-
-    fn votes(&mut self, now: Time, sessions: &[Session]) -> Votes {
+    pub(super) fn outcome(&mut self, now: Time, sessions: &[Session]) -> RoundOutcome {
         self.note_quarantines(now, sessions);
         let mut ballot = Ballot::new(self.tally);
         ballot.permanent_failures = self.permanent_failures;
@@ -224,12 +216,16 @@ impl<W> Entry<W> {
         ballot.permit = self.permit();
         ballot.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
-        let mut reports = Vec::new();
-        // In a quarantine, the caller may have to say why nobody grants its lock.
-        if ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero() {
-            reports = self.reports(sessions);
+        let mut outcome = RoundOutcome::of(ballot);
+        if self.verb() == Some(Verb::Custom) {
+            outcome.said = self.said.iter_mut().map(Option::take).collect();
+            outcome.is_watched = self.is_watched(sessions);
+            outcome.reports = self.reports(sessions);
+        } else if ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero() {
+            // In a quarantine, the caller may have to say why nobody grants its lock.
+            outcome.reports = self.reports(sessions);
         }
-        Votes { ballot, reports }
+        outcome
     }
 
     /// What the answers say about a waiter.
@@ -274,100 +270,44 @@ impl<W> Entry<W> {
     }
 }
 
-// The result of a round.
+// The outcome of a round.
 
-/// The result of a round, one variant for each kind of request, or of a wait.
+/// The outcome of a round, or of a wait in the nodes' queue, whose ballot says which nodes reserve
+/// the lock.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "most are votes, for which nothing is allocated")]
-pub enum RoundResult {
-    /// Of a request about a lock: to acquire, extend or release it, to raise its counters, or to
-    /// keep or leave a place in the nodes' queue.
-    Votes(Votes),
-    /// Of a wait in the nodes' queue: the nodes that reserve the lock for the waiter.
-    Wait(NodeSet),
-    /// Of a ping: the state of every node.
-    Ping(Vec<NodeStatus>),
-    /// Of a custom command.
-    Custom {
-        /// What each node has said. `None` if it gave no reply that counts.
-        said: Vec<Option<Said>>,
-        /// Do all nodes tell the watcher when what was read changes?
-        is_watched: bool,
-        /// What each node replied.
-        reports: Vec<NodeReport>,
-    },
-}
-
-/// The votes about a lock.
-#[derive(Debug)]
-pub struct Votes {
+pub struct RoundOutcome {
     pub ballot: Ballot,
     /// What each node replied. Empty if no error can follow from the votes: a majority granted the
     /// request, or an attempt failed only because the lock is held. Never empty if two nodes are
     /// one server.
     pub reports: Vec<NodeReport>,
+    /// What each node has said to a custom command. `None` if it gave no reply that counts.
+    pub said: Vec<Option<Said>>,
+    /// Do all nodes tell the watcher when what a custom command has read changes?
+    pub is_watched: bool,
+    /// The state of every node, after a ping.
+    pub statuses: Vec<NodeStatus>,
 }
 
-impl RoundResult {
-    /// The result of a round without replies. Its request may have been written, or may still be
-    /// written.
-    pub fn without_replies(names: &[Arc<str>], verb: Verb, error: &NodeError) -> Self {
+impl RoundOutcome {
+    pub fn of(ballot: Ballot) -> Self {
+        let (reports, said, statuses) = (Vec::new(), Vec::new(), Vec::new());
+        Self { ballot, reports, said, is_watched: false, statuses }
+    }
+
+    /// Of a round without replies. Its request may have been written, or may still be written.
+    pub fn without_replies(names: &[Arc<str>], error: &NodeError) -> Self {
+        let mut ballot = Ballot::new(Tally::new(names.len()));
         let all = NodeSet::all(names.len());
-        let mut tally = Tally::new(names.len());
-        tally.failed = all;
-        let report = |name: &Arc<str>| NodeReport {
-            url: Arc::clone(name),
-            answer: NodeAnswer::Failed(error.clone()),
-        };
-        let reports = || names.iter().map(report).collect();
-        match verb {
-            Verb::Ping => Self::Ping(NodeStatus::of_unreachable(names, error)),
-            Verb::Custom => {
-                let said = vec![None; names.len()];
-                Self::Custom { said, is_watched: false, reports: reports() }
-            }
-            _ => {
-                let mut ballot = Ballot::new(tally);
-                ballot.sent = all;
-                Self::Votes(Votes { ballot, reports: reports() })
-            }
-        }
-    }
-
-    /// The votes of a round about a lock.
-    ///
-    /// # Panics
-    ///
-    /// The request was a ping or a custom command, or there was none.
-    pub fn into_votes(self) -> Votes {
-        match self {
-            Self::Votes(votes) => votes,
-            other => unreachable!("the request was about a lock, the result is {other:?}"),
-        }
-    }
-
-    /// What each node has said to a custom command, if it gave an answer that counts, and the
-    /// reports.
-    ///
-    /// # Panics
-    ///
-    /// The request was no custom command.
-    pub fn into_said(self) -> (Vec<Option<Said>>, Vec<NodeReport>) {
-        match self {
-            Self::Custom { said, reports, .. } => (said, reports),
-            other => unreachable!("it was a custom command, the result is {other:?}"),
-        }
-    }
-
-    /// The nodes that reserve the lock after a wait.
-    ///
-    /// # Panics
-    ///
-    /// There was a round.
-    pub fn into_reserved(self) -> NodeSet {
-        match self {
-            Self::Wait(nodes) => nodes,
-            other => unreachable!("the caller waited in the queue, the result is {other:?}"),
+        ballot.sent = all;
+        ballot.tally.failed = all;
+        let failed = || NodeAnswer::Failed(error.clone());
+        let report = |name: &Arc<str>| NodeReport { url: Arc::clone(name), answer: failed() };
+        Self {
+            reports: names.iter().map(report).collect(),
+            said: vec![None; names.len()],
+            statuses: NodeStatus::of_unreachable(names, error),
+            ..Self::of(ballot)
         }
     }
 }

@@ -16,7 +16,7 @@ mod watching;
 
 use crate::engine::{NodeSet, Verb};
 use crate::node::fixture::{at, commands, greeting, node, queue_wait, request, write};
-use crate::node::{NodeError, Phase, RoundResult, Rounds, Session, SessionOptions, Votes};
+use crate::node::{NodeError, Phase, RoundOutcome, Rounds, Session, SessionOptions};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -92,16 +92,11 @@ impl Nodes {
         commands(&std::mem::take(&mut self.sent[index]))
     }
 
-    /// The result of the only decided round.
-    fn result(&mut self) -> RoundResult {
-        let (_, result) = self.rounds.poll().expect("a round is decided");
+    /// The outcome of the only decided round.
+    fn over(&mut self) -> RoundOutcome {
+        let (_, outcome) = self.rounds.poll().expect("a round is decided");
         assert!(self.rounds.poll().is_none());
-        result
-    }
-
-    /// The votes of the only decided round.
-    fn over(&mut self) -> Votes {
-        self.result().into_votes()
+        outcome
     }
 
     fn is_over(&mut self) -> bool {
@@ -155,7 +150,7 @@ fn a_ping_waits_for_every_node() {
     nodes.receive(1, "+PONG\r\n");
     assert!(!nodes.is_over());
     nodes.receive(2, "-LOADING Redis is loading the dataset in memory\r\n");
-    let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
+    let statuses = nodes.over().statuses;
     let has_failed: Vec<_> = statuses.iter().map(|status| status.last_error.is_some()).collect();
     assert_eq!(has_failed, [false, false, true]);
 }

@@ -6,8 +6,10 @@
 //! if a connection on which a node would have told was lost, or when the time is over for which a
 //! node reserves the lock for another waiter.
 
-use super::Rounds;
-use crate::engine::{Action, Node, NodeSet, QueueEntry, QueueWait, Request, Token, Verb, quorum};
+use super::{RoundOutcome, Rounds};
+use crate::engine::{
+    Action, Ballot, Node, NodeSet, QueueEntry, QueueWait, Request, Tally, Token, Verb, quorum,
+};
 use crate::node::session::{Hint, Session};
 use crate::time::Time;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,6 +21,7 @@ const TOGETHER: Duration = Duration::from_millis(10);
 /// The waiters of this client, and what the nodes have told about them.
 #[derive(Debug)]
 pub(super) struct Waits<W> {
+    nodes: usize,
     quorum: usize,
     waiters: BTreeMap<Token, Waiter<W>>,
     /// Do all waits end at once, because the client's calls were cancelled?
@@ -27,8 +30,8 @@ pub(super) struct Waits<W> {
     open: usize,
     /// No wait ends before this.
     ends_at: Time,
-    /// The waits that have ended, with the nodes that reserve the lock.
-    finished: VecDeque<(W, NodeSet)>,
+    /// The waits that have ended, and which nodes reserve the lock.
+    finished: VecDeque<(W, RoundOutcome)>,
 }
 
 /// What the nodes have told about a waiter since its last request.
@@ -81,6 +84,7 @@ impl<W> Waiter<W> {
 impl<W> Waits<W> {
     pub(super) fn new(nodes: usize) -> Self {
         Self {
+            nodes,
             quorum: quorum(nodes),
             waiters: BTreeMap::new(),
             are_over: false,
@@ -91,7 +95,7 @@ impl<W> Waits<W> {
     }
 
     /// The next wait that has ended.
-    pub(super) fn poll(&mut self) -> Option<(W, NodeSet)> {
+    pub(super) fn poll(&mut self) -> Option<(W, RoundOutcome)> {
         self.finished.pop_front()
     }
 
@@ -172,7 +176,9 @@ impl<W> Waits<W> {
         let Some(waiter) = self.waiters.get_mut(name) else { return };
         if let Some((caller, _)) = waiter.caller.take() {
             self.open -= 1;
-            self.finished.push_back((caller, waiter.reserved));
+            let mut ballot = Ballot::new(Tally::new(self.nodes));
+            ballot.queue.reserved = waiter.reserved;
+            self.finished.push_back((caller, RoundOutcome::of(ballot)));
         }
     }
 

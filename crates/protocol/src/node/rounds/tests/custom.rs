@@ -2,7 +2,7 @@
 
 use super::Nodes;
 use crate::node::fixture::Probe;
-use crate::node::{NodeAnswer, NodeError, RoundResult};
+use crate::node::{NodeAnswer, NodeError};
 
 /// What is reported of a node that does this, if both others are lost.
 fn report(command: Probe) -> NodeAnswer {
@@ -10,7 +10,7 @@ fn report(command: Probe) -> NodeAnswer {
     nodes.rounds.open(nodes.now, command.request(nodes.now), 1);
     nodes.receive(0, "*1\r\n:1\r\n");
     (1..3).for_each(|index| nodes.lose(index));
-    let RoundResult::Custom { reports, .. } = nodes.result() else { panic!() };
+    let reports = nodes.over().reports;
     assert!(matches!(reports[1].answer, NodeAnswer::Failed(NodeError::Disconnected(_))));
     reports[0].answer.clone()
 }

@@ -3,7 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb, Verdict};
 use crate::node::fixture::{at, greeting, request};
-use crate::node::{NodeAnswer, NodeError, Phase, RoundResult, Votes};
+use crate::node::{NodeAnswer, NodeError, Phase, RoundOutcome};
 use std::time::Duration;
 
 #[test]
@@ -42,7 +42,7 @@ fn a_lock_removed_during_its_extension_is_not_restored() {
         nodes.receive(0, ":1\r\n");
         nodes.receive(1, ":1\r\n");
         let (waiter, result) = nodes.rounds.poll().expect("the extension is decided");
-        assert_eq!((waiter, result.into_votes().ballot.tally.granted), (1, set(&[0, 1])));
+        assert_eq!((waiter, result.ballot.tally.granted), (1, set(&[0, 1])));
         assert_eq!(
             nodes.commands(2),
             [""; 0],
@@ -91,30 +91,16 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
 fn a_round_without_replies_may_have_been_written_to_every_node() {
     let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
     let error = NodeError::TimedOut(Phase::Queued);
-    for verb in [Verb::Acquire, Verb::Ping, Verb::Custom] {
-        let reports = match RoundResult::without_replies(&names, verb, &error) {
-            RoundResult::Votes(Votes { ballot, reports, .. }) => {
-                // So the removal after it goes to every node.
-                assert_eq!((verb, ballot.sent), (Verb::Acquire, set(&[0, 1, 2])));
-                assert_eq!(ballot.tally.answered_by_majority(), Verdict::Lost);
-                reports
-            }
-            RoundResult::Wait(nodes) => panic!("{nodes:?} reserve the lock"),
-            RoundResult::Ping(statuses) => {
-                assert_eq!(verb, Verb::Ping);
-                assert!(statuses.iter().all(|status| status.last_error.as_ref() == Some(&error)));
-                assert!(statuses.iter().map(|status| &status.url).eq(&names));
-                continue;
-            }
-            RoundResult::Custom { said, reports, .. } => {
-                assert_eq!((verb, said), (Verb::Custom, vec![None; 3]));
-                reports
-            }
-        };
-        let answer = NodeAnswer::Failed(error.clone());
-        assert!(reports.iter().all(|report| report.answer == answer));
-        assert!(reports.iter().map(|report| &report.url).eq(&names));
-    }
+    let outcome = RoundOutcome::without_replies(&names, &error);
+    // So the removal after it goes to every node.
+    assert_eq!(outcome.ballot.sent, set(&[0, 1, 2]));
+    assert_eq!(outcome.ballot.tally.answered_by_majority(), Verdict::Lost);
+    assert!(outcome.statuses.iter().all(|status| status.last_error.as_ref() == Some(&error)));
+    assert!(outcome.statuses.iter().map(|status| &status.url).eq(&names));
+    assert_eq!(outcome.said, vec![None; 3]);
+    let answer = NodeAnswer::Failed(error);
+    assert!(outcome.reports.iter().all(|report| report.answer == answer));
+    assert!(outcome.reports.iter().map(|report| &report.url).eq(&names));
 }
 
 #[test]

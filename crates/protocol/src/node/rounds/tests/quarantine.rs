@@ -3,7 +3,7 @@
 use super::Nodes;
 use crate::engine::Verb;
 use crate::node::fixture::{greeting, node};
-use crate::node::{NodeAnswer, NodeError, RoundResult, Rounds, Session, SessionOptions};
+use crate::node::{NodeAnswer, NodeError, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 /// Three nodes with these uptimes in seconds, and a quarantine of 60 seconds. `None`: the node is
@@ -113,7 +113,7 @@ fn the_report_contains_the_remaining_quarantine_and_its_setting() {
     // A quarantined node answers a ping.
     nodes.open(2, Verb::Ping, 2);
     (0..3).for_each(|index| nodes.receive(index, "+PONG\r\n"));
-    let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
+    let statuses = nodes.over().statuses;
     assert!(statuses.iter().all(|status| status.is_connected && status.last_error.is_none()));
     assert_eq!(statuses[1].quarantine, Some(Duration::from_secs(54)));
     assert!(nodes.rounds.session(node(0)).is_ready());

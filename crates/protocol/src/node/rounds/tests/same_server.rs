@@ -3,7 +3,7 @@
 use super::{Nodes, node, set};
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::fixture::{Probe, greeting};
-use crate::node::{NodeAnswer, NodeError, NodeState};
+use crate::node::{NodeAnswer, NodeError, NodeState, RoundOutcome};
 use std::time::Duration;
 
 #[test]
@@ -87,7 +87,7 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                     nodes.pass(1_950);
                     result = nodes.rounds.poll();
                 }
-                let votes = result.expect("a round is decided").1.into_votes();
+                let votes = result.expect("a round is decided").1;
                 let granted = votes.ballot.tally.granted;
                 let is_both = granted.contains(node(0)) && granted.contains(node(2));
                 assert!(!is_both, "{verb:?}, {order:?}: a server voted twice");
@@ -97,7 +97,7 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                 // Once all have greeted, nothing is granted any more.
                 nodes.open(2, Verb::Acquire, 2);
                 let Some((_, result)) = nodes.rounds.poll() else { continue };
-                let votes = result.into_votes();
+                let votes = result;
                 assert!(votes.ballot.same_server && votes.ballot.tally.granted.is_empty());
                 checked += 1;
             }
@@ -231,12 +231,12 @@ fn what_only_a_duplicate_server_is_asked_is_not_said() {
         nodes.receive(1, &greeting("other", 1_000));
         nodes.receive(2, &greeting("same", 1_000));
         nodes.receive(node, "*1\r\n:1\r\n");
-        let (said, reports) = nodes.result().into_said();
+        let RoundOutcome { said, reports, .. } = nodes.over();
         assert_eq!(said[node].is_some(), is_said);
         assert_eq!(reports[node].answer == NodeAnswer::Answered, is_said, "{reports:?}");
     }
 }
 
 fn has_said(nodes: &mut Nodes) -> Vec<bool> {
-    nodes.result().into_said().0.iter().map(Option::is_some).collect()
+    nodes.over().said.iter().map(Option::is_some).collect()
 }

@@ -3,7 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, NodeError, NodeStatus, Phase, RoundResult};
+use crate::node::{NodeAnswer, NodeError, NodeStatus, Phase};
 use std::time::Duration;
 
 /// Three nodes, the last of which was silent for a whole round.
@@ -162,7 +162,7 @@ fn a_node_that_answers_no_ping_has_that_as_its_error() {
     nodes.open(1, Verb::Ping, 0);
     nodes.receive(0, "+PONG\r\n");
     nodes.pass(50);
-    let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
+    let statuses = nodes.over().statuses;
     let errors: Vec<_> = statuses.into_iter().map(|status| status.last_error).collect();
     let timed_out = |phase| Some(NodeError::TimedOut(phase));
     let lost = errors[1].clone();
@@ -173,7 +173,7 @@ fn a_node_that_answers_no_ping_has_that_as_its_error() {
     (0..3).for_each(|index| nodes.connect(index));
     nodes.open(1, Verb::Ping, 0);
     nodes.pass(2_000);
-    let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
+    let statuses = nodes.over().statuses;
     let is_late = |status: &NodeStatus| status.last_error == timed_out(Phase::Greeting);
     assert!(statuses.iter().all(is_late), "{statuses:?}");
 }

@@ -7,7 +7,7 @@ mod ended;
 use super::{Nodes, set};
 use crate::engine::{Action, NodeSet, QueueWait, Removal, Request, Token, Verb};
 use crate::node::fixture::{lock, queue_wait, request, ttl};
-use crate::node::{NodeError, RoundResult};
+use crate::node::{NodeError, RoundOutcome};
 
 const RESERVED: bool = true;
 
@@ -59,7 +59,7 @@ fn tell(nodes: &mut Nodes, index: usize, waiter: u8, words: &str) {
 }
 
 fn granted(nodes: &mut Nodes) -> NodeSet {
-    nodes.result().into_reserved()
+    nodes.over().ballot.queue.reserved
 }
 
 /// The turn of a waiter, with another token.
@@ -151,7 +151,7 @@ fn a_reservation_counts_only_for_its_own_waiter() {
     notify(&mut nodes, 1, 2);
     notify(&mut nodes, 2, 2);
     let (waiter, result) = nodes.rounds.poll().expect("the second is decided");
-    assert_eq!((waiter, result.into_reserved()), (2, set(&[1, 2])));
+    assert_eq!((waiter, result.ballot.queue.reserved), (2, set(&[1, 2])));
     assert!(nodes.rounds.poll().is_none());
     notify(&mut nodes, 1, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
@@ -167,7 +167,7 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
     nodes.open(3, Verb::Acquire, 3);
     nodes.rounds.end_waits(None);
     let mut over: Vec<_> = std::iter::from_fn(|| nodes.rounds.poll())
-        .map(|(waiter, result): (u32, RoundResult)| (waiter, result.into_reserved()))
+        .map(|(waiter, result): (u32, RoundOutcome)| (waiter, result.ballot.queue.reserved))
         .collect();
     over.sort_by_key(|(waiter, _)| *waiter);
     assert_eq!(over, [(1, set(&[0])), (2, NodeSet::EMPTY)], "no other round ends");

@@ -43,7 +43,7 @@ fn a_wait_ends_when_the_value_has_changed_on_a_majority() {
     let mut nodes = Nodes::ready(false);
     look(&mut nodes, 1);
     assert_eq!(answer_all(&mut nodes), [2; 3], "tracking is turned on, and the next read counts");
-    let RoundResult::Custom { is_watched: true, .. } = nodes.result() else { panic!() };
+    assert!(nodes.over().is_watched);
     nodes.wait(1, 1);
     (0..3).for_each(|index| change(&mut nodes, index, "another"));
     change(&mut nodes, 0, KEY);
@@ -55,7 +55,7 @@ fn a_wait_ends_when_the_value_has_changed_on_a_majority() {
     // Only where it has changed, the server has forgotten who is to be told.
     look(&mut nodes, 1);
     assert_eq!(answer_all(&mut nodes), [1, 0, 1]);
-    assert!(matches!(nodes.result(), RoundResult::Custom { is_watched: true, .. }));
+    assert!(nodes.over().is_watched);
     change(&mut nodes, 0, KEY);
     change(&mut nodes, 1, KEY);
     nodes.wait(1, 1);
@@ -67,7 +67,7 @@ fn nothing_is_left_of_a_call_that_has_waited() {
     let mut nodes = Nodes::ready(false);
     look(&mut nodes, 1);
     answer_all(&mut nodes);
-    nodes.result();
+    nodes.over();
     assert_eq!(nodes.rounds.queue_load(), (1, 3));
     nodes.rounds.leave(&Token::new([1; Token::LEN]));
     assert_eq!(nodes.rounds.queue_load(), (0, 0));
@@ -84,10 +84,10 @@ fn a_server_that_cannot_tell_is_not_asked_to_again() {
         let refusals = "-ERR unknown subcommand\r\n".repeat(watching);
         nodes.receive(index, &format!("{refusals}*2\r\n:{number}\r\n_\r\n"));
     }
-    assert!(matches!(nodes.result(), RoundResult::Custom { is_watched: false, .. }));
+    assert!(!nodes.over().is_watched);
     look(&mut nodes, 1);
     assert_eq!(answer_all(&mut nodes), [0; 3]);
-    nodes.result();
+    nodes.over();
     nodes.wait(1, 1);
     assert!(!nodes.is_over(), "it looks in its own time");
 }
