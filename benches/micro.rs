@@ -4,8 +4,8 @@
 //! `cargo bench --bench micro`. Without `--bench`, as in `cargo test --benches`, each runs once.
 
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Acquisition, Action, Ballot, Drift, Entropy, Input, Node, Operation,
-    Removal, Request, Rules, Step, Tally, Ttl, Vote, Wait,
+    Acquire, Acquired, Ballot, Claim, Command, Drift, Entropy, Input, Node, Operation, Removal,
+    Request, Rules, Step, Tally, Ttl, Vote, Wait,
 };
 use redlatch_protocol::node::command::{Form, encode};
 use redlatch_protocol::node::{Phase, Rounds, Session, SessionOptions};
@@ -58,11 +58,12 @@ fn encoding(bench: &Bench) {
         encode(black_box(&request), Form::Digest, 12_345, &mut out);
         assert!(out.starts_with(b"*6\r\n$3\r\nSET\r\n") && out.ends_with(b"$5\r\n10000\r\n"));
     });
-    let Action::Acquire(Acquisition { lock, ttl, .. }) = request.action.clone() else {
+    let Command::Claim(Claim { lock, ttl, .. }) = request.command.clone() else {
         panic!("an attempt begins with that")
     };
     let mut release = request;
-    release.action = Action::Release(Removal { lock, ttl, linger: None, waiter: None });
+    let (linger, waiter) = (None, None);
+    release.command = Command::Remove(Removal { lock, ttl, linger, waiter, is_awaited: true });
     bench.run("encode EVALSHA", || {
         out.clear();
         encode(black_box(&release), Form::Digest, 12_345, &mut out);

@@ -23,7 +23,7 @@ mod verbs;
 use super::clock;
 use super::config::{Builder, NodeUrls, is_reserved};
 use super::core::{Backend, Core, Redlock};
-use super::engine::{Action, Request, Said};
+use super::engine::{Command, Request, Said};
 use super::error::{Error, NoQuorum, ResourceError};
 use super::guard::LockGuard;
 use super::inspect::Inspection;
@@ -426,8 +426,8 @@ impl LockClient {
     }
 
     fn inspect_nodes(&self, redlock: &Redlock, key: Arc<[u8]>) -> Result<Inspection, Error> {
-        let action = Action::Custom(Arc::new(Look { key: Arc::clone(&key) }));
-        let request = Request::to_all(&self.core.rules, clock::now(), action);
+        let look = Command::Custom(Arc::new(Look { key: Arc::clone(&key) }));
+        let request = Request::to_all(&self.core.rules, clock::now(), look);
         let RoundOutcome { said, reports, .. } = redlock.net.submit(request);
         let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
         let snapshots: Vec<_> = said.iter().map(snapshot).collect();

@@ -27,7 +27,7 @@ pub(crate) use node_keys::{KeyStep, NodeKeys};
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::config::{Settings, is_reserved};
-use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
+use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{ConfigError, LossReason, SpawnError, TtlError};
 use crate::event::{Event, Listener};
 use crate::name::Name;
@@ -130,8 +130,8 @@ impl Core {
                 }
             }
             match step {
-                Step::Send(request) if request.verb().is_answered() => {
-                    let is_queueing = request.verb() == Verb::Queue;
+                Step::Send(request) if request.is_answered() => {
+                    let is_queueing = request.queue_entry().is_some();
                     let votes = self.backend.submit(request);
                     // A request about the queue that succeeds says nothing about the attempt
                     // before.

@@ -13,9 +13,11 @@ mod rounds;
 
 use super::input::Input;
 use redlatch_protocol::engine::Ttl;
-use redlatch_protocol::engine::{Acquisition, Action, Drift, LockAttributes, LockId, NodeSet};
 use redlatch_protocol::engine::{
-    ClaimTime, Predecessor, QueueEntry, Removal, Request, Rules, Share, Token,
+    Before, Claim, Command, Drift, Keep, LockAttributes, LockId, NodeSet,
+};
+use redlatch_protocol::engine::{
+    ClaimTime, Ping, Predecessor, QueueEntry, Removal, Request, Rules, Share, Token,
 };
 use redlatch_protocol::inspect::Listing;
 use redlatch_protocol::time::Time;
@@ -119,21 +121,25 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let is_shared = attributes.is_some();
     let lock = LockId { key, token: token(serial), attributes };
     let leaver = (kind / 64 == 1).then(|| waiter(serial));
-    let action = match kind % 6 {
+    let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 0, before });
+    let removal = |lock, is_awaited| {
+        Command::Remove(Removal { lock, ttl, linger: None, waiter: leaver, is_awaited })
+    };
+    let command = match kind % 6 {
         // Shares are not handed off.
-        0 if kind / 64 == 1 && !is_shared => Action::Handoff {
-            new: Acquisition { lock, ttl, fence: 0 },
-            predecessor: Predecessor::new(token(serial.wrapping_sub(1))),
-            ttl_longest: ttl,
-        },
-        0 => Action::Acquire(Acquisition { lock, ttl, fence: 0 }),
-        1 => Action::Extend { lock, ttl },
-        2 => Action::Release(Removal { lock, ttl, linger: None, waiter: leaver }),
-        3 => Action::Undo(Removal { lock, ttl, linger: None, waiter: leaver }),
-        4 => Action::Restore { lock, ttl },
+        0 if kind / 64 == 1 && !is_shared => {
+            let (token, attributes) = (token(serial.wrapping_sub(1)), None);
+            let before = Predecessor { token, attributes, waiter: None, ttl_longest: ttl };
+            claim(lock, Before::Predecessor(before))
+        }
+        0 => claim(lock, Before::Nothing),
+        1 => Command::Keep(Keep { lock, ttl, restores: false }),
+        2 => removal(lock, true),
+        3 => removal(lock, false),
+        4 => Command::Keep(Keep { lock, ttl, restores: true }),
         _ if kind / 64 == 1 => {
             let (waiter, number) = (waiter(serial), u64::from(kind / 6 % 2));
-            Action::Queue(QueueEntry {
+            Command::Queue(QueueEntry {
                 lock,
                 ttl,
                 waiter,
@@ -145,25 +151,22 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
                 channel: None,
             })
         }
-        _ if kind / 64 == 2 => {
-            let new = Acquisition { lock, ttl, fence: 0 };
-            Action::Turn { new, waiter: waiter(serial) }
-        }
+        _ if kind / 64 == 2 => claim(lock, Before::Turn(waiter(serial))),
         _ if kind / 64 == 0 && kind / 6 % 2 == 1 => {
             let pattern = Arc::clone(&lock.key);
             let scan = Listing { pattern, cursor: serial, count: 1, registers: false };
-            Action::Custom(Arc::new(scan))
+            Command::Custom(Arc::new(scan))
         }
         _ if kind / 64 == 3 && kind / 6 % 2 == 1 => register(serial),
-        _ => Action::Ping { asks: kind / 64 == 3 },
+        _ => Command::Ping(Ping { asks: kind / 64 == 3 }),
     };
-    let mut request = Request::to_all(&rules, now, action);
+    let mut request = Request::to_all(&rules, now, command);
     request.nodes = if kind % 7 == 6 { NodeSet::all(1) } else { NodeSet::all(3) };
     request
 }
 
 /// A request about a register.
-fn register(serial: u64) -> Action {
+fn register(serial: u64) -> Command {
     let ballot = |number| Ballot::new(number, token(serial)).expect("a small number");
     let command = match serial % 6 {
         0 => RegisterCommand::Read { watcher: None },
@@ -178,7 +181,7 @@ fn register(serial: u64) -> Action {
     };
     let keys = RegisterKeys::new(b"", b"key");
     let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
-    Action::Custom(Arc::new(RegisterRequest { keys, epoch, run_id, command }))
+    Command::Custom(Arc::new(RegisterRequest { keys, epoch, run_id, command }))
 }
 
 fn token(serial: u64) -> Token {

@@ -4,7 +4,7 @@ use super::LockClient;
 use super::acquire::WaitingCaller;
 use crate::clock::{self, Time};
 use crate::core::{Caller, Core, LastRound};
-use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verb, Verdict};
+use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
 use crate::error::Error;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
@@ -209,11 +209,10 @@ impl Operation for RecordedAcquire<'_, '_> {
     fn poll(&mut self) -> Step<Acquired> {
         let step = self.acquire.poll();
         if let Step::Send(request) = &step {
-            let verb = request.verb();
-            self.is_attempt = verb.is_answered() && verb != Verb::Queue;
+            self.is_attempt = request.is_answered() && request.queue_entry().is_none();
         }
         // A fenced lock may take a second round, and that is no second attempt.
-        if matches!(&step, Step::Send(request) if request.verb().is_acquisition()) {
+        if matches!(&step, Step::Send(request) if request.is_claim()) {
             self.recorder.attempts += 1;
         }
         self.is_over = matches!(step, Step::Done(_));

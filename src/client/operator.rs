@@ -5,7 +5,7 @@ use crate::clock;
 #[cfg(feature = "zookeeper")]
 use crate::core::Ensemble;
 use crate::core::{Backend, Core, Redlock};
-use crate::engine::{Action, NodeSet, Request, Ttl, quorum};
+use crate::engine::{Command, NodeSet, Request, Ttl, quorum};
 use crate::error::{Error, NoQuorum};
 use crate::inspect::{Inspection, Seen};
 use crate::node::{NodeError, NodeStatus, RoundOutcome, Standards, judge};
@@ -141,8 +141,8 @@ impl LockClient {
             return if is_free { Ok(false) } else { Err(error()) };
         }
         let (key, seen) = (Arc::clone(key), Arc::clone(locks));
-        let action = Action::Custom(Arc::new(ForcedRemoval { key, seen }));
-        let request = Request::to_all(&self.core.rules, clock::now(), action);
+        let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));
+        let request = Request::to_all(&self.core.rules, clock::now(), removal);
         let RoundOutcome { said, reports, .. } = redlock.net.submit(request);
         let removed: Vec<bool> =
             said.iter().flatten().filter_map(|said| said.get().copied()).collect();

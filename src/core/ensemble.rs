@@ -10,7 +10,7 @@ use super::cancellation::EndWaits;
 use crate::clock::{self, Time};
 use crate::config::{Ensemble as EnsembleSettings, Settings};
 use crate::core::draw;
-use crate::engine::{Action, Ballot, Node, NodeSet, Removal, Request, Tally, Token};
+use crate::engine::{Ballot, Command, Keep, Node, NodeSet, Removal, Request, Tally, Token};
 use crate::error::{ConfigError, LossReason};
 use crate::net::{ChangeQueue, Endpoint, EnsembleNet, KeeperMessage, KeeperOrder, RoundOutcome};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
@@ -174,11 +174,11 @@ impl Ensemble {
     /// A request about a lock that is held.
     pub(super) fn submit(&self, request: &Request) -> RoundOutcome {
         let (now, until) = (request.started, request.deadline);
-        let vote = match &request.action {
-            Action::Extend { lock, ttl } => {
+        let vote = match &request.command {
+            Command::Keep(Keep { lock, ttl, .. }) => {
                 self.vote(KeeperOrder::Check { token: lock.token, end: after(now, *ttl), until })
             }
-            Action::Release(removal) => self.release(removal, now, until),
+            Command::Remove(removal) => self.release(removal, now, until),
             other => unreachable!("an ensemble is not sent {other:?}"),
         };
         let (mut tally, node) = (Tally::new(1), Node::new(0));
@@ -216,8 +216,8 @@ impl Ensemble {
 
     /// A request that nobody waits for.
     pub(super) fn post(&self, request: &Request) {
-        let Action::Undo(removal) = &request.action else {
-            unreachable!("an ensemble is not sent {:?}", request.action);
+        let Command::Remove(removal) = &request.command else {
+            unreachable!("an ensemble is not sent {:?}", request.command);
         };
         let token = removal.lock.token;
         self.net.post(match removal.linger {

@@ -3,7 +3,7 @@
 
 use super::{Core, Redlock};
 use crate::clock;
-use crate::engine::{Action, Node, NodeSet, Request};
+use crate::engine::{Command, Node, NodeSet, Request};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
 use redlatch_protocol::inspect::{KeyPage, Listing};
 use std::sync::Arc;
@@ -85,8 +85,8 @@ impl NodeKeys {
         registers: bool,
     ) -> (Option<KeyPage>, NodeReport) {
         let (cursor, count) = (self.cursor, self.count);
-        let action = Action::Custom(Arc::new(Listing { pattern, cursor, count, registers }));
-        let request = Request::to_one(&core.rules, clock::now(), self.node, action);
+        let listing = Command::Custom(Arc::new(Listing { pattern, cursor, count, registers }));
+        let request = Request::to_one(&core.rules, clock::now(), self.node, listing);
         let RoundOutcome { said, mut reports, .. } = redlock.net.submit(request);
         let page = said[self.node.index()].as_ref().and_then(|said| said.get().cloned());
         (page, reports.swap_remove(self.node.index()))

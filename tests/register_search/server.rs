@@ -7,7 +7,7 @@
 use crate::change::{Change, changed};
 use crate::words::words;
 use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
-use redlatch_protocol::engine::{self, Action, Drift, Node, Rules};
+use redlatch_protocol::engine::{self, Drift, Node, Rules};
 use redlatch_protocol::node::command::{Form, Meaning, encode, meaning};
 use redlatch_protocol::node::script;
 use redlatch_protocol::resp::decode;
@@ -287,5 +287,5 @@ fn request(asked: &Asked, run: u8) -> engine::Request {
     let (keys, run_id) = (keys(register), run_id(run).into());
     let request = RegisterRequest { keys, epoch: mark, run_id, command };
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a factor"));
-    engine::Request::to_all(&rules, NOW, Action::Custom(Arc::new(request)))
+    engine::Request::to_all(&rules, NOW, engine::Command::Custom(Arc::new(request)))
 }

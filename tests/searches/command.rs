@@ -6,8 +6,8 @@ use crate::node::{CLAIM, Outcome, Place, Request, Slot};
 use crate::token::Token;
 use crate::want::Want;
 use redlatch_protocol::engine::{
-    self, Acquisition, Action, ClaimTime, Drift, Listen, LockAttributes, LockId, QueueEntry,
-    Removal, Rules, Ttl, Vote,
+    self, Before, Claim, ClaimTime, Command, Drift, Keep, Listen, ListenStep, LockAttributes,
+    LockId, QueueEntry, Removal, Rules, Ttl, Vote,
 };
 use redlatch_protocol::node::command::Meaning;
 use redlatch_protocol::time::Time;
@@ -17,12 +17,13 @@ use std::time::Duration;
 const NONE: Token = Token { client: u8::MAX, attempt: 0 };
 
 /// What the library sends.
-pub(crate) fn action(request: Request, is_mute: bool) -> engine::Request {
+pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
     let ttl = millis(LONG);
-    let new = |token, want, slot| Acquisition { lock: lock(token, want, slot), ttl, fence: 0 };
-    let action = match request {
-        Request::Try { token, want } => Action::Acquire(new(token, want, None)),
-        Request::Queue { id, number, withdraw, want } => Action::Queue(QueueEntry {
+    let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 0, before });
+    let keep = |lock, restores| Command::Keep(Keep { lock, ttl, restores });
+    let command = match request {
+        Request::Try { token, want } => claim(lock(token, want, None), Before::Nothing),
+        Request::Queue { id, number, withdraw, want } => Command::Queue(QueueEntry {
             lock: lock(withdraw.unwrap_or(NONE), want, None),
             ttl,
             waiter: id.wide(),
@@ -34,34 +35,33 @@ pub(crate) fn action(request: Request, is_mute: bool) -> engine::Request {
             channel: (!is_mute).then_some(id.client.into()),
         }),
         Request::Turn { id, token, want, slot } => {
-            Action::Turn { new: new(token, want, slot), waiter: id.wide() }
+            claim(lock(token, want, slot), Before::Turn(id.wide()))
         }
-        Request::Extend { token, want, slot } => {
-            Action::Extend { lock: lock(token, want, slot), ttl }
-        }
-        Request::Restore { token, want, slot, .. } => {
-            Action::Restore { lock: lock(token, want, slot), ttl }
-        }
-        Request::Release { id, token, want, lingers } => Action::Release(Removal {
+        Request::Extend { token, want, slot } => keep(lock(token, want, slot), false),
+        Request::Restore { token, want, slot, .. } => keep(lock(token, want, slot), true),
+        Request::Release { id, token, want, lingers } => Command::Remove(Removal {
             lock: lock(token, want, None),
             ttl,
             linger: lingers.then(|| millis(CLAIM)),
             waiter: id.map(Token::wide),
+            is_awaited: true,
         }),
         Request::Delete(_) => unreachable!("no command of the library"),
     };
-    of_all_nodes(action)
+    of_all_nodes(command)
 }
 
 /// How a client listens to what nodes tell its waiters.
 pub(crate) fn subscription(client: u8) -> engine::Request {
-    of_all_nodes(Action::Listen { key: KEY.into(), step: Listen::Subscribe(client.into()) })
+    of_all_nodes(Command::Listen(Listen {
+        key: KEY.into(),
+        step: ListenStep::Subscribe(client.into()),
+    }))
 }
 
-/// The request with this action.
-pub(crate) fn of_all_nodes(action: Action) -> engine::Request {
+pub(crate) fn of_all_nodes(command: Command) -> engine::Request {
     let drift = Drift::from_factor(0.0).expect("a factor");
-    engine::Request::to_all(&Rules::new(1, drift), Time::ZERO, action)
+    engine::Request::to_all(&Rules::new(1, drift), Time::ZERO, command)
 }
 
 pub(crate) fn millis(millis: u64) -> Ttl {

@@ -4,7 +4,7 @@
 //! The node is made anew for each command: the state of the search is written to it as keys, and
 //! read back after the command. A transition that was seen before is remembered.
 
-use crate::command::{action, outcome, subscription};
+use crate::command::{outcome, sent, subscription};
 use crate::embedded::Embedded;
 use crate::keys;
 use crate::mistake::Mistake;
@@ -93,11 +93,11 @@ impl Server {
         self.listen(*hearing);
         self.node.write(&keys::write(node, self.is_mute));
         assert_eq!(self.read(), *node, "what was written");
-        let outcome = outcome(*request, self.node.send(&action(*request, self.is_mute)));
+        let outcome = outcome(*request, self.node.send(&sent(*request, self.is_mute)));
         if let Request::Restore { id: Some(id), want, .. } = *request {
             // The waiter leaves the queue.
             let leave = Request::Release { id: Some(id), token: id, want, lingers: false };
-            self.node.send(&action(leave, self.is_mute));
+            self.node.send(&sent(leave, self.is_mute));
         }
         Done { node: self.read(), outcome, told: self.told() }
     }

@@ -246,7 +246,7 @@ impl Worker {
             let step = operation.poll();
             self.after_register_step(client, context);
             match step {
-                Step::Send(request) if request.verb().is_answered() => {
+                Step::Send(request) if request.is_answered() => {
                     self.note_place(context, &request);
                     self.state = State::Submitting(request);
                     let scheduling_delay = context.network.scheduling_delay(&mut context.random);

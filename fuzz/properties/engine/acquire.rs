@@ -16,8 +16,8 @@ use super::ballot::{ballot, is_like, is_majority, predecessor_of, share_of, toke
 use super::outcome::Outcome;
 use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Action, Ballot, Entropy, HeldLock, Input, NodeSet, Operation, Request,
-    Share, Step, Token, Ttl, Verb, Wait,
+    Acquire, Acquired, Ballot, Before, Claim, Command, Entropy, HeldLock, Input, NodeSet,
+    Operation, Request, Share, Step, Token, Ttl, Wait,
 };
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
@@ -100,7 +100,8 @@ impl Attempts {
             let Step::Send(undo) = step else {
                 panic!("{step:?} instead of the undo of {token:?}")
             };
-            assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, token, nodes));
+            assert!(undo.is_removal() && !undo.is_answered());
+            assert_eq!((token_of(&undo), undo.nodes), (token, nodes));
             assert_eq!((undo.key(), ttl_of(&undo)), (&*self.key, ttl));
             assert!(is_like(share_of(&undo), share), "nodes may have granted any permit");
             return true;
@@ -137,12 +138,9 @@ impl Attempts {
         assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
         assert_eq!(share_of(request), self.share);
         let before = self.predecessor.as_ref();
-        let verb = if before.is_some() { Verb::Handoff } else { Verb::Acquire };
-        assert_eq!(request.verb(), verb);
-        assert_eq!(request.predecessor(), before.map(predecessor_of).as_ref());
-        if let (Action::Handoff { ttl_longest, .. }, Some(held)) = (&request.action, before) {
-            assert!(*ttl_longest >= held.ttl_longest && *ttl_longest >= self.ttl);
-        }
+        assert!(request.is_claim() && !request.is_turn());
+        let expected = before.map(|held| predecessor_of(held, self.ttl));
+        assert_eq!(request.predecessor(), expected.as_ref());
         let round_end = started.after(client.rules.node_timeout);
         assert_eq!(request.deadline, round_end.min(self.end(client)));
     }
@@ -242,7 +240,8 @@ impl Attempts {
     fn is_split(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
         let (nodes, tally) = (client.rules.nodes, &ballot.tally);
         let may_grant = NodeSet::all(nodes).without(tally.refused).without(tally.failed);
-        request.verb() == Verb::Acquire
+        let is_first = |it: &Claim| it.before == Before::Nothing;
+        matches!(&request.command, Command::Claim(claim) if is_first(claim))
             && !is_majority(may_grant, nodes)
             && is_majority(tally.granted.union(tally.refused), nodes)
             && !tally.granted.is_empty()

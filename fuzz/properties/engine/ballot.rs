@@ -14,7 +14,7 @@ pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
     let nodes = client.rules.nodes;
     let mut ballot = Ballot::new(Tally::new(nodes));
     let permits = share_of(request).map_or(0, Share::permits);
-    let is_for_permit = permits > 0 && request.verb().is_acquisition();
+    let is_for_permit = permits > 0 && request.is_claim();
     let mut named: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
     for node in (0..nodes).map(Node::new) {
         if !request.nodes.contains(node) {
@@ -72,10 +72,9 @@ pub(super) fn is_like(one: Option<Share>, other: Option<Share>) -> bool {
 }
 
 /// What a handoff replaces: a lock that was taken from the nodes' queue leaves it.
-pub(super) fn predecessor_of(held: &HeldLock) -> Predecessor {
-    let mut predecessor = Predecessor::new(held.token);
-    predecessor.waiter = held.waiter;
-    predecessor
+pub(super) fn predecessor_of(held: &HeldLock, ttl: Ttl) -> Predecessor {
+    let (attributes, ttl_longest) = (None, ttl.max(held.ttl_longest));
+    Predecessor { token: held.token, attributes, waiter: held.waiter, ttl_longest }
 }
 
 /// For how long.

@@ -11,7 +11,7 @@
 use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use redlatch_protocol::engine::{
-    Ballot, Extend, Extended, HeldLock, Input, NodeSet, Operation, Request, Step, Ttl, Verb,
+    Ballot, Extend, Extended, HeldLock, Input, NodeSet, Operation, Request, Step, Ttl,
 };
 use redlatch_protocol::time::Time;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
 }
 
 fn check_request(client: &Client<'_>, request: &Request, held: &HeldLock, ttl: Ttl) {
-    assert_eq!((request.verb(), token_of(request)), (Verb::Extend, held.token));
+    assert!(request.is_extension());
+    assert_eq!(token_of(request), held.token);
     assert_eq!((request.key(), request.predecessor()), (&*held.key, None));
     assert_eq!(request.lock(), Some(&held.id()), "a permit is extended by its number");
     assert_eq!(ttl_of(request), ttl);
@@ -99,7 +100,8 @@ fn after(
 /// A later release reaches each node that may have the key, for as long as it may live.
 fn check_undo(client: &Client<'_>, held: &HeldLock, now: Time) {
     let undo = held.undo(now, &client.rules);
-    assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, held.token, held.nodes));
+    assert!(undo.is_removal() && !undo.is_answered());
+    assert_eq!((token_of(&undo), undo.nodes), (held.token, held.nodes));
     assert_eq!((undo.key(), ttl_of(&undo)), (&*held.key, held.ttl_longest));
     assert_eq!(undo.lock(), Some(&held.id()));
 }

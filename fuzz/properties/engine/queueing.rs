@@ -16,8 +16,8 @@
 use super::ballot::{ballot, is_like, is_majority, share_of, token_of, ttl_of};
 use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Action, Ballot, Entropy, HeldLock, Input, Node, NodeSet, Operation,
-    QueueEntry, QueueWait, Request, Share, Step, Token, Ttl, Verb, Wait,
+    Acquire, Acquired, Ballot, Before, Claim, Command, Entropy, HeldLock, Input, Node, NodeSet,
+    Operation, QueueEntry, QueueWait, Request, Share, Step, Token, Ttl, Wait,
 };
 use redlatch_protocol::time::Time;
 use std::collections::BTreeSet;
@@ -134,31 +134,31 @@ impl Waiter {
     }
 
     fn sent(&mut self, client: &mut Client<'_>, machine: &mut Acquire, request: &Request) {
-        let verb = request.verb();
-        if verb == Verb::Undo {
+        if request.is_removal() {
+            assert!(!request.is_answered());
             return self.undone(client, request);
         }
         assert!(request.deadline <= self.end.max(request.started), "beyond the caller's deadline");
         assert!(request.started <= client.now && request.nodes == NodeSet::all(client.rules.nodes));
-        match &request.action {
-            Action::Acquire(_) | Action::Handoff { .. } => {
-                assert!(self.name.is_none(), "a try from within the queue");
-                self.drawn(request);
-            }
-            Action::Turn { waiter, .. } => {
+        match &request.command {
+            Command::Claim(Claim { before: Before::Turn(waiter), .. }) => {
                 assert_eq!(self.name.map(|(name, _)| name), Some(*waiter));
                 assert!(self.name.is_some_and(|(_, number)| number > 0), "it has no place yet");
                 assert!(is_majority(self.reserved, client.rules.nodes), "out of turn");
                 self.reserved = NodeSet::EMPTY;
                 self.drawn(request);
             }
-            Action::Queue(entry) => self.queued(entry),
+            Command::Claim(_) => {
+                assert!(self.name.is_none(), "a try from within the queue");
+                self.drawn(request);
+            }
+            Command::Queue(entry) => self.queued(entry),
             _ => panic!("{request:?}"),
         }
         client.pass_time();
         let mut ballot = ballot(client, request);
         self.permit = ballot.permit;
-        if verb == Verb::Queue {
+        if request.queue_entry().is_some() {
             self.answered(client, request, &mut ballot);
         }
         machine.handle(client.now, Input::Ballot(ballot));
@@ -172,7 +172,7 @@ impl Waiter {
         // In turns after the first, the nodes look for a permit from the same one on.
         let first = share_of(request).and_then(Share::permit);
         assert!(is_like(share_of(request), self.share), "another share is taken");
-        assert!(first.is_none() || request.verb() == Verb::Turn, "each node begins by itself");
+        assert!(first.is_none() || request.is_turn(), "each node begins by itself");
         assert!(first.is_none_or(|first| share_of(request).is_some_and(|it| first < it.permits())));
         assert!(self.sent.is_empty(), "the attempt before was not withdrawn");
         self.sent.insert(draw.token);
@@ -196,10 +196,7 @@ impl Waiter {
 
     /// What the nodes answer to a waiter.
     fn answered(&mut self, client: &mut Client<'_>, request: &Request, ballot: &mut Ballot) {
-        let told = match &request.action {
-            Action::Queue(entry) => entry.number,
-            _ => 0,
-        };
+        let told = request.queue_entry().map_or(0, |entry| entry.number);
         let byte = client.byte();
         let mut reserved = NodeSet::EMPTY;
         for (index, node) in ballot.tally.granted.iter().enumerate() {

@@ -6,14 +6,15 @@
 use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use redlatch_protocol::engine::{
-    HeldLock, Input, NodeSet, Operation, Release, ReleaseOutcome, Step, Verb,
+    HeldLock, Input, NodeSet, Operation, Release, ReleaseOutcome, Step,
 };
 
 pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     let started = client.now;
     let mut machine = Release::new(&client.rules, held, started);
     let Step::Send(request) = machine.poll() else { panic!("no node is asked") };
-    assert_eq!((request.verb(), token_of(&request)), (Verb::Release, held.token));
+    assert!(request.is_removal() && request.is_answered());
+    assert_eq!(token_of(&request), held.token);
     assert_eq!((request.lock(), request.nodes), (Some(&held.id()), held.nodes));
     assert_eq!((ttl_of(&request), request.started), (held.ttl_longest, started));
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));

@@ -101,7 +101,7 @@ impl Conversation {
         for _ in 0..times {
             self.serial += 1;
             let request = request(kind, self.serial, self.now);
-            if request.verb().is_answered() {
+            if request.is_answered() {
                 self.waiting.insert(self.serial);
                 let ticket = Ticket::new(0, self.serial);
                 self.session.send(self.now, Some(ticket), &request);

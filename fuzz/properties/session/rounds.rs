@@ -30,7 +30,7 @@ pub(super) fn check(mut input: Input<'_>) {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
                 let named = named(&request);
-                if request.verb().is_answered() {
+                if request.is_answered() {
                     // For connections that are being made, it waits until then.
                     waiting.insert(serial, request.connect_deadline);
                     rounds.open(now, request, serial);

@@ -9,7 +9,7 @@ use super::ReportedVotes;
 use super::Survey;
 use crate::clock::{self, Time};
 use crate::core::{Backend, Core, Redlock};
-use crate::engine::{Action, Node, NodeSet, Request};
+use crate::engine::{Command, Node, NodeSet, Request};
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
 use crate::registers::{
@@ -130,7 +130,7 @@ impl Core {
     ) -> Request {
         let (keys, run_id) = (keys.clone(), Arc::from(""));
         let register = Arc::new(RegisterRequest { keys, epoch, run_id, command });
-        Request::to_all(&self.rules, clock::now(), Action::Custom(register))
+        Request::to_all(&self.rules, clock::now(), Command::Custom(register))
     }
 
     /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.

@@ -5,7 +5,7 @@ use crate::change::Change;
 use crate::command::{millis, of_all_nodes};
 use crate::embedded::{Embedded, KEY, Keys, LONG, Value};
 use crate::token::Token;
-use redlatch_protocol::engine::{Acquisition, Action, LockAttributes, LockId, Vote};
+use redlatch_protocol::engine::{self, Before, Claim, Fence, LockAttributes, LockId, Vote};
 use redlatch_protocol::node::command::{COUNTER_SUFFIX, Meaning};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -64,11 +64,12 @@ fn carry_out(node: &mut Embedded, data: Data, command: Command) -> (Data, Option
     let token = name(number).wide();
     let lock = LockId { key: KEY.into(), token, attributes: Some(attributes.into()) };
     let fence = least.into();
-    let action = match command {
-        Command::Claim { .. } => Action::Acquire(Acquisition { lock, ttl: millis(LONG), fence }),
-        Command::Confirm { .. } => Action::Fence { lock, fence },
+    let (ttl, before) = (millis(LONG), Before::Nothing);
+    let sent = match command {
+        Command::Claim { .. } => engine::Command::Claim(Claim { lock, ttl, fence, before }),
+        Command::Confirm { .. } => engine::Command::Fence(Fence { lock, fence }),
     };
-    let granted = match node.send(&of_all_nodes(action)) {
+    let granted = match node.send(&of_all_nodes(sent)) {
         Meaning::Claimed { counter, .. } => Some(counter as u8),
         Meaning::Vote(Vote::Granted) => Some(least),
         Meaning::Vote(Vote::Refused) => None,

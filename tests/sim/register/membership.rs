@@ -4,7 +4,7 @@ use super::keys;
 use super::shared::{Failure, Shared};
 use super::task::Line;
 use crate::mistake::Mistake;
-use redlatch_protocol::engine::{Action, Node, NodeSet, Request};
+use redlatch_protocol::engine::{Command, Node, NodeSet, Request};
 use redlatch_protocol::node::{Durability, NodeStatus};
 use redlatch_protocol::time::Time;
 use redlatch_registers::{
@@ -50,7 +50,7 @@ impl Caller {
     fn request(&self, name: &[u8], mark: Arc<[u8]>, command: RegisterCommand) -> Request {
         let register =
             RegisterRequest { keys: keys(name), epoch: mark, run_id: "".into(), command };
-        let action = Action::Custom(Arc::new(register));
+        let action = Command::Custom(Arc::new(register));
         Request::to_all(&self.shared.rules, self.now(), action)
     }
 

@@ -4,7 +4,7 @@ use super::PREFIX;
 use super::membership::{Caller, Survey};
 use super::shared::Failure;
 use crate::mistake::Mistake;
-use redlatch_protocol::engine::{Action, Node, NodeSet, Request, quorum};
+use redlatch_protocol::engine::{Command, Node, NodeSet, Request, quorum};
 use redlatch_protocol::inspect::{KeyPage, Listing};
 use redlatch_protocol::node::Durability;
 use redlatch_registers::{
@@ -155,7 +155,7 @@ impl Caller {
         let (mut names, mut cursor, mut tries) = (Vec::new(), 0, 0);
         loop {
             let scan = Listing { pattern: pattern.clone(), cursor, count: STEP, registers: true };
-            let scan = Action::Custom(Arc::new(scan));
+            let scan = Command::Custom(Arc::new(scan));
             let request = Request::to_one(&self.shared.rules, self.now(), node, scan);
             let said = self.line.submit(request).await.said;
             tries += 1;

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch_protocol::engine::{
-    Acquired, Ballot, Entropy, HeldLock, Node, NodeSet, Request, Verb, Vote, quorum,
+    Acquired, Ballot, Entropy, HeldLock, Node, NodeSet, Request, Vote, quorum,
 };
 use redlatch_protocol::time::Time;
 
@@ -34,7 +34,7 @@ impl Worker {
         context: &mut Context,
         mut request: Request,
     ) {
-        debug_assert_eq!(request.verb(), Verb::Undo);
+        debug_assert!(request.is_removal() && !request.is_answered());
         if request.waiter().is_some_and(|waiter| self.waiter == Some(name(waiter.as_bytes()))) {
             // It gives its place up, and perhaps joins the queue anew after a pause.
             self.stop_waiting(context);

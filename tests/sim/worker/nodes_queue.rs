@@ -7,23 +7,21 @@ use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
 use crate::node::Ability;
-use redlatch_protocol::engine::{
-    Action, Ballot, Input, Operation, Request, Token, Verb, Verdict, quorum,
-};
+use redlatch_protocol::engine::{Ballot, Input, Operation, Request, Token, Verdict, quorum};
 
 impl Worker {
     /// A failed attempt's token is withdrawn by the request that enters the queue.
     pub(super) fn note_place(&self, context: &mut Context, request: &Request) {
-        if let Action::Queue(entry) = &request.action {
+        if let Some(entry) = request.queue_entry() {
             context.checker.over(name(entry.lock.token.as_bytes()));
         }
     }
 
     pub(super) fn note_asked(&mut self, context: &mut Context, request: &Request) {
         self.is_queued = false;
-        self.is_turn = request.verb() == Verb::Turn;
+        self.is_turn = request.is_turn();
         self.is_entering = None;
-        if let Action::Queue(entry) = &request.action {
+        if let Some(entry) = request.queue_entry() {
             let waiter = Some(name(entry.waiter.as_bytes()));
             if self.waiter != waiter {
                 // It has given its place up, and joins the queue at its end.

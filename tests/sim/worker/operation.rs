@@ -4,7 +4,7 @@ use super::operator::Operator;
 use crate::checker::{Kind, Name, name};
 use crate::register::{self, Id, Task};
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Extend, Extended, Input, NodeSet, Operation, Release, Request, Step, Verb,
+    Acquire, Acquired, Command, Extend, Extended, Input, NodeSet, Operation, Release, Request, Step,
 };
 use redlatch_protocol::time::Time;
 
@@ -78,12 +78,12 @@ impl Running {
 
 impl Asked {
     pub(super) fn of(request: &Request, now: u64) -> Option<Self> {
-        let kind = match request.verb() {
-            Verb::Acquire | Verb::Handoff | Verb::Turn => Kind::Take,
-            Verb::Queue => Kind::Queue,
-            Verb::Extend => Kind::Extend,
-            Verb::Release => Kind::Remove,
-            Verb::Fence => Kind::Fence,
+        let kind = match request.command {
+            Command::Claim(_) => Kind::Take,
+            Command::Queue(_) => Kind::Queue,
+            Command::Keep(_) if request.is_answered() => Kind::Extend,
+            Command::Remove(_) if request.is_answered() => Kind::Remove,
+            Command::Fence(_) => Kind::Fence,
             _ => return None,
         };
         let token = name(request.lock()?.token.as_bytes());

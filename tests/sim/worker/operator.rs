@@ -1,7 +1,7 @@
 //! An operator who force-releases locks: inspects a lock, pauses, and removes the inspected values,
 //! as in `src/client.rs`.
 
-use redlatch_protocol::engine::{Action, Input, Request, Rules, Step};
+use redlatch_protocol::engine::{Command, Input, Request, Rules, Step};
 use redlatch_protocol::inspect::{ForcedRemoval, KeySnapshot, Look};
 use redlatch_protocol::node::command::SHARED;
 use redlatch_protocol::time::Time;
@@ -76,12 +76,12 @@ impl Operator {
     /// The look at the key.
     fn look(&self, now: Time) -> Request {
         let look = Look { key: Arc::clone(&self.key) };
-        Request::to_all(&self.rules, now, Action::Custom(Arc::new(look)))
+        Request::to_all(&self.rules, now, Command::Custom(Arc::new(look)))
     }
 
     /// The removal of the inspected value, and of nothing else.
     fn removal(&self, now: Time) -> Request {
         let (key, seen) = (Arc::clone(&self.key), Arc::from(self.seen.clone()));
-        Request::to_all(&self.rules, now, Action::Custom(Arc::new(ForcedRemoval { key, seen })))
+        Request::to_all(&self.rules, now, Command::Custom(Arc::new(ForcedRemoval { key, seen })))
     }
 }

@@ -13,8 +13,10 @@ mod place;
 mod queueing;
 
 use super::Wait;
-use super::{Action, Backoff, Ballot, Entropy, HeldLock, Input, Jitter, LockAttributes};
-use super::{NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Ttl, Verb, Verdict};
+use super::{Backoff, Ballot, Before, Entropy, HeldLock, Input, Jitter, LockAttributes};
+use super::{
+    Command, NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Ttl, Verdict,
+};
 use crate::time::Time;
 use place::Place;
 use std::sync::Arc;
@@ -163,21 +165,17 @@ impl Acquire {
             (self.began, self.wall) = (Some(now), entropy.wall);
         }
         self.attempts += 1;
-        let new = self.acquisition(entropy);
-        let action = match &self.predecessor {
-            None => Action::Acquire(new),
-            Some(before) => Action::Handoff {
-                new,
-                predecessor: Predecessor {
-                    token: before.token,
-                    attributes: before.attributes.clone(),
-                    waiter: before.waiter,
-                },
+        let before = self.predecessor.as_ref().map_or(Before::Nothing, |before| {
+            Before::Predecessor(Predecessor {
+                token: before.token,
+                attributes: before.attributes.clone(),
+                waiter: before.waiter,
                 ttl_longest: self.ttl.max(before.ttl_longest),
-            },
-        };
+            })
+        });
+        let claim = self.claim(entropy, before);
         let deadline = self.deadline(now, now).min(self.end_of_single());
-        self.send(now, deadline, action);
+        self.send(now, deadline, Command::Claim(claim));
     }
 
     fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) {
@@ -231,9 +229,9 @@ impl Operation for Acquire {
                 self.give_up(now, Acquired::NoEntropy);
             }
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
-                match request.verb() {
-                    Verb::Queue => self.asked(now, &request, &ballot),
-                    _ => self.conclude(now, &request, &ballot),
+                match request.queue_entry() {
+                    Some(_) => self.asked(now, &request, &ballot),
+                    None => self.conclude(now, &request, &ballot),
                 }
             }
             (State::Waiting(_), Input::Reserved(nodes)) => self.reserved(now, nodes),

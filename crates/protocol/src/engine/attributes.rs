@@ -141,13 +141,9 @@ pub struct Predecessor {
     pub attributes: Option<Arc<LockAttributes>>,
     /// The waiter by which it was taken, which leaves the nodes' queue.
     pub waiter: Option<Token>,
-}
-
-impl Predecessor {
-    /// A lock with only a key and a token.
-    pub fn new(token: Token) -> Self {
-        Self { token, attributes: None, waiter: None }
-    }
+    /// The longest ttl of the two locks: for so long the predecessor's key may exist on a node that
+    /// the handoff does not reach.
+    pub ttl_longest: Ttl,
 }
 
 /// The counters in the nodes' answers.

@@ -3,6 +3,72 @@
 use super::*;
 use std::sync::Arc;
 
+/// How the tests name the kinds of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Acquire,
+    Handoff,
+    Turn,
+    Extend,
+    Restore,
+    Release,
+    Undo,
+    Fence,
+    Ping,
+    Ask,
+    Queue,
+    Listen,
+    Custom,
+}
+
+impl Request {
+    pub(crate) fn verb(&self) -> Verb {
+        match &self.command {
+            Command::Claim(Claim { before: Before::Nothing, .. }) => Verb::Acquire,
+            Command::Claim(Claim { before: Before::Predecessor(_), .. }) => Verb::Handoff,
+            Command::Claim(Claim { before: Before::Turn(_), .. }) => Verb::Turn,
+            Command::Keep(Keep { restores: false, .. }) => Verb::Extend,
+            Command::Keep(Keep { restores: true, .. }) => Verb::Restore,
+            Command::Remove(Removal { is_awaited: true, .. }) => Verb::Release,
+            Command::Remove(Removal { is_awaited: false, .. }) => Verb::Undo,
+            Command::Fence(_) => Verb::Fence,
+            Command::Ping(_) => Verb::Ping,
+            Command::Ask(_) => Verb::Ask,
+            Command::Queue(_) => Verb::Queue,
+            Command::Listen(_) => Verb::Listen,
+            Command::Custom(_) => Verb::Custom,
+        }
+    }
+
+    pub(crate) fn claim_mut(&mut self) -> &mut Claim {
+        match &mut self.command {
+            Command::Claim(claim) => claim,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn predecessor_mut(&mut self) -> &mut Predecessor {
+        match &mut self.claim_mut().before {
+            Before::Predecessor(before) => before,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn removal_mut(&mut self) -> &mut Removal {
+        match &mut self.command {
+            Command::Remove(removal) => removal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn entry_mut(&mut self) -> &mut QueueEntry {
+        match &mut self.command {
+            Command::Queue(entry) => entry,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// Five nodes and the defaults.
 pub(super) fn rules(nodes: usize) -> Arc<Rules> {
     Arc::new(Rules::new(nodes, Drift::from_factor(0.01).unwrap()))

@@ -2,8 +2,8 @@
 
 use super::validity::TTL_LIMIT;
 use super::{
-    Action, Ballot, Input, LockAttributes, LockId, NodeSet, Operation, Removal, Request, Rules,
-    Step, Token, Ttl, Verdict, attributes, judge,
+    Ballot, Command, Input, Keep, LockAttributes, LockId, NodeSet, Operation, Removal, Request,
+    Rules, Step, Token, Ttl, Verdict, attributes, judge,
 };
 use crate::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -53,12 +53,13 @@ impl HeldLock {
 
     /// The removal of its key, which is worth sending for as long as the key may exist.
     pub(super) fn removal(&self) -> Removal {
-        Removal { lock: self.id(), ttl: self.ttl_longest, linger: None, waiter: self.waiter }
+        let (ttl, waiter) = (self.ttl_longest, self.waiter);
+        Removal { lock: self.id(), ttl, linger: None, waiter, is_awaited: false }
     }
 
     /// A request about this lock, to the nodes that may hold it.
-    pub(super) fn request(&self, action: Action, now: Time, rules: &Rules) -> Request {
-        Request { nodes: self.nodes, ..Request::to_all(rules, now, action) }
+    pub(super) fn request(&self, command: Command, now: Time, rules: &Rules) -> Request {
+        Request { nodes: self.nodes, ..Request::to_all(rules, now, command) }
     }
 
     /// When its key will have expired on every node that applied the latest request in time.
@@ -74,7 +75,7 @@ impl HeldLock {
 
     /// As [`undo`](Self::undo), but the key stays for `linger` from now on, if that is given.
     pub fn undo_after(&self, linger: Option<Ttl>, now: Time, rules: &Rules) -> Request {
-        self.request(Action::Undo(Removal { linger, ..self.removal() }), now, rules)
+        self.request(Command::Remove(Removal { linger, ..self.removal() }), now, rules)
     }
 
     /// How long the key must stay from now on, so that the lock stays taken for `hold_at_least`
@@ -129,8 +130,8 @@ impl Extend {
             State::Over(Some(Extended::HeldTooLong(hold)))
         } else {
             // All nodes, also those that never had the key: it is restored where it was lost.
-            let action = Action::Extend { lock: held.id(), ttl };
-            let request = Request::to_all(&rules, now, action);
+            let keep = Keep { lock: held.id(), ttl, restores: false };
+            let request = Request::to_all(&rules, now, Command::Keep(keep));
             // Waiting for connections for longer than the lock is valid would be of no use.
             let connect_deadline = request.connect_deadline.min(held.valid_until);
             let connect_deadline = connect_deadline.max(request.deadline);
@@ -234,8 +235,8 @@ impl Release {
     /// The same, but the key stays for `linger` from now on, if that is given.
     pub fn after(linger: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
         // The key may still exist, late or not, and a key that stays only blocks other clients.
-        let removal = Removal { linger, ..held.removal() };
-        let request = held.request(Action::Release(removal), now, rules);
+        let removal = Removal { linger, is_awaited: true, ..held.removal() };
+        let request = held.request(Command::Remove(removal), now, rules);
         Self { is_late: now >= held.valid_until, request: Some(request), outcome: None }
     }
 
@@ -476,9 +477,12 @@ mod tests {
                 let release = Release::after(linger, &rules(5), &held, now);
                 let request = Script::new(release).request();
                 let removal = Removal { linger, ..held.removal() };
-                assert_eq!(request.action, Action::Release(removal.clone()));
-                assert_eq!(held.undo_after(linger, now, &rules(5)).action, Action::Undo(removal));
-                assert_eq!(held.undo(now, &rules(5)).action, Action::Undo(held.removal()));
+                let release = Removal { is_awaited: true, ..removal.clone() };
+                assert_eq!(request.command, Command::Remove(release));
+                let undo = held.undo_after(linger, now, &rules(5));
+                assert_eq!(undo.command, Command::Remove(removal));
+                let undo = held.undo(now, &rules(5));
+                assert_eq!(undo.command, Command::Remove(held.removal()));
             }
             let almost = held.since.after(Duration::from_nanos(29_999_000_001));
             assert_eq!(held.linger(least, almost).map(Ttl::as_millis), Some(1), "it is rounded up");

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
-//! `Done`. After `Send` of a request that [wants an answer](Verb::is_answered), put it to the nodes
+//! `Done`. After `Send` of a request that [wants an answer](Request::is_answered), put it to the nodes
 //! and `handle` the [`Ballot`] before polling again; any other request is only written. After
 //! `Pause(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
 //! later. After `Wait`, `handle` the nodes that have reserved the lock, when a majority has, when
@@ -50,8 +50,10 @@ pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, Qu
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
 pub use quorum::{PERMITS_MAX, PermitSet};
-pub use request::{Acquisition, Action, Listen, Question, Removal};
-pub use request::{Request, TURN, Verb};
+pub use request::{
+    Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, Removal,
+};
+pub use request::{Request, TURN};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 
 use crate::time::Time;
@@ -204,7 +206,7 @@ impl<O> Step<O> {
     pub fn is_break(&self) -> bool {
         match self {
             Self::Pause(_) | Self::Wait(_) => true,
-            Self::Send(request) => request.verb() == Verb::Queue,
+            Self::Send(request) => request.queue_entry().is_some(),
             Self::Done(_) => false,
         }
     }
@@ -222,3 +224,5 @@ pub trait Operation {
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+pub(crate) use fixture::Verb;

@@ -50,7 +50,8 @@ impl QueueEntry {
     /// The removal of the waiter from the queues of the lock's keys, and of its last attempt.
     pub fn leave(self) -> Removal {
         let Self { lock, waiter, ttl, lease, .. } = self;
-        Removal { lock, ttl: ttl.max(lease), linger: None, waiter: Some(waiter) }
+        let (ttl, waiter) = (ttl.max(lease), Some(waiter));
+        Removal { lock, ttl, linger: None, waiter, is_awaited: false }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::examination::Finding;
 use super::node_error::NodeError;
-use super::script::{self, Call};
+use super::script::Call;
 use super::server_error::{ServerError, ServerErrorKind, quoted};
 use crate::engine::{LockAttributes, LockId, NoVote, QueueView, Request, Said, Share, Token, Vote};
 use crate::resp::{BULK_MAX, Reply};
@@ -52,13 +52,13 @@ impl KnownScripts {
         // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
         // than 500 scripts that came by `EVAL`. A removal must work at once, because there may be
         // no thread left that sends it again.
-        let is_known = !request.verb().is_removal() && self.has(request);
+        let is_known = !request.is_removal() && self.has(request);
         if is_known || Self::bit(request) == 0 { Form::Digest } else { Form::Source }
     }
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.
     fn bit(request: &Request) -> u32 {
-        script::with(request, |command| command.script().map_or(0, |(_, number)| 1 << number))
+        request.command.of_node().script().map_or(0, |(_, number)| 1 << number)
     }
 }
 
@@ -72,7 +72,7 @@ pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let mut proof = [0; 20];
     let call = Call { form, number: decimal(number, &mut proof) };
-    script::with(request, |command| command.encode(call, out));
+    request.command.of_node().encode(call, out);
 }
 
 /// The value of this lock's keys.
@@ -103,7 +103,7 @@ pub(in crate::node) fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
 /// Does the answer to this request prove that it belongs to this request? The answer to a plain
 /// `SET` could belong to any other command.
 pub(super) fn has_proof(request: &Request) -> bool {
-    script::with(request, |command| command.script().is_some())
+    request.command.of_node().script().is_some()
 }
 
 /// A short description of a reply, for error messages.
@@ -173,7 +173,7 @@ pub fn meaning(
         return error_meaning(request, ServerError::parse(text, secret));
     }
     let number = i64::try_from(number).unwrap_or(i64::MAX);
-    let found = script::with(request, |command| command.read(number, reply, secret));
+    let found = request.command.of_node().read(number, reply, secret);
     let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
     found.unwrap_or_else(nonsense)
 }

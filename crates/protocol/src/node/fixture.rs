@@ -2,7 +2,10 @@
 //! with literal bytes and times.
 
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
-use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor, QueueWait};
+use crate::engine::{
+    Before, Claim, Command, Fence, Keep, ListenStep, LockAttributes, LockId, Node, Ping,
+    Predecessor, QueueWait,
+};
 use crate::engine::{
     CustomCommand, Listen, NoVote, Question, QueueEntry, Removal, Request, Rules, RunScript, Said,
     Script, Share, Tally, Token, Ttl, Verb, Vote,
@@ -49,23 +52,28 @@ pub(super) fn share(owner: u8, share: Share) -> LockId {
 pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
     let rules = Rules::new(3, crate::engine::Drift::from_factor(0.01).expect("a usual factor"));
     let (key, ttl) = (Arc::clone(&lock.key), ttl(1_000));
-    let action = match verb {
-        Verb::Acquire => Action::Acquire(Acquisition { lock, ttl, fence: 50 }),
+    let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 50, before });
+    let removal = |lock, is_awaited| {
+        Command::Remove(Removal { lock, ttl, linger: None, waiter: None, is_awaited })
+    };
+    let command = match verb {
+        Verb::Acquire => claim(lock, Before::Nothing),
         Verb::Handoff => {
-            let predecessor = Predecessor::new(Token::new([0; Token::LEN]));
-            let new = Acquisition { lock, ttl, fence: 50 };
-            Action::Handoff { new, predecessor, ttl_longest: ttl }
+            let (token, attributes) = (Token::new([0; Token::LEN]), None);
+            let before = Predecessor { token, attributes, waiter: None, ttl_longest: ttl };
+            claim(lock, Before::Predecessor(before))
         }
-        Verb::Extend => Action::Extend { lock, ttl },
-        Verb::Release => Action::Release(Removal { lock, ttl, linger: None, waiter: None }),
-        Verb::Undo => Action::Undo(Removal { lock, ttl, linger: None, waiter: None }),
-        Verb::Restore => Action::Restore { lock, ttl },
-        Verb::Fence => Action::Fence { lock, fence: 50 },
-        Verb::Ping => Action::Ping { asks: false },
-        Verb::Ask => Action::Ask(Question::Time),
+        Verb::Turn => claim(lock, Before::Turn(Token::new([WAITER; Token::LEN]))),
+        Verb::Extend => Command::Keep(Keep { lock, ttl, restores: false }),
+        Verb::Restore => Command::Keep(Keep { lock, ttl, restores: true }),
+        Verb::Release => removal(lock, true),
+        Verb::Undo => removal(lock, false),
+        Verb::Fence => Command::Fence(Fence { lock, fence: 50 }),
+        Verb::Ping => Command::Ping(Ping { asks: false }),
+        Verb::Ask => Command::Ask(Question::Time),
         Verb::Queue => {
             let (waiter, lease) = (lock.token, ttl);
-            Action::Queue(QueueEntry {
+            Command::Queue(QueueEntry {
                 lock,
                 ttl,
                 waiter,
@@ -77,14 +85,10 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
                 channel: None,
             })
         }
-        Verb::Turn => {
-            let waiter = Token::new([WAITER; Token::LEN]);
-            Action::Turn { new: Acquisition { lock, ttl, fence: 50 }, waiter }
-        }
-        Verb::Listen => Action::Listen { key, step: Listen::Read(lock.token) },
-        Verb::Custom => Action::Custom(Arc::new(Probe { key, ..Probe::default() })),
+        Verb::Listen => Command::Listen(Listen { key, step: ListenStep::Read(lock.token) }),
+        Verb::Custom => Command::Custom(Arc::new(Probe { key, ..Probe::default() })),
     };
-    Request::to_all(&rules, now, action)
+    Request::to_all(&rules, now, command)
 }
 
 /// A custom command that a node has carried out when it answers its number in a list.
@@ -108,7 +112,7 @@ impl Default for Probe {
 impl Probe {
     /// The request to three nodes.
     pub(super) fn request(self, now: Time) -> Request {
-        Request { action: Action::Custom(Arc::new(self)), ..request(Verb::Custom, 1, now) }
+        Request { command: Command::Custom(Arc::new(self)), ..request(Verb::Custom, 1, now) }
     }
 }
 
@@ -170,9 +174,7 @@ pub(super) fn fenced_handoff(before: u8, owner: u8, now: Time) -> Request {
 }
 
 fn taking_over(before: u8, mut request: Request) -> Request {
-    if let Action::Handoff { predecessor, .. } = &mut request.action {
-        *predecessor = Predecessor::new(Token::new([before; Token::LEN]));
-    }
+    request.predecessor_mut().token = Token::new([before; Token::LEN]);
     request
 }
 

@@ -2,7 +2,7 @@
 
 use super::Ticket;
 use super::command::{self, Form, KnownScripts};
-use crate::engine::{Request, Token, Verb};
+use crate::engine::{Request, Token};
 use crate::time::Time;
 use crate::write_buffer::WriteBuffer;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +50,7 @@ impl Flight {
     /// Is there room for one more command? Half of the room is reserved for removals, so that every
     /// key that was set can be removed.
     pub(super) fn has_room(&self, request: &Request) -> bool {
-        self.has_room_for(request.verb().is_removal())
+        self.has_room_for(request.is_removal())
     }
 
     /// The same for a command that is a removal, or is none.
@@ -100,17 +100,15 @@ impl Flight {
     }
 
     /// Is a command of this kind about this lock in flight?
-    pub(super) fn has(&self, token: &Token, is_meant: impl Fn(Verb) -> bool) -> bool {
+    pub(super) fn has(&self, token: &Token, is_meant: impl Fn(&Request) -> bool) -> bool {
         let mut requests = self.commands.iter().map(|command| &command.request);
-        requests.any(|request| {
-            request.lock().is_some_and(|lock| lock.token == *token) && is_meant(request.verb())
-        })
+        requests.any(|request| request.token() == Some(*token) && is_meant(request))
     }
 
     /// Is the removal of this waiter in flight?
     pub(super) fn has_leave(&self, waiter: &Token) -> bool {
         let mut requests = self.commands.iter().map(|command| &command.request);
-        requests.any(|it| it.verb().is_removal() && it.waiter() == Some(*waiter))
+        requests.any(|it| it.is_removal() && it.waiter() == Some(*waiter))
     }
 
     /// Is a command in flight whose answer proves that it belongs to the command?
@@ -119,7 +117,7 @@ impl Flight {
     }
 
     pub(super) fn has_removals(&self) -> bool {
-        self.commands.iter().any(|command| command.request.verb().is_removal())
+        self.commands.iter().any(|command| command.request.is_removal())
     }
 
     /// When the oldest unanswered command was written.

@@ -4,7 +4,9 @@
 use super::Ticket;
 use super::flight::TicketQueue;
 use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
-use crate::engine::{Action, LockId, Predecessor, QueueEntry, Removal, Request, Ttl};
+use crate::engine::{
+    Before, Claim, Command, LockId, Predecessor, QueueEntry, Removal, Request, Ttl,
+};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -27,22 +29,18 @@ pub(super) struct PendingRelease {
 /// The removal that a node must get if it has not, or may not have, carried out this request. For a
 /// handoff this is the predecessor's removal, because no other request removes its key.
 pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
-    let action = match request.action {
-        removal @ (Action::Release(_) | Action::Undo(_)) => removal,
-        Action::Handoff { new, predecessor, ttl_longest } => {
-            let Predecessor { token, attributes, waiter } = predecessor;
-            let lock = LockId { key: new.lock.key, token, attributes };
-            Action::Undo(Removal { lock, ttl: ttl_longest, linger: None, waiter })
+    let undo = |lock, ttl, waiter| Removal { lock, ttl, linger: None, waiter, is_awaited: false };
+    let removal = match request.command {
+        Command::Remove(removal) => removal,
+        Command::Claim(Claim { lock, before: Before::Predecessor(before), .. }) => {
+            let Predecessor { token, attributes, waiter, ttl_longest } = before;
+            undo(LockId { key: lock.key, token, attributes }, ttl_longest, waiter)
         }
         // It would have withdrawn the failed attempt. The waiter stays in the queue.
-        Action::Queue(QueueEntry { lock, ttl, .. }) => {
-            Action::Undo(Removal { lock, ttl, linger: None, waiter: None })
-        }
-        Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
-        Action::Turn { .. } | Action::Listen { .. } | Action::Custom(_) => return None,
-        Action::Fence { .. } | Action::Ping { .. } | Action::Ask(_) => return None,
+        Command::Queue(QueueEntry { lock, ttl, .. }) => undo(lock, ttl, None),
+        _ => return None,
     };
-    Some(Request { action, ..request })
+    Some(Request { command: Command::Remove(removal), ..request })
 }
 
 /// The pending removals of one node.
@@ -193,8 +191,7 @@ mod tests {
         let mut pending_releases = PendingReleases::default();
         for millis in [30, 10, 20] {
             let mut removal = removal(1);
-            let Action::Undo(undo) = &mut removal.action else { panic!("{removal:?}") };
-            undo.ttl = ttl(millis);
+            removal.removal_mut().ttl = ttl(millis);
             pending_releases.add(at(0), None, removal, false);
         }
         for (millis, left) in [(9, 3), (10, 2), (19, 2), (20, 1), (29, 1), (30, 0)] {

@@ -14,7 +14,7 @@ mod waits;
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeStatus};
 use super::session::{Answer, Session};
-use crate::engine::{Node, Request, Verb, Vote};
+use crate::engine::{Node, Request, Vote};
 use crate::time::Time;
 use entry::Entry;
 pub use entry::RoundOutcome;
@@ -85,11 +85,10 @@ impl<W> Rounds<W> {
         request.nodes = request.nodes.union(self.forget_extensions(&request));
         let called = self.called(&request);
         self.note_waiter(&request);
-        let is_pointless = request.verb().is_acquisition() && self.has_duplicate_server();
+        let is_pointless = request.is_claim() && self.has_duplicate_server();
         let slot = self.vacancy();
         self.await_until(request.deadline);
-        let is_kept =
-            matches!(request.verb(), Verb::Extend | Verb::Turn) || request.share().is_some();
+        let is_kept = request.is_extension() || request.is_turn() || request.share().is_some();
         let token = request.token().filter(|_| is_kept && request.is_to_restore());
         self.reaching.kept.extend(token.map(|token| (token, slot)));
         let entry = &mut self.entries[slot];
@@ -239,7 +238,7 @@ impl<W> Rounds<W> {
         entry.close(slot, &mut self.sessions, is_late);
         let waiter = entry.waiter.take();
         let mut statuses = Vec::new();
-        if entry.verb() == Some(Verb::Ping) {
+        if entry.is_ping() {
             statuses = self.status(now);
             self.entries[slot].note_late_pings(&mut statuses);
         }

@@ -29,8 +29,8 @@
 //! | `share_reader.lua` in `share.lua` | 1.09, 1.14 |
 //!
 //! What a request takes is a `NodeCommand`, one type in one file below this one: its scripts with
-//! their arguments, and the meaning of their answers. A new command is a new file, a line in
-//! `with`, and its Lua beside it. Custom commands bring theirs along.
+//! their arguments, and the meaning of their answers. A new command is a new file, a variant
+//! of `Command`, a line in `of_node`, and its Lua beside it. Custom commands bring theirs along.
 //!
 //! # Commands that arrive late
 //!
@@ -64,11 +64,9 @@ mod removal;
 mod sha1;
 mod share;
 
-use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal, is_plain};
+use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal};
 pub use crate::engine::Script;
-use crate::engine::{
-    Acquisition, Action, CustomCommand, LockId, Predecessor, Request, Token, Ttl, Vote,
-};
+use crate::engine::{Command, CustomCommand, LockId, Token, Ttl, Vote};
 use crate::resp::{Elements, Reply, encode_command, encode_words};
 pub use claim::CLAIM;
 pub use fence::FENCE;
@@ -78,6 +76,7 @@ pub use queue::QUEUE;
 pub use removal::{GIVE, RELEASE, RELEASE_READER, RELEASE_SHARED};
 pub use sha1::{hex as sha1, stripped};
 pub use share::SHARE;
+use std::sync::Arc;
 
 /// A script that consists of these files, whose paths are relative to the file that names them.
 #[macro_export]
@@ -132,61 +131,36 @@ pub(super) trait NodeCommand {
 /// The numbers of custom commands' scripts begin here.
 const CUSTOM: u32 = 16;
 
-struct Custom<'a>(&'a dyn CustomCommand);
-
-impl NodeCommand for Custom<'_> {
+impl NodeCommand for Arc<dyn CustomCommand> {
     fn script(&self) -> Option<(Script, u32)> {
-        let (script, number) = self.0.script();
+        let (script, number) = CustomCommand::script(&**self);
         Some((script, CUSTOM + number))
     }
 
     fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
-        let (script, _) = self.0.script();
-        self.0.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
+        let (script, _) = CustomCommand::script(&**self);
+        self.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
-        self.0.read(number, reply).map(Meaning::Custom)
+        CustomCommand::read(&**self, number, reply).map(Meaning::Custom)
     }
 }
 
-/// What the keys of a lock may have when it is taken.
-enum Before<'a> {
-    Nothing,
-    Predecessor(&'a Predecessor),
-    /// The reservation of this waiter, whose turn it is.
-    Turn(&'a Token),
-}
-
-/// Calls `then` with the command that carries out this request.
-pub(super) fn with<T>(request: &Request, then: impl FnOnce(&dyn NodeCommand) -> T) -> T {
-    match &request.action {
-        Action::Acquire(new) if is_plain(&new.lock) => then(&plain::Set(new)),
-        Action::Acquire(new) => with_lock(new, Before::Nothing, then),
-        Action::Handoff { new, predecessor, .. } => {
-            with_lock(new, Before::Predecessor(predecessor), then)
+impl Command {
+    /// The command as it is written and answered.
+    pub(super) fn of_node(&self) -> &dyn NodeCommand {
+        match self {
+            Self::Claim(claim) => claim,
+            Self::Keep(keep) => keep,
+            Self::Remove(removal) => removal,
+            Self::Fence(fence) => fence,
+            Self::Queue(entry) => entry,
+            Self::Ping(ping) => ping,
+            Self::Ask(question) => question,
+            Self::Listen(listen) => listen,
+            Self::Custom(command) => command,
         }
-        Action::Turn { new, waiter } => with_lock(new, Before::Turn(waiter), then),
-        Action::Extend { lock, ttl } => then(&keep::Keep { lock, ttl: *ttl, restores: false }),
-        Action::Restore { lock, ttl } => then(&keep::Keep { lock, ttl: *ttl, restores: true }),
-        Action::Release(removal) | Action::Undo(removal) => then(removal),
-        Action::Fence { lock, fence } => then(&fence::Fence { lock, fence: *fence }),
-        Action::Queue(entry) => then(entry),
-        Action::Listen { key, step } => then(&listen::Listening { key, step: *step }),
-        Action::Ping { .. } => then(&plain::Ping),
-        Action::Ask(question) => then(question),
-        Action::Custom(command) => then(&Custom(&**command)),
-    }
-}
-
-fn with_lock<T>(
-    new: &Acquisition,
-    before: Before<'_>,
-    then: impl FnOnce(&dyn NodeCommand) -> T,
-) -> T {
-    match new.lock.share() {
-        Some(share) => then(&share::TakeShare { new, share, before }),
-        None => then(&claim::Claim { new, before }),
     }
 }
 

@@ -213,7 +213,7 @@ impl Session {
                     self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
                 self.lose(now, ticket, request.into_owned(), &problem, false);
             }
-            _ if request.verb().is_removal() => {
+            _ if request.is_removal() => {
                 self.remove_later(now, ticket, request.into_owned());
             }
             _ => match ticket {

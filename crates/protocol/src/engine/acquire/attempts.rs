@@ -7,8 +7,8 @@
 
 use super::{Acquire, Acquired, State, Wait};
 use crate::engine::{
-    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, HeldLock, LockId, NodeSet,
-    Removal, Request, Verb, Verdict, quorum,
+    Ballot, Before, Claim, Command, Counters, Entropy, FENCE_SEED_MAX, Fence, HeldLock, LockId,
+    NodeSet, Removal, Request, Verdict, quorum,
 };
 use crate::time::Time;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ impl Acquire {
     }
 
     /// Begins a round of all nodes that ends at `deadline`, or later if they are still connecting.
-    pub(super) fn send(&mut self, now: Time, deadline: Time, action: Action) {
-        let request = Request::to_all(&self.rules, now, action);
+    pub(super) fn send(&mut self, now: Time, deadline: Time, command: Command) {
+        let request = Request::to_all(&self.rules, now, command);
         let connect_deadline = request.connect_deadline.min(self.latest()).max(deadline);
         let validity = self.rules.drift.validity(self.ttl).saturating_sub(self.min_validity);
         let spare_until = now.after(validity / SPARE);
@@ -86,8 +86,9 @@ impl Acquire {
         if !is_useless && self.fail_over_to_queue(now, started, &lock, lease, ballot, &failure) {
             return;
         }
-        let removal = Removal { lock, ttl: self.ttl, linger: None, waiter: None };
-        let undo = Request { action: Action::Undo(removal), nodes, ..request.clone() };
+        let (ttl, linger, waiter) = (self.ttl, None, None);
+        let removal = Removal { lock, ttl, linger, waiter, is_awaited: false };
+        let undo = Request { command: Command::Remove(removal), nodes, ..request.clone() };
         self.undo = Some(self.leave(now).unwrap_or(undo));
         self.state = self.after_failure(now, started, is_split, ballot, failure);
     }
@@ -204,7 +205,9 @@ impl Acquire {
     /// Does this look like a split vote: some nodes granted the lock, and others refused it?
     pub(super) fn is_split(request: &Request, ballot: &Ballot) -> bool {
         let tally = &ballot.tally;
-        request.verb() == Verb::Acquire
+        request.is_claim()
+            && !request.is_turn()
+            && request.predecessor().is_none()
             && !ballot.same_server
             && tally.granted_by_majority() == Verdict::Lost
             && tally.answered_by_majority() == Verdict::Won
@@ -283,14 +286,14 @@ pub(super) fn seed(wall: u64) -> u64 {
 
 impl Acquire {
     /// What an attempt with these random numbers takes.
-    pub(super) fn acquisition(&self, entropy: Entropy) -> Acquisition {
+    pub(super) fn claim(&self, entropy: Entropy, before: Before) -> Claim {
         let lock = LockId {
             key: Arc::clone(&self.key),
             token: entropy.token,
             attributes: self.attributes.clone(),
         };
         let fence = if self.is_fenced() { seed(entropy.wall) } else { 0 };
-        Acquisition { lock, ttl: self.ttl, fence }
+        Claim { lock, ttl: self.ttl, fence, before }
     }
 
     pub(super) fn is_fenced(&self) -> bool {
@@ -312,7 +315,8 @@ impl Acquire {
         if nodes.len() >= quorum(self.rules.nodes) {
             return State::Over(Some(Acquired::Held(HeldLock { fence: Some(largest), ..held })));
         }
-        let request = Request::to_all(&self.rules, now, Action::Fence { lock, fence: largest });
+        let request =
+            Request::to_all(&self.rules, now, Command::Fence(Fence { lock, fence: largest }));
         let request = Request { started: held.since, ..request };
         let request = request.ending_by(self.end_of_call(held.since)).ending_by(held.valid_until);
         State::Confirming { held, request, is_sent: false }

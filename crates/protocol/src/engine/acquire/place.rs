@@ -8,7 +8,7 @@
 
 use super::{Acquire, Acquired};
 use crate::engine::{
-    Action, Ballot, LockId, NodeSet, QueueEntry, QueueState, Request, Token, Ttl, quorum,
+    Ballot, Command, LockId, NodeSet, QueueEntry, QueueState, Request, Token, Ttl, quorum,
 };
 use crate::time::Time;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Acquire {
     /// The removal of the waiter, if there is one: it may stand in the queue of any node.
     pub(super) fn leave(&mut self, now: Time) -> Option<Request> {
         let removal = self.place.take()?.entry.leave();
-        Some(Request::to_all(&self.rules, now, Action::Undo(removal)))
+        Some(Request::to_all(&self.rules, now, Command::Remove(removal)))
     }
 
     /// The waiter in the nodes' queue, if the caller has queued.
@@ -268,7 +268,7 @@ impl Acquire {
         (place.alone, place.alone_last) = (Some(index), Some(index));
         let (_, lock) = place.entry.lock.split_at(index);
         let removal = QueueEntry { lock, ..place.entry.clone() }.leave();
-        self.undo = Some(Request::to_all(&self.rules, now, Action::Undo(removal)));
+        self.undo = Some(Request::to_all(&self.rules, now, Command::Remove(removal)));
         self.ask(now);
         true
     }

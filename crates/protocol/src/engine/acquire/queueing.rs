@@ -20,7 +20,8 @@
 use super::place::Place;
 use super::{Acquire, Acquired, State};
 use crate::engine::{
-    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Ttl, Verdict, quorum,
+    Ballot, Before, Command, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Ttl,
+    Verdict, quorum,
 };
 use crate::time::Time;
 use std::time::Duration;
@@ -100,8 +101,8 @@ impl Acquire {
     pub(super) fn ask(&mut self, now: Time) {
         let Some(place) = &mut self.place else { return };
         place.asked_at = now;
-        let action = Action::Queue(QueueEntry { lock: place.awaited(), ..place.entry.clone() });
-        self.send(now, self.round_end(now), action);
+        let entry = QueueEntry { lock: place.awaited(), ..place.entry.clone() };
+        self.send(now, self.round_end(now), Command::Queue(entry));
     }
 
     /// When a round of a waiter ends that begins now.
@@ -241,13 +242,13 @@ impl Acquire {
         let waiter = place.entry.waiter;
         let was_split = place.failed_turns > 0 || self.is_single();
         self.attempts += 1;
-        let mut new = self.acquisition(entropy);
+        let mut claim = self.claim(entropy, Before::Turn(waiter));
         if was_split {
             // In a first turn each node gives the permit that it has for the waiter, which is the
             // same on nodes that agree on who holds which. Others would give different ones again.
-            new.lock = new.lock.with_permit(free.choose(entropy.seed));
+            claim.lock = claim.lock.with_permit(free.choose(entropy.seed));
         }
-        self.send(now, self.round_end(now), Action::Turn { new, waiter });
+        self.send(now, self.round_end(now), Command::Claim(claim));
     }
 
     /// Ends the wait with the last failure.

@@ -270,8 +270,7 @@ fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
 fn a_handoff_carries_the_longest_ttl_of_both_locks() {
     let (_, request) = handoff("yyyyy", ballot("yyyyy"));
     assert_eq!(request.ttl().unwrap().as_millis(), 1_000);
-    let Action::Handoff { ttl_longest, .. } = request.action else { panic!("{request:?}") };
-    assert_eq!(ttl_longest.as_millis(), 5_000);
+    assert_eq!(request.predecessor().unwrap().ttl_longest.as_millis(), 5_000);
 }
 
 #[test]

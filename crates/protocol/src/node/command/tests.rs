@@ -6,9 +6,10 @@ mod queue;
 mod shares;
 
 use super::*;
-use crate::engine::{Action, Verb, Vote};
+use crate::engine::{Command, Keep, Verb, Vote};
 use crate::node::fixture::{about, at, lock, request, ttl};
 use crate::node::node_error::NodeError;
+use crate::node::script;
 use crate::node::server_error::ServerErrorKind;
 use crate::resp::decode;
 use std::sync::Arc;
@@ -70,10 +71,7 @@ fn a_release_with_linger_sends_the_rest_of_the_time() {
     let token = &[7; 20][..];
     for verb in [Verb::Release, Verb::Undo] {
         let mut release = request(verb, 7, at(0));
-        let (Action::Release(it) | Action::Undo(it)) = &mut release.action else {
-            panic!("{release:?}")
-        };
-        it.linger = Some(ttl(29_000));
+        release.removal_mut().linger = Some(ttl(29_000));
         let expected: &[&[u8]] =
             &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"", b"29000", b"57"];
         assert_eq!(KnownScripts(u32::MAX).form(&release), Form::Source);
@@ -92,7 +90,8 @@ fn a_shorter_extension_is_encoded_like_any_other() {
         (999, "$3\r\n999\r\n$0\r\n\r\n$2\r\n57\r\n"),
         (1_001, "$4\r\n1001\r\n$0\r\n\r\n$2\r\n57\r\n"),
     ] {
-        extension.action = Action::Extend { lock: lock(7), ttl: ttl(millis) };
+        let keep = Keep { lock: lock(7), ttl: ttl(millis), restores: false };
+        extension.command = Command::Keep(keep);
         assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::Rounds;
 use super::entry::Entry;
-use crate::engine::{Action, CustomCommand, Node, NodeSet, Request, Verb, quorum};
+use crate::engine::{Command, CustomCommand, Node, NodeSet, Request, quorum};
 use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeStatus};
 use crate::node::session::Session;
@@ -44,12 +44,12 @@ impl<W> Rounds<W> {
     /// may wait for a connection or for room, and must not be written after the removal.
     pub(super) fn end_attempt(&mut self, now: Time, request: &Request) {
         let is_early = now < self.ends_at && !self.has_overtime;
-        if self.awaited == 0 || is_early || !request.verb().is_removal() {
+        if self.awaited == 0 || is_early || !request.is_removal() {
             return;
         }
         let is_attempt = |other: &Request| {
-            let verb = other.verb();
-            (verb.is_acquisition() || verb == Verb::Queue) && is_same_token(other, request)
+            let is_any = other.is_claim() || other.queue_entry().is_some();
+            is_any && other.token() == request.token()
         };
         for slot in 0..self.entries.len() {
             if self.entries[slot].request.as_ref().is_some_and(is_attempt) {
@@ -98,11 +98,6 @@ impl<W> Rounds<W> {
         }
         self.ends_at = next.unwrap_or(self.ends_at);
     }
-}
-
-fn is_same_token(one: &Request, other: &Request) -> bool {
-    let token = |request: &Request| request.lock().map(|lock| lock.token);
-    token(one) == token(other)
 }
 
 impl<W> Entry<W> {
@@ -206,7 +201,7 @@ impl<W> Entry<W> {
     /// The nodes that have not called the waiter whose turn this is, and lack the lock: those whose
     /// answer is awaited, and those that refused.
     fn uncalled(&self, sessions: &[Session]) -> (NodeSet, NodeSet) {
-        let is_turn = matches!(self.request, Some(Request { action: Action::Turn { .. }, .. }));
+        let is_turn = self.request.as_ref().is_some_and(Request::is_turn);
         if !is_turn || !self.is_lock() {
             return (NodeSet::EMPTY, NodeSet::EMPTY);
         }
@@ -226,7 +221,7 @@ impl<W> Rounds<W> {
     /// Does this round wait for other nodes, after a majority has granted the lock?
     pub(super) fn waits_for_others(&mut self, now: Time, slot: usize) -> bool {
         let entry = &self.entries[slot];
-        let Some(request) = entry.request.as_ref().filter(|it| it.verb().is_acquisition()) else {
+        let Some(request) = entry.request.as_ref().filter(|it| it.is_claim()) else {
             return false;
         };
         if !entry.is_confirmed() || entry.is_forgotten {
@@ -298,7 +293,7 @@ impl<W> Rounds<W> {
 // Rounds of custom commands: for which nodes they wait, and what follows on all of them.
 
 impl<W> Entry<W> {
-    fn custom(&self) -> Option<&Arc<dyn CustomCommand>> {
+    pub(super) fn custom(&self) -> Option<&Arc<dyn CustomCommand>> {
         self.request.as_ref()?.custom()
     }
 
@@ -307,7 +302,7 @@ impl<W> Entry<W> {
         match self.custom() {
             Some(command) if command.is_accept() => NodeAnswer::Accepted,
             Some(_) => NodeAnswer::Answered,
-            None if self.verb().is_some_and(Verb::is_question) => NodeAnswer::Answered,
+            None if self.request.as_ref().is_some_and(Request::is_question) => NodeAnswer::Answered,
             None => NodeAnswer::Granted,
         }
     }
@@ -338,8 +333,8 @@ impl<W> Entry<W> {
     fn follow_up(&self) -> Option<Request> {
         let (request, command) = (self.request.as_ref()?, self.custom()?);
         let is_everywhere = self.tally.granted.len() == self.tally.nodes();
-        let action = Action::Custom(command.follow_up().filter(|_| is_everywhere)?);
-        Some(Request { action, nodes: NodeSet::all(self.tally.nodes()), ..request.clone() })
+        let command = Command::Custom(command.follow_up().filter(|_| is_everywhere)?);
+        Some(Request { command, nodes: NodeSet::all(self.tally.nodes()), ..request.clone() })
     }
 
     /// Does the entry of a decided round stay until all nodes have answered?

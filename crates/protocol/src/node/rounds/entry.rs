@@ -2,7 +2,7 @@
 
 use super::reaching::Reach;
 use crate::engine::{
-    Ballot, Counters, Node, NodeSet, QueueState, QueueView, Request, Said, Share, Tally, Verb,
+    Ballot, Command, Counters, Node, NodeSet, QueueState, QueueView, Request, Said, Share, Tally,
     Verdict, Vote, quorum, until_quorum,
 };
 use crate::node::Ticket;
@@ -89,8 +89,12 @@ impl<W> Entry<W> {
         Ticket { slot, serial: self.serial }
     }
 
-    pub(super) fn verb(&self) -> Option<Verb> {
-        self.request.as_ref().map(Request::verb)
+    pub(super) fn is_ping(&self) -> bool {
+        self.request.as_ref().is_some_and(|it| matches!(it.command, Command::Ping(_)))
+    }
+
+    pub(super) fn is_claim(&self) -> bool {
+        self.request.as_ref().is_some_and(Request::is_claim)
     }
 
     /// Must its key be restored on nodes that lost it, or that granted another permit?
@@ -106,8 +110,7 @@ impl<W> Entry<W> {
     /// Can no further answer change the result?
     pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
         // It is about every node, not about a majority of them.
-        let asks_all = self.verb() == Some(Verb::Ping);
-        let may_be_early = !wait_for_all && !asks_all && !self.waits_for_more(sessions);
+        let may_be_early = !wait_for_all && !self.is_ping() && !self.waits_for_more(sessions);
         self.tally.is_complete()
             || (may_be_early && (self.is_settled(sessions) || self.is_split(sessions)))
     }
@@ -120,7 +123,7 @@ impl<W> Entry<W> {
         let tally = &self.tally;
         let is_contended = !tally.refused.is_empty()
             && tally.answered_by_majority() == Verdict::Won
-            && self.verb().is_some_and(Verb::is_acquisition);
+            && self.is_claim();
         is_contended && tally.granted.len() + self.awaited(sessions) < quorum(tally.nodes())
     }
 
@@ -217,7 +220,7 @@ impl<W> Entry<W> {
         ballot.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut outcome = RoundOutcome::of(ballot);
-        if self.verb() == Some(Verb::Custom) {
+        if self.custom().is_some() {
             outcome.said = self.said.iter_mut().map(Option::take).collect();
             outcome.is_watched = self.is_watched(sessions);
             outcome.reports = self.reports(sessions);
@@ -231,7 +234,7 @@ impl<W> Entry<W> {
     /// What the answers say about a waiter.
     fn queue_state(&self) -> QueueState {
         let mut state = QueueState { is_awaited: self.is_awaited, ..QueueState::default() };
-        if self.verb() == Some(Verb::Queue) {
+        if self.queue_entry().is_some() {
             let nodes = (0..).map(Node::new);
             let views = nodes.clone().zip(&self.views);
             let views = views.filter_map(|(node, view)| view.map(|view| (node, view)));
@@ -246,8 +249,7 @@ impl<W> Entry<W> {
     /// Did the round succeed, or fail only because the lock is held? Then no reports are needed,
     /// and building them would allocate.
     fn is_plain(&self) -> bool {
-        let takes = self.verb().is_some_and(Verb::is_acquisition);
-        self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
+        self.is_confirmed() || self.is_claim() && self.tally.answered_by_majority() == Verdict::Won
     }
 
     pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
@@ -333,8 +335,7 @@ impl<W> Entry<W> {
     /// needs the votes of the other nodes that are not silent.
     pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
         let share = self.request.as_ref().and_then(Request::share);
-        let takes_permit =
-            share.map_or(0, Share::permits) > 0 && self.verb().is_some_and(Verb::is_acquisition);
+        let takes_permit = share.map_or(0, Share::permits) > 0 && self.is_claim();
         let may_wait = takes_permit && self.is_confirmed();
         self.tally.is_settled() && !(may_wait && self.awaited(sessions) > 0)
     }
@@ -359,9 +360,9 @@ impl<W> Entry<W> {
     /// does not say that another client holds it: nobody may, and the node reserves it for a waiter
     /// until its grants count.
     pub(super) fn note_quarantines(&mut self, now: Time, sessions: &[Session]) {
-        let is_attempt = self.verb().is_some_and(Verb::is_acquisition) && !self.is_confirmed();
+        let is_attempt = self.is_claim() && !self.is_confirmed();
         let Some(request) = &self.request else { return };
-        if !is_attempt && request.verb() != Verb::Queue {
+        if !is_attempt && request.queue_entry().is_none() {
             return;
         }
         for (index, (problem, session)) in self.problems.iter_mut().zip(sessions).enumerate() {

@@ -4,7 +4,7 @@
 //! thread drives the connections next:
 //!
 //! * **a node that refused**, because it had not carried out a removal yet that others had, gets
-//!   the key by [`Verb::Restore`], a few times with growing pauses. If the lock came from the
+//!   the key by [restoring it](Keep::restores), a few times with growing pauses. If the lock came from the
 //!   nodes' queue, the node tells when it reserves the lock for the waiter, which has it already:
 //!   that proves that the removal has arrived.
 //! * **a node that was not reached** gets it when it has answered the greeting.
@@ -15,7 +15,7 @@
 
 use super::Rounds;
 use super::entry::Entry;
-use crate::engine::{Action, LockId, Node, NodeSet, Removal, Request, Token, Verb, Vote, quorum};
+use crate::engine::{Command, Keep, LockId, Node, NodeSet, Removal, Request, Token, Vote, quorum};
 use crate::time::Time;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -92,8 +92,7 @@ impl<W> Entry<W> {
 
     fn is_turn_of(&self, waiter: &Token) -> bool {
         let request = self.request.as_ref();
-        request
-            .is_some_and(|it| matches!(&it.action, Action::Turn { waiter: w, .. } if w == waiter))
+        request.is_some_and(|it| it.is_turn() && it.waiter() == Some(*waiter))
     }
 }
 
@@ -123,7 +122,7 @@ impl<W> Rounds<W> {
         }
         let token =
             self.entries[slot].token().filter(|_| tally.refused.len() >= quorum(tally.nodes()));
-        let is_lost = self.entries[slot].verb() == Some(Verb::Extend);
+        let is_lost = self.entries[slot].request.as_ref().is_some_and(Request::is_extension);
         self.end_round(slot);
         // A majority says that it has no such key.
         while let Some(slot) = token.filter(|_| is_lost).and_then(|token| self.idle_slot(&token)) {
@@ -260,8 +259,8 @@ impl<W> Rounds<W> {
         if !is_of_use || !entry.lacking().contains(node) {
             return;
         }
-        let action = Action::Restore { lock: lock.clone(), ttl };
-        let request = Request { action, ..request.clone() };
+        let keep = Keep { lock: lock.clone(), ttl, restores: true };
+        let request = Request { command: Command::Keep(keep), ..request.clone() };
         if !session.has_room(&request) {
             // It would be written later, with too long a ttl.
             return self.bring_again(now, slot);
@@ -325,8 +324,8 @@ impl<W> Rounds<W> {
                 None => lock.clone(),
             };
             let leave = entry.leave(node);
-            let action = Action::Restore { lock, ttl };
-            let request = Request { action, ..request.clone() };
+            let keep = Keep { lock, ttl, restores: true };
+            let request = Request { command: Command::Keep(keep), ..request.clone() };
             self.sessions[node.index()].send(now, None, &request);
             if let Some(leave) = leave {
                 self.sessions[node.index()].send(now, None, &leave);
@@ -337,10 +336,9 @@ impl<W> Rounds<W> {
     /// Prevents that a key is restored after the release, the undo or the handoff of its lock.
     /// Returns the nodes where it was restored.
     pub(super) fn forget_extensions(&mut self, request: &Request) -> NodeSet {
-        let removed = match &request.action {
-            Action::Release(removal) | Action::Undo(removal) => Some(removal.lock.token),
-            // It withdraws a turn that failed, and may have been granted too late.
-            Action::Queue(entry) => Some(entry.lock.token),
+        let removed = match &request.command {
+            // An entry withdraws a turn that failed, and may have been granted too late.
+            Command::Remove(_) | Command::Queue(_) => request.token(),
             _ => request.predecessor().map(|before| before.token),
         };
         let (mut nodes, mut next) = (NodeSet::EMPTY, 0);
@@ -364,13 +362,14 @@ impl<W> Entry<W> {
     /// be called before others until its lease has ended.
     fn leave(&self, node: Node) -> Option<Request> {
         let request = self.request.as_ref()?;
-        let Action::Turn { new, waiter } = &request.action else { return None };
+        let (waiter, lock) = (request.waiter().filter(|_| request.is_turn())?, request.lock()?);
         if self.permits[node.index()].is_some() {
             return None;
         }
         // Not with the token of the lock, which is not given up.
-        let lock = LockId { token: *waiter, ..new.lock.clone() };
-        let removal = Removal { lock, ttl: new.ttl, linger: None, waiter: Some(*waiter) };
-        Some(Request { action: Action::Undo(removal), ..request.clone() })
+        let (lock, ttl) = (LockId { token: waiter, ..lock.clone() }, request.ttl()?);
+        let waiter = Some(waiter);
+        let removal = Removal { lock, ttl, linger: None, waiter, is_awaited: false };
+        Some(Request { command: Command::Remove(removal), ..request.clone() })
     }
 }

@@ -8,7 +8,7 @@
 
 use super::{RoundOutcome, Rounds};
 use crate::engine::{
-    Action, Ballot, Node, NodeSet, QueueEntry, QueueWait, Request, Tally, Token, Verb, quorum,
+    Ballot, Command, Node, NodeSet, QueueEntry, QueueWait, Request, Tally, Token, quorum,
 };
 use crate::node::session::{Hint, Session};
 use crate::time::Time;
@@ -236,10 +236,10 @@ impl<W> Rounds<W> {
     pub(super) fn note_waiter(&mut self, request: &Request) {
         let predecessor = request.predecessor().and_then(|before| before.waiter);
         let Some(name) = request.waiter().or(predecessor) else { return };
-        match request.verb() {
-            Verb::Queue | Verb::Custom => self.waits.enter(name),
+        match request.command {
+            Command::Queue(_) | Command::Custom(_) => self.waits.enter(name),
             // What was told before its turn counts no more.
-            Verb::Turn => self.waits.leave(&name),
+            Command::Claim(_) if request.is_turn() => self.waits.leave(&name),
             _ => self.leave(&name),
         }
     }
@@ -252,7 +252,7 @@ impl<W> Rounds<W> {
 
     /// The nodes that reserve the lock for a waiter whose turn begins with this request.
     pub(super) fn called(&self, request: &Request) -> NodeSet {
-        let waiter = request.waiter().filter(|_| request.verb() == Verb::Turn);
+        let waiter = request.waiter().filter(|_| request.is_turn());
         waiter.map_or(NodeSet::EMPTY, |waiter| self.waits.reserved(&waiter))
     }
 
@@ -285,7 +285,7 @@ impl<W> Rounds<W> {
         let quorum = quorum(self.nodes());
         let entry = &mut self.entries[slot];
         let (agreed, number) = (entry.counters.nodes, entry.counters.largest);
-        let Some(Request { action: Action::Queue(place), .. }) = &mut entry.request else {
+        let Some(Request { command: Command::Queue(place), .. }) = &mut entry.request else {
             return false;
         };
         if place.number != 0 || agreed.len() < quorum {
@@ -300,7 +300,7 @@ impl<W> Rounds<W> {
     /// A node has answered after the round in which a waiter has joined.
     pub(super) fn note_late_number(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
-        let Some(place) = entry.place() else { return };
+        let Some(place) = entry.queue_entry() else { return };
         let counters = &entry.counters;
         let is_agreed = counters.largest == place.number && counters.nodes.contains(node);
         if entry.tally.granted.contains(node) && !is_agreed {
@@ -313,17 +313,14 @@ impl<W> Rounds<W> {
     fn tell_number(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
         let Some(request) = entry.request.as_ref() else { return };
-        if entry.place().is_some_and(|place| self.waits.knows(&place.waiter)) {
+        if entry.queue_entry().is_some_and(|place| self.waits.knows(&place.waiter)) {
             self.sessions[node.index()].send(now, None, request);
         }
     }
 }
 
 impl<W> super::entry::Entry<W> {
-    fn place(&self) -> Option<&QueueEntry> {
-        match &self.request.as_ref()?.action {
-            Action::Queue(place) => Some(place),
-            _ => None,
-        }
+    pub(super) fn queue_entry(&self) -> Option<&QueueEntry> {
+        self.request.as_ref()?.queue_entry()
     }
 }

@@ -1,36 +1,31 @@
 //! An exclusive lock is taken, unless by a plain `SET`.
 
+use super::share::SHARE;
 use super::{
-    Before, Call, NodeCommand, Script, counters, list, lua_script, name_of, refusal,
-    ttl_of_counters,
+    Call, NodeCommand, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters,
 };
-use crate::engine::{Acquisition, FENCE_MAX};
-use crate::node::command::{Meaning, decimal, reservation, value, value_of};
+use crate::engine::{Before, Claim, FENCE_MAX};
+use crate::node::command::{Meaning, decimal, is_plain, reservation, value, value_of};
 use crate::resp::Reply;
 use std::borrow::Cow;
 
 pub const CLAIM: Script = lua_script!("counters.lua", "claim.lua");
 
-/// Takes a lock whose keys do not exist, or hold what they may hold before.
-pub(super) struct Claim<'a> {
-    pub(super) new: &'a Acquisition,
-    pub(super) before: Before<'a>,
-}
-
-impl NodeCommand for Claim<'_> {
-    fn script(&self) -> Option<(Script, u32)> {
-        Some((CLAIM, 0))
+impl Claim {
+    /// Does `SET` take it? The lock has one key and no counter, and is taken if there is no key.
+    fn is_set(&self) -> bool {
+        self.before == Before::Nothing && is_plain(&self.lock)
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
-        let (before, waiter): (Cow<'_, [u8]>, _) = match self.before {
+    fn encode_claim(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        let (before, waiter): (Cow<'_, [u8]>, _) = match &self.before {
             Before::Nothing => (Cow::Borrowed(&[]), None),
             Before::Predecessor(before) => {
                 (value(&before.token, before.attributes.as_deref()), before.waiter.as_ref())
             }
             Before::Turn(waiter) => (Cow::Owned(reservation(waiter)), Some(waiter)),
         };
-        let Acquisition { lock, ttl, fence } = self.new;
+        let Self { lock, ttl, fence, .. } = self;
         let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
         let ttl = decimal(ttl.as_millis(), &mut millis);
@@ -41,7 +36,7 @@ impl NodeCommand for Claim<'_> {
         call.run(CLAIM, lock, &counters(lock), &arguments, out);
     }
 
-    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+    fn read_claim(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
         match list(number, reply) {
             Some(
                 [
@@ -56,6 +51,31 @@ impl NodeCommand for Claim<'_> {
                 Some(Meaning::Claimed { is_new: is_new == 1, counter, waiting, permit: None })
             }
             _ => refusal(number, reply),
+        }
+    }
+}
+
+impl NodeCommand for Claim {
+    fn script(&self) -> Option<(Script, u32)> {
+        match self.lock.share() {
+            Some(_) => Some((SHARE, 7)),
+            None => (!self.is_set()).then_some((CLAIM, 0)),
+        }
+    }
+
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+        match self.lock.share() {
+            Some(share) => self.encode_share(share, call, out),
+            None if self.is_set() => self.encode_set(out),
+            None => self.encode_claim(call, out),
+        }
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+        match self.lock.share() {
+            Some(share) => Self::read_share(share, number, reply),
+            None if self.is_set() => Self::read_set(reply),
+            None => Self::read_claim(number, reply),
         }
     }
 }

@@ -1,17 +1,12 @@
 //! The counters of a lock that is held are raised.
 
 use super::{Call, NodeCommand, Script, counters, lua_script, ttl_of_counters};
-use crate::engine::LockId;
+use crate::engine::Fence;
 use crate::node::command::{decimal, member_of};
 
 pub const FENCE: Script = lua_script!("counters.lua", "fence.lua");
 
-pub(super) struct Fence<'a> {
-    pub(super) lock: &'a LockId,
-    pub(super) fence: u64,
-}
-
-impl NodeCommand for Fence<'_> {
+impl NodeCommand for Fence {
     fn script(&self) -> Option<(Script, u32)> {
         Some((FENCE, 4))
     }
@@ -20,8 +15,8 @@ impl NodeCommand for Fence<'_> {
         let [mut locks, mut first, mut counters_ttl] = [[0; 20]; 3];
         let locks = decimal(self.lock.keys().count() as u64, &mut locks);
         let first = decimal(self.fence, &mut first);
-        let counters_ttl = decimal(ttl_of_counters(self.lock), &mut counters_ttl);
-        let arguments = [locks, &member_of(self.lock), first, counters_ttl];
-        call.run(FENCE, self.lock, &counters(self.lock), &arguments, out);
+        let counters_ttl = decimal(ttl_of_counters(&self.lock), &mut counters_ttl);
+        let arguments = [locks, &member_of(&self.lock), first, counters_ttl];
+        call.run(FENCE, &self.lock, &counters(&self.lock), &arguments, out);
     }
 }

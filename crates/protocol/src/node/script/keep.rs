@@ -2,7 +2,7 @@
 //! another permit.
 
 use super::{Call, NodeCommand, Script, lua_script};
-use crate::engine::{LockId, Ttl};
+use crate::engine::Keep;
 use crate::node::command::{decimal, requested_permit, value_of};
 
 pub const KEEP: Script = lua_script!("keep.lua");
@@ -10,28 +10,21 @@ pub const KEEP: Script = lua_script!("keep.lua");
 pub const KEEP_SHARED: Script =
     lua_script!("waiting.lua", "sharing.lua", "holding.lua", "keep_shared.lua");
 
-pub(super) struct Keep<'a> {
-    pub(super) lock: &'a LockId,
-    pub(super) ttl: Ttl,
-    /// Is it given again, and not extended?
-    pub(super) restores: bool,
-}
-
-impl NodeCommand for Keep<'_> {
+impl NodeCommand for Keep {
     fn script(&self) -> Option<(Script, u32)> {
         Some(if self.lock.share().is_some() { (KEEP_SHARED, 8) } else { (KEEP, 1) })
     }
 
     fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let mut millis = [0; 20];
-        let (value, ttl) = (value_of(self.lock), decimal(self.ttl.as_millis(), &mut millis));
+        let (value, ttl) = (value_of(&self.lock), decimal(self.ttl.as_millis(), &mut millis));
         let mode: &[u8] = if self.restores { b"restore" } else { b"" };
         match self.lock.share().map(requested_permit) {
             Some(permit) => {
                 let arguments = [permit.as_bytes(), &value, ttl, mode];
-                call.run(KEEP_SHARED, self.lock, &[], &arguments, out);
+                call.run(KEEP_SHARED, &self.lock, &[], &arguments, out);
             }
-            None => call.run(KEEP, self.lock, &[], &[&value, ttl, mode], out),
+            None => call.run(KEEP, &self.lock, &[], &[&value, ttl, mode], out),
         }
     }
 }

@@ -1,44 +1,39 @@
 //! The server tells this connection when a key changes: the commands for that, one after another.
 
 use super::{Call, NodeCommand, Script, lua_script, vote};
-use crate::engine::{Listen, Vote};
+use crate::engine::{Listen, ListenStep, Vote};
 use crate::node::command::{Meaning, name_of_channel};
 use crate::resp::{Reply, encode_command};
 
 pub const LISTEN: Script = lua_script!("listen.lua");
 
-pub(super) struct Listening<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) step: Listen,
-}
-
-impl NodeCommand for Listening<'_> {
+impl NodeCommand for Listen {
     fn script(&self) -> Option<(Script, u32)> {
-        matches!(self.step, Listen::Read(_)).then_some((LISTEN, 6))
+        matches!(self.step, ListenStep::Read(_)).then_some((LISTEN, 6))
     }
 
     fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         match self.step {
-            Listen::Subscribe(channel) => {
+            ListenStep::Subscribe(channel) => {
                 encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);
             }
-            Listen::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
-            Listen::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),
-            Listen::Read(_) => call.run_on(LISTEN, &[self.key], &[], out),
+            ListenStep::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
+            ListenStep::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),
+            ListenStep::Read(_) => call.run_on(LISTEN, &[&self.key], &[], out),
         }
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
         let is_done = match self.step {
             // With RESP3 the answer is a push message.
-            Listen::Subscribe(_) => match reply {
+            ListenStep::Subscribe(_) => match reply {
                 Reply::Push(message) => {
                     matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
                 }
                 _ => false,
             },
-            Listen::Enable | Listen::OptIn => matches!(reply, Reply::Simple(b"OK")),
-            Listen::Read(_) => return vote(number, reply).map(Meaning::Vote),
+            ListenStep::Enable | ListenStep::OptIn => matches!(reply, Reply::Simple(b"OK")),
+            ListenStep::Read(_) => return vote(number, reply).map(Meaning::Vote),
         };
         is_done.then_some(Meaning::Vote(Vote::Granted))
     }

@@ -1,23 +1,21 @@
 //! The commands that take no script: a plain lock is taken, and a server says how it is.
 
 use super::{Call, NodeCommand};
-use crate::engine::{Acquisition, Question, Vote};
+use crate::engine::{Claim, Ping, Question, Vote};
 use crate::node::command::{Meaning, decimal, value_of};
 use crate::node::examination::Finding;
 use crate::resp::{Reply, encode_command};
 
-/// Sets the key of a lock with one key and no counter, if the key does not exist.
-pub(super) struct Set<'a>(pub(super) &'a Acquisition);
-
-impl NodeCommand for Set<'_> {
-    fn encode(&self, _: Call<'_>, out: &mut Vec<u8>) {
-        let Acquisition { lock, ttl, .. } = self.0;
+impl Claim {
+    /// Sets the key of a lock with one key and no counter, if the key does not exist.
+    pub(super) fn encode_set(&self, out: &mut Vec<u8>) {
+        let Self { lock, ttl, .. } = self;
         let mut digits = [0; 20];
         let ttl = decimal(ttl.as_millis(), &mut digits);
         encode_command(out, &[b"SET", &lock.key, &value_of(lock), b"NX", b"PX", ttl]);
     }
 
-    fn read(&self, _: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+    pub(super) fn read_set(reply: &Reply<'_>) -> Option<Meaning> {
         match reply {
             Reply::Simple(b"OK") => Some(Meaning::GrantedNew),
             Reply::Null => Some(Meaning::Vote(Vote::Refused)),
@@ -25,8 +23,6 @@ impl NodeCommand for Set<'_> {
         }
     }
 }
-
-pub(super) struct Ping;
 
 impl NodeCommand for Ping {
     fn encode(&self, _: Call<'_>, out: &mut Vec<u8>) {

@@ -1,10 +1,7 @@
 //! A share of a lock is taken, by a reader or with a permit.
 
-use super::{
-    Before, Call, NodeCommand, Script, counters, list, lua_script, name_of, refusal,
-    ttl_of_counters,
-};
-use crate::engine::{Acquisition, FENCE_MAX, Share, Token};
+use super::{Call, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters};
+use crate::engine::{Before, Claim, FENCE_MAX, Share, Token};
 use crate::node::command::{Meaning, decimal, value_of};
 use crate::resp::Reply;
 
@@ -17,27 +14,17 @@ pub const SHARE: Script = lua_script!(
     "share.lua"
 );
 
-/// Takes a share, in the turn of a waiter if there is one.
-pub(super) struct TakeShare<'a> {
-    pub(super) new: &'a Acquisition,
-    pub(super) share: Share,
-    pub(super) before: Before<'a>,
-}
-
-impl NodeCommand for TakeShare<'_> {
-    fn script(&self) -> Option<(Script, u32)> {
-        Some((SHARE, 7))
-    }
-
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
-        let waiter = match self.before {
+impl Claim {
+    /// Takes a share, in the turn of a waiter if there is one.
+    pub(super) fn encode_share(&self, share: Share, call: Call<'_>, out: &mut Vec<u8>) {
+        let waiter = match &self.before {
             Before::Turn(waiter) => Some(waiter),
             Before::Nothing | Before::Predecessor(_) => None,
         };
-        let Acquisition { lock, ttl, fence } = self.new;
-        let permits = self.share.permits();
+        let Self { lock, ttl, fence, .. } = self;
+        let permits = share.permits();
         // Where a node begins to look, but in a waiter's turn.
-        let named = self.share.permit().map(u64::from);
+        let named = share.permit().map(u64::from);
         let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
         let [mut millis, mut all, mut from, mut least, mut counter] = [[0; 20]; 5];
         let value = value_of(lock);
@@ -53,29 +40,25 @@ impl NodeCommand for TakeShare<'_> {
         call.run(SHARE, lock, &counters(lock), &arguments, out);
     }
 
-    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
-        let granted = list(number, reply).and_then(|elements| self.granted(elements));
+    pub(super) fn read_share(share: Share, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+        let granted = list(number, reply).and_then(|elements| granted(share, elements));
         granted.or_else(|| refusal(number, reply))
     }
 }
 
-impl TakeShare<'_> {
-    /// The meaning of what follows the number: 1, the counter, the permit.
-    fn granted(&self, elements: [Option<Reply<'_>>; 3]) -> Option<Meaning> {
-        let [Some(Reply::Integer(1)), Some(Reply::Integer(counter)), Some(Reply::Integer(permit))] =
-            elements
-        else {
-            return None;
-        };
-        let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
-        let permit = match self.share {
-            Share::Reader => (permit == -1).then_some(None)?,
-            Share::Permit { of, .. } => {
-                Some(u32::try_from(permit).ok().filter(|permit| *permit < of)?)
-            }
-        };
-        Some(Meaning::Claimed { is_new: true, counter, waiting: 0, permit })
-    }
+/// The meaning of what follows the number: 1, the counter, the permit.
+fn granted(share: Share, elements: [Option<Reply<'_>>; 3]) -> Option<Meaning> {
+    let [Some(Reply::Integer(1)), Some(Reply::Integer(counter)), Some(Reply::Integer(permit))] =
+        elements
+    else {
+        return None;
+    };
+    let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
+    let permit = match share {
+        Share::Reader => (permit == -1).then_some(None)?,
+        Share::Permit { of, .. } => Some(u32::try_from(permit).ok().filter(|permit| *permit < of)?),
+    };
+    Some(Meaning::Claimed { is_new: true, counter, waiting: 0, permit })
 }
 
 /// The permit that the nodes look at first: clients that come at the same time find different ones,

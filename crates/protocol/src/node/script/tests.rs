@@ -1,7 +1,7 @@
 //! Each script's digest, its room, and its row in the table of commands that arrive late.
 
 use super::*;
-use crate::engine::{Share, Verb};
+use crate::engine::{Request, Share, Verb};
 use crate::node::command::is_plain;
 use crate::node::fixture::{about, at, fenced, request, share, ttl};
 
@@ -22,7 +22,7 @@ const FILES: [(&str, &str); 11] = [
 
 /// The script that carries out this request.
 fn script_of(request: &Request) -> Option<Script> {
-    let (script, number) = with(request, |command| command.script())?;
+    let (script, number) = request.command.of_node().script()?;
     assert_eq!(ALL[number as usize], script, "{request:?}");
     Some(script)
 }
@@ -89,7 +89,7 @@ fn each_request_has_the_script_of_its_kind_of_lock() {
         for lock in locks {
             let request = lock(verb);
             // A plain lock is acquired by `SET`.
-            let is_set = matches!(&request.action, Action::Acquire(new) if is_plain(&new.lock));
+            let is_set = verb == Verb::Acquire && is_plain(request.lock().unwrap());
             assert_eq!(script_of(&request), (!is_set).then_some(CLAIM), "{request:?}");
         }
         for it in [Share::Reader, permit] {
@@ -108,10 +108,7 @@ fn each_request_has_the_script_of_its_kind_of_lock() {
         ];
         for (mut request, special, general) in removals {
             assert_eq!(script_of(&request), Some(special), "{request:?}");
-            let (Action::Release(it) | Action::Undo(it)) = &mut request.action else {
-                panic!("{verb:?}")
-            };
-            it.linger = Some(ttl(500));
+            request.removal_mut().linger = Some(ttl(500));
             assert_eq!(script_of(&request), Some(general), "{request:?}");
         }
     }

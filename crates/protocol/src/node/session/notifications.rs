@@ -16,7 +16,8 @@
 
 use super::{Answer, Session, State};
 use crate::engine::{
-    Action, Listen, NodeSet, QueueEntry, QueueView, QueueWait, Request, Token, Verb, Vote,
+    Before, Claim, Command, Listen, ListenStep, NodeSet, QueueEntry, QueueView, QueueWait, Request,
+    Token, Vote,
 };
 use crate::node::Ticket;
 use crate::node::command::{Form, Meaning, Notification, read_notification};
@@ -144,14 +145,13 @@ impl Session {
 
     /// Subscribes to the channel of this connection before the first waiter enters the queue.
     pub(super) fn listen(&mut self, now: Time, request: &Request) {
-        let Action::Queue(QueueEntry { lock, waiter, channel: Some(channel), .. }) =
-            &request.action
+        let Some(QueueEntry { lock, waiter, channel: Some(channel), .. }) = request.queue_entry()
         else {
             return;
         };
         if self.notifications.channel == Pushes::NotAsked {
             self.notifications.channel = Pushes::On;
-            self.write_listen(now, &lock.key, Listen::Subscribe(*channel));
+            self.write_listen(now, &lock.key, ListenStep::Subscribe(*channel));
         }
         self.notifications.heard.insert(*waiter, request.counts_in_quarantine());
         self.notifications.watched.remove(waiter);
@@ -169,10 +169,10 @@ impl Session {
         watched.insert(*waiter, (Arc::clone(key), false));
         if *tracking == Pushes::NotAsked {
             *tracking = Pushes::On;
-            self.write_listen(now, key, Listen::Enable);
+            self.write_listen(now, key, ListenStep::Enable);
         }
-        self.write_listen(now, key, Listen::OptIn);
-        self.write_listen(now, key, Listen::Read(*waiter));
+        self.write_listen(now, key, ListenStep::OptIn);
+        self.write_listen(now, key, ListenStep::Read(*waiter));
     }
 
     /// Has the server tell when the key changes that this custom command reads, for whoever waits
@@ -190,16 +190,16 @@ impl Session {
         watched.insert(watcher, (Arc::clone(&key), true));
         if *tracking == Pushes::NotAsked {
             *tracking = Pushes::On;
-            self.write_listen(now, &key, Listen::Enable);
+            self.write_listen(now, &key, ListenStep::Enable);
         }
-        self.write_listen(now, &key, Listen::OptIn);
+        self.write_listen(now, &key, ListenStep::OptIn);
         true
     }
 
     /// The key was not read for this waiter, so the server remembers nothing of it.
     pub(super) fn forget_watch(&mut self, request: &Request, meaning: &Meaning) {
         let is_read = matches!(meaning, Meaning::Custom(Ok((Vote::Granted, _))));
-        if request.verb() == Verb::Custom && !is_read {
+        if request.custom().is_some() && !is_read {
             request.waiter().map(|waiter| self.notifications.watched.remove(&waiter));
         }
     }
@@ -210,9 +210,9 @@ impl Session {
     }
 
     /// No round has this request: its only deadline is that of the connection's silence.
-    fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: Listen) {
+    fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: ListenStep) {
         let request = Request {
-            action: Action::Listen { key: Arc::clone(key), step },
+            command: Command::Listen(Listen { key: Arc::clone(key), step }),
             started: now,
             deadline: now,
             connect_deadline: now,
@@ -240,7 +240,8 @@ impl Session {
     /// Is this push message the answer to the oldest command in flight, to `SUBSCRIBE`?
     pub(super) fn is_subscribed(&self, message: &Elements<'_>) -> bool {
         let is_asked = self.flight.next().is_some_and(|request| {
-            matches!(request.action, Action::Listen { step: Listen::Subscribe(_), .. })
+            let Command::Listen(listen) = &request.command else { return false };
+            matches!(listen.step, ListenStep::Subscribe(_))
         });
         is_asked && matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
     }
@@ -250,7 +251,7 @@ impl Session {
     /// is no refusal.
     pub(super) fn listened(
         &mut self,
-        step: Listen,
+        step: ListenStep,
         meaning: Meaning,
         reply: &Reply<'_>,
     ) -> Result<(), NodeError> {
@@ -259,7 +260,7 @@ impl Session {
             (
                 Meaning::Failed(_) | Meaning::UnknownScript,
                 Reply::Error(_),
-                Listen::Subscribe(_),
+                ListenStep::Subscribe(_),
             ) => {
                 self.notifications.channel = Pushes::Off;
                 self.notifications.lose();
@@ -270,12 +271,12 @@ impl Session {
                 let changed = watched.into_keys().map(|waiter| (waiter, Hint::Changed));
                 self.notifications.hints.extend(changed);
             }
-            (Meaning::Vote(Vote::Granted), _, Listen::Read(waiter)) => {
+            (Meaning::Vote(Vote::Granted), _, ListenStep::Read(waiter)) => {
                 let watched = self.notifications.watched.get_mut(&waiter);
                 watched.into_iter().for_each(|(_, is_remembered)| *is_remembered = true);
             }
             // The key was gone before the server could remember it.
-            (Meaning::Vote(Vote::Refused), _, Listen::Read(waiter)) => {
+            (Meaning::Vote(Vote::Refused), _, ListenStep::Read(waiter)) => {
                 let watched = self.notifications.watched.remove(&waiter);
                 let changed = watched.map(|_| (waiter, Hint::Changed));
                 self.notifications.hints.extend(changed);
@@ -289,7 +290,7 @@ impl Session {
     /// if it is a removal, or would have withdrawn an attempt.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         if let Some(request) = self.waiting.cancel(ticket) {
-            if request.verb() == Verb::Queue {
+            if request.queue_entry().is_some() {
                 let now = request.started;
                 let removal = removal_if_unanswered(request);
                 removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
@@ -341,27 +342,28 @@ impl Session {
         let Some((refusal, _)) = &self.notifications.refusal else {
             return (ticket, self.with_channel(request));
         };
-        let action = match &request.action {
-            Action::Queue(_) => {
+        let claim = match &request.command {
+            Command::Queue(_) => {
                 let problem = NodeError::NoQueue(refusal.clone());
                 let failed = |ticket| Answer::new(ticket, Vote::Failed, Some(problem));
                 self.answers.extend(ticket.map(failed));
                 let removal = removal_if_unanswered(request.clone());
                 return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
             }
-            Action::Turn { new, .. } => Action::Acquire(new.clone()),
+            Command::Claim(claim @ Claim { before: Before::Turn(_), .. }) => claim.clone(),
             _ => return (ticket, Cow::Borrowed(request)),
         };
-        (ticket, Cow::Owned(Request { action, ..request.clone() }))
+        let command = Command::Claim(Claim { before: Before::Nothing, ..claim });
+        (ticket, Cow::Owned(Request { command, ..request.clone() }))
     }
 
     fn with_channel<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
-        let Action::Queue(entry) = &request.action else { return Cow::Borrowed(request) };
+        let Some(entry) = request.queue_entry() else { return Cow::Borrowed(request) };
         let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
         let may_push = is_resp3 && self.notifications.channel != Pushes::Off;
         let channel = may_push.then_some(self.options.seed);
-        let action = Action::Queue(QueueEntry { channel, ..entry.clone() });
-        Cow::Owned(Request { action, ..request.clone() })
+        let command = Command::Queue(QueueEntry { channel, ..entry.clone() });
+        Cow::Owned(Request { command, ..request.clone() })
     }
 
     /// Is this error the answer of a node that has no queue? Then it is noted.
@@ -377,7 +379,7 @@ impl Session {
                 | ServerErrorKind::UnknownCommand
                 | ServerErrorKind::Other
         );
-        let is_refusal = is_lasting && request.verb() == Verb::Queue;
+        let is_refusal = is_lasting && request.queue_entry().is_some();
         if is_refusal {
             self.notifications.refusal = Some((error.clone(), now.after(REFUSED)));
         }
@@ -387,8 +389,8 @@ impl Session {
     /// Removes what a waiter has left on a node that refused it. The script may have failed at its
     /// first step, with the attempt still to be withdrawn, or after the waiter had entered.
     pub(super) fn leave_later(&mut self, now: Time, mut request: Request) {
-        if let Action::Queue(entry) = request.action {
-            request.action = Action::Undo(entry.leave());
+        if let Command::Queue(entry) = request.command {
+            request.command = Command::Remove(entry.leave());
             self.remove_later(now, None, request);
         }
     }

@@ -8,7 +8,7 @@
 
 use super::connection::Connection;
 use super::{Answer, Session, State};
-use crate::engine::{Action, Request, Verb, Vote};
+use crate::engine::{Command, Request, Vote};
 use crate::node::Ticket;
 use crate::node::command::Form;
 use crate::node::flight::InFlight;
@@ -35,7 +35,8 @@ impl Session {
     }
 
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: Request) {
-        if let (Action::Custom(command), Some(id)) = (&mut request.action, &self.connection.run_id)
+        if let (Command::Custom(command), Some(id)) =
+            (&mut request.command, &self.connection.run_id)
         {
             if let Some(adapted) = command.for_run(id) {
                 *command = adapted;
@@ -106,7 +107,7 @@ impl Session {
         while self.pending_releases.is_payable(&self.flight) {
             let Some((ticket, mut next)) = self.pending_releases.take() else { return };
             // If the node refuses it, it stays pending for the rest of that time, and no longer.
-            if let Action::Release(removal) | Action::Undo(removal) = &mut next.request.action {
+            if let Command::Remove(removal) = &mut next.request.command {
                 removal.ttl = removal.ttl.at_most(next.until.since(now));
                 // The time for which the lock stays taken has been running since the release.
                 let linger = removal.linger;
@@ -138,7 +139,7 @@ impl Session {
         }
         // A request that was never written leaves no key. A removal stays pending in any case.
         // A request about the queue would have withdrawn an attempt, which may have been written.
-        let may_leave = was_sent || request.verb().is_removal() || request.verb() == Verb::Queue;
+        let may_leave = was_sent || request.is_removal() || request.queue_entry().is_some();
         if let Some(removal) = removal_if_unanswered(request).filter(|_| may_leave) {
             self.remove_later(now, None, removal);
         }

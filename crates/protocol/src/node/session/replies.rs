@@ -2,7 +2,7 @@
 //! unanswered command.
 
 use super::{Answer, Session, State};
-use crate::engine::{Action, CustomCommand, NoVote, Request, RunScript, Said, Script, Verb, Vote};
+use crate::engine::{Command, CustomCommand, Keep, NoVote, Request, RunScript, Said, Script, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, has_proof, meaning};
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
@@ -114,9 +114,9 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
-        match command.request.action {
-            Action::Listen { step, .. } => return self.listened(step, meaning, reply),
-            Action::Ask(question) => return self.told(question, meaning, (command.sent_at, now)),
+        match &command.request.command {
+            Command::Listen(listen) => return self.listened(listen.step, meaning, reply),
+            Command::Ask(question) => return self.told(*question, meaning, (command.sent_at, now)),
             _ => self.learn_script(&command.request, &meaning),
         }
         self.forget_watch(&command.request, &meaning);
@@ -197,7 +197,7 @@ impl Session {
 
     /// Sends a request again whose script the server does not know.
     fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
-        self.connection.forgets_at_once |= command.request.verb().is_removal();
+        self.connection.forgets_at_once |= command.request.is_removal();
         if command.form == Form::Digest && !self.is_overtaken(&command) {
             return self.flight.push(now, command.ticket, command.request, Form::Source);
         }
@@ -207,12 +207,10 @@ impl Session {
         }
         match command.form {
             // The failed attempt that it would have withdrawn, unless that removal is in flight.
-            Form::Digest if command.request.verb() == Verb::Queue => {
+            Form::Digest if command.request.queue_entry().is_some() => {
                 let flight = &self.flight;
-                let is_removed = command
-                    .request
-                    .lock()
-                    .is_some_and(|lock| flight.has(&lock.token, Verb::is_removal));
+                let token = command.request.token();
+                let is_removed = token.is_some_and(|it| flight.has(&it, Request::is_removal));
                 let removal = removal_if_unanswered(command.request).filter(|_| !is_removed);
                 removal.into_iter().for_each(|it| self.remove_later(now, None, it));
             }
@@ -275,12 +273,13 @@ impl Session {
     /// Is the removal of this command's key already in flight? If a command that sets a key is
     /// sent again behind its own undo, nothing removes that key.
     fn is_overtaken(&self, command: &InFlight) -> bool {
-        let verb = command.request.verb();
-        let takes = verb.is_acquisition() || matches!(verb, Verb::Restore | Verb::Queue);
-        let lock = command.request.lock().filter(|_| takes);
+        let request = &command.request;
+        let sets = matches!(request.command, Command::Keep(Keep { restores: true, .. }));
+        let takes = request.is_claim() || request.queue_entry().is_some() || sets;
+        let token = request.token().filter(|_| takes);
         // A waiter leaves with the token of its last attempt, and joined with that of its first.
-        let waiter = command.request.waiter().filter(|_| takes);
-        lock.is_some_and(|lock| self.flight.has(&lock.token, Verb::is_removal))
+        let waiter = request.waiter().filter(|_| takes);
+        token.is_some_and(|token| self.flight.has(&token, Request::is_removal))
             || waiter.is_some_and(|waiter| self.flight.has_leave(&waiter))
     }
 }
@@ -324,7 +323,8 @@ impl ReplyOrder {
 
     /// Could the reply to this request be the reply to another one?
     fn is_unproven_for(self, request: &Request) -> bool {
-        self.is_doubtful && request.verb() != Verb::Ping && !has_proof(request)
+        let is_ping = matches!(request.command, Command::Ping(_));
+        self.is_doubtful && !is_ping && !has_proof(request)
     }
 }
 
@@ -383,8 +383,8 @@ impl Session {
             self.connection.reply_order.is_doubtful = true;
         }
         if self.connection.reply_order.is_unproven_for(request) && !self.flight.has_proof() {
-            let action = Action::Custom(Arc::new(Proof(Arc::from(request.key()))));
-            let proof = Request { action, ..request.clone() };
+            let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
+            let proof = Request { command, ..request.clone() };
             let form = self.connection.scripts.form(&proof);
             self.flight.push(now, None, proof, form);
         }

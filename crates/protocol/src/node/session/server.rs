@@ -10,7 +10,7 @@
 //! behind them. A question that the server refuses changes nothing for locks.
 
 use super::{Answer, Session, State};
-use crate::engine::{Action, Question, Request, Verb};
+use crate::engine::{Command, Ping, Question, Request};
 use crate::node::command::{Form, Meaning, has_proof};
 use crate::node::examination::Finding;
 use crate::node::former::FormerConnections;
@@ -108,11 +108,11 @@ impl Session {
 
     /// Asks the questions that belong to this request.
     pub(super) fn examine(&mut self, now: Time, request: &Request) {
-        if !matches!(request.action, Action::Ping { asks: true }) {
+        if request.command != Command::Ping(Ping { asks: true }) {
             return;
         }
         for question in self.connection.examination.questions() {
-            let ask = Request { action: Action::Ask(question), ..request.clone() };
+            let ask = Request { command: Command::Ask(question), ..request.clone() };
             self.flight.push(now, None, ask, Form::Digest);
         }
     }
@@ -176,14 +176,14 @@ impl Session {
     /// command it answers: those of the commands by which a key is watched have no proof.
     pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
         let is_ready = matches!(self.state, State::Ready);
-        let is_tracked = request.verb() == Verb::Custom && request.waiter().is_some();
+        let is_tracked = request.custom().is_some_and(|command| command.watcher().is_some());
         is_ready && (self.flight.is_empty() || is_tracked || !has_proof(request))
     }
 
     /// Is there no room for this request, and would it be refused, or be left in the queue because
     /// no caller waits for its answer?
     pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
-        let is_unheard = self.is_silent || !request.verb().is_answered();
+        let is_unheard = self.is_silent || !request.is_answered();
         is_unheard && self.is_ready() && !self.flight.has_room(request)
     }
 

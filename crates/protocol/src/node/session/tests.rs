@@ -14,8 +14,8 @@ mod silence;
 mod sources;
 mod stray;
 
-use crate::engine::{Action, Removal, Verb, Vote};
-use crate::node::fixture::{ScriptedSession, at, greeting, lock, request, ticket, ttl};
+use crate::engine::{Verb, Vote};
+use crate::node::fixture::{ScriptedSession, at, greeting, request, ticket, ttl};
 use crate::node::{NodeError, PENDING_MAX, Phase, SessionOptions};
 
 #[test]
@@ -227,8 +227,8 @@ fn a_pending_release_is_dropped_when_its_key_has_expired() {
 fn a_removal_without_a_connection_fails_when_it_is_dropped() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.session.connecting(talk.now, Phase::Connecting);
-    let mut short = request(Verb::Release, 1, talk.now);
-    short.action = Action::Undo(Removal { lock: lock(1), ttl: ttl(5), linger: None, waiter: None });
+    let mut short = request(Verb::Undo, 1, talk.now);
+    short.removal_mut().ttl = ttl(5);
     talk.session.send(talk.now, Some(ticket(1)), &short);
     talk.pass(5);
     assert_eq!(talk.session.load(), (0, 0));

@@ -9,7 +9,7 @@ mod turns;
 
 use super::*;
 use crate::engine::fixture::fenced_ballot;
-use crate::engine::{ClaimTime, LockId, Node, QueueEntry, QueueState, QueueWait, Removal, Token};
+use crate::engine::{ClaimTime, LockId, Node, QueueEntry, QueueState, QueueWait, Token};
 
 /// A lock for ten seconds, of five nodes, for a client that queues.
 fn waiting(wait: Wait) -> Acquire {
@@ -50,10 +50,7 @@ fn placed(place: u64) -> Ballot {
 
 /// The entry that a request to the queue is about.
 fn entry(request: &Request) -> &QueueEntry {
-    match &request.action {
-        Action::Queue(entry) => entry,
-        other => panic!("{other:?}"),
-    }
+    request.queue_entry().unwrap_or_else(|| panic!("{request:?}"))
 }
 
 /// A waiter whose try at 1,000 was refused 5 ms later, and its request to enter the queue.

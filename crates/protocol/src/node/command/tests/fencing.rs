@@ -1,8 +1,10 @@
 //! Fenced locks: the encoding of requests with counters, and the meaning of their answers.
 
 use super::*;
+use crate::engine::Command;
 use crate::engine::FENCE_MAX;
 use crate::node::fixture::{fenced, fenced_handoff};
+use crate::node::script;
 use std::sync::Arc;
 
 const COUNTER: &[u8] = b"key:redlatch:fence";
@@ -41,8 +43,8 @@ fn requests_that_take_or_confirm_a_fenced_lock_send_its_counter() {
     assert_eq!(encoded(&over, Form::Source), words(expected));
 
     let mut confirm = fenced(Verb::Fence, 7, at(0));
-    let Action::Fence { fence: counter, .. } = &mut confirm.action else { panic!("{confirm:?}") };
-    *counter = FENCE_MAX;
+    let Command::Fence(fenced) = &mut confirm.command else { panic!("{confirm:?}") };
+    fenced.fence = FENCE_MAX;
     let sha1 = fence.sha1.as_bytes();
     let largest = b"4504699138998272";
     let expected: &[&[u8]] =

@@ -1,9 +1,10 @@
 //! The queue: the encoding of its requests, and the meaning of their answers.
 
 use super::*;
-use crate::engine::{Listen, PermitSet, QueueView, WAITER_NUMBER_MAX};
+use crate::engine::{Command, Listen, ListenStep, PermitSet, QueueView, WAITER_NUMBER_MAX};
 use crate::node::command::{Notification, is_reservation, read_notification};
 use crate::node::fixture::{WAITER, fenced};
+use crate::node::script;
 use std::time::Duration;
 
 const TOKEN: &[u8] = &[7; Token::LEN];
@@ -28,10 +29,7 @@ fn labelled(verb: Verb, more_keys: Vec<Arc<[u8]>>) -> Request {
 
 /// A removal that takes a waiter out of the queue.
 fn leaving(mut request: Request) -> Request {
-    let (Action::Release(removal) | Action::Undo(removal)) = &mut request.action else {
-        panic!("{request:?}")
-    };
-    removal.waiter = Some(Token::new([WAITER; Token::LEN]));
+    request.removal_mut().waiter = Some(Token::new([WAITER; Token::LEN]));
     request
 }
 
@@ -39,7 +37,7 @@ fn leaving(mut request: Request) -> Request {
 fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
     let queue = script::QUEUE;
     let mut request = request(Verb::Queue, 7, at(0));
-    let Action::Queue(entry) = &mut request.action else { panic!("{request:?}") };
+    let entry = request.entry_mut();
     (entry.waiter, entry.number) = (Token::new([WAITER; Token::LEN]), 41);
     let expected: &[&[u8]] = &[
         b"EVALSHA",
@@ -114,8 +112,7 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
 #[test]
 fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_so_does_a_set_of_keys() {
     let mut lingering = leaving(request(Verb::Release, 7, at(0)));
-    let Action::Release(removal) = &mut lingering.action else { panic!("{lingering:?}") };
-    removal.linger = Some(ttl(29_000));
+    lingering.removal_mut().linger = Some(ttl(29_000));
     let source = script::GIVE.source.as_bytes();
     let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"29000", b"57"];
     assert_eq!(encoded(&lingering, Form::Source), words(expected));
@@ -130,10 +127,10 @@ fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_so_does_a_set_of_key
 fn being_notified_takes_four_commands() {
     let mut request = request(Verb::Listen, 7, at(0));
     let mut listen = |step| {
-        request.action = Action::Listen { key: Arc::from(&b"key"[..]), step };
+        request.command = Command::Listen(Listen { key: Arc::from(&b"key"[..]), step });
         request.clone()
     };
-    let subscribe = listen(Listen::Subscribe(0xab));
+    let subscribe = listen(ListenStep::Subscribe(0xab));
     let expected = words(&[b"SUBSCRIBE", b"redlatch:00000000000000ab"]);
     assert_eq!(encoded(&subscribe, Form::Source), expected);
     let subscribed = ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:00000000000000ab\r\n:1\r\n";
@@ -141,17 +138,17 @@ fn being_notified_takes_four_commands() {
     ["+OK\r\n", ":57\r\n", ">1\r\n$1\r\nx\r\n"]
         .iter()
         .for_each(|bytes| is_nonsense(&subscribe, bytes));
-    let enable = listen(Listen::Enable);
+    let enable = listen(ListenStep::Enable);
     let expected = words(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]);
     assert_eq!(encoded(&enable, Form::Source), expected);
-    let opt_in = listen(Listen::OptIn);
+    let opt_in = listen(ListenStep::OptIn);
     assert_eq!(encoded(&opt_in, Form::Source), words(&[b"CLIENT", b"CACHING", b"YES"]));
     for step in [enable, opt_in] {
         assert_eq!(read(&step, "+OK\r\n"), Meaning::Vote(Vote::Granted));
         [":57\r\n", "_\r\n", "$2\r\nOK\r\n"].iter().for_each(|bytes| is_nonsense(&step, bytes));
         assert!(!has_proof(&step));
     }
-    let read_key = listen(Listen::Read(Token::new([WAITER; Token::LEN])));
+    let read_key = listen(ListenStep::Read(Token::new([WAITER; Token::LEN])));
     let source = script::LISTEN.source.as_bytes();
     assert_eq!(encoded(&read_key, Form::Source), words(&[b"EVAL", source, b"1", b"key", b"57"]));
     assert_eq!(read(&read_key, ":57\r\n"), Meaning::Vote(Vote::Granted));

@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::{PERMITS_MAX, Share};
 use crate::node::command::member_of;
 use crate::node::fixture::{WAITER, share};
+use crate::node::script;
 
 const TOKEN: &[u8] = &[7; Token::LEN];
 const OTHER: &[u8] = &[WAITER; Token::LEN];
@@ -117,10 +118,8 @@ fn giving_a_share_back_names_no_permit_but_the_waiter_and_how_long_it_stays() {
             ];
             for (waiter, linger, name, stays) in table {
                 let mut request = about_share(verb, of);
-                let (Action::Release(it) | Action::Undo(it)) = &mut request.action else {
-                    panic!("{request:?}")
-                };
-                (it.waiter, it.linger) = (waiter, linger);
+                let removal = request.removal_mut();
+                (removal.waiter, removal.linger) = (waiter, linger);
                 let is_short = of == READER && name.is_empty() && stays.is_empty();
                 let expected: &[&[u8]] = if is_short {
                     let source = script::RELEASE_READER.source.as_bytes();

@@ -121,7 +121,7 @@ fn a_waiter_that_left_after_its_deadline_is_not_written_after_its_removal() {
     nodes.now = nodes.now.after(Duration::from_millis(500));
     let name = Some(crate::engine::Token::new([1; crate::engine::Token::LEN]));
     let mut leave = request(Verb::Undo, 1, nodes.now);
-    let crate::engine::Action::Undo(removal) = &mut leave.action else { panic!() };
+    let removal = leave.removal_mut();
     removal.waiter = name;
     nodes.rounds.post(nodes.now, &leave);
     nodes.receive(2, &greeting("run 2", 1_000));

@@ -2,7 +2,7 @@
 //! the lock.
 
 use super::{Nodes, set};
-use crate::engine::{Action, Request, Token, Verb};
+use crate::engine::{Request, Token, Verb};
 use crate::node::fixture::{WAITER, at, greeting, node, request};
 use std::time::Duration;
 
@@ -291,5 +291,5 @@ fn a_lock_without_validity_to_spare_does_not_wait() {
     nodes.receive(1, "+OK\r\n");
     assert!(nodes.is_over());
     let turn = nodes.rounds.entries.iter().filter_map(|entry| entry.request.as_ref());
-    assert!(turn.clone().all(|it| matches!(it.action, Action::Acquire(_))));
+    assert!(turn.clone().all(|it| it.verb() == Verb::Acquire));
 }

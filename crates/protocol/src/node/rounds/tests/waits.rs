@@ -5,8 +5,8 @@ mod custom;
 mod ended;
 
 use super::{Nodes, set};
-use crate::engine::{Action, NodeSet, QueueWait, Removal, Request, Token, Verb};
-use crate::node::fixture::{lock, queue_wait, request, ttl};
+use crate::engine::{Before, NodeSet, QueueWait, Request, Token, Verb};
+use crate::node::fixture::{queue_wait, request};
 use crate::node::{NodeError, RoundOutcome};
 
 const RESERVED: bool = true;
@@ -65,16 +65,15 @@ fn granted(nodes: &mut Nodes) -> NodeSet {
 /// The turn of a waiter, with another token.
 pub(super) fn turn(nodes: &Nodes, waiter: u8) -> Request {
     let mut turn = request(Verb::Turn, waiter + 100, nodes.now);
-    let Action::Turn { waiter: name, .. } = &mut turn.action else { panic!("{turn:?}") };
-    *name = Token::new([waiter; Token::LEN]);
+    turn.claim_mut().before = Before::Turn(Token::new([waiter; Token::LEN]));
     turn
 }
 
 /// The request by which a waiter leaves.
 pub(super) fn leave(nodes: &Nodes, waiter: u8) -> Request {
-    let name = Some(Token::new([waiter; Token::LEN]));
-    let removal = Removal { lock: lock(waiter), ttl: ttl(1_000), linger: None, waiter: name };
-    Request { action: Action::Undo(removal), ..request(Verb::Undo, waiter, nodes.now) }
+    let mut leave = request(Verb::Undo, waiter, nodes.now);
+    leave.removal_mut().waiter = Some(Token::new([waiter; Token::LEN]));
+    leave
 }
 
 fn is_forgotten(nodes: &Nodes) -> bool {
@@ -283,8 +282,7 @@ fn no_waiter_is_heard_that_left_or_was_handed_off() {
     nodes.rounds.open(nodes.now, turn, 1);
     assert_eq!(nodes.rounds.queue_load(), (0, 3));
     let mut handoff = crate::node::fixture::handoff(102, 3, nodes.now);
-    let Action::Handoff { predecessor, .. } = &mut handoff.action else { panic!("{handoff:?}") };
-    predecessor.waiter = Some(Token::new([2; Token::LEN]));
+    handoff.predecessor_mut().waiter = Some(Token::new([2; Token::LEN]));
     nodes.rounds.open(nodes.now, handoff, 2);
     assert_eq!(nodes.rounds.queue_load(), (0, 0));
 }

@@ -1,6 +1,6 @@
 //! Questions about the server's state.
 
-use crate::engine::{Action, Request, Verb, Vote};
+use crate::engine::{Command, Ping, Request, Verb, Vote};
 use crate::node::NodeStatus;
 use crate::node::examination::{CrashLoss, Role};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
@@ -12,7 +12,7 @@ const DENIED: &str = "-NOPERM this user has no permissions to run the command\r\
 
 fn examination(talk: &ScriptedSession) -> Request {
     let ping = request(Verb::Ping, 1, talk.now);
-    Request { action: Action::Ping { asks: true }, ..ping }
+    Request { command: Command::Ping(Ping { asks: true }), ..ping }
 }
 
 fn examine(talk: &mut ScriptedSession, serial: u64) {

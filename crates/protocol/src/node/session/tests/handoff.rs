@@ -1,6 +1,6 @@
 //! Handoffs that fail on a node: no key of either lock may stay there.
 
-use crate::engine::{Action, LockAttributes, Request, Token, Verb, Vote};
+use crate::engine::{LockAttributes, Request, Token, Verb, Vote};
 use crate::node::SessionOptions;
 use crate::node::fixture::{self, ScriptedSession, greeting, ticket, ttl};
 use std::sync::Arc;
@@ -74,8 +74,8 @@ fn a_granted_or_refused_handoff_leaves_no_pending_release() {
 fn the_pending_release_of_the_former_lock_lasts_as_long_as_its_longest_ttl() {
     let mut talk = ScriptedSession::ready();
     let mut request = handoff(4, 5, &talk);
-    let Action::Handoff { new, ttl_longest, .. } = &mut request.action else { panic!() };
-    (new.ttl, *ttl_longest) = (ttl(10), ttl(1_000));
+    request.claim_mut().ttl = ttl(10);
+    request.predecessor_mut().ttl_longest = ttl(1_000);
     talk.session.send(talk.now, Some(ticket(1)), &request);
     talk.lose();
     talk.pass(999);
@@ -119,9 +119,8 @@ fn a_refused_handoff_of_several_keys_leaves_the_former_lock_pending_release() {
         let mut request = handoff(4, 5, &talk);
         let more_keys = vec![Arc::from(&b"more"[..])];
         let attributes = Some(Arc::new(LockAttributes { more_keys, ..LockAttributes::default() }));
-        let Action::Handoff { new, predecessor, .. } = &mut request.action else { panic!() };
-        predecessor.attributes.clone_from(&attributes);
-        new.lock.attributes = attributes;
+        request.predecessor_mut().attributes.clone_from(&attributes);
+        request.claim_mut().lock.attributes = attributes;
         talk.session.send(talk.now, Some(ticket(1)), &request);
         assert_eq!(talk.commands(), ["EVAL 4"], "its first token is that of the former lock");
         talk.hear(refusal);

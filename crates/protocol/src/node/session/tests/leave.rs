@@ -1,15 +1,14 @@
 //! Releases of locks that stay taken for a while.
 
-use crate::engine::{Action, Removal, Request, Verb};
+use crate::engine::Verb;
 use crate::node::fixture::{ScriptedSession, about, greeting, lock, ttl};
 use crate::node::{SessionOptions, script};
 
 /// A session without a connection, with the release of a lock that stays taken for half a second.
 fn disconnected() -> ScriptedSession {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
-    let removal = Removal { lock: lock(1), ttl: ttl(1_000), linger: Some(ttl(500)), waiter: None };
-    let request = about(Verb::Undo, lock(1), talk.now);
-    let request = Request { action: Action::Undo(removal), ..request };
+    let mut request = about(Verb::Undo, lock(1), talk.now);
+    request.removal_mut().linger = Some(ttl(500));
     talk.session.send(talk.now, None, &request);
     talk
 }

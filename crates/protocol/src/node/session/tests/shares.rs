@@ -1,7 +1,7 @@
 //! Shares of a lock on one session: whose grants count, and on a node without a queue.
 
-use crate::engine::{Action, Removal, Request, Share, Token, Verb, Vote};
-use crate::node::fixture::{ScriptedSession, about, greeting, share, ticket, ttl};
+use crate::engine::{Share, Token, Verb, Vote};
+use crate::node::fixture::{ScriptedSession, about, greeting, share, ticket};
 use crate::node::{NodeError, SessionOptions, script};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const ANY: Share = Share::Permit { of: 4, number: None };
 
 fn send(talk: &mut ScriptedSession, serial: u64, verb: Verb, of: Share) {
     let request = about(verb, share(serial as u8, of), talk.now);
-    let ticket = verb.is_answered().then(|| ticket(serial));
+    let ticket = request.is_answered().then(|| ticket(serial));
     talk.session.send(talk.now, ticket, &request);
 }
 
@@ -145,10 +145,8 @@ fn a_turn_for_a_share_on_a_node_without_a_queue_is_a_plain_attempt_for_it() {
 #[test]
 fn a_share_that_is_given_back_names_the_waiter_also_on_a_node_without_a_queue() {
     let leave = |talk: &mut ScriptedSession| {
-        let waiter = Some(Token::new([b'w'; Token::LEN]));
-        let removal = Removal { lock: share(5, ANY), ttl: ttl(1_000), linger: None, waiter };
-        let undo = about(Verb::Undo, share(5, ANY), talk.now);
-        let undo = Request { action: Action::Undo(removal), ..undo };
+        let mut undo = about(Verb::Undo, share(5, ANY), talk.now);
+        undo.removal_mut().waiter = Some(Token::new([b'w'; Token::LEN]));
         talk.session.send(talk.now, None, &undo);
         talk.written()
     };

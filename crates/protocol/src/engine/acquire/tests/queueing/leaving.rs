@@ -7,8 +7,9 @@ fn leaves(script: &mut Script<Acquire>, token: Token) {
     let undo = script.undo();
     assert_eq!((undo.waiter(), undo.nodes), (Some(draw(1).token), NodeSet::all(5)));
     assert_eq!((token_of(&undo), undo.key()), (token, &b"key"[..]));
-    let Action::Undo(Removal { linger, ttl: worth, .. }) = undo.action else { panic!() };
-    assert!(linger.is_none() && worth >= ttl(10_000));
+    assert_eq!(undo.verb(), Verb::Undo);
+    let Command::Remove(removal) = undo.command else { panic!() };
+    assert!(removal.linger.is_none() && removal.ttl >= ttl(10_000));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Errors to a waiter: which of them mean that the node has no queue.
 
 use super::*;
-use crate::engine::{Action, Removal};
-use crate::node::fixture::{lock, ttl};
 use crate::node::{NodeError, ServerErrorKind};
 
 const LASTING: [&str; 4] = [
@@ -23,10 +21,8 @@ fn refused(error: &str) -> ScriptedSession {
 
 /// A removal of the lock of `owner` with its waiter.
 fn leave(talk: &mut ScriptedSession, owner: u8) {
-    let waiter = Some(Token::new([owner; Token::LEN]));
-    let removal = Removal { lock: lock(owner), ttl: ttl(1_000), linger: None, waiter };
     let mut undo = request(Verb::Undo, owner, talk.now);
-    undo.action = Action::Undo(removal);
+    undo.removal_mut().waiter = Some(Token::new([owner; Token::LEN]));
     talk.session.send(talk.now, None, &undo);
 }
 
@@ -205,10 +201,8 @@ fn a_waiter_whose_script_is_unknown_is_not_sent_again_behind_its_release() {
     talk.send(2, Verb::Queue);
     talk.commands();
     // It has taken its turn with another token, and released the lock.
-    let waiter = Some(Token::new([2; Token::LEN]));
     let mut undo = request(Verb::Undo, 9, talk.now);
-    let removal = Removal { lock: lock(9), ttl: ttl(1_000), linger: None, waiter };
-    undo.action = Action::Undo(removal);
+    undo.removal_mut().waiter = Some(Token::new([2; Token::LEN]));
     talk.session.send(talk.now, None, &undo);
     assert_eq!(talk.commands(), ["EVAL 9"]);
     talk.hear("-NOSCRIPT No matching script\r\n");
