@@ -8,7 +8,7 @@ use crate::change::{Change, changed};
 use crate::words::words;
 use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch_protocol::engine::{self, Drift, Node, Rules};
-use redlatch_protocol::node::command::{Form, Meaning, encode, meaning};
+use redlatch_protocol::node::command::{Form, encode, read};
 use redlatch_protocol::node::script;
 use redlatch_protocol::resp::decode;
 use redlatch_protocol::time::Time;
@@ -233,10 +233,9 @@ impl Server {
         let mut bytes = Vec::new();
         reply.encode(Protocol::Resp3, &mut bytes);
         let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
-        match meaning(&request, PROOF, &reply, None) {
-            Meaning::Custom(Ok((_, said))) => said.get::<RegisterReply>().expect("a reply").clone(),
-            other => panic!("{other:?} of {reply:?}"),
-        }
+        let read = read(&request, PROOF, &reply, None);
+        let said = read.unwrap_or_else(|why| panic!("{why:?} of {reply:?}")).said;
+        said.and_then(|said| said.get().cloned()).expect("a reply")
     }
 
     /// The node has these keys, and no others.

@@ -9,7 +9,7 @@ use redlatch_protocol::engine::{
     self, Before, Claim, ClaimTime, Command, Drift, Keep, Listen, ListenStep, LockAttributes,
     LockId, QueueEntry, Removal, Rules, Ttl, Vote,
 };
-use redlatch_protocol::node::command::Meaning;
+use redlatch_protocol::node::command::NodeReply;
 use redlatch_protocol::time::Time;
 use std::time::Duration;
 
@@ -85,20 +85,19 @@ fn lock(token: Token, want: Want, slot: Slot) -> LockId {
 }
 
 /// The answer that this means.
-pub(crate) fn outcome(request: Request, meaning: Meaning) -> Outcome {
-    match (request, meaning) {
-        (Request::Release { .. }, Meaning::Vote(_)) => Outcome::Removed,
-        (_, Meaning::Vote(Vote::Refused)) => Outcome::Refused,
-        (
-            Request::Extend { slot, .. } | Request::Restore { slot, .. },
-            Meaning::Vote(Vote::Granted),
-        ) => Outcome::Granted(slot),
-        (Request::Try { .. }, Meaning::GrantedNew) => Outcome::Granted(None),
-        (_, Meaning::Claimed { permit, .. }) => Outcome::Granted(permit.map(|permit| permit as u8)),
-        (_, Meaning::Queued(number, view)) => {
+pub(crate) fn outcome(request: Request, reply: NodeReply) -> Outcome {
+    match (request, reply.vote, reply.view) {
+        (_, Vote::Failed, _) => panic!("{request:?} failed: {:?}", reply.problem),
+        (Request::Release { .. }, ..) => Outcome::Removed,
+        (_, Vote::Refused, _) => Outcome::Refused,
+        (Request::Extend { slot, .. } | Request::Restore { slot, .. }, ..) => {
+            Outcome::Granted(slot)
+        }
+        (_, _, None) => Outcome::Granted(reply.permit.map(|permit| permit as u8)),
+        (_, _, Some(view)) => {
             let ends = view.left.is_some_and(|left| left < Duration::from_millis(LONG / 2));
             Outcome::Place(Place {
-                number: number as u8,
+                number: reply.counter.expect("a number") as u8,
                 before: view.place as u8,
                 is_mine: view.is_reserved,
                 lacks: view.lacks.map(|index| index as u8),
@@ -107,6 +106,5 @@ pub(crate) fn outcome(request: Request, meaning: Meaning) -> Outcome {
                 free: view.free.numbers().map(|number| 1 << number).sum(),
             })
         }
-        (request, other) => panic!("{request:?} means {other:?}"),
     }
 }

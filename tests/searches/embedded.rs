@@ -4,7 +4,7 @@ use crate::change::{Change, changed};
 use crate::words::words;
 use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch_protocol::engine;
-use redlatch_protocol::node::command::{Form, Meaning, encode, meaning};
+use redlatch_protocol::node::command::{Form, NodeReply, encode, read};
 use redlatch_protocol::node::script;
 use redlatch_protocol::resp::decode;
 use redlatch_protocol::time::Time;
@@ -96,7 +96,7 @@ impl Embedded {
 
     /// A command as the library sends it, to scripts that may be changed, and what it reads in the
     /// answer.
-    pub(crate) fn send(&mut self, request: &engine::Request) -> Meaning {
+    pub(crate) fn send(&mut self, request: &engine::Request) -> NodeReply {
         let bytes = bytes(request);
         let mut words = words(&bytes);
         if words[0] == b"EVALSHA" {
@@ -107,7 +107,7 @@ impl Embedded {
         let mut bytes = Vec::new();
         reply.encode(Protocol::Resp3, &mut bytes);
         let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
-        meaning(request, PROOF, &reply, None)
+        read(request, PROOF, &reply, None).unwrap_or_else(|why| panic!("{request:?}: {why:?}"))
     }
 
     /// A connection that has sent this command.

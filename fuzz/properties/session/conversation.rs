@@ -143,7 +143,7 @@ impl Conversation {
             return;
         }
         while let Some(answer) = self.session.poll_answer() {
-            if let (Some(serial), true) = (serial, answer.vote != Vote::Failed) {
+            if let (Some(serial), true) = (serial, answer.reply.vote != Vote::Failed) {
                 assert_eq!(answer.ticket.serial(), serial, "a vote for another command");
             }
             self.answered(answer.ticket.serial());

@@ -6,7 +6,7 @@ use crate::command::{millis, of_all_nodes};
 use crate::embedded::{Embedded, KEY, Keys, LONG, Value};
 use crate::token::Token;
 use redlatch_protocol::engine::{self, Before, Claim, Fence, LockAttributes, LockId, Vote};
-use redlatch_protocol::node::command::{COUNTER_SUFFIX, Meaning};
+use redlatch_protocol::node::command::COUNTER_SUFFIX;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -69,11 +69,11 @@ fn carry_out(node: &mut Embedded, data: Data, command: Command) -> (Data, Option
         Command::Claim { .. } => engine::Command::Claim(Claim { lock, ttl, fence, before }),
         Command::Confirm { .. } => engine::Command::Fence(Fence { lock, fence }),
     };
-    let granted = match node.send(&of_all_nodes(sent)) {
-        Meaning::Claimed { counter, .. } => Some(counter as u8),
-        Meaning::Vote(Vote::Granted) => Some(least),
-        Meaning::Vote(Vote::Refused) => None,
-        other => panic!("{command:?} means {other:?}"),
+    let reply = node.send(&of_all_nodes(sent));
+    let granted = match reply.vote {
+        Vote::Granted => Some(reply.counter.map_or(least, |counter| counter as u8)),
+        Vote::Refused => None,
+        Vote::Failed => panic!("{command:?} failed"),
     };
     (read(&node.read()), granted)
 }

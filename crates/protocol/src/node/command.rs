@@ -1,10 +1,9 @@
 //! The encoding of requests, and the meaning of replies as votes. No other module knows either.
 
-use super::examination::Finding;
 use super::node_error::NodeError;
 use super::script::Call;
 use super::server_error::{ServerError, ServerErrorKind, quoted};
-use crate::engine::{LockAttributes, LockId, NoVote, QueueView, Request, Said, Share, Token, Vote};
+use crate::engine::{LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote};
 use crate::resp::{BULK_MAX, Reply};
 use std::borrow::Cow;
 use std::io::Write;
@@ -129,30 +128,54 @@ pub(super) fn describe(reply: &Reply<'_>, secret: Option<&[u8]>) -> String {
 
 // The meaning of replies: the replies that each kind of request accepts.
 
-/// The meaning of a reply.
+/// What a node has replied to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReply {
+    pub vote: Vote,
+    /// Why the vote failed, if it did.
+    pub problem: Option<NodeError>,
+    /// Has the node granted a lock of which one of the keys did not exist before? That counts only
+    /// if the node cannot have forgotten the key of a lock that is still held.
+    pub is_new: bool,
+    /// The largest of the counters of a lock that was granted, or the waiter's number.
+    pub counter: Option<u64>,
+    /// Do waiters of other clients wait for a lock that was granted?
+    pub is_awaited: bool,
+    /// Which permit was granted, if the request is for one.
+    pub permit: Option<u32>,
+    /// What the node says about a waiter. In a box: most replies have none, and all are moved.
+    pub view: Option<Box<QueueView>>,
+    /// What it has said to a question, or to a custom command.
+    pub said: Option<Said>,
+}
+
+impl NodeReply {
+    /// A vote, and nothing else.
+    pub fn of(vote: Vote) -> Self {
+        Self {
+            vote,
+            problem: None,
+            is_new: false,
+            counter: None,
+            is_awaited: false,
+            permit: None,
+            view: None,
+            said: None,
+        }
+    }
+
+    pub fn failed(problem: NodeError) -> Self {
+        Self { problem: Some(problem), ..Self::of(Vote::Failed) }
+    }
+
+    pub fn saying(vote: Vote, said: Said) -> Self {
+        Self { said: Some(said), ..Self::of(vote) }
+    }
+}
+
+/// Why a node has not replied to a command.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Meaning {
-    Vote(Vote),
-    /// The node granted the lock, and the key did not exist before. This counts only if the node
-    /// cannot have forgotten the key of a lock that is still held.
-    GrantedNew,
-    /// The node granted a lock, and the answer says more about it.
-    Claimed {
-        /// Did one of the keys not exist before?
-        is_new: bool,
-        /// The largest of its counters, if it has any.
-        counter: u64,
-        /// How many waiters of other clients wait for it.
-        waiting: u64,
-        /// Which permit, if the request is for one.
-        permit: Option<u32>,
-    },
-    /// The waiter is in the queue, with this number.
-    Queued(u64, QueueView),
-    /// The answer to a custom command.
-    Custom(Result<(Vote, Said), NoVote>),
-    /// The answer to a question about the server.
-    Told(Finding),
+pub enum NoReply {
     /// The node does not know the script: the request must be sent again with the source.
     UnknownScript,
     /// A server error, and no vote. The connection stays usable.
@@ -163,31 +186,34 @@ pub enum Meaning {
 
 /// Reads `reply` as the answer to this request, which was sent with this `number`. Texts in errors
 /// do not contain `secret`.
-pub fn meaning(
+pub fn read(
     request: &Request,
     number: u64,
     reply: &Reply<'_>,
     secret: Option<&[u8]>,
-) -> Meaning {
+) -> Result<NodeReply, NoReply> {
     if let Reply::Error(text) = reply {
-        return error_meaning(request, ServerError::parse(text, secret));
+        return read_error(request, ServerError::parse(text, secret));
     }
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let found = request.command.of_node().read(number, reply, secret);
-    let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
-    found.unwrap_or_else(nonsense)
+    let nonsense = || NoReply::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
+    found.ok_or_else(nonsense)
 }
 
-fn error_meaning(request: &Request, error: ServerError) -> Meaning {
+fn read_error(request: &Request, error: ServerError) -> Result<NodeReply, NoReply> {
+    let failed = |error| Err(NoReply::Failed(NodeError::Server(error)));
     match error.kind {
-        _ if error.is_unknown_script() => Meaning::UnknownScript,
+        _ if error.is_unknown_script() => Err(NoReply::UnknownScript),
         // The lock's key holds something that is no lock, so it does not hold our token.
-        ServerErrorKind::WrongType => match request.custom().map(|it| it.of_other_type()) {
-            None => Meaning::Vote(Vote::Refused),
-            Some(Some(said)) => Meaning::Custom(Ok(said)),
-            Some(None) => Meaning::Failed(NodeError::Server(error)),
+        ServerErrorKind::WrongType => match request.custom() {
+            None => Ok(NodeReply::of(Vote::Refused)),
+            Some(command) => match command.of_other_type() {
+                Some((vote, said)) => Ok(NodeReply::saying(vote, said)),
+                None => failed(error),
+            },
         },
-        _ => Meaning::Failed(NodeError::Server(error)),
+        _ => failed(error),
     }
 }
 

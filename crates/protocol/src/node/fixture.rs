@@ -285,7 +285,7 @@ impl ScriptedSession {
 
     /// The answers by serial number and vote.
     pub(super) fn votes(&mut self) -> Vec<(u64, Vote)> {
-        self.answers().iter().map(|answer| (answer.ticket.serial, answer.vote)).collect()
+        self.answers().iter().map(|answer| (answer.ticket.serial, answer.reply.vote)).collect()
     }
 
     /// The error of the only answer.
@@ -293,8 +293,8 @@ impl ScriptedSession {
         let mut answers = self.answers();
         assert_eq!(answers.len(), 1, "{answers:?}");
         let answer = answers.remove(0);
-        assert_eq!(answer.vote, Vote::Failed);
-        answer.problem.expect("a failed vote has an error")
+        assert_eq!(answer.reply.vote, Vote::Failed);
+        answer.reply.problem.expect("a failed vote has an error")
     }
 }
 

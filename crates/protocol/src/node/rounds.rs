@@ -209,7 +209,7 @@ impl<W> Rounds<W> {
             // The round is over.
             return;
         }
-        let (took, vote) = (answer.took, answer.vote);
+        let (took, vote) = (answer.took, answer.reply.vote);
         let entry = &mut self.entries[slot];
         if !entry.count(node, answer) {
             return self.note_restoration(now, slot, node, vote);

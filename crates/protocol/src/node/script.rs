@@ -64,7 +64,8 @@ mod removal;
 mod sha1;
 mod share;
 
-use super::command::{COUNTER_SUFFIX, Form, Meaning, decimal};
+use super::command::{COUNTER_SUFFIX, Form, NodeReply, decimal};
+use super::node_error::NodeError;
 pub use crate::engine::Script;
 use crate::engine::{Command, CustomCommand, LockId, Token, Ttl, Vote};
 use crate::resp::{Elements, Reply, encode_command, encode_words};
@@ -121,10 +122,10 @@ pub(super) trait NodeCommand {
     /// Appends the command.
     fn encode(&self, call: Call<'_>, out: &mut Vec<u8>);
 
-    /// The meaning of a reply, if it is an answer to this command with this number. Texts in errors
-    /// do not contain `secret`. Most scripts answer yes or no.
-    fn read(&self, number: i64, reply: &Reply<'_>, _secret: Option<&[u8]>) -> Option<Meaning> {
-        vote(number, reply).map(Meaning::Vote)
+    /// Reads a reply, if it is an answer to this command with this number. Texts in errors do not
+    /// contain `secret`. Most scripts answer yes or no.
+    fn read(&self, number: i64, reply: &Reply<'_>, _secret: Option<&[u8]>) -> Option<NodeReply> {
+        vote(number, reply).map(NodeReply::of)
     }
 }
 
@@ -142,8 +143,11 @@ impl NodeCommand for Arc<dyn CustomCommand> {
         self.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
     }
 
-    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
-        CustomCommand::read(&**self, number, reply).map(Meaning::Custom)
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
+        Some(match CustomCommand::read(&**self, number, reply)? {
+            Ok((vote, said)) => NodeReply::saying(vote, said),
+            Err(why) => NodeReply::failed(NodeError::NoVote(why)),
+        })
     }
 }
 
@@ -234,8 +238,8 @@ pub fn vote(number: i64, reply: &Reply<'_>) -> Option<Vote> {
 }
 
 /// A refusal: a script refuses with the negative of its number.
-fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    (*reply == Reply::Integer(-number)).then_some(Meaning::Vote(Vote::Refused))
+fn refusal(number: i64, reply: &Reply<'_>) -> Option<NodeReply> {
+    (*reply == Reply::Integer(-number)).then(|| NodeReply::of(Vote::Refused))
 }
 
 /// The elements that follow the number in a script's list.

@@ -26,12 +26,13 @@ mod server;
 pub(super) use notifications::Hint;
 
 use super::Ticket;
+use super::command::NodeReply;
 use super::flight::Flight;
 use super::flight::Waiting;
 use super::handshake::{Credentials, Handshake};
 use super::node_error::{NodeError, Phase};
 use super::pending_releases::PendingReleases;
-use crate::engine::{Backoff, Jitter, QueueView, Request, Said, Vote};
+use crate::engine::{Backoff, Jitter, Request};
 use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
@@ -82,49 +83,11 @@ impl SessionOptions {
 #[derive(Debug)]
 pub struct Answer {
     pub ticket: Ticket,
-    pub vote: Vote,
-    /// Why the vote failed, if it did.
-    pub problem: Option<NodeError>,
+    pub reply: NodeReply,
     /// Was the request written, or queued to be written? Then the node may have acted on it.
     pub was_sent: bool,
     /// How long the reply took, if there is one.
     pub took: Option<Duration>,
-    /// The counter of a fenced lock that was granted.
-    pub counter: Option<u64>,
-    /// What the node says about a waiter, for a request about the queue.
-    pub view: Option<QueueView>,
-    /// Does a waiter of another client wait for a lock that was granted?
-    pub is_awaited: bool,
-    /// What the node has said to a custom command.
-    pub said: Option<Said>,
-    /// Which permit was granted, if the request is for one.
-    pub permit: Option<u32>,
-}
-
-impl Answer {
-    /// An answer without a counter, to a request that was not sent.
-    pub(super) fn new(ticket: Ticket, vote: Vote, problem: Option<NodeError>) -> Self {
-        Self {
-            ticket,
-            vote,
-            problem,
-            was_sent: false,
-            took: None,
-            counter: None,
-            view: None,
-            is_awaited: false,
-            said: None,
-            permit: None,
-        }
-    }
-
-    /// Makes the vote a failed vote if there is an error.
-    fn failed_by(self, error: Option<NodeError>) -> Self {
-        match error {
-            Some(error) => Self { vote: Vote::Failed, problem: Some(error), ..self },
-            None => self,
-        }
-    }
 }
 
 /// The session with one node. The module documentation describes how to use it.

@@ -77,8 +77,8 @@ fn a_release_with_linger_sends_the_rest_of_the_time() {
         assert_eq!(KnownScripts(u32::MAX).form(&release), Form::Source);
         assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
         for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {
-            let reply = Reply::Integer(reply);
-            assert_eq!(meaning(&release, NUMBER, &reply, None), Meaning::Vote(vote));
+            let found = read(&release, NUMBER, &Reply::Integer(reply), None);
+            assert_eq!(found, Ok(NodeReply::of(vote)));
         }
     }
 }
@@ -115,15 +115,38 @@ enum Kind {
 }
 
 fn kind(verb: Verb, bytes: &[u8]) -> Kind {
-    let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-    match meaning(&request(verb, 7, at(0)), NUMBER, &reply, None) {
-        Meaning::Vote(Vote::Granted) | Meaning::GrantedNew => Kind::Yes,
-        Meaning::Vote(Vote::Refused) => Kind::No,
-        Meaning::UnknownScript => Kind::Again,
-        Meaning::Failed(NodeError::Server(_)) => Kind::Failed,
-        Meaning::Nonsense(NodeError::UnexpectedReply(_)) => Kind::Nonsense,
+    match meaning(&request(verb, 7, at(0)), bytes) {
+        Ok(reply) if reply == NodeReply { is_new: verb == Verb::Acquire, ..yes() } => Kind::Yes,
+        Ok(reply) if reply == no() => Kind::No,
+        Err(NoReply::UnknownScript) => Kind::Again,
+        Err(NoReply::Failed(NodeError::Server(_))) => Kind::Failed,
+        Err(NoReply::Nonsense(NodeError::UnexpectedReply(_))) => Kind::Nonsense,
         other => panic!("{other:?}"),
     }
+}
+
+fn meaning(request: &Request, bytes: impl AsRef<[u8]>) -> Result<NodeReply, NoReply> {
+    let (reply, _) = decode(bytes.as_ref()).expect("RESP").expect("a whole reply");
+    read(request, NUMBER, &reply, None)
+}
+
+fn is_nonsense(request: &Request, bytes: &str) {
+    let found = meaning(request, bytes);
+    let is_it = matches!(found, Err(NoReply::Nonsense(_)));
+    assert!(is_it, "{:?} {bytes:?}: {found:?}", request.verb());
+}
+
+fn yes() -> NodeReply {
+    NodeReply::of(Vote::Granted)
+}
+
+fn no() -> NodeReply {
+    NodeReply::of(Vote::Refused)
+}
+
+/// The grant of a lock whose counter is so large.
+fn claimed(is_new: bool, counter: u64) -> NodeReply {
+    NodeReply { is_new, counter: Some(counter), ..yes() }
 }
 
 #[test]

@@ -148,10 +148,10 @@ impl<W> Entry<W> {
 
     /// Notes which nodes have not answered a ping in time, where nothing worse is known.
     pub(super) fn note_late_pings(&self, statuses: &mut [NodeStatus]) {
-        for (status, problem) in statuses.iter_mut().zip(&self.problems) {
-            let is_late = matches!(problem, Some(NodeError::TimedOut(_)));
-            let problem = problem.clone().filter(|_| is_late);
-            status.last_error = status.last_error.take().or(problem);
+        for (index, status) in statuses.iter_mut().enumerate() {
+            let late = self.problem(Node::new(index));
+            let late = late.filter(|problem| matches!(problem, NodeError::TimedOut(_)));
+            status.last_error = status.last_error.take().or_else(|| late.cloned());
         }
     }
 }
@@ -318,7 +318,7 @@ impl<W> Entry<W> {
     /// answer?
     pub(super) fn waits_for_more(&self, sessions: &[Session]) -> bool {
         let awaited = |command: &Arc<dyn CustomCommand>| {
-            command.waits_for_more(&self.said, &self.tally, self.awaited(sessions))
+            command.waits_for_more(&self.said(), &self.tally, self.awaited(sessions))
         };
         self.custom().is_some_and(awaited)
     }
@@ -326,7 +326,7 @@ impl<W> Entry<W> {
     /// Is what a majority has said enough to go on with, although the answers of other nodes would
     /// help?
     pub(super) fn could_end(&self) -> bool {
-        self.custom().is_some_and(|command| command.could_end(&self.said))
+        self.custom().is_some_and(|command| command.could_end(&self.said()))
     }
 
     /// The request that follows on all nodes, if all have carried this one out.

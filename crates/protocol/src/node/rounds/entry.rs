@@ -2,10 +2,11 @@
 
 use super::reaching::Reach;
 use crate::engine::{
-    Ballot, Command, Counters, Node, NodeSet, QueueState, QueueView, Request, Said, Share, Tally,
-    Verdict, Vote, quorum, until_quorum,
+    Ballot, Command, Counters, Node, NodeSet, QueueState, Request, Said, Share, Tally, Verdict,
+    Vote, quorum, until_quorum,
 };
 use crate::node::Ticket;
+use crate::node::command::NodeReply;
 use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeReport, NodeStatus};
 use crate::node::session::{Answer, Session};
@@ -27,20 +28,14 @@ pub(super) struct Entry<W> {
     pub(super) tally: Tally,
     /// Nodes to which the request was never written.
     pub(super) unsent: NodeSet,
-    permanent_failures: NodeSet,
     pub(super) counters: Counters,
-    pub(super) problems: Vec<Option<NodeError>>,
-    /// What each node has said to a custom command.
-    pub(super) said: Vec<Option<Said>>,
-    views: Vec<Option<QueueView>>,
-    is_awaited: bool,
+    /// What each node has replied, and why not where that is known.
+    pub(super) replies: Vec<Option<NodeReply>>,
     /// When a majority of the nodes that were asked had answered.
     pub(super) majority_at: Option<Time>,
     /// Did the round go on beyond its deadline?
     pub(super) is_prolonged: bool,
     pub(super) reach: Reach,
-    /// The permit that each node granted, if the request is for one.
-    pub(super) permits: Vec<Option<u32>>,
 }
 
 impl<W> Entry<W> {
@@ -52,16 +47,11 @@ impl<W> Entry<W> {
             is_forgotten: false,
             tally: Tally::new(nodes),
             unsent: NodeSet::EMPTY,
-            permanent_failures: NodeSet::EMPTY,
             counters: Counters::default(),
-            problems: vec![None; nodes],
-            said: vec![None; nodes],
-            views: vec![None; nodes],
-            is_awaited: false,
+            replies: vec![None; nodes],
             majority_at: None,
             is_prolonged: false,
             reach: Reach::default(),
-            permits: vec![None; nodes],
         }
     }
 
@@ -73,16 +63,11 @@ impl<W> Entry<W> {
         self.is_forgotten = false;
         self.tally = Tally::new(self.tally.nodes());
         self.unsent = NodeSet::EMPTY;
-        self.permanent_failures = NodeSet::EMPTY;
         self.counters = Counters::default();
-        self.problems.fill(None);
-        self.said.fill(None);
-        self.views.fill(None);
-        self.is_awaited = false;
+        self.replies.fill(None);
         self.majority_at = None;
         self.is_prolonged = false;
         self.reach = Reach::default();
-        self.permits.fill(None);
     }
 
     pub(super) fn ticket(&self, slot: usize) -> Ticket {
@@ -137,29 +122,43 @@ impl<W> Entry<W> {
         open.iter().filter(|node| !sessions[node.index()].is_silent()).collect()
     }
 
+    /// What was replied, with the nodes that have.
+    fn replied(&self) -> impl Iterator<Item = (Node, &NodeReply)> {
+        let replies = (0..).map(Node::new).zip(&self.replies);
+        replies.filter_map(|(node, reply)| Some((node, reply.as_ref()?)))
+    }
+
+    pub(super) fn problem(&self, node: Node) -> Option<&NodeError> {
+        self.replies[node.index()].as_ref()?.problem.as_ref()
+    }
+
+    /// What each node has said to a custom command.
+    pub(super) fn said(&self) -> Vec<Option<Said>> {
+        self.replies.iter().map(|reply| reply.as_ref()?.said.clone()).collect()
+    }
+
     /// Counts an answer. Returns whether it counted: no node votes twice.
     pub(super) fn count(&mut self, node: Node, answer: Answer) -> bool {
-        if !self.tally.cast(node, answer.vote) {
+        let Answer { mut reply, was_sent, .. } = answer;
+        let vote = reply.vote;
+        if !self.tally.cast(node, vote) {
             return false;
         }
-        if !answer.was_sent {
+        if !was_sent {
             self.unsent.insert(node);
         }
-        if answer.problem.as_ref().is_some_and(NodeError::is_permanent) {
-            self.permanent_failures.insert(node);
+        if let Some(counter) = reply.counter {
+            self.counters.note(node, counter, vote == Vote::Granted);
         }
-        if let Some(counter) = answer.counter {
-            self.counters.note(node, counter, answer.vote == Vote::Granted);
+        if vote == Vote::Failed {
+            // Of two nodes that are one server, only one has said something, or granted a permit.
+            (reply.said, reply.permit) = (None, None);
         }
-        self.problems[node.index()] = answer.problem;
-        self.views[node.index()] = answer.view;
-        self.is_awaited |= answer.is_awaited;
-        if answer.permit.is_some() && answer.vote == Vote::Granted {
-            self.permits[node.index()] = answer.permit;
+        let is_permit = reply.permit.is_some();
+        self.replies[node.index()] = Some(reply);
+        if is_permit {
             self.count_permits();
         }
-        // Of two nodes that are one server, only one has said something.
-        self.said[node.index()] = answer.said.filter(|_| answer.vote != Vote::Failed);
         true
     }
 
@@ -179,11 +178,7 @@ impl<W> Entry<W> {
         self.tally.refused.remove(node);
         self.tally.failed.insert(node);
         self.counters.nodes.remove(node);
-        self.permanent_failures.insert(node);
-        self.problems[node.index()] = Some(error.clone());
-        self.views[node.index()] = None;
-        self.said[node.index()] = None;
-        self.permits[node.index()] = None;
+        self.replies[node.index()] = Some(NodeReply::failed(error.clone()));
         self.count_permits();
         true
     }
@@ -203,7 +198,7 @@ impl<W> Entry<W> {
                 self.tally.cast(node, Vote::Failed);
             }
             if is_late {
-                self.problems[index] = Some(NodeError::TimedOut(phase));
+                self.replies[index] = Some(NodeReply::failed(NodeError::TimedOut(phase)));
             }
         }
     }
@@ -211,7 +206,10 @@ impl<W> Entry<W> {
     pub(super) fn outcome(&mut self, now: Time, sessions: &[Session]) -> RoundOutcome {
         self.note_quarantines(now, sessions);
         let mut ballot = Ballot::new(self.tally);
-        ballot.permanent_failures = self.permanent_failures;
+        let is_permanent =
+            |it: &NodeReply| it.problem.as_ref().is_some_and(NodeError::is_permanent);
+        let failed = self.replied().filter(|(_, reply)| is_permanent(reply));
+        ballot.permanent_failures = failed.map(|(node, _)| node).collect();
         ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
         ballot.counters = self.counters;
         ballot.queue = self.queue_state();
@@ -221,7 +219,7 @@ impl<W> Entry<W> {
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut outcome = RoundOutcome::of(ballot);
         if self.custom().is_some() {
-            outcome.said = self.said.iter_mut().map(Option::take).collect();
+            outcome.said = self.said();
             outcome.is_watched = self.is_watched(sessions);
             outcome.reports = self.reports(sessions);
         } else if ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero() {
@@ -233,14 +231,13 @@ impl<W> Entry<W> {
 
     /// What the answers say about a waiter.
     fn queue_state(&self) -> QueueState {
-        let mut state = QueueState { is_awaited: self.is_awaited, ..QueueState::default() };
+        let is_awaited = self.replied().any(|(_, reply)| reply.is_awaited);
+        let mut state = QueueState { is_awaited, ..QueueState::default() };
         if self.queue_entry().is_some() {
-            let nodes = (0..).map(Node::new);
-            let views = nodes.clone().zip(&self.views);
-            let views = views.filter_map(|(node, view)| view.map(|view| (node, view)));
-            state.note(views, self.views.len());
-            let problems = nodes.zip(&self.problems);
-            let without = problems.filter(|(_, it)| matches!(it, Some(NodeError::NoQueue(_))));
+            let views = self.replied().filter_map(|(node, it)| Some((node, **it.view.as_ref()?)));
+            state.note(views, self.replies.len());
+            let without = |it: &NodeReply| matches!(it.problem, Some(NodeError::NoQueue(_)));
+            let without = self.replied().filter(|(_, reply)| without(reply));
             state.without = without.map(|(node, _)| node).collect();
         }
         state
@@ -252,14 +249,13 @@ impl<W> Entry<W> {
         self.is_confirmed() || self.is_claim() && self.tally.answered_by_majority() == Verdict::Won
     }
 
-    pub(super) fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
+    pub(super) fn reports(&self, sessions: &[Session]) -> Vec<NodeReport> {
         let success = self.success();
-        let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
-        let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
+        let report = |(index, session): (usize, &Session)| {
             let node = Node::new(index);
-            let answer = match session.same_server().or(problem) {
+            let answer = match session.same_server().or_else(|| self.problem(node).cloned()) {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
                 None if tally.granted.contains(node) => success.clone(),
@@ -268,7 +264,7 @@ impl<W> Entry<W> {
             };
             NodeReport { url: Arc::clone(session.name()), answer }
         };
-        sessions.iter().zip(problems).enumerate().map(report).collect()
+        sessions.iter().enumerate().map(report).collect()
     }
 }
 
@@ -324,11 +320,19 @@ impl RoundOutcome {
 // would get the one that is free.
 
 impl<W> Entry<W> {
+    fn permits(&self) -> impl Iterator<Item = (Node, u32)> {
+        self.replied().filter_map(|(node, reply)| Some((node, reply.permit?)))
+    }
+
+    pub(super) fn granted_permit(&self, node: Node) -> Option<u32> {
+        self.replies[node.index()].as_ref()?.permit
+    }
+
     /// The permit that most nodes granted; of several, the first.
     pub(super) fn permit(&self) -> Option<u32> {
-        let votes = |permit| self.permits.iter().filter(|it| **it == Some(permit)).count();
+        let votes = |permit| self.permits().filter(|(_, it)| *it == permit).count();
         let most = |permit: &u32| (votes(*permit), Reverse(*permit));
-        self.permits.iter().flatten().copied().max_by_key(most)
+        self.permits().map(|(_, permit)| permit).max_by_key(most)
     }
 
     /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
@@ -344,12 +348,15 @@ impl<W> Entry<W> {
     /// grants, the others are refusals.
     pub(super) fn count_permits(&mut self) {
         let best = self.permit();
-        for (index, permit) in self.permits.iter().enumerate().filter(|(_, it)| it.is_some()) {
-            let (node, Tally { granted, refused, .. }) = (Node::new(index), &mut self.tally);
-            let (from, to) = if *permit == best { (refused, granted) } else { (granted, refused) };
+        let mut tally = self.tally;
+        for (node, permit) in self.permits() {
+            let Tally { granted, refused, .. } = &mut tally;
+            let is_best = Some(permit) == best;
+            let (from, to) = if is_best { (refused, granted) } else { (granted, refused) };
             from.remove(node);
             to.insert(node);
         }
+        self.tally = tally;
     }
 }
 
@@ -365,17 +372,22 @@ impl<W> Entry<W> {
         if !is_attempt && request.queue_entry().is_none() {
             return;
         }
-        for (index, (problem, session)) in self.problems.iter_mut().zip(sessions).enumerate() {
+        for (index, (reply, session)) in self.replies.iter_mut().zip(sessions).enumerate() {
+            let is_known = reply.as_ref().is_some_and(|reply| reply.problem.is_some());
             let is_granted = self.tally.granted.contains(Node::new(index));
-            if problem.is_none() && !is_granted && session.is_ready() {
-                *problem = session.quarantine(now, request);
+            if is_known || is_granted || !session.is_ready() {
+                continue;
+            }
+            if let Some(problem) = session.quarantine(now, request) {
+                reply.get_or_insert_with(|| NodeReply::of(Vote::Failed)).problem = Some(problem);
             }
         }
     }
 
     /// How long no majority can grant anything.
     pub(super) fn quarantine(&self) -> Duration {
-        let left = self.problems.iter().flatten().filter_map(NodeError::quarantine);
-        until_quorum(self.problems.len(), left).unwrap_or_default()
+        let problems = self.replied().filter_map(|(_, reply)| reply.problem.as_ref());
+        let left = problems.filter_map(NodeError::quarantine);
+        until_quorum(self.replies.len(), left).unwrap_or_default()
     }
 }

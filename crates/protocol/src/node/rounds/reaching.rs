@@ -363,7 +363,7 @@ impl<W> Entry<W> {
     fn leave(&self, node: Node) -> Option<Request> {
         let request = self.request.as_ref()?;
         let (waiter, lock) = (request.waiter().filter(|_| request.is_turn())?, request.lock()?);
-        if self.permits[node.index()].is_some() {
+        if self.granted_permit(node).is_some() {
             return None;
         }
         // Not with the token of the lock, which is not given up.

@@ -4,8 +4,8 @@ use super::share::SHARE;
 use super::{
     Call, NodeCommand, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters,
 };
-use crate::engine::{Before, Claim, FENCE_MAX};
-use crate::node::command::{Meaning, decimal, is_plain, reservation, value, value_of};
+use crate::engine::{Before, Claim, FENCE_MAX, Vote};
+use crate::node::command::{NodeReply, decimal, is_plain, reservation, value, value_of};
 use crate::resp::Reply;
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ impl Claim {
         call.run(CLAIM, lock, &counters(lock), &arguments, out);
     }
 
-    fn read_claim(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    fn read_claim(number: i64, reply: &Reply<'_>) -> Option<NodeReply> {
         match list(number, reply) {
             Some(
                 [
@@ -48,7 +48,9 @@ impl Claim {
                 let counter =
                     u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
                 let waiting = u64::try_from(waiting).ok()?;
-                Some(Meaning::Claimed { is_new: is_new == 1, counter, waiting, permit: None })
+                let (is_new, is_awaited) = (is_new == 1, waiting > 0);
+                let counter = Some(counter);
+                Some(NodeReply { is_new, counter, is_awaited, ..NodeReply::of(Vote::Granted) })
             }
             _ => refusal(number, reply),
         }
@@ -71,7 +73,7 @@ impl NodeCommand for Claim {
         }
     }
 
-    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
         match self.lock.share() {
             Some(share) => Self::read_share(share, number, reply),
             None if self.is_set() => Self::read_set(reply),

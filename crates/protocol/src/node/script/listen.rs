@@ -2,7 +2,7 @@
 
 use super::{Call, NodeCommand, Script, lua_script, vote};
 use crate::engine::{Listen, ListenStep, Vote};
-use crate::node::command::{Meaning, name_of_channel};
+use crate::node::command::{NodeReply, name_of_channel};
 use crate::resp::{Reply, encode_command};
 
 pub const LISTEN: Script = lua_script!("listen.lua");
@@ -23,7 +23,7 @@ impl NodeCommand for Listen {
         }
     }
 
-    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
         let is_done = match self.step {
             // With RESP3 the answer is a push message.
             ListenStep::Subscribe(_) => match reply {
@@ -33,8 +33,8 @@ impl NodeCommand for Listen {
                 _ => false,
             },
             ListenStep::Enable | ListenStep::OptIn => matches!(reply, Reply::Simple(b"OK")),
-            ListenStep::Read(_) => return vote(number, reply).map(Meaning::Vote),
+            ListenStep::Read(_) => return vote(number, reply).map(NodeReply::of),
         };
-        is_done.then_some(Meaning::Vote(Vote::Granted))
+        is_done.then(|| NodeReply::of(Vote::Granted))
     }
 }

@@ -1,8 +1,8 @@
 //! The commands that take no script: a plain lock is taken, and a server says how it is.
 
 use super::{Call, NodeCommand};
-use crate::engine::{Claim, Ping, Question, Vote};
-use crate::node::command::{Meaning, decimal, value_of};
+use crate::engine::{Claim, Ping, Question, Said, Vote};
+use crate::node::command::{NodeReply, decimal, value_of};
 use crate::node::examination::Finding;
 use crate::resp::{Reply, encode_command};
 
@@ -15,10 +15,12 @@ impl Claim {
         encode_command(out, &[b"SET", &lock.key, &value_of(lock), b"NX", b"PX", ttl]);
     }
 
-    pub(super) fn read_set(reply: &Reply<'_>) -> Option<Meaning> {
+    pub(super) fn read_set(reply: &Reply<'_>) -> Option<NodeReply> {
         match reply {
-            Reply::Simple(b"OK") => Some(Meaning::GrantedNew),
-            Reply::Null => Some(Meaning::Vote(Vote::Refused)),
+            Reply::Simple(b"OK") => {
+                Some(NodeReply { is_new: true, ..NodeReply::of(Vote::Granted) })
+            }
+            Reply::Null => Some(NodeReply::of(Vote::Refused)),
             _ => None,
         }
     }
@@ -29,8 +31,8 @@ impl NodeCommand for Ping {
         encode_command(out, &[b"PING"]);
     }
 
-    fn read(&self, _: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
-        matches!(reply, Reply::Simple(b"PONG")).then_some(Meaning::Vote(Vote::Granted))
+    fn read(&self, _: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
+        matches!(reply, Reply::Simple(b"PONG")).then(|| NodeReply::of(Vote::Granted))
     }
 }
 
@@ -51,7 +53,8 @@ impl NodeCommand for Question {
         encode_command(out, words);
     }
 
-    fn read(&self, _: i64, reply: &Reply<'_>, secret: Option<&[u8]>) -> Option<Meaning> {
-        Finding::read(*self, reply, secret).map(Meaning::Told)
+    fn read(&self, _: i64, reply: &Reply<'_>, secret: Option<&[u8]>) -> Option<NodeReply> {
+        let finding = Finding::read(*self, reply, secret)?;
+        Some(NodeReply::saying(Vote::Granted, Said::new(finding)))
     }
 }

@@ -1,8 +1,8 @@
 //! A waiter enters the queue of a lock, or renews its entry.
 
 use super::{Call, NodeCommand, Script, lua_script};
-use crate::engine::{PermitSet, QueueEntry, QueueView, Share, WAITER_NUMBER_MAX};
-use crate::node::command::{Meaning, decimal, name_of_channel, requested_mode, value_of};
+use crate::engine::{PermitSet, QueueEntry, QueueView, Share, Vote, WAITER_NUMBER_MAX};
+use crate::node::command::{NodeReply, decimal, name_of_channel, requested_mode, value_of};
 use crate::resp::Reply;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl NodeCommand for QueueEntry {
         call.run(QUEUE, lock, &[], &arguments, out);
     }
 
-    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<Meaning> {
+    fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
         let Reply::Array(list) = reply else { return None };
         let elements: Vec<_> = list.iter().collect();
         let (first, rest) = elements.split_first()?;
@@ -37,7 +37,8 @@ impl NodeCommand for QueueEntry {
         }
         let keys = self.lock.keys().count();
         let is_possible = view.lacks.is_none_or(|index| keys > 1 && index < keys);
-        is_possible.then_some(Meaning::Queued(number, view))
+        let (counter, view) = (Some(number), Some(Box::new(view)));
+        is_possible.then(|| NodeReply { counter, view, ..NodeReply::of(Vote::Granted) })
     }
 }
 

@@ -1,8 +1,8 @@
 //! A share of a lock is taken, by a reader or with a permit.
 
 use super::{Call, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters};
-use crate::engine::{Before, Claim, FENCE_MAX, Share, Token};
-use crate::node::command::{Meaning, decimal, value_of};
+use crate::engine::{Before, Claim, FENCE_MAX, Share, Token, Vote};
+use crate::node::command::{NodeReply, decimal, value_of};
 use crate::resp::Reply;
 
 pub const SHARE: Script = lua_script!(
@@ -40,14 +40,14 @@ impl Claim {
         call.run(SHARE, lock, &counters(lock), &arguments, out);
     }
 
-    pub(super) fn read_share(share: Share, number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    pub(super) fn read_share(share: Share, number: i64, reply: &Reply<'_>) -> Option<NodeReply> {
         let granted = list(number, reply).and_then(|elements| granted(share, elements));
         granted.or_else(|| refusal(number, reply))
     }
 }
 
 /// The meaning of what follows the number: 1, the counter, the permit.
-fn granted(share: Share, elements: [Option<Reply<'_>>; 3]) -> Option<Meaning> {
+fn granted(share: Share, elements: [Option<Reply<'_>>; 3]) -> Option<NodeReply> {
     let [Some(Reply::Integer(1)), Some(Reply::Integer(counter)), Some(Reply::Integer(permit))] =
         elements
     else {
@@ -58,7 +58,8 @@ fn granted(share: Share, elements: [Option<Reply<'_>>; 3]) -> Option<Meaning> {
         Share::Reader => (permit == -1).then_some(None)?,
         Share::Permit { of, .. } => Some(u32::try_from(permit).ok().filter(|permit| *permit < of)?),
     };
-    Some(Meaning::Claimed { is_new: true, counter, waiting: 0, permit })
+    let counter = Some(counter);
+    Some(NodeReply { is_new: true, counter, permit, ..NodeReply::of(Vote::Granted) })
 }
 
 /// The permit that the nodes look at first: clients that come at the same time find different ones,

@@ -7,10 +7,10 @@
 //! made in time, or took much longer than the last one, is waited for no longer than any other.
 
 use super::replies::ReplyOrder;
-use super::{Answer, Session, State};
-use crate::engine::{Request, Vote};
+use super::{Session, State};
+use crate::engine::Request;
 use crate::node::Ticket;
-use crate::node::command::{KnownScripts, Meaning};
+use crate::node::command::{KnownScripts, NoReply};
 use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
 use crate::node::handshake::Identity;
@@ -264,14 +264,14 @@ impl Session {
         let is_refused = request.is_look() && now < *until;
         if is_refused {
             let problem = NodeError::Server(error.clone());
-            self.answers.extend(ticket.map(|it| Answer::new(it, Vote::Failed, Some(problem))));
+            ticket.into_iter().for_each(|it| self.fail(it, &problem, false));
         }
         is_refused
     }
 
     /// Notes that the user may not see what is looked at.
-    pub(super) fn note_hidden_look(&mut self, now: Time, request: &Request, meaning: &Meaning) {
-        if let (true, Meaning::Failed(NodeError::Server(error))) = (request.is_look(), meaning) {
+    pub(super) fn note_hidden_look(&mut self, now: Time, request: &Request, why: &NoReply) {
+        if let (true, NoReply::Failed(NodeError::Server(error))) = (request.is_look(), why) {
             if error.kind == ServerErrorKind::NoPermission {
                 self.connection.hidden_look = Some((error.clone(), now.after(REFUSED)));
             }

@@ -14,13 +14,13 @@
 //! leads to is a request. Without RESP3, or without the rights to `SUBSCRIBE` and `PUBLISH`, there
 //! is none, and the waiters in front ask now and then.
 
-use super::{Answer, Session, State};
+use super::{Session, State};
 use crate::engine::{
     Before, Claim, Command, Listen, ListenStep, NodeSet, QueueEntry, QueueView, QueueWait, Request,
     Token, Vote,
 };
 use crate::node::Ticket;
-use crate::node::command::{Form, Meaning, Notification, read_notification};
+use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::report::QueueSupport;
@@ -197,8 +197,7 @@ impl Session {
     }
 
     /// The key was not read for this waiter, so the server remembers nothing of it.
-    pub(super) fn forget_watch(&mut self, request: &Request, meaning: &Meaning) {
-        let is_read = matches!(meaning, Meaning::Custom(Ok((Vote::Granted, _))));
+    pub(super) fn forget_watch(&mut self, request: &Request, is_read: bool) {
         if request.custom().is_some() && !is_read {
             request.waiter().map(|waiter| self.notifications.watched.remove(&waiter));
         }
@@ -252,31 +251,27 @@ impl Session {
     pub(super) fn listened(
         &mut self,
         step: ListenStep,
-        meaning: Meaning,
+        read: Result<NodeReply, NoReply>,
         reply: &Reply<'_>,
     ) -> Result<(), NodeError> {
-        match (meaning, reply, step) {
-            (Meaning::Nonsense(problem), ..) => return Err(problem),
-            (
-                Meaning::Failed(_) | Meaning::UnknownScript,
-                Reply::Error(_),
-                ListenStep::Subscribe(_),
-            ) => {
+        match (read, reply, step) {
+            (Err(NoReply::Nonsense(problem)), ..) => return Err(problem),
+            (Err(_), Reply::Error(_), ListenStep::Subscribe(_)) => {
                 self.notifications.channel = Pushes::Off;
                 self.notifications.lose();
             }
-            (Meaning::Failed(_) | Meaning::UnknownScript, Reply::Error(_), _) => {
+            (Err(_), Reply::Error(_), _) => {
                 self.notifications.tracking = Pushes::Off;
                 let watched = std::mem::take(&mut self.notifications.watched);
                 let changed = watched.into_keys().map(|waiter| (waiter, Hint::Changed));
                 self.notifications.hints.extend(changed);
             }
-            (Meaning::Vote(Vote::Granted), _, ListenStep::Read(waiter)) => {
+            (Ok(read), _, ListenStep::Read(waiter)) if read.vote == Vote::Granted => {
                 let watched = self.notifications.watched.get_mut(&waiter);
                 watched.into_iter().for_each(|(_, is_remembered)| *is_remembered = true);
             }
             // The key was gone before the server could remember it.
-            (Meaning::Vote(Vote::Refused), _, ListenStep::Read(waiter)) => {
+            (Ok(_), _, ListenStep::Read(waiter)) => {
                 let watched = self.notifications.watched.remove(&waiter);
                 let changed = watched.map(|_| (waiter, Hint::Changed));
                 self.notifications.hints.extend(changed);
@@ -345,8 +340,7 @@ impl Session {
         let claim = match &request.command {
             Command::Queue(_) => {
                 let problem = NodeError::NoQueue(refusal.clone());
-                let failed = |ticket| Answer::new(ticket, Vote::Failed, Some(problem));
-                self.answers.extend(ticket.map(failed));
+                ticket.into_iter().for_each(|ticket| self.fail(ticket, &problem, false));
                 let removal = removal_if_unanswered(request.clone());
                 return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
             }

@@ -8,12 +8,13 @@
 
 use super::connection::Connection;
 use super::{Answer, Session, State};
-use crate::engine::{Command, Request, Vote};
+use crate::engine::{Command, Request};
 use crate::node::Ticket;
 use crate::node::command::Form;
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
+use crate::node::session::NodeReply;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -153,8 +154,8 @@ impl Session {
     }
 
     pub(super) fn fail(&mut self, ticket: Ticket, problem: &NodeError, was_sent: bool) {
-        let answer = Answer::new(ticket, Vote::Failed, Some(problem.clone()));
-        self.answers.push_back(Answer { was_sent, ..answer });
+        let reply = NodeReply::failed(problem.clone());
+        self.answers.push_back(Answer { ticket, reply, was_sent, took: None });
     }
 
     /// The node did not confirm a removal. It is sent again, but not immediately.

@@ -3,7 +3,7 @@
 
 use super::{Answer, Session, State};
 use crate::engine::{Command, CustomCommand, Keep, NoVote, Request, RunScript, Said, Script, Vote};
-use crate::node::command::{Form, KnownScripts, Meaning, describe, has_proof, meaning};
+use crate::node::command::{Form, KnownScripts, NoReply, NodeReply, describe, has_proof, read};
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
@@ -112,87 +112,87 @@ impl Session {
         reply: &Reply<'_>,
     ) -> Result<(), NodeError> {
         let secret = self.options.credentials.password.as_deref();
-        let meaning = meaning(&command.request, command.number, reply, secret);
-        let meaning = self.fail_if_unproven(&command.request, reply, meaning);
+        let read = read(&command.request, command.number, reply, secret);
+        let read = self.fail_if_unproven(&command.request, reply, read);
         match &command.request.command {
-            Command::Listen(listen) => return self.listened(listen.step, meaning, reply),
-            Command::Ask(question) => return self.told(*question, meaning, (command.sent_at, now)),
-            _ => self.learn_script(&command.request, &meaning),
+            Command::Listen(listen) => return self.listened(listen.step, read, reply),
+            Command::Ask(question) => return self.told(*question, read, (command.sent_at, now)),
+            _ => {}
         }
-        self.forget_watch(&command.request, &meaning);
-        self.note_hidden_look(now, &command.request, &meaning);
-        self.count(now, command, meaning, reply)
+        let is_read = matches!(&read, Ok(it) if it.said.is_some() && it.vote == Vote::Granted);
+        self.forget_watch(&command.request, is_read);
+        match read {
+            Ok(read) => {
+                self.connection.scripts.learn(&command.request);
+                self.count(now, command, read);
+                Ok(())
+            }
+            Err(why) => self.not_answered(now, command, reply, why),
+        }
     }
 
-    /// Counts the meaning of a reply.
-    fn count(
+    /// Counts what the node has replied.
+    fn count(&mut self, now: Time, command: InFlight, mut reply: NodeReply) {
+        let InFlight { ticket, request, sent_at, .. } = command;
+        let took = Some(now.since(sent_at));
+        let quarantine = self.quarantine(now, &request);
+        if let (true, Some(_)) = (reply.is_new, &quarantine) {
+            // A server that lost its data grants a lock that is held. The counter is reported even
+            // if the vote does not count.
+            (reply.vote, reply.problem) = (Vote::Failed, quarantine);
+        } else if let Some(view) = reply.view.take() {
+            reply.view = Some(Box::new(self.queued(&request, *view, quarantine.is_none())));
+            reply.problem = quarantine;
+        } else if let (Some(custom), Some(left)) = (request.custom(), self.quarantine_left(now)) {
+            reply.said = reply.said.map(|said| custom.in_quarantine(said, left));
+        }
+        let is_refused = reply.vote == Vote::Refused;
+        let answer = |ticket| Answer { ticket, reply, was_sent: true, took };
+        self.answers.extend(ticket.map(answer));
+        // If another lock holds one of several keys, the predecessor may hold the rest.
+        if is_refused && request.has_more_keys() {
+            self.remove_predecessor_later(now, request);
+        }
+    }
+
+    /// Handles a reply that answers nothing. An error means that the connection must be closed.
+    fn not_answered(
         &mut self,
         now: Time,
         command: InFlight,
-        meaning: Meaning,
         reply: &Reply<'_>,
+        why: NoReply,
     ) -> Result<(), NodeError> {
         let (ticket, took) = (command.ticket, Some(now.since(command.sent_at)));
-        let answer = |vote, problem| {
-            let answer = Answer::new(ticket?, vote, problem);
-            Some(Answer { was_sent: true, took, ..answer })
+        let answer = |problem: &NodeError| {
+            let reply = NodeReply::failed(problem.clone());
+            ticket.map(|ticket| Answer { ticket, reply, was_sent: true, took })
         };
-        match meaning {
-            Meaning::GrantedNew => {
-                let (vote, problem) = self.grant(now, &command.request, true);
-                self.answers.extend(answer(vote, problem));
+        self.note_hidden_look(now, &command.request, &why);
+        match why {
+            NoReply::UnknownScript => {
+                // The server has forgotten all scripts, not only this one.
+                self.connection.scripts = KnownScripts::default();
+                self.unknown_script(now, command, reply);
+                Ok(())
             }
-            Meaning::Claimed { is_new, counter, waiting, permit } => {
-                let (vote, problem) = self.grant(now, &command.request, is_new);
-                // The counter is reported even if the vote does not count.
-                let (counter, is_awaited) = (Some(counter), waiting > 0);
-                let answer = answer(vote, problem);
-                self.answers.extend(answer.map(|it| Answer { counter, is_awaited, permit, ..it }));
-            }
-            Meaning::Queued(number, view) => {
-                let problem = self.quarantine(now, &command.request);
-                let view = Some(self.queued(&command.request, view, problem.is_none()));
-                let (counter, answer) = (Some(number), answer(Vote::Granted, problem));
-                self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
-            }
-            Meaning::Custom(Ok((vote, said))) => {
-                let left = command.request.custom().zip(self.quarantine_left(now));
-                let said = match left {
-                    Some((command, left)) => command.in_quarantine(said, left),
-                    None => said,
-                };
-                let said = Some(said);
-                self.answers.extend(answer(vote, None).map(|it| Answer { said, ..it }));
-            }
-            Meaning::Custom(Err(why)) => {
-                self.answers.extend(answer(Vote::Failed, Some(NodeError::NoVote(why))));
-            }
-            Meaning::Vote(vote) => {
-                self.answers.extend(answer(vote, None));
-                // If another lock holds one of several keys, the predecessor may hold the rest.
-                if vote == Vote::Refused && command.request.has_more_keys() {
-                    self.remove_predecessor_later(now, command.request);
-                }
-            }
-            Meaning::UnknownScript => self.unknown_script(now, command, reply),
-            Meaning::Told(_) => {}
-            Meaning::Failed(NodeError::Server(error))
+            NoReply::Failed(NodeError::Server(error))
                 if self.refuses_queue(now, &command.request, &error) =>
             {
-                self.answers.extend(answer(Vote::Failed, Some(NodeError::NoQueue(error))));
+                self.answers.extend(answer(&NodeError::NoQueue(error)));
                 self.leave_later(now, command.request);
+                Ok(())
             }
-            Meaning::Failed(problem) => {
-                self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
-                return self.refused(now, command, problem);
+            NoReply::Failed(problem) => {
+                self.answers.extend(answer(&problem));
+                self.refused(now, command, problem)
             }
-            Meaning::Nonsense(problem) => {
-                self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
+            NoReply::Nonsense(problem) => {
+                self.answers.extend(answer(&problem));
                 self.remove_again_later(now, command);
-                return Err(problem);
+                Err(problem)
             }
         }
-        Ok(())
     }
 
     /// Sends a request again whose script the server does not know.
@@ -217,30 +217,6 @@ impl Session {
             Form::Digest => self.remove_predecessor_later(now, command.request),
             // The server does not know the script whose source it was just sent.
             Form::Source => self.remove_again_later(now, command),
-        }
-    }
-
-    /// Learns from the reply to a request whether the server has the script.
-    fn learn_script(&mut self, request: &Request, meaning: &Meaning) {
-        match meaning {
-            Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
-                self.connection.scripts.learn(request);
-            }
-            Meaning::Queued(..) | Meaning::Custom(_) => {
-                self.connection.scripts.learn(request);
-            }
-            // The server has forgotten all scripts, not only this one.
-            Meaning::UnknownScript => self.connection.scripts = KnownScripts::default(),
-            Meaning::Failed(_) | Meaning::Nonsense(_) | Meaning::Told(_) => {}
-        }
-    }
-
-    /// The vote of a node that granted a lock. If the lock was free there, the grant counts only
-    /// when the node is not in quarantine: a server that lost its data grants a lock that is held.
-    fn grant(&self, now: Time, request: &Request, is_new: bool) -> (Vote, Option<NodeError>) {
-        match self.quarantine(now, request).filter(|_| is_new) {
-            None => (Vote::Granted, None),
-            problem => (Vote::Failed, problem),
         }
     }
 
@@ -396,20 +372,20 @@ impl Session {
         &mut self,
         request: &Request,
         reply: &Reply<'_>,
-        meaning: Meaning,
-    ) -> Meaning {
-        let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::GrantedNew);
+        read: Result<NodeReply, NoReply>,
+    ) -> Result<NodeReply, NoReply> {
+        let is_vote = read.is_ok() && !matches!(request.command, Command::Ask(_));
         let is_doubted = is_vote && self.connection.reply_order.is_unproven_for(request);
-        let is_answer = !matches!(meaning, Meaning::Nonsense(_));
+        let is_answer = !matches!(read, Err(NoReply::Nonsense(_)));
         self.connection.reply_order.credit(Some(request), reply, is_answer);
         if !is_doubted {
-            return meaning;
+            return read;
         }
         let secret = self.options.credentials.password.as_deref();
         let unproven = || {
             let text = format!("{} behind an error", describe(reply, secret));
             NodeError::UnexpectedReply(text)
         };
-        Meaning::Failed(self.problem.clone().unwrap_or_else(unproven))
+        Err(NoReply::Failed(self.problem.clone().unwrap_or_else(unproven)))
     }
 }

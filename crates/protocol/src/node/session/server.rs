@@ -10,8 +10,8 @@
 //! behind them. A question that the server refuses changes nothing for locks.
 
 use super::{Answer, Session, State};
-use crate::engine::{Command, Ping, Question, Request};
-use crate::node::command::{Form, Meaning, has_proof};
+use crate::engine::{Command, Ping, Question, Request, Vote};
+use crate::node::command::{Form, NoReply, NodeReply, has_proof};
 use crate::node::examination::Finding;
 use crate::node::former::FormerConnections;
 use crate::node::handshake::Identity;
@@ -121,16 +121,19 @@ impl Session {
     pub(super) fn told(
         &mut self,
         question: Question,
-        meaning: Meaning,
+        read: Result<NodeReply, NoReply>,
         between: (Time, Time),
     ) -> Result<(), NodeError> {
-        match meaning {
-            Meaning::Nonsense(problem) => return Err(problem),
-            Meaning::Told(finding) => self.connection.examination.note(finding, between),
-            Meaning::Failed(NodeError::Server(error)) if is_lasting(error.kind) => {
-                self.connection.examination.refuse(question, between);
+        let examination = &mut self.connection.examination;
+        match read {
+            Err(NoReply::Nonsense(problem)) => return Err(problem),
+            Err(NoReply::Failed(NodeError::Server(error))) if is_lasting(error.kind) => {
+                examination.refuse(question, between);
             }
-            _ => self.connection.examination.note(Finding::unknown(question), between),
+            read => {
+                let told = read.ok().and_then(|reply| reply.said?.get::<Finding>().cloned());
+                examination.note(told.unwrap_or_else(|| Finding::unknown(question)), between);
+            }
         }
         Ok(())
     }
@@ -146,8 +149,12 @@ fn is_lasting(kind: ServerErrorKind) -> bool {
 impl Session {
     /// The next answer. It is a failed vote if this node is the same server as an earlier node.
     pub fn poll_answer(&mut self) -> Option<Answer> {
-        let answer = self.answers.pop_front()?;
-        Some(answer.failed_by(self.same_server()))
+        let mut answer = self.answers.pop_front()?;
+        if let Some(error) = self.same_server() {
+            answer.reply.vote = Vote::Failed;
+            answer.reply.problem = Some(error);
+        }
+        Some(answer)
     }
 
     /// The name of the node in reports: its URL.

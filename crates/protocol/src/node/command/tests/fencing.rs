@@ -18,11 +18,6 @@ fn several(more_keys: Vec<Arc<[u8]>>) -> LockId {
     LockId { attributes: attributes.map(Arc::new), ..lock }
 }
 
-fn read(request: &Request, bytes: &str) -> Meaning {
-    let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
-    meaning(request, NUMBER, &reply, None)
-}
-
 #[test]
 fn requests_that_take_or_confirm_a_fenced_lock_send_its_counter() {
     let (claim, fence) = (script::CLAIM, script::FENCE);
@@ -83,15 +78,13 @@ fn a_claim_is_answered_with_the_former_state_and_the_counter() {
         let claim = fenced(verb, 7, at(0));
         for (state, is_new) in [(0, false), (1, true)] {
             for counter in [0, 1, 50, FENCE_MAX] {
-                let found = read(&claim, &format!("*4\r\n:57\r\n:{state}\r\n:{counter}\r\n:2\r\n"));
-                assert_eq!(
-                    found,
-                    Meaning::Claimed { is_new, counter, waiting: 2, permit: None },
-                    "{verb:?}"
-                );
+                let found =
+                    meaning(&claim, &format!("*4\r\n:57\r\n:{state}\r\n:{counter}\r\n:2\r\n"));
+                let expected = NodeReply { is_awaited: true, ..claimed(is_new, counter) };
+                assert_eq!(found, Ok(expected), "{verb:?}");
             }
         }
-        assert_eq!(read(&claim, ":-57\r\n"), Meaning::Vote(Vote::Refused));
+        assert_eq!(meaning(&claim, ":-57\r\n"), Ok(no()));
     }
 }
 
@@ -120,31 +113,28 @@ fn an_invalid_answer_to_a_claim_is_nonsense() {
         "_\r\n",
     ];
     for verb in [Verb::Acquire, Verb::Handoff] {
-        for bytes in nonsense {
-            let found = read(&fenced(verb, 7, at(0)), bytes);
-            assert!(matches!(found, Meaning::Nonsense(_)), "{verb:?} {bytes:?}: {found:?}");
-        }
+        nonsense.iter().for_each(|bytes| is_nonsense(&fenced(verb, 7, at(0)), bytes));
     }
 }
 
 #[test]
 fn a_confirmation_is_answered_with_yes_or_no() {
     let confirm = fenced(Verb::Fence, 7, at(0));
-    assert_eq!(read(&confirm, ":57\r\n"), Meaning::Vote(Vote::Granted));
-    assert_eq!(read(&confirm, ":-57\r\n"), Meaning::Vote(Vote::Refused));
-    assert_eq!(read(&confirm, "-WRONGTYPE no string\r\n"), Meaning::Vote(Vote::Refused));
-    assert_eq!(read(&confirm, "-NOSCRIPT No matching script.\r\n"), Meaning::UnknownScript);
-    for bytes in [":1\r\n", "*2\r\n:57\r\n:9\r\n", "+OK\r\n", "_\r\n"] {
-        let found = read(&confirm, bytes);
-        assert!(matches!(found, Meaning::Nonsense(_)), "{bytes:?}: {found:?}");
-    }
+    assert_eq!(meaning(&confirm, ":57\r\n"), Ok(yes()));
+    assert_eq!(meaning(&confirm, ":-57\r\n"), Ok(no()));
+    assert_eq!(meaning(&confirm, "-WRONGTYPE no string\r\n"), Ok(no()));
+    assert_eq!(meaning(&confirm, "-NOSCRIPT No matching script.\r\n"), Err(NoReply::UnknownScript));
+    [":1\r\n", "*2\r\n:57\r\n:9\r\n", "+OK\r\n", "_\r\n"]
+        .iter()
+        .for_each(|bytes| is_nonsense(&confirm, bytes));
 }
 
 #[test]
 fn a_counter_that_cannot_be_raised_is_a_permanent_error() {
     for verb in [Verb::Acquire, Verb::Handoff, Verb::Fence] {
-        let found = read(&fenced(verb, 7, at(0)), "-FENCE a counter of this lock is no number\r\n");
-        let Meaning::Failed(problem) = found else { panic!("{verb:?}: {found:?}") };
+        let found =
+            meaning(&fenced(verb, 7, at(0)), "-FENCE a counter of this lock is no number\r\n");
+        let Err(NoReply::Failed(problem)) = found else { panic!("{verb:?}: {found:?}") };
         assert!(problem.is_permanent(), "{verb:?}");
         let NodeError::Server(error) = problem else { panic!("{problem}") };
         assert_eq!(error.kind, ServerErrorKind::Counter);

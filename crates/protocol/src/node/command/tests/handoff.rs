@@ -4,17 +4,15 @@ use super::*;
 
 #[test]
 fn a_handoff_distinguishes_our_key_from_a_missing_key_and_counts_the_waiters() {
-    let read = |bytes: &str| {
-        let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
-        meaning(&request(Verb::Handoff, 7, at(0)), NUMBER, &reply, None)
-    };
+    let handoff = request(Verb::Handoff, 7, at(0));
     for (state, is_new) in [(0, false), (1, true)] {
         for waiting in [0, 1, 70] {
-            let found = read(&format!("*4\r\n:57\r\n:{state}\r\n:0\r\n:{waiting}\r\n"));
-            assert_eq!(found, Meaning::Claimed { is_new, counter: 0, waiting, permit: None });
+            let bytes = format!("*4\r\n:57\r\n:{state}\r\n:0\r\n:{waiting}\r\n");
+            let expected = NodeReply { is_awaited: waiting > 0, ..claimed(is_new, 0) };
+            assert_eq!(meaning(&handoff, bytes), Ok(expected));
         }
     }
-    assert_eq!(read(":-57\r\n"), Meaning::Vote(Vote::Refused));
+    assert_eq!(meaning(&handoff, ":-57\r\n"), Ok(no()));
     let others = [
         ":57\r\n",
         ":1\r\n",
@@ -30,7 +28,5 @@ fn a_handoff_distinguishes_our_key_from_a_missing_key_and_counts_the_waiters() {
         "*5\r\n:57\r\n:1\r\n:0\r\n:1\r\n:1\r\n",
         "+OK\r\n",
     ];
-    for bytes in others {
-        assert!(matches!(read(bytes), Meaning::Nonsense(_)), "{bytes:?}");
-    }
+    others.iter().for_each(|bytes| is_nonsense(&handoff, bytes));
 }

@@ -10,16 +10,6 @@ use std::time::Duration;
 const TOKEN: &[u8] = &[7; Token::LEN];
 const OTHER: &[u8] = &[WAITER; Token::LEN];
 
-fn read(request: &Request, bytes: &str) -> Meaning {
-    let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
-    meaning(request, NUMBER, &reply, None)
-}
-
-fn is_nonsense(request: &Request, bytes: &str) {
-    let found = read(request, bytes);
-    assert!(matches!(found, Meaning::Nonsense(_)), "{:?} {bytes:?}: {found:?}", request.verb());
-}
-
 /// A request about a lock with an owner's label and these keys after its first.
 fn labelled(verb: Verb, more_keys: Vec<Arc<[u8]>>) -> Request {
     let owner = b"host-3 \xff".to_vec();
@@ -103,8 +93,8 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
         for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
             assert_eq!(KnownScripts(u32::MAX).form(&leave), Form::Source);
             assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
-            assert_eq!(read(&leave, ":57\r\n"), Meaning::Vote(Vote::Granted));
-            assert_eq!(read(&leave, ":-57\r\n"), Meaning::Vote(Vote::Refused));
+            assert_eq!(meaning(&leave, ":57\r\n"), Ok(yes()));
+            assert_eq!(meaning(&leave, ":-57\r\n"), Ok(no()));
         }
     }
 }
@@ -134,7 +124,7 @@ fn being_notified_takes_four_commands() {
     let expected = words(&[b"SUBSCRIBE", b"redlatch:00000000000000ab"]);
     assert_eq!(encoded(&subscribe, Form::Source), expected);
     let subscribed = ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:00000000000000ab\r\n:1\r\n";
-    assert_eq!(read(&subscribe, subscribed), Meaning::Vote(Vote::Granted));
+    assert_eq!(meaning(&subscribe, subscribed), Ok(yes()));
     ["+OK\r\n", ":57\r\n", ">1\r\n$1\r\nx\r\n"]
         .iter()
         .for_each(|bytes| is_nonsense(&subscribe, bytes));
@@ -144,15 +134,15 @@ fn being_notified_takes_four_commands() {
     let opt_in = listen(ListenStep::OptIn);
     assert_eq!(encoded(&opt_in, Form::Source), words(&[b"CLIENT", b"CACHING", b"YES"]));
     for step in [enable, opt_in] {
-        assert_eq!(read(&step, "+OK\r\n"), Meaning::Vote(Vote::Granted));
+        assert_eq!(meaning(&step, "+OK\r\n"), Ok(yes()));
         [":57\r\n", "_\r\n", "$2\r\nOK\r\n"].iter().for_each(|bytes| is_nonsense(&step, bytes));
         assert!(!has_proof(&step));
     }
     let read_key = listen(ListenStep::Read(Token::new([WAITER; Token::LEN])));
     let source = script::LISTEN.source.as_bytes();
     assert_eq!(encoded(&read_key, Form::Source), words(&[b"EVAL", source, b"1", b"key", b"57"]));
-    assert_eq!(read(&read_key, ":57\r\n"), Meaning::Vote(Vote::Granted));
-    assert_eq!(read(&read_key, ":-57\r\n"), Meaning::Vote(Vote::Refused), "there is no such key");
+    assert_eq!(meaning(&read_key, ":57\r\n"), Ok(yes()));
+    assert_eq!(meaning(&read_key, ":-57\r\n"), Ok(no()), "there is no such key");
     ["+OK\r\n", ":56\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&read_key, bytes));
 }
 
@@ -176,8 +166,10 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     for (numbers, (place, is_reserved, left)) in table {
         let (was_out, lacks, is_heard) = (numbers[2] & 2 == 2, None, false);
         let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard, free };
-        let expected = Meaning::Queued(numbers[0] as u64, view);
-        assert_eq!(read(&queue, &answer(NUMBER as i64, numbers)), expected, "{numbers:?}");
+        let (counter, view) = (Some(numbers[0] as u64), Some(Box::new(view)));
+        let expected = NodeReply { counter, view, ..yes() };
+        let found = meaning(&queue, answer(NUMBER as i64, numbers));
+        assert_eq!(found, Ok(expected), "{numbers:?}");
     }
 }
 
@@ -204,7 +196,7 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
     ];
     numbers.into_iter().for_each(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
     let valid = answer(NUMBER as i64, [7, 0, 1, 5, 1]);
-    assert!(matches!(read(&queue, &valid), Meaning::Queued(7, _)));
+    assert_eq!(meaning(&queue, &valid).unwrap().counter, Some(7));
     for proof in [56, -57, 0] {
         is_nonsense(&queue, &answer(proof, [7, 0, 1, 5, 1]));
     }
@@ -222,8 +214,8 @@ fn an_answer_to_a_set_says_for_which_of_its_keys_it_waits_if_it_has_others() {
     let set = labelled(Verb::Queue, vec![Arc::from(&b"more"[..])]);
     let answer = |flags| answer(NUMBER as i64, [7, 0, flags, 5, 1]);
     for (flags, expected) in [(0, None), (1, None), (4, Some(0)), (8, Some(1)), (10, Some(1))] {
-        let meaning = read(&set, &answer(flags));
-        assert!(matches!(meaning, Meaning::Queued(7, view) if view.lacks == expected), "{flags}");
+        let view = meaning(&set, answer(flags)).unwrap().view.unwrap();
+        assert_eq!(view.lacks, expected, "{flags}");
     }
     // It has two keys, and lacks none if all are reserved for it.
     [12, 16, 5, 9, -4].into_iter().for_each(|flags| is_nonsense(&set, &answer(flags)));
@@ -232,15 +224,15 @@ fn an_answer_to_a_set_says_for_which_of_its_keys_it_waits_if_it_has_others() {
 #[test]
 fn a_turn_is_answered_as_a_claim() {
     let plain = request(Verb::Turn, 7, at(0));
-    let expected = Meaning::Claimed { is_new: true, counter: 0, waiting: 3, permit: None };
-    assert_eq!(read(&plain, "*4\r\n:57\r\n:1\r\n:0\r\n:3\r\n"), expected);
+    let expected = Ok(NodeReply { is_awaited: true, ..claimed(true, 0) });
+    assert_eq!(meaning(&plain, "*4\r\n:57\r\n:1\r\n:0\r\n:3\r\n"), expected);
     is_nonsense(&plain, "*3\r\n:57\r\n:1\r\n:3\r\n");
     let fenced = fenced(Verb::Turn, 7, at(0));
-    let expected = Meaning::Claimed { is_new: true, counter: 9, waiting: 3, permit: None };
-    assert_eq!(read(&fenced, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n"), expected);
+    let expected = Ok(NodeReply { is_awaited: true, ..claimed(true, 9) });
+    assert_eq!(meaning(&fenced, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n"), expected);
     is_nonsense(&fenced, "*3\r\n:57\r\n:1\r\n:3\r\n");
     for turn in [plain, fenced] {
-        assert_eq!(read(&turn, ":-57\r\n"), Meaning::Vote(Vote::Refused));
+        assert_eq!(meaning(&turn, ":-57\r\n"), Ok(no()));
         ["+OK\r\n", ":57\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&turn, bytes));
     }
 }

@@ -90,7 +90,7 @@ fn waiting_requests_fail_when_the_node_falls_silent() {
     talk.pass(1);
     let refused = talk.answers();
     assert_eq!(refused.len(), HALF - 1);
-    assert!(refused.iter().all(|answer| answer.problem == Some(NodeError::Overloaded)));
+    assert!(refused.iter().all(|answer| answer.reply.problem == Some(NodeError::Overloaded)));
     assert!(refused.iter().all(|answer| !answer.was_sent), "so there is nothing to undo");
     talk.send(9_000, Verb::Acquire);
     assert_eq!(talk.problem(), NodeError::Overloaded);

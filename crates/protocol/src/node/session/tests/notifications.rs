@@ -66,7 +66,7 @@ fn hints(talk: &mut ScriptedSession) -> Vec<(u8, Hint)> {
 /// Does the answer to the next request of this waiter say that it will be notified?
 fn is_heard(talk: &mut ScriptedSession) -> bool {
     let answers = talk.answers();
-    let views: Vec<_> = answers.iter().filter_map(|answer| answer.view).collect();
+    let views: Vec<_> = answers.iter().filter_map(|answer| answer.reply.view.clone()).collect();
     assert_eq!(views.len(), 1, "{answers:?}");
     views[0].is_heard
 }
@@ -161,8 +161,8 @@ fn an_answer_that_the_lock_is_reserved_is_a_hint() {
         talk.hear(queued(1, is_reserved));
         assert_eq!(hints(&mut talk), expected);
         let answers = talk.answers();
-        assert_eq!(answers[0].counter, Some(7), "its number in the queue");
-        assert_eq!(answers[0].view.map(|view| view.is_reserved), Some(is_reserved));
+        assert_eq!(answers[0].reply.counter, Some(7), "its number in the queue");
+        assert_eq!(answers[0].reply.view.as_ref().map(|view| view.is_reserved), Some(is_reserved));
     }
 }
 

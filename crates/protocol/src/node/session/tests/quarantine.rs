@@ -16,13 +16,13 @@ fn quarantined(uptime: &str, later: u64) -> Option<Duration> {
     talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     let answer = talk.answers().remove(0);
-    match answer.problem {
+    match answer.reply.problem {
         None => {
-            assert_eq!(answer.vote, Vote::Granted);
+            assert_eq!(answer.reply.vote, Vote::Granted);
             None
         }
         Some(NodeError::Quarantined { left }) => {
-            assert_eq!(answer.vote, Vote::Failed);
+            assert_eq!(answer.reply.vote, Vote::Failed);
             Some(left)
         }
         other => panic!("{other:?}"),
@@ -67,13 +67,13 @@ fn left(talk: &mut ScriptedSession) -> u128 {
     talk.hear("+OK\r\n");
     let answer = talk.answers().remove(0);
     let reported = talk.session.status(talk.now, None).quarantine;
-    match answer.problem {
+    match answer.reply.problem {
         None => {
-            assert_eq!((answer.vote, reported), (Vote::Granted, None));
+            assert_eq!((answer.reply.vote, reported), (Vote::Granted, None));
             0
         }
         Some(NodeError::Quarantined { left }) => {
-            assert_eq!((answer.vote, reported), (Vote::Failed, Some(left)));
+            assert_eq!((answer.reply.vote, reported), (Vote::Failed, Some(left)));
             left.as_millis()
         }
         other => panic!("{other:?}"),

@@ -28,8 +28,16 @@ fn the_permit_and_the_counter_come_with_the_vote() {
             assert_eq!(talk.commands().len(), 1, "{verb:?}");
             talk.hear(granted(1, number));
             let answer = talk.answers().remove(0);
-            assert_eq!((answer.vote, answer.permit), (Vote::Granted, permit), "{verb:?}");
-            assert_eq!((answer.counter, answer.is_awaited), (Some(9), false), "{verb:?}");
+            assert_eq!(
+                (answer.reply.vote, answer.reply.permit),
+                (Vote::Granted, permit),
+                "{verb:?}"
+            );
+            assert_eq!(
+                (answer.reply.counter, answer.reply.is_awaited),
+                (Some(9), false),
+                "{verb:?}"
+            );
         }
     }
 }
@@ -58,9 +66,13 @@ fn a_share_of_a_node_in_quarantine_does_not_count_and_is_undone() {
             talk.written();
             talk.hear(granted(1, number));
             let answer = talk.answers().remove(0);
-            assert_eq!(answer.vote, Vote::Failed, "its holders may have been forgotten: {of:?}");
-            assert!(matches!(answer.problem, Some(NodeError::Quarantined { .. })), "{of:?}");
-            assert_eq!(answer.counter, Some(9), "the number counts all the same");
+            assert_eq!(
+                answer.reply.vote,
+                Vote::Failed,
+                "its holders may have been forgotten: {of:?}"
+            );
+            assert!(matches!(answer.reply.problem, Some(NodeError::Quarantined { .. })), "{of:?}");
+            assert_eq!(answer.reply.counter, Some(9), "the number counts all the same");
             assert!(answer.was_sent, "so the undo goes to this node too");
             // What was there before the node's start is extended as ever.
             send(&mut talk, 2, Verb::Extend, of);

@@ -4,16 +4,6 @@ use super::*;
 use crate::engine::FENCE_MAX;
 use std::fmt::Display;
 
-fn read(request: &Request, bytes: &str) -> Meaning {
-    let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
-    meaning(request, NUMBER, &reply, None)
-}
-
-fn is_nonsense(request: &Request, bytes: &str) {
-    let found = read(request, bytes);
-    assert!(matches!(found, Meaning::Nonsense(_)), "{:?} {bytes:?}: {found:?}", request.verb());
-}
-
 /// The answer of a node that grants a share.
 fn answer(counter: impl Display, permit: impl Display) -> String {
     format!("*4\r\n:57\r\n:1\r\n:{counter}\r\n:{permit}\r\n")
@@ -21,24 +11,24 @@ fn answer(counter: impl Display, permit: impl Display) -> String {
 
 #[test]
 fn a_grant_names_the_counter_and_the_permit() {
-    let claimed = |counter, permit| Meaning::Claimed { is_new: true, counter, waiting: 0, permit };
+    let claimed = |counter, permit| Ok(NodeReply { permit, ..claimed(true, counter) });
     for verb in [Verb::Acquire, Verb::Turn] {
         for counter in [0, 1, FENCE_MAX] {
-            let reader = read(&about_share(verb, READER), &answer(counter, -1));
+            let reader = meaning(&about_share(verb, READER), &answer(counter, -1));
             assert_eq!(reader, claimed(counter, None), "{verb:?}");
             for permit in 0..4 {
-                let found = read(&about_share(verb, ANY), &answer(counter, permit));
+                let found = meaning(&about_share(verb, ANY), &answer(counter, permit));
                 assert_eq!(found, claimed(counter, Some(permit)), "{verb:?}");
             }
         }
         let most = Share::Permit { of: PERMITS_MAX, number: None };
-        let last = read(&about_share(verb, most), &answer(0, PERMITS_MAX - 1));
+        let last = meaning(&about_share(verb, most), &answer(0, PERMITS_MAX - 1));
         assert_eq!(last, claimed(0, Some(PERMITS_MAX - 1)));
         for of in [READER, ANY] {
             let share = about_share(verb, of);
-            assert_eq!(read(&share, ":-57\r\n"), Meaning::Vote(Vote::Refused), "{verb:?}");
-            assert_eq!(read(&share, "-WRONGTYPE a list\r\n"), Meaning::Vote(Vote::Refused));
-            assert_eq!(read(&share, "-NOSCRIPT No matching\r\n"), Meaning::UnknownScript);
+            assert_eq!(meaning(&share, ":-57\r\n"), Ok(no()), "{verb:?}");
+            assert_eq!(meaning(&share, "-WRONGTYPE a list\r\n"), Ok(no()));
+            assert_eq!(meaning(&share, "-NOSCRIPT No matching\r\n"), Err(NoReply::UnknownScript));
         }
     }
 }
@@ -72,7 +62,7 @@ fn an_invalid_answer_to_a_share_is_nonsense() {
     for (of, permit) in [(READER, -1), (ANY, 1)] {
         let acquire = about_share(Verb::Acquire, of);
         let valid = answer(9, permit);
-        assert!(matches!(read(&acquire, &valid), Meaning::Claimed { counter: 9, .. }), "{of:?}");
+        assert_eq!(meaning(&acquire, &valid).unwrap().counter, Some(9), "{of:?}");
         let last = format!(":{permit}\r\n");
         let table = [
             // Another command's number, and a refusal with a list.
@@ -108,8 +98,8 @@ fn keeping_and_giving_back_a_share_is_answered_with_yes_or_no() {
     for verb in [Verb::Extend, Verb::Restore, Verb::Release, Verb::Undo] {
         for of in [READER, THIRD] {
             let request = about_share(verb, of);
-            assert_eq!(read(&request, ":57\r\n"), Meaning::Vote(Vote::Granted), "{verb:?}");
-            assert_eq!(read(&request, ":-57\r\n"), Meaning::Vote(Vote::Refused), "{verb:?}");
+            assert_eq!(meaning(&request, ":57\r\n"), Ok(yes()), "{verb:?}");
+            assert_eq!(meaning(&request, ":-57\r\n"), Ok(no()), "{verb:?}");
             let others = [":1\r\n", ":56\r\n", "+OK\r\n", "_\r\n", &answer(0, -1), &answer(0, 2)];
             others.iter().for_each(|bytes| is_nonsense(&request, bytes));
         }
@@ -146,13 +136,13 @@ fn a_waiter_that_is_called_for_a_permit_is_answered_which_are_free() {
     let free = |share, digits: &str| {
         let text = ":57 :7 :0 :1 :5 :1".replace(' ', "\r\n");
         let text = format!("*7\r\n{text}\r\n${}\r\n{digits}\r\n", digits.len());
-        read(&about_share(Verb::Queue, share), &text)
+        meaning(&about_share(Verb::Queue, share), &text)
     };
     for (digits, numbers) in [("", &[][..]), ("0000", &[]), ("0110", &[1, 2]), ("1001", &[0, 3])] {
-        let Meaning::Queued(7, view) = free(ANY, digits) else { panic!("{digits}") };
+        let view = free(ANY, digits).unwrap().view.unwrap();
         assert_eq!(view.free.numbers().collect::<Vec<_>>(), numbers);
     }
     for (share, digits) in [(ANY, "00001"), (READER, "1"), (ANY, "x"), (READER, "x")] {
-        assert!(matches!(free(share, digits), Meaning::Nonsense(_)), "{digits}");
+        assert!(matches!(free(share, digits), Err(NoReply::Nonsense(_))), "{digits}");
     }
 }

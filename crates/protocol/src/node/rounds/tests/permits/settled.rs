@@ -1,6 +1,7 @@
 //! Every way in which a few nodes may vote for a few permits, beside a slow reference.
 
 use crate::engine::{NodeSet, Verdict, Vote};
+use crate::node::command::NodeReply;
 use crate::node::fixture::{node, ticket};
 use crate::node::rounds::entry::Entry;
 use crate::node::session::Answer;
@@ -58,7 +59,8 @@ fn counted(nodes: usize, code: usize, order: impl Iterator<Item = usize>) -> Ent
     let answers = answers(nodes, code);
     for index in order {
         if let Some((vote, permit)) = answers[index] {
-            let answer = Answer { permit, ..Answer::new(ticket(0), vote, None) };
+            let reply = NodeReply { permit, ..NodeReply::of(vote) };
+            let answer = Answer { ticket: ticket(0), reply, was_sent: false, took: None };
             assert!(entry.count(node(index), answer));
         }
     }

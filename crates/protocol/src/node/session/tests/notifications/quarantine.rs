@@ -24,9 +24,16 @@ fn an_answer_of_a_node_in_quarantine_is_no_reservation() {
     assert_eq!(hints(&mut talk), []);
     let answers = talk.answers();
     let [answer] = &answers[..] else { panic!("{answers:?}") };
-    assert_eq!((answer.vote, answer.counter), (Vote::Granted, Some(7)), "its place counts");
-    assert_eq!(answer.view.map(|view| (view.is_reserved, view.is_heard)), Some((false, true)));
-    assert!(matches!(answer.problem, Some(crate::node::NodeError::Quarantined { .. })));
+    assert_eq!(
+        (answer.reply.vote, answer.reply.counter),
+        (Vote::Granted, Some(7)),
+        "its place counts"
+    );
+    assert_eq!(
+        answer.reply.view.as_ref().map(|view| (view.is_reserved, view.is_heard)),
+        Some((false, true))
+    );
+    assert!(matches!(answer.reply.problem, Some(crate::node::NodeError::Quarantined { .. })));
 }
 
 #[test]
@@ -42,7 +49,7 @@ fn a_register_s_turn_needs_no_safety_and_is_granted_and_told_of() {
         talk.hear(reply);
         let answers = talk.answers();
         let [answer] = &answers[..] else { panic!("{answers:?}") };
-        assert_eq!((answer.vote, &answer.problem), (Vote::Granted, &None), "{verb:?}");
+        assert_eq!((answer.reply.vote, &answer.reply.problem), (Vote::Granted, &None), "{verb:?}");
     }
     assert_eq!(hints(&mut talk), [(2, Hint::Reserved)]);
     talk.hear(message(1, "r"));
