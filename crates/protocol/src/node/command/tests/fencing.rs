@@ -79,7 +79,7 @@ fn a_claim_is_answered_with_the_former_state_and_the_counter() {
         for (state, is_new) in [(0, false), (1, true)] {
             for counter in [0, 1, 50, FENCE_MAX] {
                 let found =
-                    meaning(&claim, &format!("*4\r\n:57\r\n:{state}\r\n:{counter}\r\n:2\r\n"));
+                    meaning(&claim, format!("*4\r\n:57\r\n:{state}\r\n:{counter}\r\n:2\r\n"));
                 let expected = NodeReply { is_awaited: true, ..claimed(is_new, counter) };
                 assert_eq!(found, Ok(expected), "{verb:?}");
             }

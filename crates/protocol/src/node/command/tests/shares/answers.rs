@@ -14,15 +14,15 @@ fn a_grant_names_the_counter_and_the_permit() {
     let claimed = |counter, permit| Ok(NodeReply { permit, ..claimed(true, counter) });
     for verb in [Verb::Acquire, Verb::Turn] {
         for counter in [0, 1, FENCE_MAX] {
-            let reader = meaning(&about_share(verb, READER), &answer(counter, -1));
+            let reader = meaning(&about_share(verb, READER), answer(counter, -1));
             assert_eq!(reader, claimed(counter, None), "{verb:?}");
             for permit in 0..4 {
-                let found = meaning(&about_share(verb, ANY), &answer(counter, permit));
+                let found = meaning(&about_share(verb, ANY), answer(counter, permit));
                 assert_eq!(found, claimed(counter, Some(permit)), "{verb:?}");
             }
         }
         let most = Share::Permit { of: PERMITS_MAX, number: None };
-        let last = meaning(&about_share(verb, most), &answer(0, PERMITS_MAX - 1));
+        let last = meaning(&about_share(verb, most), answer(0, PERMITS_MAX - 1));
         assert_eq!(last, claimed(0, Some(PERMITS_MAX - 1)));
         for of in [READER, ANY] {
             let share = about_share(verb, of);
