@@ -3,52 +3,14 @@
 //! Nobody else makes shares while this contender is the first. So a share that is compatible with
 //! what was listed stays compatible until the transaction, and a lock without shares stays without.
 
-use super::state::{Look, Own, OwnShare};
-use super::{Contender, Left, Serial, State, Step};
+use super::state::{Look, Own, OwnShare, Said, Turn};
+use super::{Contender, Serial, State, Step};
 use crate::message::{Names, Remedy, Reply, ServerError};
 use crate::session::Failure;
-use crate::shares::{Admission, Granted, admit};
+use crate::shares::{Admission, admit};
 use std::collections::VecDeque;
 
 impl Contender {
-    pub(super) fn answered_sharing(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) {
-        match self.leave_state() {
-            State::Checking { own, shares, is_watched, has_changed, looks } if shares == serial => {
-                self.checked(own, is_watched && !has_changed, looks, reply);
-            }
-            State::Sharing { own, share, directory, multi, renews, refusal }
-                if directory == Some(serial) =>
-            {
-                let (mut tried, mut refusal) = (directory, refusal);
-                match reply {
-                    Err(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
-                        self.is_plain = true;
-                        tried = None;
-                    }
-                    Err(Failure::Server(error)) => match error.remedy() {
-                        Remedy::Configure => refusal = Some(*error),
-                        Remedy::Wait => self.steps.push_back(Step::Pause),
-                        _ => {}
-                    },
-                    _ => {}
-                }
-                let directory = tried;
-                self.state = State::Sharing { own, share, directory, multi, renews, refusal };
-            }
-            State::Sharing { own, share, directory, multi, renews, refusal } if multi == serial => {
-                self.shared(own, share, renews, (directory.is_some(), refusal), reply);
-            }
-            State::Uncertain { own, share, sync, list, .. } if sync == serial => {
-                let is_synced = reply.is_ok();
-                self.state = State::Uncertain { own, share, sync, list, is_synced };
-            }
-            State::Uncertain { own, share, list, is_synced, .. } if list == serial => {
-                self.searched_share(own, share, is_synced, reply);
-            }
-            other => self.state = other,
-        }
-    }
-
     /// Asks for the shares. Nobody is before it.
     pub(super) fn check(&mut self, own: Own, is_watched: bool) {
         let shares = self.ask(self.plan.shares(own.at, is_watched));
@@ -63,32 +25,24 @@ impl Contender {
         looks: VecDeque<Look>,
     ) {
         self.place = self.place.map(|_| 0);
-        self.state = State::Checking { own, shares, is_watched, has_changed: false, looks };
+        let turn = Turn::Checking { shares, is_watched, has_changed: false, looks };
+        self.state = State::InQueue { own, turn };
     }
 
-    /// `will_change`: whether an event tells of the next change.
-    fn checked(
+    /// These are the shares; `None`: not even their directory is there. `will_change`: whether an
+    /// event tells of the next change.
+    pub(super) fn checked(
         &mut self,
         own: Own,
         will_change: bool,
         looks: VecDeque<Look>,
-        reply: Result<Reply<'_>, &Failure>,
+        names: Option<Names<'_>>,
     ) {
-        let (admission, is_there) = match reply {
-            Ok(Reply::Children { names, .. }) => (self.admission(Some(names)), true),
-            Err(Failure::Server(ServerError::NoNode)) => (self.admission(None), false),
-            Err(Failure::SessionLost) => return self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => return self.check(own, false),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                return self.check(own, false);
-            }
-        };
-        match admission {
+        match self.admission(names) {
             Admission::None if !self.plan.waits => self.contended(&own),
             Admission::None if will_change => {
                 self.place = Some(0);
-                self.state = State::Blocked { own };
+                self.state = State::InQueue { own, turn: Turn::Blocked };
             }
             Admission::None => self.check(own, true),
             Admission::Whole => self.go_on(own, looks),
@@ -96,7 +50,7 @@ impl Contender {
                 let name = granted.name(own.id);
                 let path = format!("{}/{name}", self.plan.directory(0).shares()).into();
                 let renews = own.number().renews_directory();
-                self.share(own, OwnShare { path, granted }, renews, !is_there);
+                self.share(own, OwnShare { path, granted }, renews, names.is_none());
             }
         }
     }
@@ -115,7 +69,7 @@ impl Contender {
         if looks.is_empty() {
             return self.list(own);
         }
-        self.state = State::Listing { own, looks };
+        self.state = State::InQueue { own, turn: Turn::Listing { looks } };
     }
 
     fn ready(&mut self, own: Own, share: Option<OwnShare>) {
@@ -134,7 +88,7 @@ impl Contender {
     }
 
     /// `directory`: whether its creation was tried before, and why it was refused.
-    fn shared(
+    pub(super) fn shared(
         &mut self,
         own: Own,
         share: OwnShare,
@@ -173,7 +127,7 @@ impl Contender {
 
     fn has_share(&mut self, own: Own, share: OwnShare) {
         self.steps.push_back(Step::Keep(share.path.clone()));
-        self.forget(&own);
+        self.for_each(&own, Step::Forget);
         self.ready(own, Some(share));
     }
 
@@ -189,25 +143,21 @@ impl Contender {
         self.state = State::Uncertain { own, share, sync, list, is_synced: false };
     }
 
-    fn searched_share(
+    pub(super) fn searched_share(
         &mut self,
         own: Own,
         share: OwnShare,
         is_synced: bool,
         reply: Result<Reply<'_>, &Failure>,
     ) {
-        let is_there = match reply {
-            Ok(Reply::Children { names, .. }) => {
+        let is_there = match self.said(reply) {
+            Said::Reply(Reply::Children { names, .. }) => {
                 let name = share.path.rsplit('/').next().unwrap_or_default();
                 names.iter().any(|other| other == name.as_bytes())
             }
-            Err(Failure::Server(ServerError::NoNode)) => false,
-            Err(Failure::SessionLost) => return self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => return self.search_share(own, share),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                return self.search_share(own, share);
-            }
+            Said::Absent => false,
+            Said::SessionLost => return self.restart(),
+            Said::Reply(_) | Said::Nothing => return self.search_share(own, share),
         };
         match is_there {
             true => self.has_share(own, share),
@@ -218,18 +168,5 @@ impl Contender {
                 self.search_share(own, share);
             }
         }
-    }
-
-    /// Gives up while the transaction may be carried out. The znode of the queue goes first:
-    /// without it there will be no share, if there is none yet.
-    pub(super) fn leave_sharing(&mut self, own: &Own, share: &OwnShare) {
-        let paths: VecDeque<_> = self.plan.paths(own).chain([share.path.clone()]).collect();
-        self.delete(paths, true, Left::Deleted);
-    }
-}
-
-impl OwnShare {
-    pub(super) fn slot(&self) -> Option<u32> {
-        Granted::slot(self.granted)
     }
 }

@@ -1,6 +1,6 @@
 //! What a contender wants, how far it has come, and what it wants done next.
 
-use crate::message::{Acl, Create, CreateKind, Operation, Request, ServerError};
+use crate::message::{Acl, Create, CreateKind, Operation, Reply, Request, ServerError};
 use crate::path::{ContenderId, Layout, Number};
 use crate::path::{Directory, Root};
 use crate::session::Failure;
@@ -69,47 +69,10 @@ pub(super) enum State {
         id: ContenderId,
         search: Search,
     },
-    /// Found by its id: asking which transaction created it.
-    Dating {
+    /// It has znodes in the queues, and none of them is given up.
+    InQueue {
         own: Own,
-        stat: Serial,
-    },
-    /// Asking for all contenders of the first of these locks.
-    Listing {
-        own: Own,
-        looks: VecDeque<Look>,
-    },
-    /// Asking which transactions created them, where numbers mean nothing.
-    Comparing {
-        own: Own,
-        others: Vec<String>,
-        asked: String,
-        stat: Serial,
-    },
-    /// Beginning to watch the znode before its own.
-    Watching {
-        own: Own,
-        before: String,
-        data: Serial,
-        has_changed: bool,
-    },
-    /// Waiting until that one changes.
-    Queued {
-        own: Own,
-        before: String,
-    },
-    /// Nobody is before it. Asking for the shares that were granted; then the other lists of a set
-    /// are answered.
-    Checking {
-        own: Own,
-        shares: Serial,
-        is_watched: bool,
-        has_changed: bool,
-        looks: VecDeque<Look>,
-    },
-    /// Nobody is before it. Waiting until a share is given back.
-    Blocked {
-        own: Own,
+        turn: Turn,
     },
     /// The transaction that makes its share is in flight.
     Sharing {
@@ -140,16 +103,6 @@ pub(super) enum State {
         own: Own,
         share: Option<OwnShare>,
     },
-    /// Given up while the creation is in flight.
-    Abandoned {
-        id: ContenderId,
-        create: Serial,
-    },
-    /// Given up without knowing what was created.
-    Searching {
-        id: ContenderId,
-        search: Search,
-    },
     /// Its znodes are being deleted in one transaction, and these directories too if nobody else is
     /// in them.
     LeavingTogether {
@@ -165,6 +118,48 @@ pub(super) enum State {
         left: Left,
     },
     Over,
+}
+
+/// How far a contender in the queues has come to its turn.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// Found by its id: asking which transaction created it.
+    Dating { stat: Serial },
+    /// Asking for all contenders of the first of these locks.
+    Listing { looks: VecDeque<Look> },
+    /// Asking which transactions created them, where numbers mean nothing.
+    Comparing { others: Vec<String>, asked: String, stat: Serial },
+    /// Beginning to watch the znode before its own.
+    Watching { before: String, data: Serial, has_changed: bool },
+    /// Waiting until that one changes.
+    Queued { before: String },
+    /// Nobody is before it. Asking for the shares that were granted; then the other lists of a set
+    /// are answered.
+    Checking { shares: Serial, is_watched: bool, has_changed: bool, looks: VecDeque<Look> },
+    /// Nobody is before it. Waiting until a share is given back.
+    Blocked,
+}
+
+impl Turn {
+    /// The request whose answer is the next to say something.
+    pub(super) fn awaits(&self) -> Option<Serial> {
+        match self {
+            Self::Dating { stat } | Self::Comparing { stat, .. } => Some(*stat),
+            Self::Listing { looks } => looks.front().map(|look| look.list),
+            Self::Watching { data, .. } => Some(*data),
+            Self::Checking { shares, .. } => Some(*shares),
+            Self::Queued { .. } | Self::Blocked => None,
+        }
+    }
+}
+
+/// What an answer about znodes says.
+pub(super) enum Said<'a> {
+    Reply(Reply<'a>),
+    /// The znode is not there.
+    Absent,
+    Nothing,
+    SessionLost,
 }
 
 /// Lists of all queues behind a sync. They say nothing if the sync was not answered, or refused.
