@@ -121,10 +121,6 @@ pub struct ConnectReply {
 impl ConnectReply {
     /// Reads a frame. What later versions append to it is ignored, as `readOnly` was by clients
     /// from before 3.4: nothing else follows in this frame, so nothing can be misread.
-    ///
-    /// # Errors
-    ///
-    /// The frame is too short, or the password has another length than 16 bytes.
     pub fn decode(frame: &[u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(frame);
         let _version = reader.int()?;
@@ -235,11 +231,8 @@ impl Request {
         }
     }
 
-    /// Appends the request to `out`. The reply will have the same `xid`.
-    ///
-    /// # Errors
-    ///
-    /// It is longer than servers accept, and `out` is as it was.
+    /// Appends the request to `out`, unless it is longer than servers accept. The reply will have
+    /// the same `xid`.
     pub fn encode(&self, xid: i32, out: &mut Vec<u8>) -> Result<(), JuteError> {
         let mut frame = FrameWriter::begin(out);
         frame.int(xid).int(self.opcode());

@@ -56,10 +56,6 @@ pub struct Root {
 
 impl Root {
     /// The root with this path; `/` and nothing are the top of the tree.
-    ///
-    /// # Errors
-    ///
-    /// Servers refuse this path, or it is their own.
     pub fn new(path: &str) -> Result<Self, PathError> {
         if path.is_empty() || path == "/" {
             return Ok(Self { path: Arc::from("") });
@@ -104,10 +100,6 @@ pub struct Directory {
 
 impl Directory {
     /// The directory of the lock with this key prefix and name.
-    ///
-    /// # Errors
-    ///
-    /// Both are empty, or the directory would be the servers' own.
     pub fn new(root: &Root, key_prefix: &[u8], name: &[u8]) -> Result<Self, PathError> {
         let element = encode(&[key_prefix, name].concat());
         if element.is_empty() {

@@ -65,11 +65,8 @@ impl Survey {
         vec![Request::Sync(Arc::clone(&queue)), list(queue), list(directory.shares())]
     }
 
-    /// Who is there, by the answers to [`requests`](Self::requests).
-    ///
-    /// # Errors
-    ///
-    /// A list was not answered. A directory that does not exist is an empty one.
+    /// Who is there, by the answers to [`requests`](Self::requests). A directory that does not exist
+    /// is an empty one.
     pub fn of(layout: Layout, directory: &Directory, answers: &[Answer]) -> Result<Self, Failure> {
         let list = |index: usize| {
             let answer = answers.get(index).ok_or(Failure::Unanswered)?;
@@ -117,11 +114,8 @@ impl Survey {
         if self.is_undated() { usize::MAX } else { SHOWN_MAX + 1 }
     }
 
-    /// Who holds the lock and who waits, by the answers to [`details`](Self::details).
-    ///
-    /// # Errors
-    ///
-    /// One was not answered. A znode that does not exist any more is left out.
+    /// Who holds the lock and who waits, by the answers to [`details`](Self::details). A znode that
+    /// does not exist any more is left out.
     pub fn view(&self, answers: &[Answer]) -> Result<LockView, Failure> {
         let mut found = Vec::new();
         for answer in answers {

@@ -38,10 +38,6 @@ pub enum Reply<'a> {
 
 impl<'a> Reply<'a> {
     /// Reads the body of the reply to a request of this kind.
-    ///
-    /// # Errors
-    ///
-    /// The body is not of this kind: too short, too long, or with values that cannot be.
     pub fn decode(kind: RequestKind, body: &'a [u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(body);
         let reply = match kind {
@@ -153,10 +149,6 @@ pub enum EventKind {
 
 impl<'a> Incoming<'a> {
     /// Reads the header of a frame, and all of an event.
-    ///
-    /// # Errors
-    ///
-    /// The frame is too short, or has values that cannot be.
     pub fn decode(frame: &'a [u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(frame);
         let xid = reader.int()?;

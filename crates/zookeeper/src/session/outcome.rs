@@ -79,11 +79,6 @@ impl Answer {
         self.zxid
     }
 
-    /// The reply.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
     pub fn reply(&self) -> Result<Reply<'_>, &Failure> {
         let (kind, body) = self.result.as_ref()?;
         Ok(Reply::decode(*kind, body).expect("a reply was decoded before it is an answer"))
