@@ -18,7 +18,7 @@ use crate::wait_queue::HeadHandle;
 use crate::watchdog::{GuardedLock, Notifier};
 use crate::zookeeper::contender::Plan;
 use crate::zookeeper::keeper::{Loss, Outcome, Vote};
-use crate::zookeeper::message::Acl;
+use crate::zookeeper::message::{Acl, Secret};
 use crate::zookeeper::path::Layout;
 use crate::zookeeper::path::{Directory, PathError, Root};
 use crate::zookeeper::session::SessionOptions;
@@ -57,7 +57,7 @@ impl Ensemble {
         let mut session = SessionOptions::new(ensemble.servers.len(), seed);
         session.timeout = ensemble.session_timeout;
         session.drift_parts_per_billion = rules.drift.parts_per_billion();
-        session.credentials = ensemble.credentials.clone();
+        session.credentials = ensemble.credentials.clone().map(Secret);
         session.connect_timeout = settings.connecting.timeout;
         session.reconnect = (rules.retry_base, rules.retry_cap);
         let net = EnsembleNet::new(

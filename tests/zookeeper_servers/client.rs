@@ -6,7 +6,7 @@ use crate::drive::drive;
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::contender::{Held, Plan, Serial};
 use redlatch_zookeeper::jute::frame;
-use redlatch_zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request};
+use redlatch_zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request, Secret};
 use redlatch_zookeeper::session::{Answer, Outcome, Problem, Session, SessionOptions, Ticket};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -29,7 +29,7 @@ pub(crate) struct Client {
     /// What has come of the connect reply; `None` when it is complete.
     greeting: Option<Vec<u8>>,
     /// The session's number and password, by the last connect reply.
-    pub(crate) identity: Option<(i64, [u8; PASSWORD_LENGTH])>,
+    pub(crate) identity: Option<(i64, Secret<[u8; PASSWORD_LENGTH]>)>,
     /// When a server last said something.
     pub(crate) heard_at: Time,
     tickets: u64,

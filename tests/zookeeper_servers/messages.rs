@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::drive::drive;
 use crate::expiry::expire;
 use redlatch_zookeeper::message::{
-    Acl, Create, CreateKind, Operation, OperationResult, Reply, Request, ServerError, Stat,
+    Acl, Create, CreateKind, Operation, OperationResult, Reply, Request, Secret, ServerError, Stat,
 };
 use redlatch_zookeeper::session::{Answer, Failure, Problem};
 use std::sync::Arc;
@@ -80,7 +80,8 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
     assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000000"), owner));
     assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000001"), owner));
     assert_eq!(client.session.id(), Some(owner));
-    let plain = client.ask(Request::PlainCreate(create(&path("p"), CreateKind::Persistent)));
+    let plain = Create { is_plain: true, ..create(&path("p"), CreateKind::Persistent) };
+    let plain = client.ask(Request::Create(plain));
     assert_eq!(created(&plain), (path("p"), None));
     assert_eq!(names(&mut client, root), ["c", "e", "p"]);
     let exists = client.ask(Request::Exists { path: ephemeral.clone().into(), watch: false });
@@ -102,7 +103,7 @@ fn what_a_server_refuses_has_its_error() {
     let below = create(&missing, CreateKind::Persistent);
     for request in [
         Request::Create(below.clone()),
-        Request::PlainCreate(below),
+        Request::Create(Create { is_plain: true, ..below }),
         Request::Delete(Arc::clone(&missing)),
         Request::Exists { path: Arc::clone(&missing), watch: true },
         Request::GetData { path: Arc::clone(&missing), watch: true },
@@ -179,7 +180,7 @@ fn credentials_give_rights_that_others_do_not_have() {
     let root = shared.root();
     let with = |credentials: &'static [u8]| {
         let set = |options: &mut redlatch_zookeeper::session::SessionOptions| {
-            options.credentials = Some(credentials.into());
+            options.credentials = Some(Secret(credentials.into()));
         };
         Client::with_options(&shared.ports(), set)
     };

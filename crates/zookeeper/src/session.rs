@@ -27,7 +27,7 @@ mod outcome;
 mod replies;
 
 use super::jute::frame;
-use super::message::Request;
+use super::message::{Request, Secret};
 use flight::{Flight, Owner, PendingDelete};
 use identity::Beats;
 use identity::Identity;
@@ -36,7 +36,6 @@ pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
 use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -245,7 +244,7 @@ impl Session {
 }
 
 /// How a session behaves.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// How many servers there are to connect to; one at least.
     pub servers: usize,
@@ -254,7 +253,7 @@ pub struct SessionOptions {
     /// How far two correct clocks may drift apart: a share of the time measured.
     pub drift_parts_per_billion: u32,
     /// User, colon, password, for every connection.
-    pub credentials: Option<Arc<[u8]>>,
+    pub credentials: Option<Secret<Arc<[u8]>>>,
     /// How long one attempt to connect may take, the connect reply included.
     pub connect_timeout: Duration,
     /// The upper bounds of the pause when all servers have failed: of the first pause, and of any.
@@ -275,16 +274,6 @@ impl SessionOptions {
             reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
             seed,
         }
-    }
-}
-
-/// Without the credentials.
-impl fmt::Debug for SessionOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionOptions")
-            .field("servers", &self.servers)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
     }
 }
 

@@ -326,34 +326,33 @@ impl Plan {
     /// The request that joins the queues, under this id.
     pub(super) fn join(&self, id: ContenderId, is_plain: bool) -> Request {
         let prefix = self.layout.prefix(id);
-        let kind = CreateKind::EphemeralSequential;
-        let mut creates = self.directories.iter().map(|directory| {
-            Create::new(directory.child(&prefix), Arc::clone(&self.data), self.acl, kind)
+        // Every server knows the plain form in a transaction.
+        let is_plain = is_plain || self.is_set();
+        let mut creates = self.directories.iter().map(|directory| Create {
+            is_plain,
+            ..self.create(directory.child(&prefix), CreateKind::EphemeralSequential)
         });
         if self.is_set() {
-            return Request::Multi(creates.map(Operation::PlainCreate).collect());
+            return Request::Multi(creates.map(Operation::Create).collect());
         }
-        let create = creates.next().expect("there is a directory");
-        if is_plain { Request::PlainCreate(create) } else { Request::Create(create) }
+        Request::Create(creates.next().expect("there is a directory"))
     }
 
     /// The request that leaves the queue with a share at this path, and with `renews` removes the
     /// queue's directory.
     pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> Request {
-        let kind = CreateKind::Ephemeral;
-        let create = Create::new(Arc::clone(share), Arc::clone(&self.data), self.acl, kind);
-        let directory = self.directory(0).path();
-        let operations = [Operation::PlainCreate(create)].into_iter();
-        let operations = operations.chain(self.paths(own).map(Operation::Delete));
-        let renewed = renews.then(|| Operation::Delete(Arc::clone(directory)));
-        Request::Multi(operations.chain(renewed).collect())
+        let create = self.create(Arc::clone(share), CreateKind::Ephemeral);
+        let create = Operation::Create(Create { is_plain: true, ..create });
+        let deletes = self.paths(own).chain(renews.then(|| Arc::clone(self.directory(0).path())));
+        Request::Multi([create].into_iter().chain(deletes.map(Operation::Delete)).collect())
     }
 
     /// The requests that create the locks' directories, and with `all` what is above them.
     pub(super) fn parents(&self, all: bool, is_plain: bool) -> Vec<Request> {
-        let above = self.above.iter().filter(|_| all);
-        let above = above
-            .map(|path| self.create_parent(Arc::clone(path), is_plain, CreateKind::Persistent));
+        let above = self.above.iter().filter(|_| all).map(|path| {
+            let create = self.create(Arc::clone(path), CreateKind::Persistent);
+            Request::Create(Create { data: Arc::from([]), is_plain, ..create })
+        });
         let each = self.directories.iter();
         let each = each.map(|directory| self.container(Arc::clone(directory.path()), is_plain));
         above.chain(each).collect()
@@ -362,12 +361,11 @@ impl Plan {
     /// The request that creates a directory: one that goes when it is empty, if servers know that.
     pub(super) fn container(&self, path: Arc<str>, is_plain: bool) -> Request {
         let kind = if is_plain { CreateKind::Persistent } else { CreateKind::Container };
-        self.create_parent(path, is_plain, kind)
+        Request::Create(Create { data: Arc::from([]), is_plain, ..self.create(path, kind) })
     }
 
-    fn create_parent(&self, path: Arc<str>, is_plain: bool, kind: CreateKind) -> Request {
-        let create = Create::new(path, Arc::from([]), self.acl, kind);
-        if is_plain { Request::PlainCreate(create) } else { Request::Create(create) }
+    fn create(&self, path: Arc<str>, kind: CreateKind) -> Create {
+        Create::new(path, Arc::clone(&self.data), self.acl, kind)
     }
 
     /// The request for the names of all contenders of a lock.

@@ -10,7 +10,7 @@ mod words;
 
 use super::*;
 use crate::jute::{FrameWriter, frame};
-use crate::message::{CreateKind, Operation, RequestKind, ServerError};
+use crate::message::{Create, CreateKind, Operation, RequestKind, ServerError};
 use crate::path::{Directory, Root};
 use std::cmp::Ordering;
 use words::{asked, list_of, long, short};

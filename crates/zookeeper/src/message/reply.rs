@@ -113,8 +113,9 @@ pub enum Incoming<'a> {
         /// to read if the header has an error.
         body: &'a [u8],
     },
-    /// A watch has ended, because what it waited for has happened.
-    Event(WatchEvent<'a>),
+    /// A watch has ended, because what it waited for has happened at this path. What that was is not
+    /// kept: whoever watches looks again.
+    Event { path: &'a str },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,26 +126,6 @@ pub struct ReplyHeader {
     pub zxid: i64,
     /// Why it was not carried out.
     pub error: Option<ServerError>,
-}
-
-/// A watch that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchEvent<'a> {
-    /// What happened.
-    pub kind: EventKind,
-    pub path: &'a str,
-}
-
-/// What happened to a watched znode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    Created,
-    Deleted,
-    DataChanged,
-    /// A child was created or deleted.
-    ChildrenChanged,
-    /// Something else. The watch has ended all the same.
-    Other(i32),
 }
 
 impl<'a> Incoming<'a> {
@@ -158,18 +139,12 @@ impl<'a> Incoming<'a> {
             let header = ReplyHeader { xid, zxid, error };
             return Ok(Self::Reply { header, body: reader.rest() });
         }
-        let kind = match reader.int()? {
-            1 => EventKind::Created,
-            2 => EventKind::Deleted,
-            3 => EventKind::DataChanged,
-            4 => EventKind::ChildrenChanged,
-            other => EventKind::Other(other),
-        };
+        let _kind = reader.int()?;
         // The state of the connection, which is "connected": otherwise no event would arrive.
         let _state = reader.int()?;
         let path = reader.text()?;
         reader.finish()?;
-        Ok(Self::Event(WatchEvent { kind, path }))
+        Ok(Self::Event { path })
     }
 }
 

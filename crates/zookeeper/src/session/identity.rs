@@ -3,20 +3,20 @@
 use super::SessionOptions;
 use crate::message::{
     ConnectReply, ConnectRequest, Operation, OperationResult, PASSWORD_LENGTH, Request, Results,
-    ServerError,
+    Secret, ServerError,
 };
 use crate::validity::{Terms, Validity};
 use redlatch_protocol::time::Time;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A session that the ensemble has begun.
+#[derive(Debug)]
 pub(super) struct Identity {
     pub(super) id: i64,
-    password: [u8; PASSWORD_LENGTH],
+    password: Secret<[u8; PASSWORD_LENGTH]>,
     pub(super) terms: Terms,
     pub(super) validity: Validity,
 }
@@ -57,13 +57,6 @@ impl Identity {
 fn terms(reply: &ConnectReply, drift: u32) -> Terms {
     let timeout_ms = u64::try_from(reply.timeout_ms).expect("a session without a timeout is gone");
     Terms::new(Duration::from_millis(timeout_ms), drift)
-}
-
-/// Without the password: who has it can end the session.
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
-    }
 }
 
 // What keeps a session alive: writes that change nothing, and find out what was removed.

@@ -5,11 +5,9 @@ use super::identity::Beats;
 use super::identity::Identity;
 use super::{Answer, Failure, Outcome, Problem, Session, State, Ticket};
 use crate::message::{
-    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, RequestKind,
-    ServerError, WatchEvent,
+    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, RequestKind, ServerError,
 };
 use redlatch_protocol::time::Time;
-use std::sync::Arc;
 
 impl Session {
     pub(super) fn take_frame(&mut self, now: Time, body: &[u8]) {
@@ -20,7 +18,7 @@ impl Session {
             };
         }
         match Incoming::decode(body) {
-            Ok(Incoming::Event(WatchEvent { path, .. })) => {
+            Ok(Incoming::Event { path }) => {
                 self.outcomes.push_back(Outcome::Changed { path: path.into() });
             }
             Ok(Incoming::Reply { header, body }) => self.replied(now, header, body),
@@ -47,7 +45,7 @@ impl Session {
         self.beats.connected(now);
         self.outcomes.push_back(Outcome::Connected);
         if let Some(credentials) = &self.options.credentials {
-            let request = Request::Auth(Arc::clone(credentials));
+            let request = Request::Auth(credentials.clone());
             self.write(now, Owner::Auth, &request);
         }
         self.write_pending(now);

@@ -22,7 +22,7 @@ const TIMEOUT: i32 = 7_000;
 impl Talk {
     fn new(credentials: Option<&[u8]>) -> Self {
         let mut options = SessionOptions::new(2, 7);
-        options.credentials = credentials.map(Arc::from);
+        options.credentials = credentials.map(Arc::from).map(Secret);
         options.drift_parts_per_billion = 0;
         Self { session: Session::new(options), now: Time::from_millis(1_000) }
     }
@@ -119,7 +119,8 @@ impl Talk {
     fn create(&mut self, ticket: u64) {
         let kind = CreateKind::Ephemeral;
         let create = Create::new("/a".into(), Arc::from([]), Acl::Anyone, kind);
-        self.session.send(self.now, Ticket::new(ticket), Request::PlainCreate(create));
+        let create = Create { is_plain: true, ..create };
+        self.session.send(self.now, Ticket::new(ticket), Request::Create(create));
     }
 
     /// The outcomes, in few words.
