@@ -35,7 +35,7 @@ fn converse(random: &mut Random) -> u64 {
         let now = Time::from_millis(millis);
         while let Some(step) = contender.poll(now, session.valid_until()) {
             number += 1;
-            let ticket = Ticket::new(number);
+            let ticket = Ticket(number);
             match step {
                 Step::Begin => contender.begin(now, [random.below(4) as u8; 16]),
                 Step::Send(serial, request) => {
@@ -73,9 +73,9 @@ fn converse(random: &mut Random) -> u64 {
         while let Some(outcome) = session.poll() {
             match outcome {
                 Outcome::Answer(answer) => {
-                    let serial = asked.remove(&answer.ticket().number()).expect("one answer");
+                    let serial = asked.remove(&answer.ticket.0).expect("one answer");
                     answered += u64::from(answer.reply().is_ok());
-                    contender.answered(serial, answer.zxid(), answer.reply());
+                    contender.answered(serial, answer.zxid, answer.reply());
                 }
                 Outcome::Changed { path } => contender.changed(&path),
                 Outcome::Connected => contender.connected(),

@@ -146,7 +146,7 @@ impl Client {
 
     pub(crate) fn next_ticket(&mut self) -> Ticket {
         self.tickets += 1;
-        Ticket::new(self.tickets)
+        Ticket(self.tickets)
     }
 
     /// Does what can be done without waiting. Returns whether bytes were moved.
@@ -252,12 +252,12 @@ impl Client {
     }
 
     fn take_answer(&mut self, answer: Answer) {
-        match (self.serials.remove(&answer.ticket()), &mut self.contention) {
+        match (self.serials.remove(&answer.ticket), &mut self.contention) {
             (Some(serial), Some(contention)) => contention.answered(serial, &answer),
             // Of a contender that is gone.
             (Some(_), None) => {}
             (None, _) => {
-                self.answers.insert(answer.ticket(), answer);
+                self.answers.insert(answer.ticket, answer);
             }
         }
     }

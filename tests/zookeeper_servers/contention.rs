@@ -58,7 +58,7 @@ impl Contention {
     }
 
     pub(crate) fn answered(&mut self, serial: Serial, answer: &Answer) {
-        self.contender.answered(serial, answer.zxid(), answer.reply());
+        self.contender.answered(serial, answer.zxid, answer.reply());
     }
 
     /// Does what the contender wants.

@@ -246,7 +246,7 @@ impl<W> Keeper<W> {
     }
 
     fn ticket(&mut self, asker: Asker) -> Ticket {
-        let ticket = Ticket::new(self.next_ticket);
+        let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.tickets.insert(ticket, asker);
         ticket

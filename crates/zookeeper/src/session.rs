@@ -21,17 +21,17 @@
 //! - While the session has znodes, a write is sent in every seventh of its timeout, and a server
 //!   that is silent for so long is left: see the module `validity`.
 
+mod beats;
 mod flight;
-mod identity;
 mod outcome;
 mod replies;
 
 use super::jute::frame;
-use super::message::{Request, Secret};
+use super::message::{ConnectRequest, PASSWORD_LENGTH, Request, Secret};
+use super::validity::Validity;
+use beats::Beats;
+pub use beats::PATHS_MAX;
 use flight::{Flight, Owner, PendingDelete};
-use identity::Beats;
-use identity::Identity;
-pub use identity::PATHS_MAX;
 pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
 use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
@@ -61,6 +61,14 @@ pub struct Session {
     pending: VecDeque<PendingDelete>,
     outcomes: VecDeque<Outcome>,
     problem: Option<Problem>,
+}
+
+/// Who the client is to the ensemble, over all connections of a session.
+#[derive(Debug)]
+struct Identity {
+    id: i64,
+    password: Secret<[u8; PASSWORD_LENGTH]>,
+    validity: Validity,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +111,7 @@ impl Session {
 
     /// Sends a request, or keeps it until there is a connection. It gets one [`Answer`].
     pub fn send(&mut self, now: Time, ticket: Ticket, request: Request) {
-        self.beats.used(now);
+        self.beats.used_at = now;
         match self.state {
             State::Ready { .. } => self.write(now, Owner::Caller(ticket), &request),
             _ => self.waiting.push_back((Owner::Caller(ticket), request)),
@@ -114,7 +122,7 @@ impl Session {
     /// an answer when it is carried out, or the session has ended. If it has to be repeated, a
     /// znode that is not there counts as deleted by it.
     pub fn delete(&mut self, now: Time, ticket: Option<Ticket>, path: Arc<str>) {
-        self.beats.used(now);
+        self.beats.used_at = now;
         self.beats.remove(&path);
         self.pending.push_back(PendingDelete { ticket, path, may_be_done: false });
         self.write_pending(now);
@@ -162,20 +170,24 @@ impl Session {
             debug_assert!(false, "connecting() comes before connected()");
             return;
         };
-        let request =
-            Identity::connect_request(self.identity.as_ref(), &self.options, self.last_zxid);
-        request.encode(self.flight.output_mut());
+        // A session keeps the timeout that it was granted.
+        let timeout_ms = i32::try_from(self.timeout_or_wanted().as_millis()).unwrap_or(i32::MAX);
+        let mut request = ConnectRequest::new(timeout_ms, self.last_zxid);
+        if let Some(known) = &self.identity {
+            (request.session, request.password) = (known.id, known.password);
+        }
+        request.encode(self.flight.output.end());
         self.state = State::Greeting { since, sent_at: now };
     }
 
     /// The bytes to write to the connection.
     pub fn output(&self) -> &[u8] {
-        self.flight.output()
+        self.flight.output.unwritten()
     }
 
     /// The first `count` bytes of the output were written.
     pub fn wrote(&mut self, count: usize) {
-        self.flight.wrote(count);
+        self.flight.output.wrote(count);
     }
 
     /// Takes the bytes that were read from the connection.
@@ -199,7 +211,7 @@ impl Session {
                 input.drain(..used);
                 self.input = input;
             }
-            self.flight.heard(now);
+            self.flight.heard_at = now;
         }
     }
 
@@ -225,7 +237,7 @@ impl Session {
     fn write(&mut self, now: Time, owner: Owner, request: &Request) {
         match self.flight.write(now, owner, request) {
             Ok(reach) => {
-                self.beats.sent(now);
+                self.beats.sent_at = now;
                 if let Some((identity, reach)) = self.identity.as_mut().zip(reach) {
                     identity.validity.sent(now, reach);
                 }
@@ -321,7 +333,7 @@ impl Session {
 
     /// The timeout that the ensemble has granted, if the session has begun.
     pub fn timeout(&self) -> Option<Duration> {
-        self.identity.as_ref().map(|identity| identity.terms.timeout())
+        self.identity.as_ref().map(|identity| identity.validity.timeout())
     }
 
     /// Is the end of the session written, and not answered yet?
@@ -334,34 +346,22 @@ impl Session {
 impl Session {
     /// When [`tick`](Self::tick) must be called, or a new connection be made.
     pub fn next_deadline(&self) -> Option<Time> {
-        match self.state {
+        let due = match self.state {
             State::Down { retry_at } => self.is_needed().then_some(retry_at),
-            State::Connecting { since } | State::Greeting { since, .. } => {
-                Some(since.after(self.options.connect_timeout))
-            }
-            State::Ready { .. } => {
-                let due = self.beats.due(self.beat());
-                Some(self.silent_at().map_or(due, |silent_at| silent_at.min(due)))
-            }
-            State::Ending => self.silent_at(),
-        }
+            State::Ready { .. } => Some(self.beats.due(self.beat())),
+            State::Connecting { .. } | State::Greeting { .. } | State::Ending => None,
+        };
+        due.into_iter().chain(self.limit()).min()
     }
 
     /// Gives up a connection that takes too long or is silent, and keeps the session alive. Pass
     /// all bytes that have arrived to [`received`](Self::received) before.
     pub fn tick(&mut self, now: Time) {
-        let limit = match self.state {
-            State::Down { .. } => return,
-            State::Connecting { since } | State::Greeting { since, .. } => {
-                Some(since.after(self.options.connect_timeout))
-            }
-            State::Ready { .. } | State::Ending => self.silent_at(),
-        };
-        if limit.is_some_and(|limit| now >= limit) {
+        if self.limit().is_some_and(|limit| now >= limit) {
             return self.closed(now, Problem::TimedOut);
         }
         if matches!(self.state, State::Ready { .. }) && now >= self.beats.due(self.beat()) {
-            if self.beats.is_idle(now) && self.flight.is_empty() {
+            if self.beats.is_idle(now) && self.flight.requests.is_empty() {
                 return self.end(now);
             }
             self.write_pending(now);
@@ -370,15 +370,27 @@ impl Session {
         }
     }
 
-    /// A seventh of the session's timeout.
-    fn beat(&self) -> Duration {
-        let identity = self.identity.as_ref();
-        identity.map_or(self.options.timeout, |identity| identity.terms.timeout()) / 7
+    /// When the connection is given up: it takes too long to be made, or the server has been silent
+    /// for too long although it should say something.
+    fn limit(&self) -> Option<Time> {
+        match self.state {
+            State::Down { .. } => None,
+            State::Connecting { since } | State::Greeting { since, .. } => {
+                Some(since.after(self.options.connect_timeout))
+            }
+            State::Ready { .. } | State::Ending => {
+                self.flight.silent_since().map(|since| since.after(self.beat()))
+            }
+        }
     }
 
-    /// When the server has been silent for too long, if it should say something.
-    fn silent_at(&self) -> Option<Time> {
-        self.flight.silent_since().map(|since| since.after(self.beat()))
+    /// A seventh of the session's timeout.
+    fn beat(&self) -> Duration {
+        self.timeout_or_wanted() / 7
+    }
+
+    fn timeout_or_wanted(&self) -> Duration {
+        self.timeout().unwrap_or(self.options.timeout)
     }
 }
 

@@ -97,10 +97,10 @@ impl<W> Keeper<W> {
     }
 
     fn answered(&mut self, now: Time, answer: Answer) {
-        match self.tickets.remove(&answer.ticket()) {
+        match self.tickets.remove(&answer.ticket) {
             Some(Asker::Contender(token, serial)) => {
                 if let Some(entry) = self.entries.get_mut(&token) {
-                    entry.contender.answered(serial, answer.zxid(), answer.reply());
+                    entry.contender.answered(serial, answer.zxid, answer.reply());
                     self.due.insert(token);
                 }
             }

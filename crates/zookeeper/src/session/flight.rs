@@ -47,7 +47,7 @@ pub(super) struct PendingDelete {
 /// A request that was written, or will be before those behind it.
 #[derive(Debug)]
 pub(super) struct Sent {
-    xid: i32,
+    pub(super) xid: i32,
     pub(super) owner: Owner,
     pub(super) kind: RequestKind,
     /// How far it goes, if it says anything about the session: credentials do not.
@@ -66,12 +66,12 @@ const CLOSED_MAX: u32 = 3;
 /// The requests in flight on one connection, in the order of their replies.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
-    requests: VecDeque<Sent>,
+    pub(super) requests: VecDeque<Sent>,
     /// The xid of the last request; it goes on over connections.
     xid: i32,
-    output: WriteBuffer,
+    pub(super) output: WriteBuffer,
     /// When the last bytes came.
-    heard_at: Time,
+    pub(super) heard_at: Time,
     /// The length of the request at which the server closed the last connections, and how many.
     suspect: (usize, u32),
     /// The longest request that servers accept, if there is reason to believe in one.
@@ -112,16 +112,6 @@ impl Flight {
         self.xid
     }
 
-    /// The oldest request, if this is the xid of the reply to it.
-    pub(super) fn take(&mut self, xid: i32) -> Option<Sent> {
-        if self.requests.front()?.xid == xid { self.requests.pop_front() } else { None }
-    }
-
-    /// Takes back the oldest request: its answer does not count.
-    pub(super) fn put_back(&mut self, sent: Sent) {
-        self.requests.push_front(sent);
-    }
-
     /// The server has closed the connection. Servers do that without a word if a request is longer
     /// than their `jute.maxbuffer`. After some times in a row at a long request of one length, no
     /// such request is sent any more: it would cost the client all its locks.
@@ -140,30 +130,9 @@ impl Flight {
         std::mem::take(&mut self.requests)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.requests.is_empty()
-    }
-
-    /// Bytes came.
-    pub(super) fn heard(&mut self, now: Time) {
-        self.heard_at = now;
-    }
-
     /// Since when nothing has come although something should.
     pub(super) fn silent_since(&self) -> Option<Time> {
         self.requests.front().map(|oldest| oldest.sent_at.max(self.heard_at))
-    }
-
-    pub(super) fn output(&self) -> &[u8] {
-        self.output.unwritten()
-    }
-
-    pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
-        self.output.end()
-    }
-
-    pub(super) fn wrote(&mut self, count: usize) {
-        self.output.wrote(count);
     }
 }
 
@@ -183,12 +152,12 @@ mod tests {
     fn the_output_is_what_was_not_written() {
         let mut flight = Flight::default();
         flight.write(Time::ZERO, Owner::End, &Request::CloseSession).unwrap();
-        assert_eq!(flight.output(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
-        flight.wrote(11);
-        assert_eq!(flight.output(), [0xf5]);
-        flight.wrote(1);
-        assert_eq!(flight.output(), []);
-        assert!(flight.take(2).is_none());
-        assert_eq!(flight.take(1).unwrap().reach, Some(Reach::Majority));
+        assert_eq!(flight.output.unwritten(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
+        flight.output.wrote(11);
+        assert_eq!(flight.output.unwritten(), [0xf5]);
+        flight.output.wrote(1);
+        assert_eq!(flight.output.unwritten(), []);
+        let sent = flight.clear();
+        assert_eq!((sent[0].xid, sent[0].reach), (1, Some(Reach::Majority)));
     }
 }

@@ -113,21 +113,21 @@ impl Talk {
 
     fn get(&mut self, ticket: u64) {
         let request = Request::GetData { path: "/a".into(), watch: false };
-        self.session.send(self.now, Ticket::new(ticket), request);
+        self.session.send(self.now, Ticket(ticket), request);
     }
 
     fn create(&mut self, ticket: u64) {
         let kind = CreateKind::Ephemeral;
         let create = Create::new("/a".into(), Arc::from([]), Acl::Anyone, kind);
         let create = Create { is_plain: true, ..create };
-        self.session.send(self.now, Ticket::new(ticket), Request::Create(create));
+        self.session.send(self.now, Ticket(ticket), Request::Create(create));
     }
 
     /// The outcomes, in few words.
     fn told(&mut self) -> Vec<String> {
         let text = |outcome| match outcome {
             Outcome::Answer(answer) => {
-                let ticket = answer.ticket().number();
+                let ticket = answer.ticket.0;
                 match answer.reply() {
                     Ok(_) => format!("{ticket} ok"),
                     Err(Failure::Server(error)) => format!("{ticket} {error}"),
@@ -223,7 +223,7 @@ fn bytes_that_cannot_be_end_the_connection() {
 fn a_request_that_is_too_long_is_not_sent() {
     let mut talk = Talk::ready();
     let path = "/".repeat(1_000_000).into();
-    talk.session.send(talk.now, Ticket::new(7), Request::Sync(path));
+    talk.session.send(talk.now, Ticket(7), Request::Sync(path));
     assert_eq!(talk.written(), [""; 0]);
     assert_eq!(talk.told(), ["7 TooLong(SentTooLong(1000012))"]);
     talk.get(8);

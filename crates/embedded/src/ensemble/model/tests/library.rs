@@ -71,7 +71,7 @@ impl Client {
         while let Some(step) = self.contender.poll(now, self.session.valid_until()) {
             has_worked = true;
             self.tickets += 1;
-            let ticket = Ticket::new(self.tickets);
+            let ticket = Ticket(self.tickets);
             match step {
                 Step::Begin => {
                     self.ids += 16;
@@ -98,8 +98,8 @@ impl Client {
     fn hear(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Answer(answer) => {
-                let serial = self.serials.remove(&answer.ticket()).unwrap();
-                self.contender.answered(serial, answer.zxid(), answer.reply());
+                let serial = self.serials.remove(&answer.ticket).unwrap();
+                self.contender.answered(serial, answer.zxid, answer.reply());
             }
             Outcome::Changed { path } => self.contender.changed(&path),
             Outcome::Connected => self.contender.connected(),
