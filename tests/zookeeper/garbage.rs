@@ -37,7 +37,7 @@ fn converse(random: &mut Random) -> u64 {
             number += 1;
             let ticket = Ticket(number);
             match step {
-                Step::Begin => contender.begin(now, [random.below(4) as u8; 16]),
+                Step::Begin => contender.begin([random.below(4) as u8; 16]),
                 Step::Send(serial, request) => {
                     asked.insert(number, serial);
                     session.send(now, ticket, request);

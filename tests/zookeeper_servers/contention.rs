@@ -70,7 +70,7 @@ impl Contention {
             match step {
                 Step::Begin => {
                     self.attempts += 1;
-                    self.contender.begin(now(), random_bytes());
+                    self.contender.begin(random_bytes());
                 }
                 Step::Send(serial, request) => client.send_for(serial, request),
                 Step::Keep(path) => client.session.keep(path),

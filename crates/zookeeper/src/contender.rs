@@ -68,8 +68,6 @@ pub struct Contender {
     given_up: Vec<ContenderId>,
     /// Where numbers mean nothing: the transactions that created the others.
     dates: BTreeMap<String, i64>,
-    /// When the last attempt began.
-    since: Time,
     /// How many contenders are before it.
     place: Option<usize>,
     serial: u32,
@@ -96,7 +94,6 @@ impl Contender {
             is_given_up: false,
             given_up: Vec::new(),
             dates: BTreeMap::new(),
-            since: Time::ZERO,
             place: None,
             serial: 0,
             steps: VecDeque::new(),
@@ -123,7 +120,6 @@ impl Contender {
         let held = Held {
             paths: self.holding(&own, share.as_ref()).collect(),
             created_by: own.created_by.expect("it is known before its place is"),
-            since: self.since,
             slot: share.as_ref().and_then(|share| share.granted.slot()),
         };
         self.state = State::Held { own, share };

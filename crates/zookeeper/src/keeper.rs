@@ -19,7 +19,8 @@ mod advance;
 mod entry;
 mod questions;
 
-pub use entry::{Grant, Loss, Outcome, Vote};
+use advance::is_valid;
+pub use entry::{Grant, Loss, Outcome};
 
 use super::contender::{Contender, Plan, Serial};
 use super::message::Request;
@@ -106,11 +107,9 @@ impl<W> Keeper<W> {
         &mut self.session
     }
 
-    /// Contends for a lock. The outcome is [`Granted`](Outcome::Granted), [`Waiting`] as soon as
-    /// others are known to be before it and at the end of the call, or why it is over.
-    ///
-    /// [`Waiting`]: Outcome::Waiting
-    /// Once granted, it is held for `hold`.
+    /// Contends for a lock, to be held for `hold`. The outcome is [`Granted`](Outcome::Granted),
+    /// [`Waiting`](Outcome::Waiting) as soon as others are known to be before it and at the end of
+    /// the call, or why it is over.
     pub fn contend(
         &mut self,
         now: Time,
@@ -136,23 +135,26 @@ impl<W> Keeper<W> {
     /// Waits on, after [`Outcome::Waiting`].
     pub fn wait(&mut self, now: Time, token: Token, until: Time, waiter: W) {
         let is_closed = self.is_closed;
-        match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
-            Some(Stage::Waiting(wait)) if !wait.is_ended && !is_closed => {
-                wait.caller = Some((waiter, until));
-                wait.is_place_told = true;
-                self.set_alarm(token);
-                self.settle(now);
-            }
-            Some(Stage::Waiting(wait)) => {
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return self.outcomes.push_back((waiter, Outcome::Gone));
+        };
+        match &mut entry.stage {
+            Stage::Waiting(wait) if wait.is_ended || is_closed => {
                 let place = wait.place;
                 self.outcomes.push_back((waiter, Outcome::Waiting { place }));
             }
+            Stage::Waiting(wait) => {
+                wait.is_place_told = true;
+                entry.caller = Some((waiter, until));
+                self.set_alarm(token);
+                self.settle(now);
+            }
             // It has ended between two waits: what has become of it was kept for the caller.
             // Also if it was delivered to a caller that had given up listening.
-            Some(Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_)) => {
+            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => {
                 self.deliver(now, token, waiter);
             }
-            _ => self.outcomes.push_back((waiter, Outcome::Gone)),
+            Stage::Leaving { .. } => self.outcomes.push_back((waiter, Outcome::Gone)),
         }
     }
 
@@ -166,38 +168,36 @@ impl<W> Keeper<W> {
             }
         };
         for token in tokens {
-            let entry = self.entries.get_mut(&token);
-            let Some(Stage::Waiting(wait)) = entry.map(|entry| &mut entry.stage) else {
-                self.note_ended(token);
-                continue;
-            };
-            wait.is_ended = true;
-            let place = wait.place;
-            if let Some((waiter, _)) = wait.caller.take() {
-                self.outcomes.push_back((waiter, Outcome::Waiting { place }));
+            match self.entries.get_mut(&token) {
+                Some(Entry { stage: Stage::Waiting(wait), caller, .. }) => {
+                    wait.is_ended = true;
+                    let outcome = Outcome::Waiting { place: wait.place };
+                    self.outcomes.extend(caller.take().map(|(waiter, _)| (waiter, outcome)));
+                }
+                // It may not have begun yet.
+                _ => {
+                    if self.ended.len() == ENDED_MAX {
+                        self.ended.pop_front();
+                    }
+                    self.ended.push_back(token);
+                }
             }
         }
-    }
-
-    /// Remembers that a wait was ended, which may not have begun yet.
-    fn note_ended(&mut self, token: Token) {
-        if self.ended.len() == ENDED_MAX {
-            self.ended.pop_front();
-        }
-        self.ended.push_back(token);
     }
 
     /// A held lock changes hands within this client: it has another end of its own from now on.
     /// The outcome is [`Outcome::Granted`], or [`Outcome::Gone`] if it is not held any more.
     pub fn take_over(&mut self, now: Time, token: Token, end: Time, waiter: W) {
         self.settle(now);
-        let valid = &self.valid;
-        let outcome = match self.entries.get_mut(&token) {
-            Some(entry) => entry.taken_over(now, end, valid),
-            None => None,
+        let outcome = match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
+            Some(Stage::Held(held)) if is_valid(now, &held.grant, &self.valid) && !held.is_left => {
+                (held.end, held.grant.at) = (end, now);
+                Outcome::Granted(held.grant.clone())
+            }
+            _ => Outcome::Gone,
         };
         self.set_alarm(token);
-        self.outcomes.push_back((waiter, outcome.map_or(Outcome::Gone, Outcome::Granted)));
+        self.outcomes.push_back((waiter, outcome));
     }
 
     /// The next outcome, and who waits for it.
@@ -223,8 +223,10 @@ impl<W> Keeper<W> {
 
     /// The waiters, in no order.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
-        let calls = self.entries.values().filter_map(Entry::caller);
-        calls.chain(self.questions.values().map(|question| &question.waiter))
+        let calls = self.entries.values().filter_map(|entry| entry.caller.as_ref());
+        calls
+            .map(|(waiter, _)| waiter)
+            .chain(self.questions.values().map(|question| &question.waiter))
     }
 
     /// When [`tick`](Self::tick) must be called.

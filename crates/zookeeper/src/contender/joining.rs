@@ -7,7 +7,6 @@ use crate::message::{OperationResult, Reply, ServerError};
 use crate::path::{ContenderId, Number};
 use crate::session::Failure;
 use crate::shares::Admission;
-use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -16,15 +15,13 @@ use std::sync::Arc;
 const GIVEN_UP_MAX: usize = 16;
 
 impl Contender {
-    /// Makes an attempt, with random bytes that were never used before; `now` is read before
-    /// anything is written for it.
-    pub fn begin(&mut self, now: Time, random: [u8; 16]) {
+    /// Makes an attempt, with random bytes that were never used before.
+    pub fn begin(&mut self, random: [u8; 16]) {
         if !matches!(self.state, State::New) {
             // It was given up meanwhile.
             return;
         }
         let id = ContenderId::from_random(random);
-        self.since = now;
         self.attempted = self.parents;
         let mut directories = Vec::new();
         if self.parents != Parents::Present {

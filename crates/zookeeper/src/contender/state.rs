@@ -6,7 +6,6 @@ use crate::path::{Directory, Root};
 use crate::session::Failure;
 use crate::shares::Granted;
 use redlatch_protocol::engine::Share;
-use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,8 +216,6 @@ pub struct Held {
     pub paths: Arc<[Arc<str>]>,
     /// The transaction by which the contender joined the queue: the fencing token.
     pub created_by: i64,
-    /// When that began, before the first byte was written.
-    pub since: Time,
     /// The number of a permit, from 0.
     pub slot: Option<u32>,
 }

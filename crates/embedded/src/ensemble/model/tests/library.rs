@@ -75,7 +75,7 @@ impl Client {
             match step {
                 Step::Begin => {
                     self.ids += 16;
-                    self.contender.begin(now, [self.ids; 16]);
+                    self.contender.begin([self.ids; 16]);
                 }
                 Step::Send(serial, request) => {
                     self.serials.insert(ticket, serial);
