@@ -7,7 +7,7 @@ use redlatch_protocol::time::Time;
 use redlatch_zookeeper::contender::{Contender, Plan, Step};
 use redlatch_zookeeper::jute::{FrameWriter, Reader, frame as frame_of};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Outcome, Problem, Session, SessionOptions, Ticket};
+use redlatch_zookeeper::session::{Outcome, Problem, Session, SessionOptions};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Conversations, and the frames of each.
@@ -35,7 +35,7 @@ fn converse(random: &mut Random) -> u64 {
         let now = Time::from_millis(millis);
         while let Some(step) = contender.poll(now, session.valid_until()) {
             number += 1;
-            let ticket = Ticket(number);
+            let ticket = number;
             match step {
                 Step::Begin => contender.begin([random.below(4) as u8; 16]),
                 Step::Send(serial, request) => {
@@ -72,8 +72,8 @@ fn converse(random: &mut Random) -> u64 {
         }
         while let Some(outcome) = session.poll() {
             match outcome {
-                Outcome::Answer(answer) => {
-                    let serial = asked.remove(&answer.ticket.0).expect("one answer");
+                Outcome::Answer(ticket, answer) => {
+                    let serial = asked.remove(&ticket).expect("one answer");
                     answered += u64::from(answer.reply().is_ok());
                     contender.answered(serial, answer.zxid, answer.reply());
                 }

@@ -23,13 +23,12 @@ use advance::is_valid;
 pub use entry::{Grant, Loss, Outcome};
 
 use super::contender::{Contender, Plan, Serial};
-use super::message::Request;
-use super::session::{Session, SessionOptions, Ticket};
+use super::session::{Session, SessionOptions};
 use entry::{Entry, Stage};
 use questions::Question;
 use redlatch_protocol::engine::Token;
 use redlatch_protocol::time::{SharedTime, Time};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,13 +38,11 @@ pub type Random = Box<dyn FnMut() -> Option<[u8; 16]> + Send>;
 
 /// All locks of one client. The module documentation describes how to use it.
 pub struct Keeper<W> {
-    session: Session,
+    session: Session<Asker>,
     random: Random,
     entries: BTreeMap<Token, Entry<W>>,
     questions: BTreeMap<u64, Question<W>>,
-    /// Who asked what is in flight.
-    tickets: HashMap<Ticket, Asker>,
-    next_ticket: u64,
+    next_question: u64,
     /// The entries whose contender may have something to do.
     due: BTreeSet<Token>,
     /// Those whose contender is the first, and waits until the session is valid for long enough.
@@ -73,7 +70,7 @@ const ENDED_MAX: usize = 64;
 
 /// Whose question a request is.
 #[derive(Clone, Copy, Debug)]
-enum Asker {
+pub enum Asker {
     Contender(Token, Serial),
     /// The request with this index of a question.
     Question(u64, usize),
@@ -87,8 +84,7 @@ impl<W> Keeper<W> {
             random,
             entries: BTreeMap::new(),
             questions: BTreeMap::new(),
-            tickets: HashMap::new(),
-            next_ticket: 0,
+            next_question: 0,
             due: BTreeSet::new(),
             first: BTreeSet::new(),
             alarms: BTreeSet::new(),
@@ -103,7 +99,7 @@ impl<W> Keeper<W> {
     }
 
     /// The session: its connection is the caller's business.
-    pub fn session(&mut self) -> &mut Session {
+    pub fn session(&mut self) -> &mut Session<Asker> {
         &mut self.session
     }
 
@@ -245,18 +241,6 @@ impl<W> Keeper<W> {
         }
         self.end_questions(now);
         self.settle(now);
-    }
-
-    fn ticket(&mut self, asker: Asker) -> Ticket {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.tickets.insert(ticket, asker);
-        ticket
-    }
-
-    fn send(&mut self, now: Time, asker: Asker, request: Request) {
-        let ticket = self.ticket(asker);
-        self.session.send(now, ticket, request);
     }
 
     /// Sets the alarm of an entry to the earliest time at which it must be looked at.

@@ -32,7 +32,7 @@ use super::validity::Validity;
 use beats::Beats;
 pub use beats::PATHS_MAX;
 use flight::{Flight, Owner, PendingDelete};
-pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
+pub use outcome::{Answer, Failure, Outcome, Problem};
 use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
@@ -42,24 +42,25 @@ use std::time::Duration;
 /// How much memory for received bytes is kept when there are none, in bytes.
 const INPUT_KEPT: usize = 64 * 1024;
 
-/// The session with an ensemble. The module documentation describes how to use it.
+/// The session with an ensemble. The module documentation describes how to use it. Its owner chooses
+/// a ticket for each request, and gets it back with the answer.
 #[derive(Debug)]
-pub struct Session {
+pub struct Session<T> {
     options: SessionOptions,
     state: State,
     servers: Servers,
     identity: Option<Identity>,
     /// The largest zxid of any reply, over all sessions: a server that is behind is not used.
     last_zxid: i64,
-    flight: Flight,
+    flight: Flight<T>,
     /// The beginning of an incomplete frame.
     input: Vec<u8>,
     beats: Beats,
     /// Requests that wait for a connection.
-    waiting: VecDeque<(Owner, Request)>,
+    waiting: VecDeque<(Owner<T>, Request)>,
     /// Deletes that are not answered and not in flight.
-    pending: VecDeque<PendingDelete>,
-    outcomes: VecDeque<Outcome>,
+    pending: VecDeque<PendingDelete<T>>,
+    outcomes: VecDeque<Outcome<T>>,
     problem: Option<Problem>,
 }
 
@@ -90,7 +91,7 @@ enum State {
     Ending,
 }
 
-impl Session {
+impl<T: Copy> Session<T> {
     /// A session that has no connection yet.
     pub fn new(options: SessionOptions) -> Self {
         Self {
@@ -110,7 +111,7 @@ impl Session {
     }
 
     /// Sends a request, or keeps it until there is a connection. It gets one [`Answer`].
-    pub fn send(&mut self, now: Time, ticket: Ticket, request: Request) {
+    pub fn send(&mut self, now: Time, ticket: T, request: Request) {
         self.beats.used_at = now;
         match self.state {
             State::Ready { .. } => self.write(now, Owner::Caller(ticket), &request),
@@ -121,7 +122,7 @@ impl Session {
     /// Deletes a znode of this session, now or on a later connection of it. With a ticket it gets
     /// an answer when it is carried out, or the session has ended. If it has to be repeated, a
     /// znode that is not there counts as deleted by it.
-    pub fn delete(&mut self, now: Time, ticket: Option<Ticket>, path: Arc<str>) {
+    pub fn delete(&mut self, now: Time, ticket: Option<T>, path: Arc<str>) {
         self.beats.used_at = now;
         self.beats.remove(&path);
         self.pending.push_back(PendingDelete { ticket, path, may_be_done: false });
@@ -154,7 +155,7 @@ impl Session {
     }
 
     /// What has happened, in its order; `None` if there is nothing more to tell.
-    pub fn poll(&mut self) -> Option<Outcome> {
+    pub fn poll(&mut self) -> Option<Outcome<T>> {
         self.outcomes.pop_front()
     }
 
@@ -234,7 +235,7 @@ impl Session {
         self.problem = Some(problem);
     }
 
-    fn write(&mut self, now: Time, owner: Owner, request: &Request) {
+    fn write(&mut self, now: Time, owner: Owner<T>, request: &Request) {
         match self.flight.write(now, owner, request) {
             Ok(reach) => {
                 self.beats.sent_at = now;
@@ -290,7 +291,7 @@ impl SessionOptions {
 }
 
 // What a session is, as its owner sees it.
-impl Session {
+impl<T: Copy> Session<T> {
     /// Until when the znodes of this session exist unless they are deleted, as far as is proven.
     pub fn valid_until(&self) -> Time {
         self.identity.as_ref().map_or(Time::ZERO, |identity| identity.validity.valid_until())
@@ -343,7 +344,7 @@ impl Session {
 }
 
 // What a session does by itself when time passes.
-impl Session {
+impl<T: Copy> Session<T> {
     /// When [`tick`](Self::tick) must be called, or a new connection be made.
     pub fn next_deadline(&self) -> Option<Time> {
         let due = match self.state {

@@ -4,7 +4,7 @@
 use super::entry::{Entry, Grant, Hold, Loss, Outcome, Stage};
 use super::{Asker, Keeper};
 use crate::contender::{Contender, Held, Left, Step};
-use crate::session::{self, Answer};
+use crate::session;
 use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -61,9 +61,17 @@ impl<W> Keeper<W> {
         }
     }
 
-    fn dispatch(&mut self, now: Time, outcome: session::Outcome) {
+    fn dispatch(&mut self, now: Time, outcome: session::Outcome<Asker>) {
         match outcome {
-            session::Outcome::Answer(answer) => self.answered(now, answer),
+            session::Outcome::Answer(Asker::Contender(token, serial), answer) => {
+                if let Some(entry) = self.entries.get_mut(&token) {
+                    entry.contender.answered(serial, answer.zxid, answer.reply());
+                    self.due.insert(token);
+                }
+            }
+            session::Outcome::Answer(Asker::Question(number, index), answer) => {
+                self.answered_question(now, number, index, answer);
+            }
             session::Outcome::Changed { path } => {
                 self.tell_all(|contender| contender.changed(&path));
             }
@@ -91,21 +99,6 @@ impl<W> Keeper<W> {
         }
     }
 
-    fn answered(&mut self, now: Time, answer: Answer) {
-        match self.tickets.remove(&answer.ticket) {
-            Some(Asker::Contender(token, serial)) => {
-                if let Some(entry) = self.entries.get_mut(&token) {
-                    entry.contender.answered(serial, answer.zxid, answer.reply());
-                    self.due.insert(token);
-                }
-            }
-            Some(Asker::Question(number, index)) => {
-                self.answered_question(now, number, index, answer);
-            }
-            None => {}
-        }
-    }
-
     /// Does what the contender wants.
     fn advance(&mut self, now: Time, token: Token) {
         loop {
@@ -118,14 +111,13 @@ impl<W> Keeper<W> {
             match step {
                 Step::Begin => self.attempt(token),
                 Step::Send(serial, request) => {
-                    self.send(now, Asker::Contender(token, serial), request);
+                    self.session.send(now, Asker::Contender(token, serial), request);
                 }
                 Step::Keep(path) => self.session.keep(path),
                 Step::Forget(path) => self.session.forget(&path),
                 Step::Delete(serial, path) => {
                     let asker = serial.map(|serial| Asker::Contender(token, serial));
-                    let ticket = asker.map(|asker| self.ticket(asker));
-                    self.session.delete(now, ticket, path);
+                    self.session.delete(now, asker, path);
                 }
                 Step::Pause => {
                     entry.paused_until = Some(now.after(PAUSE));

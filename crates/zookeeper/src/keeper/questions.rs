@@ -62,15 +62,14 @@ impl<W> Keeper<W> {
 
     /// Sends all requests of a question, for the first time or again.
     fn begin(&mut self, now: Time, mut question: Question<W>) {
-        // A number that is no ticket's, and no earlier question's.
-        let number = self.next_ticket;
-        self.next_ticket += 1;
+        let number = self.next_question;
+        self.next_question += 1;
         let requests = question.requests.clone();
         question.sent_on = (self.connections, self.session.is_ready());
         question.answers = std::iter::repeat_with(|| None).take(requests.len()).collect();
         self.questions.insert(number, question);
         for (index, request) in requests.into_iter().enumerate() {
-            self.send(now, Asker::Question(number, index), request);
+            self.session.send(now, Asker::Question(number, index), request);
         }
     }
 

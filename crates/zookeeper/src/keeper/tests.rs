@@ -6,6 +6,7 @@ mod waiting;
 
 use super::*;
 use crate::jute::{FrameWriter, Reader, frame};
+use crate::message::Request;
 use crate::path::{Directory, Root};
 
 /// The timeout of the session, in milliseconds.

@@ -1,6 +1,5 @@
 //! The requests of one connection that are not answered, and the bytes that are not written.
 
-use super::Ticket;
 use crate::jute::JuteError;
 use crate::message::{AUTH_XID, Operation, Request, RequestKind};
 use crate::validity::Reach;
@@ -11,11 +10,11 @@ use std::sync::Arc;
 
 /// Who a request is from.
 #[derive(Debug)]
-pub(super) enum Owner {
+pub(super) enum Owner<T> {
     /// A caller, who gets the answer.
-    Caller(Ticket),
+    Caller(T),
     /// A delete, which is repeated until it is answered.
-    Delete(PendingDelete),
+    Delete(PendingDelete<T>),
     /// The session itself, to stay alive; with the checks of a transaction.
     Beat(Arc<[Operation]>),
     /// The session itself: the credentials.
@@ -24,9 +23,9 @@ pub(super) enum Owner {
     End,
 }
 
-impl Owner {
+impl<T: Copy> Owner<T> {
     /// The ticket of who waits for the answer, if somebody does.
-    pub(super) fn ticket(&self) -> Option<Ticket> {
+    pub(super) fn ticket(&self) -> Option<T> {
         match self {
             Self::Caller(ticket) => Some(*ticket),
             Self::Delete(delete) => delete.ticket,
@@ -37,8 +36,8 @@ impl Owner {
 
 /// A delete that is not answered yet.
 #[derive(Debug)]
-pub(super) struct PendingDelete {
-    pub(super) ticket: Option<Ticket>,
+pub(super) struct PendingDelete<T> {
+    pub(super) ticket: Option<T>,
     pub(super) path: Arc<str>,
     /// Was it written on a connection that has ended?
     pub(super) may_be_done: bool,
@@ -46,9 +45,9 @@ pub(super) struct PendingDelete {
 
 /// A request that was written, or will be before those behind it.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct Sent<T> {
     pub(super) xid: i32,
-    pub(super) owner: Owner,
+    pub(super) owner: Owner<T>,
     pub(super) kind: RequestKind,
     /// How far it goes, if it says anything about the session: credentials do not.
     pub(super) reach: Option<Reach>,
@@ -64,9 +63,9 @@ const LONG: usize = 4 * 1024;
 const CLOSED_MAX: u32 = 3;
 
 /// The requests in flight on one connection, in the order of their replies.
-#[derive(Debug, Default)]
-pub(super) struct Flight {
-    pub(super) requests: VecDeque<Sent>,
+#[derive(Debug)]
+pub(super) struct Flight<T> {
+    pub(super) requests: VecDeque<Sent<T>>,
     /// The xid of the last request; it goes on over connections.
     xid: i32,
     pub(super) output: WriteBuffer,
@@ -78,14 +77,27 @@ pub(super) struct Flight {
     length_max: Option<usize>,
 }
 
-impl Flight {
+impl<T> Default for Flight<T> {
+    fn default() -> Self {
+        Self {
+            requests: VecDeque::new(),
+            xid: 0,
+            output: WriteBuffer::default(),
+            heard_at: Time::ZERO,
+            suspect: (0, 0),
+            length_max: None,
+        }
+    }
+}
+
+impl<T> Flight<T> {
     /// Writes a request behind the others. Returns how far it goes.
     pub(super) fn write(
         &mut self,
         now: Time,
-        owner: Owner,
+        owner: Owner<T>,
         request: &Request,
-    ) -> Result<Option<Reach>, (Owner, JuteError)> {
+    ) -> Result<Option<Reach>, (Owner<T>, JuteError)> {
         let (xid, reach) = match request {
             Request::Auth(_) => (AUTH_XID, None),
             Request::Sync(_) => (self.next_xid(), Some(Reach::Leader)),
@@ -125,7 +137,7 @@ impl Flight {
     }
 
     /// The connection has ended. Returns its requests, oldest first.
-    pub(super) fn clear(&mut self) -> VecDeque<Sent> {
+    pub(super) fn clear(&mut self) -> VecDeque<Sent<T>> {
         self.output.clear();
         std::mem::take(&mut self.requests)
     }
@@ -142,7 +154,7 @@ mod tests {
 
     #[test]
     fn xids_begin_with_one_and_go_around_without_zero_and_negative_ones() {
-        let mut flight = Flight::default();
+        let mut flight = Flight::<u64>::default();
         assert_eq!((flight.next_xid(), flight.next_xid()), (1, 2));
         flight.xid = i32::MAX - 1;
         assert_eq!((flight.next_xid(), flight.next_xid()), (i32::MAX, 1));
@@ -150,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_output_is_what_was_not_written() {
-        let mut flight = Flight::default();
+        let mut flight = Flight::<u64>::default();
         flight.write(Time::ZERO, Owner::End, &Request::CloseSession).unwrap();
         assert_eq!(flight.output.unwritten(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
         flight.output.wrote(11);

@@ -5,15 +5,11 @@ use crate::message::{Reply, RequestKind, ServerError};
 use std::fmt;
 use std::sync::Arc;
 
-/// Identifies a request. The caller chooses it, and no two at a time are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
-
 /// What has happened.
 #[derive(Debug)]
-pub enum Outcome {
-    /// A request was answered, or will never be.
-    Answer(Answer),
+pub enum Outcome<T> {
+    /// The request with this ticket was answered, or will never be.
+    Answer(T, Answer),
     /// A watch has ended. Watches also end with their connection, and that is not told.
     Changed { path: Box<str> },
     /// A connection of the session is ready, the first or another one. No watch is left.
@@ -29,7 +25,6 @@ pub enum Outcome {
 /// The answer to one request.
 #[derive(Debug)]
 pub struct Answer {
-    pub ticket: Ticket,
     /// The transaction of a write that was carried out.
     pub zxid: i64,
     /// The body of the reply, which was decoded before.

@@ -2,7 +2,7 @@
 
 use super::beats::Beats;
 use super::flight::{Owner, PendingDelete, Sent};
-use super::{Answer, Failure, Identity, Outcome, Problem, Session, State, Ticket};
+use super::{Answer, Failure, Identity, Outcome, Problem, Session, State};
 use crate::message::{
     AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, RequestKind, ServerError,
 };
@@ -10,7 +10,7 @@ use crate::validity::{Terms, Validity};
 use redlatch_protocol::time::Time;
 use std::time::Duration;
 
-impl Session {
+impl<T: Copy> Session<T> {
     pub(super) fn take_frame(&mut self, now: Time, body: &[u8]) {
         if let State::Greeting { sent_at, .. } = self.state {
             return match ConnectReply::decode(body) {
@@ -95,7 +95,7 @@ impl Session {
 
     fn conclude(
         &mut self,
-        sent: Sent,
+        sent: Sent<T>,
         now: Time,
         header: ReplyHeader,
         body: &[u8],
@@ -134,15 +134,15 @@ impl Session {
 
     fn answer(
         &mut self,
-        ticket: Option<Ticket>,
+        ticket: Option<T>,
         zxid: i64,
         result: Result<(RequestKind, Box<[u8]>), Failure>,
     ) {
-        let answer = ticket.map(|ticket| Answer { ticket, zxid, result });
-        self.outcomes.extend(answer.map(Outcome::Answer));
+        let answer = ticket.map(|ticket| Outcome::Answer(ticket, Answer { zxid, result }));
+        self.outcomes.extend(answer);
     }
 
-    pub(super) fn fail(&mut self, ticket: Option<Ticket>, failure: Failure) {
+    pub(super) fn fail(&mut self, ticket: Option<T>, failure: Failure) {
         self.answer(ticket, 0, Err(failure));
     }
 
