@@ -95,7 +95,7 @@ fn converse(random: &mut Random) -> u64 {
 fn some_plan(random: &mut Random) -> Plan {
     let root = Root::new("/locks").expect("a path");
     let directory = |name| Directory::new(&root, b"", name).expect("a path");
-    let mut plan = Plan::new(&root, directory(b"a"));
+    let mut plan = Plan::of_set(&root, vec![directory(b"a")]);
     match random.below(4) {
         0 => plan = Plan::of_set(&root, vec![directory(b"a"), directory(b"b")]),
         1 => plan.share = Some(Share::Reader),

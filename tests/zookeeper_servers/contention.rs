@@ -34,7 +34,7 @@ pub(crate) struct Contention {
 pub(crate) fn plan(root: &str, name: &str) -> Plan {
     let root = Root::new(root).expect("a path");
     let directory = Directory::new(&root, b"", name.as_bytes()).expect("a path");
-    Plan::new(&root, directory)
+    Plan::of_set(&root, vec![directory])
 }
 
 impl Contention {

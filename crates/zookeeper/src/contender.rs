@@ -62,6 +62,8 @@ pub struct Contender {
     attempted: Parents,
     /// Does the server know neither create2 nor containers?
     is_plain: bool,
+    /// Why a directory of the last attempt was not created.
+    refusal: Option<ServerError>,
     /// Was it given up? Then nothing that it has created is kept.
     is_given_up: bool,
     /// The ids of this session under which nothing was found.
@@ -91,6 +93,7 @@ impl Contender {
             parents: Parents::Present,
             attempted: Parents::Present,
             is_plain: false,
+            refusal: None,
             is_given_up: false,
             given_up: Vec::new(),
             dates: BTreeMap::new(),
@@ -150,8 +153,8 @@ impl Contender {
         }
         match self.leave_state() {
             State::Looking { looks } => self.looked(looks, serial, reply),
-            State::Joining { id, create, looks, refusal, .. } if create == serial => {
-                self.created(id, looks, refusal, zxid, reply);
+            State::Joining { id, create, looks, .. } if create == serial => {
+                self.created(id, looks, zxid, reply);
             }
             State::Unknown { id, search } if search.lists.front() == Some(&serial) => {
                 self.search_on(id, search, reply);
@@ -159,8 +162,8 @@ impl Contender {
             State::InQueue { own, turn } if turn.awaits() == Some(serial) => {
                 self.told(own, turn, reply);
             }
-            State::Sharing { own, share, directory, multi, renews, refusal } if multi == serial => {
-                self.shared(own, share, renews, (directory.is_some(), refusal), reply);
+            State::Sharing { own, share, parent, multi, renews } if multi == serial => {
+                self.shared(own, share, renews, parent.is_some(), reply);
             }
             State::Uncertain { own, share, list, is_synced, .. } if list == serial => {
                 self.searched_share(own, share, is_synced, reply);
@@ -180,8 +183,8 @@ impl Contender {
     /// a directory. Returns whether it was of that kind.
     fn noted(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) -> bool {
         match &mut self.state {
-            State::Joining { directories, refusal, .. } if directories.contains(&serial) => {
-                *refusal = refusal.or(refused_directory(self.attempted, reply));
+            State::Joining { parents, .. } if parents.contains(&serial) => {
+                self.refusal = self.refusal.or(refused_directory(self.attempted, reply));
                 match reply {
                     Err(Failure::Server(ServerError::NoNode)) => self.parents = Parents::All,
                     // A transaction would not say so.
@@ -191,20 +194,18 @@ impl Contender {
                     _ => {}
                 }
             }
-            State::Sharing { directory, refusal, .. } if *directory == Some(serial) => {
-                match reply {
-                    Err(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
-                        self.is_plain = true;
-                        *directory = None;
-                    }
-                    Err(Failure::Server(error)) => match error.remedy() {
-                        Remedy::Configure => *refusal = Some(*error),
-                        Remedy::Wait => self.steps.push_back(Step::Pause),
-                        _ => {}
-                    },
-                    _ => {}
+            State::Sharing { parent, .. } if *parent == Some(serial) => match reply {
+                Err(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
+                    self.is_plain = true;
+                    *parent = None;
                 }
-            }
+                Err(Failure::Server(error)) => match error.remedy() {
+                    Remedy::Configure => self.refusal = Some(*error),
+                    Remedy::Wait => self.steps.push_back(Step::Pause),
+                    _ => {}
+                },
+                _ => {}
+            },
             State::Unknown { search: Search { sync, is_synced, .. }, .. }
             | State::Uncertain { sync, is_synced, .. }
                 if *sync == serial =>
@@ -356,7 +357,7 @@ impl Contender {
         if renewed.is_empty() && !self.plan.is_set() {
             return self.delete(self.plan.paths(&own).collect(), false, Left::Deleted);
         }
-        let directory = |at: &usize| Arc::clone(self.plan.directory(*at).path());
+        let directory = |at: &usize| Arc::clone(self.plan.directories[*at].path());
         let paths = self.plan.paths(&own).chain(renewed.iter().map(directory));
         let multi = Request::Multi(paths.map(Operation::Delete).collect());
         let multi = self.ask(multi);

@@ -23,16 +23,17 @@ impl Contender {
         }
         let id = ContenderId::from_random(random);
         self.attempted = self.parents;
-        let mut directories = Vec::new();
+        self.refusal = None;
+        let mut parents = Vec::new();
         if self.parents != Parents::Present {
             let requests = self.plan.parents(self.parents == Parents::All, self.is_plain);
-            directories.extend(requests.into_iter().map(|request| self.ask(request)));
-            let above = directories.len() - self.plan.directories().len();
-            directories.drain(..above);
+            parents.extend(requests.into_iter().map(|request| self.ask(request)));
+            let above = parents.len() - self.plan.directories.len();
+            parents.drain(..above);
         }
         let create = self.ask(self.plan.join(id, self.is_plain));
         let looks = self.ask_lists(0);
-        self.state = State::Joining { id, directories, create, looks, refusal: None };
+        self.state = State::Joining { id, parents, create, looks };
     }
 
     /// Looks whether others are there, and writes nothing.
@@ -85,7 +86,6 @@ impl Contender {
         &mut self,
         id: ContenderId,
         looks: VecDeque<Look>,
-        refusal: Option<ServerError>,
         zxid: i64,
         reply: Result<Reply<'_>, &Failure>,
     ) {
@@ -111,7 +111,7 @@ impl Contender {
             Some(Failure::Server(error)) if !is_refusal(error) => self.look_later_for(id),
             Some(_) if self.is_given_up => self.finish(Step::Left(Left::Nothing)),
             // A directory may have been removed since it was created: a container that is empty.
-            Some(Failure::Server(ServerError::NoNode)) => match refusal {
+            Some(Failure::Server(ServerError::NoNode)) => match self.refusal {
                 Some(error) => self.finish(Step::Refused(Failure::Server(error))),
                 None => {
                     if self.parents == Parents::Present {
@@ -132,7 +132,7 @@ impl Contender {
     /// would not show it while a majority still agrees on it.
     fn look_for(&mut self, id: ContenderId) {
         let sync = self.ask(self.plan.sync());
-        let each = 0..self.plan.directories().len();
+        let each = 0..self.plan.directories.len();
         let lists = each.map(|at| self.ask(self.plan.list(at))).collect();
         let search = Search { sync, is_synced: false, lists, found: Vec::new() };
         self.state = State::Unknown { id, search };
@@ -182,7 +182,7 @@ impl Contender {
 
     /// Nothing was created under this id, or not all of it is left: these znodes of a set.
     fn give_up_id(&mut self, id: ContenderId, found: &[Option<Number>]) {
-        let each = self.plan.directories().iter().zip(found);
+        let each = self.plan.directories.iter().zip(found);
         let each = each.filter_map(|(directory, number)| Some((directory, (*number)?)));
         let layout = self.plan.layout;
         let paths: VecDeque<_> =

@@ -48,7 +48,7 @@ impl Contender {
             Admission::Whole => self.go_on(own, looks),
             Admission::Share(granted) => {
                 let name = granted.name(own.id);
-                let path = format!("{}/{name}", self.plan.directory(0).shares()).into();
+                let path = format!("{}/{name}", self.plan.directories[0].shares()).into();
                 let renews = own.number().renews_directory();
                 self.share(own, OwnShare { path, granted }, renews, names.is_none());
             }
@@ -63,7 +63,7 @@ impl Contender {
     /// One lock of a set has neither another contender before it nor shares.
     fn go_on(&mut self, mut own: Own, looks: VecDeque<Look>) {
         own.at += 1;
-        if own.at == self.plan.directories().len() {
+        if own.at == self.plan.directories.len() {
             return self.ready(own, None);
         }
         if looks.is_empty() {
@@ -79,21 +79,22 @@ impl Contender {
 
     /// Makes the share and leaves the queue.
     fn share(&mut self, own: Own, share: OwnShare, renews: bool, creates_directory: bool) {
-        let directory = creates_directory.then(|| {
-            let path = self.plan.directory(0).shares();
+        self.refusal = None;
+        let parent = creates_directory.then(|| {
+            let path = self.plan.directories[0].shares();
             self.ask(self.plan.container(path, self.is_plain))
         });
         let multi = self.ask(self.plan.take_share(&own, &share.path, renews));
-        self.state = State::Sharing { own, share, directory, multi, renews, refusal: None };
+        self.state = State::Sharing { own, share, parent, multi, renews };
     }
 
-    /// `directory`: whether its creation was tried before, and why it was refused.
+    /// `has_tried`: whether the creation of the directory was tried before.
     pub(super) fn shared(
         &mut self,
         own: Own,
         share: OwnShare,
         renews: bool,
-        (has_tried, refusal): (bool, Option<ServerError>),
+        has_tried: bool,
         reply: Result<Reply<'_>, &Failure>,
     ) {
         let (place, error) = match reply {
@@ -107,7 +108,7 @@ impl Contender {
             Ok(_) | Err(Failure::Unanswered) => return self.search_share(own, share),
         };
         match (place, error, error.remedy()) {
-            (0, ServerError::NoNode, _) => match refusal {
+            (0, ServerError::NoNode, _) => match self.refusal {
                 Some(error) => self.refuse(&own, Failure::Server(error)),
                 // Swept since, or all of it was removed: the list says so.
                 None if has_tried => self.list(own),

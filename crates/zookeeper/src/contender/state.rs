@@ -1,8 +1,7 @@
 //! What a contender wants, how far it has come, and what it wants done next.
 
 use crate::message::{Acl, Create, CreateKind, Operation, Reply, Request, ServerError};
-use crate::path::{ContenderId, Layout, Number};
-use crate::path::{Directory, Root};
+use crate::path::{ContenderId, Directory, Layout, Number, Root};
 use crate::session::Failure;
 use crate::shares::Granted;
 use redlatch_protocol::engine::Share;
@@ -50,72 +49,29 @@ pub(super) enum State {
     /// To begin, with the lock's directory or without.
     New,
     /// Looking whether others are there, before anything is created.
-    Looking {
-        looks: VecDeque<Look>,
-    },
-    /// The creation is in flight, and lists behind it.
-    Joining {
-        id: ContenderId,
-        /// The creation of the directories, if that is in flight before it.
-        directories: Vec<Serial>,
-        create: Serial,
-        looks: VecDeque<Look>,
-        /// Why a directory was not created.
-        refusal: Option<ServerError>,
-    },
+    Looking { looks: VecDeque<Look> },
+    /// The creation is in flight, and lists behind it. Before it that of the directories, if they
+    /// are missing.
+    Joining { id: ContenderId, parents: Vec<Serial>, create: Serial, looks: VecDeque<Look> },
     /// The creation was not answered: looking for its znodes.
-    Unknown {
-        id: ContenderId,
-        search: Search,
-    },
+    Unknown { id: ContenderId, search: Search },
     /// It has znodes in the queues, and none of them is given up.
-    InQueue {
-        own: Own,
-        turn: Turn,
-    },
-    /// The transaction that makes its share is in flight.
-    Sharing {
-        own: Own,
-        share: OwnShare,
-        /// The creation of the directory of shares, if that is in flight before it.
-        directory: Option<Serial>,
-        multi: Serial,
-        renews: bool,
-        /// Why the directory was not created.
-        refusal: Option<ServerError>,
-    },
+    InQueue { own: Own, turn: Turn },
+    /// The transaction that makes its share is in flight. Before it the creation of the directory
+    /// of shares, if that is missing.
+    Sharing { own: Own, share: OwnShare, parent: Option<Serial>, multi: Serial, renews: bool },
     /// That transaction was not answered: looking for the share.
-    Uncertain {
-        own: Own,
-        share: OwnShare,
-        sync: Serial,
-        list: Serial,
-        is_synced: bool,
-    },
+    Uncertain { own: Own, share: OwnShare, sync: Serial, list: Serial, is_synced: bool },
     /// It has what it wants. Waiting until the session is valid for long enough.
-    First {
-        own: Own,
-        share: Option<OwnShare>,
-    },
+    First { own: Own, share: Option<OwnShare> },
     /// The lock is held, or a share of it.
-    Held {
-        own: Own,
-        share: Option<OwnShare>,
-    },
+    Held { own: Own, share: Option<OwnShare> },
     /// Its znodes are being deleted in one transaction, and these directories too if nobody else is
     /// in them.
-    LeavingTogether {
-        own: Own,
-        renewed: Vec<usize>,
-        multi: Serial,
-    },
+    LeavingTogether { own: Own, renewed: Vec<usize>, multi: Serial },
     /// Its znodes are being deleted one by one, and may be already.
-    Leaving {
-        delete: Serial,
-        rest: VecDeque<Arc<str>>,
-        may_be_done: bool,
-        left: Left,
-    },
+    Leaving { delete: Serial, rest: VecDeque<Arc<str>>, may_be_done: bool, left: Left },
+    /// There is nothing more to do for it.
     Over,
 }
 
@@ -180,22 +136,19 @@ pub struct Serial(pub(super) u32);
 /// What is to be done for a contender.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// Call [`Contender::begin`](super::Contender::begin).
+    /// Call `begin`.
     Begin,
-    /// Send this request, and give its answer to
-    /// [`Contender::answered`](super::Contender::answered).
+    /// Send this request, and give its answer to `answered`.
     Send(Serial, Request),
-    /// The session has this znode: see [`Session::keep`](crate::session::Session::keep).
+    /// The session has this znode.
     Keep(Arc<str>),
-    /// A transaction has deleted this znode, so it need not be kept any more: see
-    /// [`Session::forget`](crate::session::Session::forget).
+    /// A transaction has deleted this znode, so it need not be kept any more.
     Forget(Arc<str>),
     /// Nothing more before a pause, such as that of the session between connections: a server has
     /// refused what may be possible later.
     Pause,
-    /// Delete this znode and do not forget it: see
-    /// [`Session::delete`](crate::session::Session::delete). With a serial, give the
-    /// answer to [`Contender::answered`](super::Contender::answered).
+    /// Delete this znode, on one connection after another until it is answered. With a serial, give
+    /// the answer to `answered`.
     Delete(Option<Serial>, Arc<str>),
     /// The lock is held.
     Held(Held),
@@ -212,19 +165,12 @@ pub enum Step {
 /// A lock that was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The paths of the znodes that hold it: one, or one for each lock of a set.
+    /// The paths of the znodes that hold it: that of the lock, or those of a set.
     pub paths: Arc<[Arc<str>]>,
     /// The transaction by which the contender joined the queue: the fencing token.
     pub created_by: i64,
     /// The number of a permit, from 0.
     pub slot: Option<u32>,
-}
-
-impl Held {
-    /// The path of its znode; of a set the first one.
-    pub fn path(&self) -> &Arc<str> {
-        &self.paths[0]
-    }
 }
 
 /// What became of the znodes of a contender that was given up.
@@ -248,7 +194,7 @@ pub struct Plan {
     /// Persistent znodes above the lock's directory, from the top.
     above: Arc<[Arc<str>]>,
     /// The lock's directory, or those of a set of locks: at least one, and none twice.
-    directories: Arc<[Directory]>,
+    pub(super) directories: Arc<[Directory]>,
     /// The family of names.
     pub layout: Layout,
     /// The contender's data: its owner.
@@ -265,12 +211,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Waits for the lock with this directory, below this root, without data.
-    pub fn new(root: &Root, directory: Directory) -> Self {
-        Self::of_set(root, vec![directory])
-    }
-
-    /// The same for all locks with these directories together. One that is named twice counts once.
+    /// Waits for all locks with these directories together, below this root, without data. One that
+    /// is named twice counts once.
     ///
     /// # Panics
     ///
@@ -300,14 +242,6 @@ impl Plan {
         /// A family's prefix with an id, and a number.
         const NAME_MAX: usize = 64;
         self.directories.iter().map(|directory| directory.path().len() + NAME_MAX).sum()
-    }
-
-    pub(super) fn directory(&self, at: usize) -> &Directory {
-        &self.directories[at]
-    }
-
-    pub(super) fn directories(&self) -> &[Directory] {
-        &self.directories
     }
 
     pub(super) fn is_set(&self) -> bool {
@@ -340,7 +274,7 @@ impl Plan {
     pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> Request {
         let create = self.create(Arc::clone(share), CreateKind::Ephemeral);
         let create = Operation::Create(Create { is_plain: true, ..create });
-        let deletes = self.paths(own).chain(renews.then(|| Arc::clone(self.directory(0).path())));
+        let deletes = self.paths(own).chain(renews.then(|| Arc::clone(self.directories[0].path())));
         Request::Multi([create].into_iter().chain(deletes.map(Operation::Delete)).collect())
     }
 
@@ -367,16 +301,16 @@ impl Plan {
 
     /// The request for the names of all contenders of a lock.
     pub(super) fn list(&self, at: usize) -> Request {
-        Request::GetChildren { path: Arc::clone(self.directory(at).path()), watch: false }
+        Request::GetChildren { path: Arc::clone(self.directories[at].path()), watch: false }
     }
 
     /// The request for the names of all shares of a lock.
     pub(super) fn shares(&self, at: usize, watch: bool) -> Request {
-        Request::GetChildren { path: self.directory(at).shares(), watch }
+        Request::GetChildren { path: self.directories[at].shares(), watch }
     }
 
     /// The request before a look that must see what was created before.
     pub(super) fn sync(&self) -> Request {
-        Request::Sync(Arc::clone(self.directory(0).path()))
+        Request::Sync(Arc::clone(self.directories[0].path()))
     }
 }

@@ -12,7 +12,7 @@ impl Contender {
     /// A watch has ended.
     pub fn changed(&mut self, path: &str) {
         let State::InQueue { own, turn } = &mut self.state else { return };
-        let directory = self.plan.directory(own.at);
+        let directory = &self.plan.directories[own.at];
         match turn {
             Turn::Watching { before, has_changed, .. } => {
                 *has_changed |= *directory.child(before) == *path;
@@ -117,7 +117,7 @@ impl Contender {
 
     /// Asks for the contenders and the shares of the locks from this one on.
     pub(super) fn ask_lists(&mut self, from: usize) -> VecDeque<Look> {
-        let each = from..self.plan.directories().len();
+        let each = from..self.plan.directories.len();
         each.map(|at| Look {
             list: self.ask(self.plan.list(at)),
             shares: self.ask(self.plan.shares(at, false)),
@@ -155,7 +155,7 @@ impl Contender {
         let (plan, given_up) = (&self.plan, self.given_up.iter());
         let strays = given_up.filter_map(|id| Some((*id, find(plan.layout, names, *id)?)));
         let names = strays.map(|(id, number)| plan.layout.name(id, number));
-        let paths = names.map(|name| plan.directory(at).child(&name));
+        let paths = names.map(|name| plan.directories[at].child(&name));
         let deletes: Vec<Step> = paths.map(|path| Step::Delete(None, path)).collect();
         self.steps.extend(deletes);
     }
@@ -178,7 +178,7 @@ impl Contender {
     fn compare(&mut self, own: Own, others: Vec<String>) {
         let unknown = others.iter().find(|name| !self.dates.contains_key(*name)).cloned();
         if let Some(asked) = unknown {
-            let path = self.plan.directory(own.at).child(&asked);
+            let path = self.plan.directories[own.at].child(&asked);
             let stat = self.ask(Request::Exists { path, watch: false });
             self.state = State::InQueue { own, turn: Turn::Comparing { others, asked, stat } };
             return;
@@ -193,7 +193,7 @@ impl Contender {
     }
 
     fn watch(&mut self, own: Own, before: String) {
-        let path = self.plan.directory(own.at).child(&before);
+        let path = self.plan.directories[own.at].child(&before);
         let data = self.ask(Request::GetData { path, watch: true });
         let turn = Turn::Watching { before, data, has_changed: false };
         self.state = State::InQueue { own, turn };

@@ -26,7 +26,7 @@ fn token(number: u8) -> Token {
 
 fn plan(waits: bool) -> Plan {
     let root = Root::new("/locks").unwrap();
-    let mut plan = Plan::new(&root, Directory::new(&root, b"", b"a").unwrap());
+    let mut plan = Plan::of_set(&root, vec![Directory::new(&root, b"", b"a").unwrap()]);
     plan.waits = waits;
     plan
 }

@@ -27,7 +27,7 @@ impl Client {
         options.timeout = Duration::from_secs(1);
         Self {
             session: Session::new(options),
-            contender: Contender::new(Plan::new(&root, directory)),
+            contender: Contender::new(Plan::of_set(&root, vec![directory])),
             connection: None,
             serials: HashMap::new(),
             told: Vec::new(),
