@@ -51,7 +51,7 @@ pub(crate) fn names_if_there(client: &mut Client, path: &str) -> Option<Vec<Stri
     let mut names: Vec<String> = match answer.reply() {
         Err(Failure::Server(ServerError::NoNode)) => return None,
         Ok(Reply::Children { names, stat }) => {
-            assert_eq!(usize::try_from(stat.children), Ok(names.len()));
+            assert_eq!(usize::try_from(stat.children), Ok(names.count));
             names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
         }
         other => panic!("{other:?}"),

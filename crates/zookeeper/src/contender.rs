@@ -152,7 +152,9 @@ impl Contender {
             return;
         }
         match self.leave_state() {
-            State::Looking { looks } => self.looked(looks, serial, reply),
+            State::Looking { looks } if looks.front().is_some_and(|look| look.has(serial)) => {
+                self.looked(looks, serial, reply);
+            }
             State::Joining { id, create, looks, .. } if create == serial => {
                 self.created(id, looks, zxid, reply);
             }
@@ -357,7 +359,7 @@ impl Contender {
         if renewed.is_empty() && !self.plan.is_set() {
             return self.delete(self.plan.paths(&own).collect(), false, Left::Deleted);
         }
-        let directory = |at: &usize| Arc::clone(self.plan.directories[*at].path());
+        let directory = |at: &usize| Arc::clone(&self.plan.directories[*at].path);
         let paths = self.plan.paths(&own).chain(renewed.iter().map(directory));
         let multi = Request::Multi(paths.map(Operation::Delete).collect());
         let multi = self.ask(multi);

@@ -12,8 +12,8 @@
 //! - A lock that was held when the session's validity passed is lost, also if the session lives on.
 //! - A lock has an end of its own beside the session's, and its znodes are deleted then.
 //!
-//! Whoever drives it gives it what the connection says through [`Keeper::session`], and calls
-//! [`Keeper::settle`] after that. Random bytes come from the function that it was made with.
+//! Whoever drives it gives its session what the connection says, and calls [`Keeper::settle`] after
+//! that. Random bytes come from the function that it was made with.
 
 mod advance;
 mod entry;
@@ -38,7 +38,8 @@ pub type Random = Box<dyn FnMut() -> Option<[u8; 16]> + Send>;
 
 /// All locks of one client. The module documentation describes how to use it.
 pub struct Keeper<W> {
-    session: Session<Asker>,
+    /// Its connection is the caller's business.
+    pub session: Session<Asker>,
     random: Random,
     entries: BTreeMap<Token, Entry<W>>,
     questions: BTreeMap<u64, Question<W>>,
@@ -96,11 +97,6 @@ impl<W> Keeper<W> {
             is_closed: false,
             connections: 0,
         }
-    }
-
-    /// The session: its connection is the caller's business.
-    pub fn session(&mut self) -> &mut Session<Asker> {
-        &mut self.session
     }
 
     /// Contends for a lock, to be held for `hold`. The outcome is [`Granted`](Outcome::Granted),
@@ -219,10 +215,8 @@ impl<W> Keeper<W> {
 
     /// The waiters, in no order.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
-        let calls = self.entries.values().filter_map(|entry| entry.caller.as_ref());
-        calls
-            .map(|(waiter, _)| waiter)
-            .chain(self.questions.values().map(|question| &question.waiter))
+        let calls = self.entries.values().filter_map(|entry| Some(&entry.caller.as_ref()?.0));
+        calls.chain(self.questions.values().map(|question| &question.waiter))
     }
 
     /// When [`tick`](Self::tick) must be called.

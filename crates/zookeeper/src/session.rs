@@ -72,22 +72,13 @@ struct Identity {
     validity: Validity,
 }
 
+/// Nothing is written behind the end of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Down {
-        retry_at: Time,
-    },
-    Connecting {
-        since: Time,
-    },
-    Greeting {
-        since: Time,
-        sent_at: Time,
-    },
-    Ready {
-        since: Time,
-    },
-    /// The end of the session was written, and nothing is written behind it.
+    Down { retry_at: Time },
+    Connecting { since: Time },
+    Greeting { since: Time, sent_at: Time },
+    Ready { since: Time },
     Ending,
 }
 

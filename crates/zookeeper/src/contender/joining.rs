@@ -49,14 +49,7 @@ impl Contender {
         serial: Serial,
         reply: Result<Reply<'_>, &Failure>,
     ) {
-        let (is_list, is_shares) = looks
-            .front()
-            .map_or((false, false), |look| (look.list == serial, look.shares == serial));
-        if !is_list && !is_shares {
-            // The answer to the sync.
-            self.state = State::Looking { looks };
-            return;
-        }
+        let is_list = looks.front().is_some_and(|look| look.list == serial);
         let is_contended = match reply {
             Ok(Reply::Children { names, .. }) if is_list => has_contender(self.plan.layout, names),
             Ok(Reply::Children { names, .. }) => self.admission(Some(names)) == Admission::None,
@@ -73,7 +66,7 @@ impl Contender {
         if is_contended {
             return self.finish(Step::Contended);
         }
-        if is_shares {
+        if !is_list {
             looks.pop_front();
         }
         match looks.is_empty() {

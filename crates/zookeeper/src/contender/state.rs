@@ -44,6 +44,12 @@ pub(super) struct Look {
     pub(super) shares: Serial,
 }
 
+impl Look {
+    pub(super) fn has(self, serial: Serial) -> bool {
+        self.list == serial || self.shares == serial
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum State {
     /// To begin, with the lock's directory or without.
@@ -241,7 +247,7 @@ impl Plan {
     pub fn path_bytes(&self) -> usize {
         /// A family's prefix with an id, and a number.
         const NAME_MAX: usize = 64;
-        self.directories.iter().map(|directory| directory.path().len() + NAME_MAX).sum()
+        self.directories.iter().map(|directory| directory.path.len() + NAME_MAX).sum()
     }
 
     pub(super) fn is_set(&self) -> bool {
@@ -274,7 +280,7 @@ impl Plan {
     pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> Request {
         let create = self.create(Arc::clone(share), CreateKind::Ephemeral);
         let create = Operation::Create(Create { is_plain: true, ..create });
-        let deletes = self.paths(own).chain(renews.then(|| Arc::clone(self.directories[0].path())));
+        let deletes = self.paths(own).chain(renews.then(|| Arc::clone(&self.directories[0].path)));
         Request::Multi([create].into_iter().chain(deletes.map(Operation::Delete)).collect())
     }
 
@@ -285,7 +291,7 @@ impl Plan {
             Request::Create(Create { data: Arc::from([]), is_plain, ..create })
         });
         let each = self.directories.iter();
-        let each = each.map(|directory| self.container(Arc::clone(directory.path()), is_plain));
+        let each = each.map(|directory| self.container(Arc::clone(&directory.path), is_plain));
         above.chain(each).collect()
     }
 
@@ -301,7 +307,7 @@ impl Plan {
 
     /// The request for the names of all contenders of a lock.
     pub(super) fn list(&self, at: usize) -> Request {
-        Request::GetChildren { path: Arc::clone(self.directories[at].path()), watch: false }
+        Request::GetChildren { path: Arc::clone(&self.directories[at].path), watch: false }
     }
 
     /// The request for the names of all shares of a lock.
@@ -311,6 +317,6 @@ impl Plan {
 
     /// The request before a look that must see what was created before.
     pub(super) fn sync(&self) -> Request {
-        Request::Sync(Arc::clone(self.directories[0].path()))
+        Request::Sync(Arc::clone(&self.directories[0].path))
     }
 }

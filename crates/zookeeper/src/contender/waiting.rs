@@ -326,7 +326,7 @@ mod tests {
             "x".to_owned(),
         ];
         with_names(&names.each_ref().map(String::as_str), |names| {
-            assert_eq!(find(Layout::Curator, names, id(1)), Some(Number::new(3)));
+            assert_eq!(find(Layout::Curator, names, id(1)), Some(Number(3)));
             assert_eq!(find(Layout::Curator, names, id(2)), None);
             assert!(has_contender(Layout::Curator, names));
             assert!(!has_contender(Layout::Kazoo, names));

@@ -33,11 +33,8 @@ pub(super) enum Stage {
     Failed(Option<Outcome>),
     /// Held, until it is released, lost, or at its own end.
     Held(Hold),
-    /// Given up, and not gone yet.
-    Leaving {
-        /// Was it valid when it was given up?
-        was_valid: bool,
-    },
+    /// Given up, and not gone yet. Was it valid when it was given up?
+    Leaving { was_valid: bool },
 }
 
 #[derive(Debug, Default)]
@@ -102,11 +99,8 @@ impl<W> Entry<W> {
 pub enum Outcome {
     /// The lock is held.
     Granted(Grant),
-    /// The lock is not held yet.
-    Waiting {
-        /// How many contenders are before it, if that is known.
-        place: Option<usize>,
-    },
+    /// The lock is not held yet. `place`: how many contenders are before it, if that is known.
+    Waiting { place: Option<usize> },
     /// Others hold the lock or wait for it, and the caller does not wait.
     Contended,
     /// A server refuses what is needed, and nothing was created.
@@ -122,13 +116,9 @@ pub enum Outcome {
     /// Of a release, or of a check: what the ensemble says about the lock. Refused: it was not held
     /// any more.
     Voted(Vote),
-    /// Of a question.
-    Answered {
-        /// The server that was asked last.
-        server: usize,
-        /// An answer to each request, as far as they came in time.
-        answers: Vec<Option<Answer>>,
-    },
+    /// Of a question: the server that was asked last, and an answer to each request, as far as they
+    /// came in time.
+    Answered { server: usize, answers: Vec<Option<Answer>> },
 }
 
 impl Outcome {

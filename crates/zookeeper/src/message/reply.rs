@@ -1,33 +1,22 @@
 //! Bytes to replies: what a frame from the server is, the reply to a request or news of a watch,
 //! and what the body of a reply says.
 
-use super::RequestKind;
-use super::opcode;
+use super::{RequestKind, opcode};
 use crate::jute::{JuteError, Reader};
 use std::fmt;
 
 /// The body of a reply without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// A znode was created.
-    Created {
-        /// Its path, with its number if it is sequential.
-        path: &'a str,
-        /// Its stat, unless it was asked for as to a server before 3.5.
-        stat: Option<Stat>,
-    },
+    /// A znode was created at this path, which has its number if it is sequential. The reply to the
+    /// plain form has no stat.
+    Created { path: &'a str, stat: Option<Stat> },
     /// It exists.
     Found(Stat),
-    Data {
-        /// The data; null is empty.
-        data: &'a [u8],
-        stat: Stat,
-    },
-    Children {
-        names: Names<'a>,
-        /// The stat of their parent.
-        stat: Stat,
-    },
+    /// Null is empty.
+    Data { data: &'a [u8], stat: Stat },
+    /// The stat is that of their parent.
+    Children { names: Names<'a>, stat: Stat },
     /// The server has what its leader had.
     Synced,
     /// What became of a transaction.
@@ -70,7 +59,7 @@ impl<'a> Reply<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names<'a> {
     bytes: &'a [u8],
-    count: usize,
+    pub count: usize,
 }
 
 impl<'a> Names<'a> {
@@ -82,15 +71,6 @@ impl<'a> Names<'a> {
             reader.raw_text()?;
         }
         Ok(Self { bytes: &start[..start.len() - reader.rest().len()], count })
-    }
-
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Are there none?
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -106,13 +86,9 @@ const EVENT_XID: i32 = -1;
 /// A frame behind the connect reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
-    /// The reply to the oldest request without one.
-    Reply {
-        header: ReplyHeader,
-        /// What follows the header, for [`Reply::decode`]. There is nothing
-        /// to read if the header has an error.
-        body: &'a [u8],
-    },
+    /// The reply to the oldest request without one. The body is for [`Reply::decode`]; there is
+    /// nothing to read if the header has an error.
+    Reply { header: ReplyHeader, body: &'a [u8] },
     /// A watch has ended, because what it waited for has happened at this path. What that was is not
     /// kept: whoever watches looks again.
     Event { path: &'a str },
@@ -339,7 +315,6 @@ const TABLE: [(i32, ServerError, &str); 16] = [
 
 impl ServerError {
     /// The error with this code; `None` for 0, which is success.
-    #[must_use]
     pub fn of_code(code: i32) -> Option<Self> {
         if code == 0 {
             return None;
@@ -348,8 +323,6 @@ impl ServerError {
         Some(known.map_or(Self::Other(code), |(_, error, _)| *error))
     }
 
-    /// What helps.
-    #[must_use]
     pub fn remedy(self) -> Remedy {
         match self {
             Self::NoNode | Self::NodeExists | Self::NotEmpty => Remedy::Author,

@@ -25,7 +25,10 @@ fn survey(queue: &[&str], shares: &[&str]) -> Survey {
         frame(&bytes).unwrap().unwrap().0.to_vec()
     };
     let (queue, shares) = (body(queue), body(shares));
-    let names = |body| names(Reply::decode(RequestKind::GetChildren, body).unwrap());
+    let names = |body| match Reply::decode(RequestKind::GetChildren, body).unwrap() {
+        Reply::Children { names, .. } => Some(names),
+        other => panic!("{other:?}"),
+    };
     Survey::of_names(Layout::Curator, &directory(), names(&queue), names(&shares))
 }
 
