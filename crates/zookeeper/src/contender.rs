@@ -51,7 +51,6 @@ use state::{Own, OwnShare, Said, Search, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A contender. The module documentation describes how to use it.
 #[derive(Debug)]
 pub struct Contender {
     plan: Plan,
@@ -85,7 +84,6 @@ enum Parents {
 }
 
 impl Contender {
-    /// A contender that has not begun.
     pub fn new(plan: Plan) -> Self {
         let mut contender = Self {
             plan,
@@ -308,6 +306,12 @@ impl Contender {
     /// Deletes its znodes of the queues without waiting for it.
     fn delete_unheard(&mut self, own: &Own) {
         self.for_each(own, |path| Step::Delete(None, path));
+    }
+
+    /// The same, and it is over.
+    fn end(&mut self, own: &Own, step: Step) {
+        self.delete_unheard(own);
+        self.finish(step);
     }
 
     fn ask(&mut self, request: Request) -> Serial {

@@ -36,7 +36,6 @@ use std::time::Duration;
 /// Random bytes for the name of a contender's znode; `None` if there are none.
 pub type Random = Box<dyn FnMut() -> Option<[u8; 16]> + Send>;
 
-/// All locks of one client. The module documentation describes how to use it.
 pub struct Keeper<W> {
     /// Its connection is the caller's business.
     pub session: Session<Asker>,
@@ -61,7 +60,6 @@ pub struct Keeper<W> {
     ended: VecDeque<Token>,
     /// Are all waits over?
     is_closed: bool,
-    /// How many connections were made.
     connections: u64,
 }
 
@@ -78,7 +76,6 @@ pub enum Asker {
 }
 
 impl<W> Keeper<W> {
-    /// A keeper without locks, and without a connection.
     pub fn new(options: SessionOptions, random: Random) -> Self {
         Self {
             session: Session::new(options),

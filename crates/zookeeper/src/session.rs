@@ -33,7 +33,7 @@ use beats::Beats;
 pub use beats::PATHS_MAX;
 use flight::{Flight, Owner, PendingDelete};
 pub use outcome::{Answer, Failure, Outcome, Problem};
-use redlatch_protocol::engine::Jitter;
+use redlatch_protocol::engine::{Backoff, Jitter};
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,7 +83,6 @@ enum State {
 }
 
 impl<T: Copy> Session<T> {
-    /// A session that has no connection yet.
     pub fn new(options: SessionOptions) -> Self {
         Self {
             servers: Servers::new(options.servers, options.reconnect, options.seed),
@@ -247,7 +246,6 @@ impl<T: Copy> Session<T> {
     }
 }
 
-/// How a session behaves.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// How many servers there are to connect to; one at least.
@@ -300,7 +298,7 @@ impl<T: Copy> Session<T> {
 
     /// The number of the server to connect to, below `SessionOptions::servers`.
     pub fn server(&self) -> usize {
-        self.servers.current()
+        self.servers.order[self.servers.at]
     }
 
     /// Is there no connection, and none being made? Then the socket must be closed.
@@ -393,45 +391,38 @@ impl<T: Copy> Session<T> {
 #[derive(Debug)]
 struct Servers {
     order: Vec<usize>,
-    /// The place in the order.
     at: usize,
-    /// Attempts that failed in a row.
-    failures: u32,
-    /// The ceiling of the first pause, and of any.
-    pauses: (Duration, Duration),
-    jitter: Jitter,
+    /// Attempts that failed in a row since the last pause.
+    failures: usize,
+    backoff: Backoff,
 }
 
 impl Servers {
-    fn new(count: usize, pauses: (Duration, Duration), seed: u64) -> Self {
+    fn new(count: usize, (first, longest): (Duration, Duration), seed: u64) -> Self {
         debug_assert!(count > 0, "an ensemble has a server");
-        let jitter = Jitter::from_seed(seed);
-        let order = (0..count).collect();
-        let mut servers = Self { order, at: 0, failures: 0, pauses, jitter };
+        let mut jitter = Jitter::from_seed(seed);
+        let mut order: Vec<usize> = (0..count).collect();
         for last in (1..count).rev() {
-            let other = servers.jitter.next_u64() % (last as u64 + 1);
-            servers.order.swap(last, other as usize);
+            let other = jitter.next_u64() % (last as u64 + 1);
+            order.swap(last, other as usize);
         }
-        servers
-    }
-
-    /// The server to connect to.
-    fn current(&self) -> usize {
-        self.order[self.at]
+        Self { order, at: 0, failures: 0, backoff: Backoff::new(first, longest, jitter) }
     }
 
     /// The current server failed, and the next one has its turn. `has_lasted`: whether it was of
     /// use for a while before. Returns when the next attempt may begin.
     fn failed(&mut self, now: Time, has_lasted: bool) -> Time {
         self.at = (self.at + 1) % self.order.len();
-        self.failures = if has_lasted { 1 } else { self.failures.saturating_add(1) };
-        let servers = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
-        if self.failures % servers != 0 {
+        if has_lasted {
+            self.failures = 0;
+            self.backoff.reset();
+        }
+        self.failures += 1;
+        if self.failures < self.order.len() {
             return now;
         }
-        let rounds = self.failures / servers;
-        let doubled = self.pauses.0.saturating_mul(2_u32.saturating_pow(rounds - 1));
-        now.after(self.jitter.below(doubled.min(self.pauses.1)))
+        self.failures = 0;
+        now.after(self.backoff.next_delay(Duration::ZERO))
     }
 }
 

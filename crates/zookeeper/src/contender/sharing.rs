@@ -39,7 +39,7 @@ impl Contender {
         names: Option<Names<'_>>,
     ) {
         match self.admission(names) {
-            Admission::None if !self.plan.waits => self.contended(&own),
+            Admission::None if !self.plan.waits => self.end(&own, Step::Contended),
             Admission::None if will_change => {
                 self.place = Some(0);
                 self.state = State::InQueue { own, turn: Turn::Blocked };
@@ -64,17 +64,14 @@ impl Contender {
     fn go_on(&mut self, mut own: Own, looks: VecDeque<Look>) {
         own.at += 1;
         if own.at == self.plan.directories.len() {
-            return self.ready(own, None);
+            self.place = None;
+            self.state = State::First { own, share: None };
+            return;
         }
         if looks.is_empty() {
             return self.list(own);
         }
         self.state = State::InQueue { own, turn: Turn::Listing { looks } };
-    }
-
-    fn ready(&mut self, own: Own, share: Option<OwnShare>) {
-        self.place = None;
-        self.state = State::First { own, share };
     }
 
     /// Makes the share and leaves the queue.
@@ -104,12 +101,14 @@ impl Contender {
             },
             Err(Failure::Server(error)) => (0, *error),
             Err(Failure::SessionLost) => return self.restart(),
-            Err(failure @ Failure::TooLong(_)) => return self.refuse(&own, failure.clone()),
+            Err(failure @ Failure::TooLong(_)) => {
+                return self.end(&own, Step::Refused(failure.clone()));
+            }
             Ok(_) | Err(Failure::Unanswered) => return self.search_share(own, share),
         };
         match (place, error, error.remedy()) {
             (0, ServerError::NoNode, _) => match self.refusal {
-                Some(error) => self.refuse(&own, Failure::Server(error)),
+                Some(error) => self.end(&own, Step::Refused(Failure::Server(error))),
                 // Swept since, or all of it was removed: the list says so.
                 None if has_tried => self.list(own),
                 None => self.share(own, share, renews, true),
@@ -117,7 +116,7 @@ impl Contender {
             // Its own znode.
             (_, ServerError::NoNode, _) => self.restart(),
             (_, ServerError::NotEmpty, _) if renews => self.share(own, share, false, false),
-            (_, _, Remedy::Configure) => self.refuse(&own, Failure::Server(error)),
+            (_, _, Remedy::Configure) => self.end(&own, Step::Refused(Failure::Server(error))),
             // It may have been carried out after all.
             _ => {
                 self.steps.push_back(Step::Pause);
@@ -129,13 +128,8 @@ impl Contender {
     fn has_share(&mut self, own: Own, share: OwnShare) {
         self.steps.push_back(Step::Keep(share.path.clone()));
         self.for_each(&own, Step::Forget);
-        self.ready(own, Some(share));
-    }
-
-    /// Nothing of this contender may be held, and its znode of the queue is deleted.
-    fn refuse(&mut self, own: &Own, failure: Failure) {
-        self.delete_unheard(own);
-        self.finish(Step::Refused(failure));
+        self.place = None;
+        self.state = State::First { own, share: Some(share) };
     }
 
     pub(super) fn search_share(&mut self, own: Own, share: OwnShare) {

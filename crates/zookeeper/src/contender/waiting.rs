@@ -165,13 +165,8 @@ impl Contender {
             self.place = Some(count);
             return self.watch(own, before);
         }
-        self.contended(&own);
-    }
-
-    /// Another one was faster.
-    pub(super) fn contended(&mut self, own: &Own) {
-        self.delete_unheard(own);
-        self.finish(Step::Contended);
+        // Another one was faster.
+        self.end(&own, Step::Contended);
     }
 
     /// Asks for the next transaction that is not known; then the place follows from them.

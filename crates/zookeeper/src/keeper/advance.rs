@@ -4,7 +4,7 @@
 use super::entry::{Entry, Grant, Hold, Loss, Outcome, Stage};
 use super::{Asker, Keeper};
 use crate::contender::{Contender, Held, Left, Step};
-use crate::session;
+use crate::session::{self, Failure};
 use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -125,7 +125,11 @@ impl<W> Keeper<W> {
                 }
                 Step::Held(held) => self.granted(now, token, &held),
                 Step::Contended => self.fail(token, Outcome::Contended),
-                Step::Refused(failure) => self.fail(token, Outcome::of_refusal(&failure)),
+                Step::Refused(Failure::Server(error)) => self.fail(token, Outcome::Refused(error)),
+                Step::Refused(Failure::TooLong(_)) => self.fail(token, Outcome::TooLong),
+                Step::Refused(Failure::Unanswered | Failure::SessionLost) => {
+                    self.fail(token, Outcome::Gone);
+                }
                 Step::Lost => self.lost(token),
                 Step::Left(left) => self.left(token, left),
             }

@@ -2,7 +2,7 @@
 
 use crate::contender::Contender;
 use crate::message::ServerError;
-use crate::session::{Answer, Failure};
+use crate::session::Answer;
 use redlatch_protocol::engine::Vote;
 use redlatch_protocol::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -25,7 +25,6 @@ pub(super) struct Entry<W> {
 
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Not granted yet.
     Waiting(Wait),
     /// Granted while no caller waited: one comes for it, or gives it up.
     Granted(Grant),
@@ -34,7 +33,9 @@ pub(super) enum Stage {
     /// Held, until it is released, lost, or at its own end.
     Held(Hold),
     /// Given up, and not gone yet. Was it valid when it was given up?
-    Leaving { was_valid: bool },
+    Leaving {
+        was_valid: bool,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +62,6 @@ impl<W> Entry<W> {
         Self { contender, stage, caller: Some(caller), hold, paused_until: None, alarm: None }
     }
 
-    /// The caller, who is to be told something.
     pub(super) fn take_caller(&mut self) -> Option<W> {
         self.caller.take().map(|(waiter, _)| waiter)
     }
@@ -75,7 +75,6 @@ impl<W> Entry<W> {
         end.into_iter().chain(self.paused_until).min()
     }
 
-    /// It is held from now on.
     pub(super) fn hold(&mut self, now: Time, grant: Grant) -> Grant {
         let grant = Grant { at: now, ..grant };
         let end = now.after(self.hold);
@@ -92,15 +91,14 @@ impl<W> Entry<W> {
     }
 }
 
-// What becomes of a call.
-
 /// What has become of a call.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The lock is held.
     Granted(Grant),
     /// The lock is not held yet. `place`: how many contenders are before it, if that is known.
-    Waiting { place: Option<usize> },
+    Waiting {
+        place: Option<usize>,
+    },
     /// Others hold the lock or wait for it, and the caller does not wait.
     Contended,
     /// A server refuses what is needed, and nothing was created.
@@ -118,27 +116,19 @@ pub enum Outcome {
     Voted(Vote),
     /// Of a question: the server that was asked last, and an answer to each request, as far as they
     /// came in time.
-    Answered { server: usize, answers: Vec<Option<Answer>> },
+    Answered {
+        server: usize,
+        answers: Vec<Option<Answer>>,
+    },
 }
 
-impl Outcome {
-    pub(super) fn of_refusal(failure: &Failure) -> Self {
-        match failure {
-            Failure::Server(error) => Self::Refused(*error),
-            Failure::TooLong(_) => Self::TooLong,
-            Failure::Unanswered | Failure::SessionLost => Self::Gone,
-        }
-    }
-}
-
-/// A lock that was granted.
 #[derive(Clone, Debug)]
 pub struct Grant {
     /// When it was known to be granted: its own time counts from here.
     pub at: Time,
     /// The transaction that created its place in the queue: the fencing token.
     pub created_by: i64,
-    /// Which permit it is, if it is one.
+    /// Which permit it is.
     pub slot: Option<u32>,
     /// Until when its session lives.
     pub session: Arc<SharedTime>,

@@ -293,24 +293,24 @@ pub enum Remedy {
     Wait,
 }
 
-/// The codes with their errors and names.
-const TABLE: [(i32, ServerError, &str); 16] = [
-    (-101, ServerError::NoNode, "NoNode"),
-    (-110, ServerError::NodeExists, "NodeExists"),
-    (-111, ServerError::NotEmpty, "NotEmpty"),
-    (-112, ServerError::SessionExpired, "SessionExpired"),
-    (-12, ServerError::UnknownSession, "UnknownSession"),
-    (-118, ServerError::SessionMoved, "SessionMoved"),
-    (-102, ServerError::NoAuth, "NoAuth"),
-    (-114, ServerError::InvalidAcl, "InvalidACL"),
-    (-115, ServerError::AuthFailed, "AuthFailed"),
-    (-6, ServerError::Unimplemented, "Unimplemented"),
-    (-119, ServerError::NotReadOnly, "NotReadOnly"),
-    (-120, ServerError::EphemeralOnLocalSession, "EphemeralOnLocalSession"),
-    (-125, ServerError::QuotaExceeded, "QuotaExceeded"),
-    (-127, ServerError::ThrottledOperation, "ThrottledOp"),
-    (-122, ServerError::RequestTimeout, "RequestTimeout"),
-    (-2, ServerError::RuntimeInconsistency, "RuntimeInconsistency"),
+/// The codes with their errors, names, and what helps.
+const TABLE: [(i32, ServerError, &str, Remedy); 16] = [
+    (-101, ServerError::NoNode, "NoNode", Remedy::Author),
+    (-110, ServerError::NodeExists, "NodeExists", Remedy::Author),
+    (-111, ServerError::NotEmpty, "NotEmpty", Remedy::Author),
+    (-112, ServerError::SessionExpired, "SessionExpired", Remedy::NewSession),
+    (-12, ServerError::UnknownSession, "UnknownSession", Remedy::NewSession),
+    (-118, ServerError::SessionMoved, "SessionMoved", Remedy::Reconnect),
+    (-102, ServerError::NoAuth, "NoAuth", Remedy::Configure),
+    (-114, ServerError::InvalidAcl, "InvalidACL", Remedy::Configure),
+    (-115, ServerError::AuthFailed, "AuthFailed", Remedy::Configure),
+    (-6, ServerError::Unimplemented, "Unimplemented", Remedy::Author),
+    (-119, ServerError::NotReadOnly, "NotReadOnly", Remedy::Reconnect),
+    (-120, ServerError::EphemeralOnLocalSession, "EphemeralOnLocalSession", Remedy::Reconnect),
+    (-125, ServerError::QuotaExceeded, "QuotaExceeded", Remedy::Wait),
+    (-127, ServerError::ThrottledOperation, "ThrottledOp", Remedy::Wait),
+    (-122, ServerError::RequestTimeout, "RequestTimeout", Remedy::Wait),
+    (-2, ServerError::RuntimeInconsistency, "RuntimeInconsistency", Remedy::Author),
 ];
 
 impl ServerError {
@@ -320,21 +320,12 @@ impl ServerError {
             return None;
         }
         let known = TABLE.iter().find(|(number, ..)| *number == code);
-        Some(known.map_or(Self::Other(code), |(_, error, _)| *error))
+        Some(known.map_or(Self::Other(code), |(_, error, ..)| *error))
     }
 
     pub fn remedy(self) -> Remedy {
-        match self {
-            Self::NoNode | Self::NodeExists | Self::NotEmpty => Remedy::Author,
-            Self::Unimplemented | Self::RuntimeInconsistency => Remedy::Author,
-            Self::SessionExpired | Self::UnknownSession => Remedy::NewSession,
-            Self::SessionMoved | Self::NotReadOnly | Self::EphemeralOnLocalSession => {
-                Remedy::Reconnect
-            }
-            Self::NoAuth | Self::InvalidAcl | Self::AuthFailed => Remedy::Configure,
-            Self::QuotaExceeded | Self::ThrottledOperation | Self::RequestTimeout => Remedy::Wait,
-            Self::Other(_) => Remedy::Wait,
-        }
+        let known = TABLE.iter().find(|(_, error, ..)| *error == self);
+        known.map_or(Remedy::Wait, |(.., remedy)| *remedy)
     }
 }
 
@@ -344,8 +335,8 @@ impl fmt::Display for ServerError {
         if let Self::Other(code) = self {
             return write!(f, "error {code}");
         }
-        let known = TABLE.iter().find(|(_, error, _)| error == self);
-        let (code, _, name) = known.expect("every other error is in the table");
+        let known = TABLE.iter().find(|(_, error, ..)| error == self);
+        let (code, _, name, _) = known.expect("every other error is in the table");
         write!(f, "{name} ({code})")
     }
 }
@@ -358,7 +349,7 @@ mod tests {
 
     #[test]
     fn every_code_has_one_error_and_is_shown_with_it() {
-        for (code, error, name) in TABLE {
+        for (code, error, name, _) in TABLE {
             assert_eq!(ServerError::of_code(code), Some(error));
             assert_eq!(error.to_string(), format!("{name} ({code})"));
         }
@@ -369,8 +360,8 @@ mod tests {
 
     #[test]
     fn only_errors_that_another_session_would_not_have_end_the_session() {
-        let ends = |(_, error, _): &&(i32, ServerError, &str)| error.remedy() == Remedy::NewSession;
-        let names: Vec<&str> = TABLE.iter().filter(ends).map(|(.., name)| *name).collect();
+        let ends = TABLE.iter().filter(|(.., remedy)| *remedy == Remedy::NewSession);
+        let names: Vec<&str> = ends.map(|(_, _, name, _)| *name).collect();
         assert_eq!(names, ["SessionExpired", "UnknownSession"]);
     }
 }
