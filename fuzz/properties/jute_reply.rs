@@ -75,7 +75,7 @@ fn check_body(kind: RequestKind, body: &[u8]) {
     check_error(decoded.as_ref().err());
     match &decoded {
         Ok(Reply::Children { names, .. }) => {
-            assert_eq!(items, names.len());
+            assert_eq!(items, names.count);
             assert!(4 * items <= body.len(), "{items} names in {} bytes", body.len());
         }
         Ok(Reply::Results(_)) => assert_eq!(kind, RequestKind::Multi(items)),

@@ -10,15 +10,15 @@ use super::cancellation::EndWaits;
 use crate::clock::{self, Time};
 use crate::config::{Ensemble as EnsembleSettings, Settings};
 use crate::core::draw;
-use crate::engine::{Ballot, Command, Keep, Node, NodeSet, Removal, Request, Tally, Token};
+use crate::engine::{Ballot, Command, Keep, Node, NodeSet, Removal, Request, Tally, Token, Vote};
 use crate::error::{ConfigError, LossReason};
 use crate::net::{ChangeQueue, Endpoint, EnsembleNet, KeeperMessage, KeeperOrder, RoundOutcome};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
 use crate::wait_queue::HeadHandle;
 use crate::watchdog::{GuardedLock, Notifier};
 use crate::zookeeper::contender::Plan;
-use crate::zookeeper::keeper::{Loss, Outcome, Vote};
-use crate::zookeeper::message::Acl;
+use crate::zookeeper::keeper::{Loss, Outcome};
+use crate::zookeeper::message::{Acl, Secret};
 use crate::zookeeper::path::Layout;
 use crate::zookeeper::path::{Directory, PathError, Root};
 use crate::zookeeper::session::SessionOptions;
@@ -57,7 +57,7 @@ impl Ensemble {
         let mut session = SessionOptions::new(ensemble.servers.len(), seed);
         session.timeout = ensemble.session_timeout;
         session.drift_parts_per_billion = rules.drift.parts_per_billion();
-        session.credentials = ensemble.credentials.clone();
+        session.credentials = ensemble.credentials.clone().map(Secret);
         session.connect_timeout = settings.connecting.timeout;
         session.reconnect = (rules.retry_base, rules.retry_cap);
         let net = EnsembleNet::new(
@@ -181,13 +181,8 @@ impl Ensemble {
             Command::Remove(removal) => self.release(removal, now, until),
             other => unreachable!("an ensemble is not sent {other:?}"),
         };
-        let (mut tally, node) = (Tally::new(1), Node::new(0));
-        let set = match vote {
-            Vote::Granted => &mut tally.granted,
-            Vote::Refused => &mut tally.refused,
-            Vote::Failed => &mut tally.failed,
-        };
-        set.insert(node);
+        let mut tally = Tally::new(1);
+        tally.cast(Node::new(0), vote);
         let mut ballot = Ballot::new(tally);
         ballot.sent = NodeSet::all(1);
         let reports = if vote == Vote::Granted { Vec::new() } else { self.reports() };

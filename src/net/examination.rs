@@ -4,9 +4,9 @@ use super::Endpoint;
 use super::connection::unreachable as not_connected;
 use super::stream::{Received, TlsSession};
 use crate::clock::{self, Time};
-use crate::node::{Host, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase, Role};
+use crate::node::{Host, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase};
 use crate::node_url::Address;
-use crate::zookeeper::server_status::{ANSWER_MAX, Mode, NoStatus, QUESTION, ServerStatus};
+use crate::zookeeper::server_status::{self, ANSWER_MAX, QUESTION};
 use crossbeam_channel::unbounded;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -47,7 +47,11 @@ pub(super) fn examine(
 fn status(report: NodeReport, result: Result<ProbeAnswer, NodeError>) -> NodeStatus {
     let mut status = NodeStatus::unknown(&report.url);
     match result {
-        Ok(answer) => answered(&mut status, &answer),
+        Ok(answer) => {
+            status.set_host(answer.host);
+            status.round_trip = Some(answer.took);
+            server_status::add(&answer.bytes, &mut status);
+        }
         Err(error) => status.last_error = Some(error),
     }
     // It answers anyone, and may have refused this client.
@@ -57,39 +61,6 @@ fn status(report: NodeReport, result: Result<ProbeAnswer, NodeError>) -> NodeSta
         status.last_error = Some(error);
     }
     status
-}
-
-fn answered(status: &mut NodeStatus, answer: &ProbeAnswer) {
-    status.set_host(answer.host);
-    status.round_trip = Some(answer.took);
-    let refused = |text: String| NodeError::Refused { text, is_permanent: false };
-    let server = match ServerStatus::read(&answer.bytes) {
-        Ok(server) => server,
-        Err(NoStatus::Other) => {
-            let text = NoStatus::Other.to_string();
-            status.last_error = Some(NodeError::UnexpectedReply(text));
-            return;
-        }
-        Err(why) => {
-            status.is_connected = why == NoStatus::Forbidden;
-            status.last_error = Some(refused(why.to_string()));
-            return;
-        }
-    };
-    status.server = Some("zookeeper".to_owned());
-    status.version = server.version;
-    status.zxid = server.zxid;
-    status.is_connected = server.mode != Some(Mode::ReadOnly);
-    if !status.is_connected {
-        status.last_error = Some(refused(NoStatus::NotServing.to_string()));
-    }
-    status.role = server.mode.and_then(|mode| match mode {
-        Mode::Standalone => Some(Role::Standalone),
-        Mode::Leader => Some(Role::Leader),
-        Mode::Follower => Some(Role::Follower),
-        Mode::Observer => Some(Role::Observer),
-        _ => None,
-    });
 }
 
 /// The statuses of servers that are not asked.
@@ -233,6 +204,7 @@ fn failure(error: &io::Error, phase: Phase) -> NodeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::Role;
     use std::net::TcpListener;
     use std::thread;
 

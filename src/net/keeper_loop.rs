@@ -278,7 +278,7 @@ impl Servers {
     /// Notes what has become of the connection since the last call.
     fn follow_session(&mut self) {
         self.note_session_loss();
-        let session = self.keeper.session();
+        let session = &self.keeper.session;
         let now = (!session.is_down()).then(|| {
             let phase = if session.is_ready() { Phase::Answering } else { self.phase };
             (Node::new(session.server()), phase)
@@ -289,14 +289,14 @@ impl Servers {
         let before = std::mem::replace(&mut self.seen, now);
         if let Some((node, phase)) = before.filter(|(node, _)| now.map(|(it, _)| it) != Some(*node))
         {
-            let problem = self.keeper.session().problem();
+            let problem = self.keeper.session.problem();
             let error = self.problem.take().unwrap_or_else(|| error(problem, phase));
             let url = self.report(node, NodeAnswer::Failed(error.clone()));
             self.recorder.lost(node, &url, &error);
         }
         match now {
             Some((node, Phase::Answering)) => {
-                let granted = self.keeper.session().timeout().unwrap_or_default();
+                let granted = self.keeper.session.timeout().unwrap_or_default();
                 let millis = u64::try_from(granted.as_millis()).unwrap_or(u64::MAX);
                 self.granted_ms.store(millis, Ordering::Relaxed);
                 let url = self.report(node, NodeAnswer::Answered);
@@ -315,7 +315,7 @@ impl Servers {
         if !self.keeper.take_session_loss() {
             return;
         }
-        let node = self.seen.map_or(Node::new(self.keeper.session().server()), |(node, _)| node);
+        let node = self.seen.map_or(Node::new(self.keeper.session.server()), |(node, _)| node);
         let url = Arc::clone(&self.lock_reports()[node.index()].url);
         self.recorder.session_lost(&url);
         self.tell_changes();
@@ -348,34 +348,34 @@ impl Servers {
     }
 
     fn is_current(&mut self, node: Node) -> bool {
-        self.keeper.session().server() == node.index()
+        self.keeper.session.server() == node.index()
     }
 }
 
 impl Conversation for Servers {
     fn is_down(&mut self, node: Node) -> bool {
-        !self.is_current(node) || self.keeper.session().is_down()
+        !self.is_current(node) || self.keeper.session.is_down()
     }
 
     fn wants_connection(&mut self, node: Node, now: Time) -> bool {
-        self.is_current(node) && self.keeper.session().wants_connection(now)
+        self.is_current(node) && self.keeper.session.wants_connection(now)
     }
 
     fn connecting(&mut self, _: Node, now: Time, phase: Phase) {
         self.phase = phase;
-        if self.keeper.session().is_down() {
-            self.keeper.session().connecting(now);
+        if self.keeper.session.is_down() {
+            self.keeper.session.connecting(now);
         }
         self.follow_session();
     }
 
     fn phase(&mut self, _: Node) -> Phase {
-        if self.keeper.session().is_ready() { Phase::Answering } else { self.phase }
+        if self.keeper.session.is_ready() { Phase::Answering } else { self.phase }
     }
 
     fn connected(&mut self, _: Node, now: Time, _: Option<Host>) {
         self.phase = Phase::Greeting;
-        self.keeper.session().connected(now);
+        self.keeper.session.connected(now);
         self.follow_session();
     }
 
@@ -384,16 +384,16 @@ impl Conversation for Servers {
     }
 
     fn output(&mut self, node: Node) -> &[u8] {
-        if self.is_down(node) { &[] } else { self.keeper.session().output() }
+        if self.is_down(node) { &[] } else { self.keeper.session.output() }
     }
 
     fn wrote(&mut self, _: Node, count: usize) {
-        self.keeper.session().wrote(count);
+        self.keeper.session.wrote(count);
     }
 
     fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         if !self.is_down(node) {
-            self.keeper.session().received(now, bytes);
+            self.keeper.session.received(now, bytes);
             self.follow_session();
             self.keeper.settle(now);
         }
@@ -402,7 +402,7 @@ impl Conversation for Servers {
     fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
         if !self.is_down(node) {
             self.problem = Some(problem);
-            self.keeper.session().closed(now, Problem::Disconnected);
+            self.keeper.session.closed(now, Problem::Disconnected);
             self.follow_session();
             self.keeper.settle(now);
         }

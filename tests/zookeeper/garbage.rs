@@ -7,7 +7,7 @@ use redlatch_protocol::time::Time;
 use redlatch_zookeeper::contender::{Contender, Plan, Step};
 use redlatch_zookeeper::jute::{FrameWriter, Reader, frame as frame_of};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Outcome, Problem, Session, SessionOptions, Ticket};
+use redlatch_zookeeper::session::{Outcome, Problem, Session, SessionOptions};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Conversations, and the frames of each.
@@ -35,9 +35,9 @@ fn converse(random: &mut Random) -> u64 {
         let now = Time::from_millis(millis);
         while let Some(step) = contender.poll(now, session.valid_until()) {
             number += 1;
-            let ticket = Ticket::new(number);
+            let ticket = number;
             match step {
-                Step::Begin => contender.begin(now, [random.below(4) as u8; 16]),
+                Step::Begin => contender.begin([random.below(4) as u8; 16]),
                 Step::Send(serial, request) => {
                     asked.insert(number, serial);
                     session.send(now, ticket, request);
@@ -72,10 +72,10 @@ fn converse(random: &mut Random) -> u64 {
         }
         while let Some(outcome) = session.poll() {
             match outcome {
-                Outcome::Answer(answer) => {
-                    let serial = asked.remove(&answer.ticket().number()).expect("one answer");
+                Outcome::Answer(ticket, answer) => {
+                    let serial = asked.remove(&ticket).expect("one answer");
                     answered += u64::from(answer.reply().is_ok());
-                    contender.answered(serial, answer.zxid(), answer.reply());
+                    contender.answered(serial, answer.zxid, answer.reply());
                 }
                 Outcome::Changed { path } => contender.changed(&path),
                 Outcome::Connected => contender.connected(),
@@ -95,7 +95,7 @@ fn converse(random: &mut Random) -> u64 {
 fn some_plan(random: &mut Random) -> Plan {
     let root = Root::new("/locks").expect("a path");
     let directory = |name| Directory::new(&root, b"", name).expect("a path");
-    let mut plan = Plan::new(&root, directory(b"a"));
+    let mut plan = Plan::of_set(&root, vec![directory(b"a")]);
     match random.below(4) {
         0 => plan = Plan::of_set(&root, vec![directory(b"a"), directory(b"b")]),
         1 => plan.share = Some(Share::Reader),

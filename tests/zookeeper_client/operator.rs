@@ -3,7 +3,7 @@
 use redlatch_zookeeper::jute::frame;
 use redlatch_zookeeper::message::{
     AUTH_XID, Acl, ConnectReply, ConnectRequest, Create, CreateKind, Incoming, PASSWORD_LENGTH,
-    Reply, ReplyHeader, Request, ServerError, Stat,
+    Reply, ReplyHeader, Request, Secret, ServerError, Stat,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -78,7 +78,7 @@ impl Operator {
 
     /// Proves that it has these credentials, user and password.
     pub(crate) fn authenticate(&mut self, credentials: &str) {
-        let request = Request::Auth(credentials.as_bytes().into());
+        let request = Request::Auth(Secret(credentials.as_bytes().into()));
         self.ask(&request, |_, _| ()).expect("credentials of this form are accepted");
     }
 
@@ -207,7 +207,7 @@ impl Operator {
 
 /// The password that a server gives to a session: numbers of `java.util.Random` with a seed that
 /// its source names. Only with it does a server accept another connection of the session.
-fn password_of(session: i64) -> [u8; PASSWORD_LENGTH] {
+fn password_of(session: i64) -> Secret<[u8; PASSWORD_LENGTH]> {
     const SECRET: u64 = 0xB341_5C00;
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
     const MASK: u64 = (1 << 48) - 1;
@@ -218,7 +218,7 @@ fn password_of(session: i64) -> [u8; PASSWORD_LENGTH] {
         let number = u32::try_from(state >> 16).expect("32 of 48 bits");
         word.copy_from_slice(&number.to_le_bytes());
     }
-    password
+    Secret(password)
 }
 
 /// For a wait of a thread of a test.

@@ -6,8 +6,8 @@ use crate::drive::drive;
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::contender::{Held, Plan, Serial};
 use redlatch_zookeeper::jute::frame;
-use redlatch_zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request};
-use redlatch_zookeeper::session::{Answer, Outcome, Problem, Session, SessionOptions, Ticket};
+use redlatch_zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request, Secret};
+use redlatch_zookeeper::session::{Answer, Outcome, Problem, Session, SessionOptions};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -23,19 +23,19 @@ pub(crate) fn now() -> Time {
 
 /// A client. Its session begins with its first request.
 pub(crate) struct Client {
-    pub(crate) session: Session,
+    pub(crate) session: Session<u64>,
     ports: Vec<u16>,
     stream: Option<TcpStream>,
     /// What has come of the connect reply; `None` when it is complete.
     greeting: Option<Vec<u8>>,
     /// The session's number and password, by the last connect reply.
-    pub(crate) identity: Option<(i64, [u8; PASSWORD_LENGTH])>,
+    pub(crate) identity: Option<(i64, Secret<[u8; PASSWORD_LENGTH]>)>,
     /// When a server last said something.
     pub(crate) heard_at: Time,
     tickets: u64,
     /// The requests of the contender.
-    serials: BTreeMap<Ticket, Serial>,
-    answers: BTreeMap<Ticket, Answer>,
+    serials: BTreeMap<u64, Serial>,
+    answers: BTreeMap<u64, Answer>,
     contention: Option<Contention>,
     /// How often a session was lost.
     pub(crate) sessions_lost: usize,
@@ -77,13 +77,13 @@ impl Client {
     }
 
     /// Sends a request, whose answer [`ask`](Self::ask) or [`take`](Self::take) returns.
-    pub(crate) fn send(&mut self, request: Request) -> Ticket {
+    pub(crate) fn send(&mut self, request: Request) -> u64 {
         let ticket = self.next_ticket();
         self.session.send(now(), ticket, request);
         ticket
     }
 
-    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<Answer> {
+    pub(crate) fn take(&mut self, ticket: u64) -> Option<Answer> {
         self.answers.remove(&ticket)
     }
 
@@ -144,9 +144,9 @@ impl Client {
         drive(&mut [self], "the end", |clients| clients[0].has_ended);
     }
 
-    pub(crate) fn next_ticket(&mut self) -> Ticket {
+    pub(crate) fn next_ticket(&mut self) -> u64 {
         self.tickets += 1;
-        Ticket::new(self.tickets)
+        self.tickets
     }
 
     /// Does what can be done without waiting. Returns whether bytes were moved.
@@ -230,7 +230,7 @@ impl Client {
         while let Some(outcome) = self.session.poll() {
             let contention = self.contention.as_mut();
             match outcome {
-                Outcome::Answer(answer) => self.take_answer(answer),
+                Outcome::Answer(ticket, answer) => self.take_answer(ticket, answer),
                 Outcome::Changed { path } => {
                     contention.into_iter().for_each(|it| it.contender.changed(&path));
                     self.changed.push(path.into());
@@ -251,13 +251,13 @@ impl Client {
         }
     }
 
-    fn take_answer(&mut self, answer: Answer) {
-        match (self.serials.remove(&answer.ticket()), &mut self.contention) {
+    fn take_answer(&mut self, ticket: u64, answer: Answer) {
+        match (self.serials.remove(&ticket), &mut self.contention) {
             (Some(serial), Some(contention)) => contention.answered(serial, &answer),
             // Of a contender that is gone.
             (Some(_), None) => {}
             (None, _) => {
-                self.answers.insert(answer.ticket(), answer);
+                self.answers.insert(ticket, answer);
             }
         }
     }

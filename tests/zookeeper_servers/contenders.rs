@@ -130,8 +130,8 @@ fn a_holder_whose_znode_is_removed_is_told_within_a_beat() {
     let mut b = Client::new(&ports);
     b.contend(plan(root, NAME));
     await_place(&mut b, 1);
-    operator.ask(Request::Delete(held.path().clone()));
+    operator.ask(Request::Delete(held.paths[0].clone()));
     drive(&mut [&mut a, &mut b], "the loss", |clients| clients[0].contention().is_lost);
-    assert_eq!(a.removed, [&**held.path()]);
+    assert_eq!(a.removed, [&*held.paths[0]]);
     drive(&mut [&mut b], "the lock", |clients| clients[0].held().is_some());
 }

@@ -34,7 +34,7 @@ pub(crate) struct Contention {
 pub(crate) fn plan(root: &str, name: &str) -> Plan {
     let root = Root::new(root).expect("a path");
     let directory = Directory::new(&root, b"", name.as_bytes()).expect("a path");
-    Plan::new(&root, directory)
+    Plan::of_set(&root, vec![directory])
 }
 
 impl Contention {
@@ -58,7 +58,7 @@ impl Contention {
     }
 
     pub(crate) fn answered(&mut self, serial: Serial, answer: &Answer) {
-        self.contender.answered(serial, answer.zxid(), answer.reply());
+        self.contender.answered(serial, answer.zxid, answer.reply());
     }
 
     /// Does what the contender wants.
@@ -70,7 +70,7 @@ impl Contention {
             match step {
                 Step::Begin => {
                     self.attempts += 1;
-                    self.contender.begin(now(), random_bytes());
+                    self.contender.begin(random_bytes());
                 }
                 Step::Send(serial, request) => client.send_for(serial, request),
                 Step::Keep(path) => client.session.keep(path),

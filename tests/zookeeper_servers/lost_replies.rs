@@ -35,7 +35,7 @@ fn a_create_whose_reply_is_lost_is_found_again() {
     contend_and_cut(&mut client, &link, root);
     link.release(Direction::Back);
     drive(&mut [&mut client], "the lock", |clients| clients[0].held().is_some());
-    let path = client.held().unwrap().path().to_string();
+    let path = client.held().unwrap().paths[0].to_string();
     let names = names(&mut other, &format!("{root}/a"));
     assert_eq!(names.len(), 1);
     assert!(path.ends_with(&format!("/{}", names[0])), "{path}");
@@ -82,7 +82,7 @@ fn a_create_that_the_majority_has_not_agreed_on_is_found_behind_a_sync() {
         // On a busy machine a server that has not read the create yet may never do so.
         found += usize::from(client.contention().attempts == 1);
         assert_eq!(client.sessions_lost, 0, "{round}");
-        let path = client.held().unwrap().path().to_string();
+        let path = client.held().unwrap().paths[0].to_string();
         other.ask(Request::Sync("/".into()));
         let names = names(&mut other, "/locks/a");
         assert_eq!(names.len(), 1);

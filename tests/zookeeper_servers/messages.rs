@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::drive::drive;
 use crate::expiry::expire;
 use redlatch_zookeeper::message::{
-    Acl, Create, CreateKind, Operation, OperationResult, Reply, Request, ServerError, Stat,
+    Acl, Create, CreateKind, Operation, OperationResult, Reply, Request, Secret, ServerError, Stat,
 };
 use redlatch_zookeeper::session::{Answer, Failure, Problem};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) fn names_if_there(client: &mut Client, path: &str) -> Option<Vec<Stri
     let mut names: Vec<String> = match answer.reply() {
         Err(Failure::Server(ServerError::NoNode)) => return None,
         Ok(Reply::Children { names, stat }) => {
-            assert_eq!(usize::try_from(stat.children), Ok(names.len()));
+            assert_eq!(usize::try_from(stat.children), Ok(names.count));
             names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
         }
         other => panic!("{other:?}"),
@@ -70,7 +70,7 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
         let answer = client.ask(Request::Create(create(&path(name), kind)));
         let (path, stat) = created(&answer);
         let stat = stat.unwrap();
-        assert_eq!(stat.created_by, answer.zxid());
+        assert_eq!(stat.created_by, answer.zxid);
         (path, stat.owner)
     };
     assert_eq!(make("", CreateKind::Persistent), (path(""), 0));
@@ -80,7 +80,8 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
     assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000000"), owner));
     assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000001"), owner));
     assert_eq!(client.session.id(), Some(owner));
-    let plain = client.ask(Request::PlainCreate(create(&path("p"), CreateKind::Persistent)));
+    let plain = Create { is_plain: true, ..create(&path("p"), CreateKind::Persistent) };
+    let plain = client.ask(Request::Create(plain));
     assert_eq!(created(&plain), (path("p"), None));
     assert_eq!(names(&mut client, root), ["c", "e", "p"]);
     let exists = client.ask(Request::Exists { path: ephemeral.clone().into(), watch: false });
@@ -91,7 +92,7 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
     let synced = client.ask(Request::Sync(root.into()));
     assert!(matches!(synced.reply(), Ok(Reply::Synced)), "{synced:?}");
     let deleted = client.ask(Request::Delete(path("p").into()));
-    assert!(matches!(deleted.reply(), Ok(Reply::Done)) && deleted.zxid() > plain.zxid());
+    assert!(matches!(deleted.reply(), Ok(Reply::Done)) && deleted.zxid > plain.zxid);
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn what_a_server_refuses_has_its_error() {
     let below = create(&missing, CreateKind::Persistent);
     for request in [
         Request::Create(below.clone()),
-        Request::PlainCreate(below),
+        Request::Create(Create { is_plain: true, ..below }),
         Request::Delete(Arc::clone(&missing)),
         Request::Exists { path: Arc::clone(&missing), watch: true },
         Request::GetData { path: Arc::clone(&missing), watch: true },
@@ -147,7 +148,7 @@ fn a_transaction_is_carried_out_as_a_whole() {
     assert_eq!(results.iter().collect::<Vec<_>>(), expected);
     let stat = client.ask(Request::Exists { path: path("c/n-0000000000"), watch: false });
     let Ok(Reply::Found(stat)) = stat.reply() else { panic!("{stat:?}") };
-    assert_eq!(stat.created_by, answer.zxid(), "the transaction created it");
+    assert_eq!(stat.created_by, answer.zxid, "the transaction created it");
     let failing = [operation("x", CreateKind::Persistent), Operation::Check(path("missing"))];
     let answer = client.ask(Request::Multi(Arc::from(failing)));
     let Ok(Reply::Results(results)) = answer.reply() else { panic!("{answer:?}") };
@@ -179,7 +180,7 @@ fn credentials_give_rights_that_others_do_not_have() {
     let root = shared.root();
     let with = |credentials: &'static [u8]| {
         let set = |options: &mut redlatch_zookeeper::session::SessionOptions| {
-            options.credentials = Some(credentials.into());
+            options.credentials = Some(Secret(credentials.into()));
         };
         Client::with_options(&shared.ports(), set)
     };

@@ -26,7 +26,7 @@ fn containers_are_swept_between_any_two_requests_and_no_lock_fails() {
         let mut grants = 0;
         while swept < SWEPT {
             let held = client.acquire(plan("/above/locks", &format!("lock {number}")));
-            let (_, digits) = held.path().rsplit_once('-').unwrap();
+            let (_, digits) = held.paths[0].rsplit_once('-').unwrap();
             let found: i32 = digits.parse().unwrap();
             swept += usize::from(found <= last);
             last = found;

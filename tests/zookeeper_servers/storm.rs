@@ -81,7 +81,7 @@ impl<'a> Storm<'a> {
             // lock, nor if the answer that gives it the lock is on its way.
             self.clients[number].give_up();
         }
-        let path = self.clients[number].held().map(|held| held.path().clone());
+        let path = self.clients[number].held().map(|held| held.paths[0].clone());
         if let Some(path) = path.filter(|_| self.one_in(1_000)) {
             self.counts[4] += 1;
             self.operator.ask(Request::Delete(path));

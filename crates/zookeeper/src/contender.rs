@@ -41,17 +41,16 @@ mod sharing;
 mod state;
 mod waiting;
 
-use super::message::{Operation, Reply, Request, ServerError};
+use super::message::{Operation, Remedy, Reply, Request, ServerError};
 use super::path::ContenderId;
 use super::session::Failure;
-use joining::{Found, is_refusal, refused};
+use joining::refused_directory;
 use redlatch_protocol::time::Time;
 pub use state::{Held, Left, Plan, Serial, Step};
-use state::{Own, OwnShare, State};
+use state::{Own, OwnShare, Said, Search, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A contender. The module documentation describes how to use it.
 #[derive(Debug)]
 pub struct Contender {
     plan: Plan,
@@ -62,12 +61,14 @@ pub struct Contender {
     attempted: Parents,
     /// Does the server know neither create2 nor containers?
     is_plain: bool,
+    /// Why a directory of the last attempt was not created.
+    refusal: Option<ServerError>,
+    /// Was it given up? Then nothing that it has created is kept.
+    is_given_up: bool,
     /// The ids of this session under which nothing was found.
     given_up: Vec<ContenderId>,
     /// Where numbers mean nothing: the transactions that created the others.
     dates: BTreeMap<String, i64>,
-    /// When the last attempt began.
-    since: Time,
     /// How many contenders are before it.
     place: Option<usize>,
     serial: u32,
@@ -83,7 +84,6 @@ enum Parents {
 }
 
 impl Contender {
-    /// A contender that has not begun.
     pub fn new(plan: Plan) -> Self {
         let mut contender = Self {
             plan,
@@ -91,9 +91,10 @@ impl Contender {
             parents: Parents::Present,
             attempted: Parents::Present,
             is_plain: false,
+            refusal: None,
+            is_given_up: false,
             given_up: Vec::new(),
             dates: BTreeMap::new(),
-            since: Time::ZERO,
             place: None,
             serial: 0,
             steps: VecDeque::new(),
@@ -120,8 +121,7 @@ impl Contender {
         let held = Held {
             paths: self.holding(&own, share.as_ref()).collect(),
             created_by: own.created_by.expect("it is known before its place is"),
-            since: self.since,
-            slot: share.as_ref().and_then(OwnShare::slot),
+            slot: share.as_ref().and_then(|share| share.granted.slot()),
         };
         self.state = State::Held { own, share };
         Some(Step::Held(held))
@@ -146,47 +146,103 @@ impl Contender {
 
     /// The answer to the request with this serial.
     pub fn answered(&mut self, serial: Serial, zxid: i64, reply: Result<Reply<'_>, &Failure>) {
-        match self.state {
-            State::Looking { .. } | State::Joining { .. } | State::Unknown { .. } => {
-                self.answered_joining(serial, zxid, reply);
+        if self.noted(serial, reply) {
+            return;
+        }
+        match self.leave_state() {
+            State::Looking { looks } if looks.front().is_some_and(|look| look.has(serial)) => {
+                self.looked(looks, serial, reply);
             }
-            State::Dating { .. } | State::Listing { .. } | State::Comparing { .. } => {
-                self.answered_waiting(serial, reply);
+            State::Joining { id, create, looks, .. } if create == serial => {
+                self.created(id, looks, zxid, reply);
             }
-            State::Watching { .. } => self.answered_waiting(serial, reply),
-            State::Checking { .. } | State::Sharing { .. } | State::Uncertain { .. } => {
-                self.answered_sharing(serial, reply);
+            State::Unknown { id, search } if search.lists.front() == Some(&serial) => {
+                self.search_on(id, search, reply);
             }
-            State::Abandoned { .. } | State::Searching { .. } => {
-                self.answered_leaving(serial, reply);
+            State::InQueue { own, turn } if turn.awaits() == Some(serial) => {
+                self.told(own, turn, reply);
             }
-            State::LeavingTogether { .. } | State::Leaving { .. } => {
-                self.answered_leaving(serial, reply);
+            State::Sharing { own, share, parent, multi, renews } if multi == serial => {
+                self.shared(own, share, renews, parent.is_some(), reply);
+            }
+            State::Uncertain { own, share, list, is_synced, .. } if list == serial => {
+                self.searched_share(own, share, is_synced, reply);
+            }
+            State::LeavingTogether { own, renewed, multi } if multi == serial => {
+                self.left_together(own, renewed, reply);
+            }
+            State::Leaving { delete, rest, may_be_done, left } if delete == serial => {
+                self.deleted(rest, may_be_done, left, reply);
             }
             // An answer that nobody waits for any more.
-            State::New | State::Queued { .. } | State::Blocked { .. } => {}
-            State::First { .. } | State::Held { .. } | State::Over => {}
+            other => self.state = other,
+        }
+    }
+
+    /// Notes what an answer says about a request before the awaited one: a sync, or the creation of
+    /// a directory. Returns whether it was of that kind.
+    fn noted(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) -> bool {
+        match &mut self.state {
+            State::Joining { parents, .. } if parents.contains(&serial) => {
+                self.refusal = self.refusal.or(refused_directory(self.attempted, reply));
+                match reply {
+                    Err(Failure::Server(ServerError::NoNode)) => self.parents = Parents::All,
+                    // A transaction would not say so.
+                    Err(Failure::Server(ServerError::Unimplemented)) if self.plan.is_set() => {
+                        self.is_plain = true;
+                    }
+                    _ => {}
+                }
+            }
+            State::Sharing { parent, .. } if *parent == Some(serial) => match reply {
+                Err(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
+                    self.is_plain = true;
+                    *parent = None;
+                }
+                Err(Failure::Server(error)) => match error.remedy() {
+                    Remedy::Configure => self.refusal = Some(*error),
+                    Remedy::Wait => self.steps.push_back(Step::Pause),
+                    _ => {}
+                },
+                _ => {}
+            },
+            State::Unknown { search: Search { sync, is_synced, .. }, .. }
+            | State::Uncertain { sync, is_synced, .. }
+                if *sync == serial =>
+            {
+                *is_synced = reply.is_ok();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// What an answer about znodes says. If that is nothing, it is to be asked for again, after a
+    /// pause if a server has refused it.
+    fn said<'a>(&mut self, reply: Result<Reply<'a>, &Failure>) -> Said<'a> {
+        match reply {
+            Ok(reply) => Said::Reply(reply),
+            Err(Failure::Server(ServerError::NoNode)) => Said::Absent,
+            Err(Failure::SessionLost) => Said::SessionLost,
+            Err(Failure::Unanswered) => Said::Nothing,
+            Err(Failure::Server(_) | Failure::TooLong(_)) => {
+                self.steps.push_back(Step::Pause);
+                Said::Nothing
+            }
         }
     }
 
     /// The session and all its znodes are gone.
     pub fn session_lost(&mut self) {
         self.given_up.clear();
-        match self.state {
-            State::New | State::Looking { .. } | State::Over => return,
-            _ => {}
+        if matches!(self.state, State::New | State::Looking { .. } | State::Over) {
+            return;
         }
         // What was to be done for its znode is done with the session.
         self.steps.clear();
         match self.state {
             State::Held { .. } => self.finish(Step::Lost),
-            State::Abandoned { .. } | State::Searching { .. } => {
-                self.finish(Step::Left(Left::WasGone));
-            }
-            State::LeavingTogether { .. } | State::Leaving { .. } => {
-                self.finish(Step::Left(Left::WasGone));
-            }
-            _ => self.restart(),
+            _ => self.attempt_lost(),
         }
     }
 
@@ -194,27 +250,29 @@ impl Contender {
     pub fn removed(&mut self, path: &str) {
         let (own, share) = match &self.state {
             State::Held { own, share } | State::First { own, share } => (own, share.as_ref()),
-            State::Dating { own, .. } | State::Listing { own, .. } => (own, None),
             // A list that had it may be answered already.
-            State::Comparing { own, .. } | State::Watching { own, .. } => (own, None),
-            State::Queued { own, .. } | State::Checking { own, .. } => (own, None),
-            State::Blocked { own } => (own, None),
+            State::InQueue { own, .. } => (own, None),
             // The transaction that makes the share deletes the znode of the queue, and fails if
             // somebody else has.
             _ => return,
         };
-        let is_own = |own: &Arc<str>| **own == *path;
-        if !self.holding(own, share).any(|own| is_own(&own)) {
-            return;
-        }
+        let mut others: Vec<_> = self.holding(own, share).collect();
+        let Some(at) = others.iter().position(|own| **own == *path) else { return };
+        others.remove(at);
         // Of a set, the others are still there.
-        let others = self.holding(own, share).filter(|own| !is_own(own));
-        let deletes: Vec<Step> = others.map(|path| Step::Delete(None, path)).collect();
-        self.steps.extend(deletes);
+        self.steps.extend(others.into_iter().map(|path| Step::Delete(None, path)));
         match self.state {
             State::Held { .. } => self.finish(Step::Lost),
             _ => self.restart(),
         }
+    }
+
+    /// What it may have created went with the session.
+    fn attempt_lost(&mut self) {
+        if self.is_given_up {
+            return self.finish(Step::Left(Left::WasGone));
+        }
+        self.restart();
     }
 
     /// Begins again, at the end of the queue.
@@ -240,14 +298,20 @@ impl Contender {
         queued.chain(share.map(|share| Arc::clone(&share.path)))
     }
 
-    /// Deletes its znodes of the queues without waiting for it.
-    fn delete_unheard(&mut self, own: &Own) {
-        self.steps.extend(self.plan.paths(own).map(|path| Step::Delete(None, path)));
+    /// A step for each of its znodes of the queues.
+    fn for_each(&mut self, own: &Own, step: impl FnMut(Arc<str>) -> Step) {
+        self.steps.extend(self.plan.paths(own).map(step));
     }
 
-    /// A transaction has deleted its znodes of the queues.
-    fn forget(&mut self, own: &Own) {
-        self.steps.extend(self.plan.paths(own).map(Step::Forget));
+    /// Deletes its znodes of the queues without waiting for it.
+    fn delete_unheard(&mut self, own: &Own) {
+        self.for_each(own, |path| Step::Delete(None, path));
+    }
+
+    /// The same, and it is over.
+    fn end(&mut self, own: &Own, step: Step) {
+        self.delete_unheard(own);
+        self.finish(step);
     }
 
     fn ask(&mut self, request: Request) -> Serial {
@@ -268,53 +332,21 @@ impl Contender {
     /// Releases the lock, or gives up waiting for it. The last step is [`Step::Left`], unless the
     /// contender is over already.
     pub fn give_up(&mut self) {
+        self.is_given_up = true;
         match self.leave_state() {
             State::New | State::Looking { .. } => self.finish(Step::Left(Left::Nothing)),
-            State::Joining { id, create, .. } => self.state = State::Abandoned { id, create },
-            State::Unknown { id, search } => self.state = State::Searching { id, search },
-            State::Dating { own, .. } | State::Listing { own, .. } => self.leave(own),
-            State::Comparing { own, .. } | State::Watching { own, .. } => self.leave(own),
-            State::Queued { own, .. } | State::Checking { own, .. } => self.leave(own),
-            State::Blocked { own } => self.leave(own),
+            State::InQueue { own, .. } => self.leave(own),
             State::Sharing { own, share, .. } | State::Uncertain { own, share, .. } => {
-                self.leave_sharing(&own, &share);
+                // The transaction may be carried out. The znode of the queue goes first: without it
+                // there will be no share, if there is none yet.
+                let paths = self.plan.paths(&own).chain([share.path]).collect();
+                self.delete(paths, true, Left::Deleted);
             }
-            State::First { share: Some(share), .. } | State::Held { share: Some(share), .. } => {
-                self.delete(VecDeque::from([share.path]), false, Left::Deleted);
-            }
-            State::First { own, share: None } | State::Held { own, share: None } => {
-                self.leave(own);
-            }
-            leaving => self.state = leaving,
-        }
-    }
-
-    fn answered_leaving(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) {
-        match self.leave_state() {
-            State::Abandoned { id, create } if create == serial => {
-                self.created_in_vain(id, reply);
-            }
-            State::Searching { id, search } => {
-                let found = self.search_on(id, search, serial, reply);
-                self.searched_in_vain(id, found);
-            }
-            State::LeavingTogether { own, renewed, multi } if multi == serial => {
-                self.left_together(own, renewed, reply);
-            }
-            State::Leaving { delete, rest, may_be_done, left } if delete == serial => {
-                let left = match reply {
-                    Ok(_) => left,
-                    Err(Failure::Server(ServerError::NoNode)) if may_be_done => left,
-                    Err(Failure::Server(ServerError::NoNode)) => Left::WasGone,
-                    Err(Failure::SessionLost) => return self.finish(Step::Left(Left::WasGone)),
-                    Err(Failure::Server(error)) => Left::Refused(*error),
-                    Err(Failure::Unanswered | Failure::TooLong(_)) => {
-                        debug_assert!(false, "a session repeats a delete, and has sent its path");
-                        Left::WasGone
-                    }
-                };
-                self.delete(rest, may_be_done, left);
-            }
+            State::First { own, share } | State::Held { own, share } => match share {
+                Some(share) => self.delete([share.path].into(), false, Left::Deleted),
+                None => self.leave(own),
+            },
+            // What it has created is deleted when that is known, or is being deleted.
             other => self.state = other,
         }
     }
@@ -331,7 +363,7 @@ impl Contender {
         if renewed.is_empty() && !self.plan.is_set() {
             return self.delete(self.plan.paths(&own).collect(), false, Left::Deleted);
         }
-        let directory = |at: &usize| Arc::clone(self.plan.directory(*at).path());
+        let directory = |at: &usize| Arc::clone(&self.plan.directories[*at].path);
         let paths = self.plan.paths(&own).chain(renewed.iter().map(directory));
         let multi = Request::Multi(paths.map(Operation::Delete).collect());
         let multi = self.ask(multi);
@@ -348,6 +380,27 @@ impl Contender {
         self.state = State::Leaving { delete, rest, may_be_done, left };
     }
 
+    fn deleted(
+        &mut self,
+        rest: VecDeque<Arc<str>>,
+        may_be_done: bool,
+        left: Left,
+        reply: Result<Reply<'_>, &Failure>,
+    ) {
+        let left = match reply {
+            Ok(_) => left,
+            Err(Failure::Server(ServerError::NoNode)) if may_be_done => left,
+            Err(Failure::Server(ServerError::NoNode)) => Left::WasGone,
+            Err(Failure::SessionLost) => return self.attempt_lost(),
+            Err(Failure::Server(error)) => Left::Refused(*error),
+            Err(Failure::Unanswered | Failure::TooLong(_)) => {
+                debug_assert!(false, "a session repeats a delete, and has sent its path");
+                Left::WasGone
+            }
+        };
+        self.delete(rest, may_be_done, left);
+    }
+
     fn left_together(
         &mut self,
         own: Own,
@@ -361,11 +414,11 @@ impl Contender {
             Err(Failure::Unanswered) => {
                 return self.delete(self.plan.paths(&own).collect(), true, Left::Deleted);
             }
-            Err(Failure::SessionLost) => return self.finish(Step::Left(Left::WasGone)),
+            Err(Failure::SessionLost) => return self.attempt_lost(),
         };
         match failure {
             None => {
-                self.forget(&own);
+                self.for_each(&own, Step::Forget);
                 self.finish(Step::Left(Left::Deleted));
             }
             // Others are in the directory.
@@ -377,47 +430,10 @@ impl Contender {
                 self.leave_together(own, renewed);
             }
             Some((_, ServerError::NoNode)) if !self.plan.is_set() => {
-                self.forget(&own);
+                self.for_each(&own, Step::Forget);
                 self.finish(Step::Left(Left::WasGone));
             }
             Some(_) => self.delete(self.plan.paths(&own).collect(), false, Left::Deleted),
-        }
-    }
-
-    fn created_in_vain(&mut self, id: ContenderId, reply: Result<Reply<'_>, &Failure>) {
-        match refused(reply) {
-            None => match reply.ok().and_then(|reply| self.own(id, None, &reply)) {
-                Some(own) => self.leave(own),
-                None => self.look_in_vain_for(id),
-            },
-            Some(Failure::Unanswered) => self.look_in_vain_for(id),
-            Some(Failure::SessionLost) => self.finish(Step::Left(Left::WasGone)),
-            Some(Failure::Server(error)) if !is_refusal(error) => self.look_later_in_vain_for(id),
-            Some(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.finish(Step::Left(Left::Nothing));
-            }
-        }
-    }
-
-    fn look_in_vain_for(&mut self, id: ContenderId) {
-        let search = self.search();
-        self.state = State::Searching { id, search };
-    }
-
-    fn look_later_in_vain_for(&mut self, id: ContenderId) {
-        self.steps.push_back(Step::Pause);
-        self.look_in_vain_for(id);
-    }
-
-    fn searched_in_vain(&mut self, id: ContenderId, found: Found) {
-        match found {
-            Found::Search(search) => self.state = State::Searching { id, search },
-            Found::All(own) => self.leave(own),
-            Found::Some(paths) => self.delete(paths.into(), false, Left::Deleted),
-            Found::Nothing => self.finish(Step::Left(Left::Nothing)),
-            Found::Unanswered => self.look_in_vain_for(id),
-            Found::Refused => self.look_later_in_vain_for(id),
-            Found::SessionLost => self.finish(Step::Left(Left::WasGone)),
         }
     }
 }

@@ -83,10 +83,8 @@ const HEADER: usize = 4;
 /// The first frame of `input` without its length, and the number of bytes that it takes with it, or
 /// `None` if it is not complete.
 ///
-/// # Errors
-///
-/// The length is negative or above [`FRAME_MAX`]. This is said as soon as the length is there, and
-/// the rest of the stream cannot be understood.
+/// A length that is not accepted is refused as soon as it is there: the rest of the stream cannot
+/// be understood.
 pub fn frame(input: &[u8]) -> Result<Option<(&[u8], usize)>, JuteError> {
     let Some((header, rest)) = input.split_first_chunk::<HEADER>() else { return Ok(None) };
     let length = i32::from_be_bytes(*header);
@@ -103,7 +101,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of these bytes, which are a frame without its length.
+    /// `bytes`: a frame without its length.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -113,29 +111,14 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// The next four bytes as a number.
-    ///
-    /// # Errors
-    ///
-    /// There are fewer.
     pub fn int(&mut self) -> Result<i32, JuteError> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// The next eight bytes as a number.
-    ///
-    /// # Errors
-    ///
-    /// There are fewer.
     pub fn long(&mut self) -> Result<i64, JuteError> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// The next byte as a truth value.
-    ///
-    /// # Errors
-    ///
-    /// There is none, or it is neither zero nor one.
     pub fn boolean(&mut self) -> Result<bool, JuteError> {
         match self.array()? {
             [0] => Ok(false),
@@ -145,10 +128,6 @@ impl<'a> Reader<'a> {
     }
 
     /// The next buffer, or `None` if it is null.
-    ///
-    /// # Errors
-    ///
-    /// It is longer than what is left, or its length is negative and not null's.
     pub fn buffer(&mut self) -> Result<Option<&'a [u8]>, JuteError> {
         let length = self.int()?;
         if length == NULL {
@@ -161,29 +140,16 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes of the next text. They are not checked to be UTF-8: for names that others chose.
-    ///
-    /// # Errors
-    ///
-    /// As for [`buffer`](Self::buffer), or the text is null.
     pub fn raw_text(&mut self) -> Result<&'a [u8], JuteError> {
         self.buffer()?.ok_or(JuteError::NullText)
     }
 
-    /// The next text.
-    ///
-    /// # Errors
-    ///
-    /// As for [`raw_text`](Self::raw_text), or it is not UTF-8.
     pub fn text(&mut self) -> Result<&'a str, JuteError> {
         std::str::from_utf8(self.raw_text()?).map_err(|_| JuteError::BadText)
     }
 
     /// The number of items of the next list, each of which takes at least `item_min` bytes. So it
     /// is bounded by the bytes that are there, and a caller may reserve room for it.
-    ///
-    /// # Errors
-    ///
-    /// It is negative, or there are too few bytes for so many items.
     pub fn count(&mut self, item_min: usize) -> Result<usize, JuteError> {
         let count = self.int()?;
         let count = usize::try_from(count).map_err(|_| JuteError::NegativeLength(count))?;
@@ -193,11 +159,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends the reading.
-    ///
-    /// # Errors
-    ///
-    /// Bytes are left: the frame is of another kind than it was read as.
+    /// If bytes are left, the frame is of another kind than it was read as.
     pub fn finish(self) -> Result<(), JuteError> {
         match self.rest.len() {
             0 => Ok(()),
@@ -228,19 +190,16 @@ impl<'a> FrameWriter<'a> {
         Self { out, start }
     }
 
-    /// Appends four bytes.
     pub fn int(&mut self, value: i32) -> &mut Self {
         self.out.extend_from_slice(&value.to_be_bytes());
         self
     }
 
-    /// Appends eight bytes.
     pub fn long(&mut self, value: i64) -> &mut Self {
         self.out.extend_from_slice(&value.to_be_bytes());
         self
     }
 
-    /// Appends one byte.
     pub fn boolean(&mut self, value: bool) -> &mut Self {
         self.out.push(value.into());
         self
@@ -254,25 +213,16 @@ impl<'a> FrameWriter<'a> {
         self
     }
 
-    /// Appends a text.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.buffer(text.as_bytes())
     }
 
-    /// Writes the frame's length.
-    ///
-    /// # Errors
-    ///
-    /// The frame is longer than [`SENT_MAX`]. Then `out` is as it was before the frame.
+    /// Writes the frame's length. If that is above [`SENT_MAX`], `out` is as it was before the frame.
     pub fn finish(self) -> Result<(), JuteError> {
         self.finish_within(SENT_MAX)
     }
 
     /// The same with another limit: for a server, whose lists of children may be longer.
-    ///
-    /// # Errors
-    ///
-    /// The frame is longer than `max`. Then `out` is as it was before the frame.
     pub fn finish_within(self, max: usize) -> Result<(), JuteError> {
         let body = self.start + 4;
         let length = self.out.len() - body;

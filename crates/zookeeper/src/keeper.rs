@@ -12,23 +12,23 @@
 //! - A lock that was held when the session's validity passed is lost, also if the session lives on.
 //! - A lock has an end of its own beside the session's, and its znodes are deleted then.
 //!
-//! Whoever drives it gives it what the connection says through [`Keeper::session`], and calls
-//! [`Keeper::settle`] after that. Random bytes come from the function that it was made with.
+//! Whoever drives it gives its session what the connection says, and calls [`Keeper::settle`] after
+//! that. Random bytes come from the function that it was made with.
 
 mod advance;
 mod entry;
 mod questions;
 
-pub use entry::{Grant, Loss, Outcome, Vote};
+use advance::is_valid;
+pub use entry::{Grant, Loss, Outcome};
 
 use super::contender::{Contender, Plan, Serial};
-use super::message::Request;
-use super::session::{Session, SessionOptions, Ticket};
+use super::session::{Session, SessionOptions};
 use entry::{Entry, Stage};
 use questions::Question;
 use redlatch_protocol::engine::Token;
 use redlatch_protocol::time::{SharedTime, Time};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,15 +36,13 @@ use std::time::Duration;
 /// Random bytes for the name of a contender's znode; `None` if there are none.
 pub type Random = Box<dyn FnMut() -> Option<[u8; 16]> + Send>;
 
-/// All locks of one client. The module documentation describes how to use it.
 pub struct Keeper<W> {
-    session: Session,
+    /// Its connection is the caller's business.
+    pub session: Session<Asker>,
     random: Random,
     entries: BTreeMap<Token, Entry<W>>,
     questions: BTreeMap<u64, Question<W>>,
-    /// Who asked what is in flight.
-    tickets: HashMap<Ticket, Asker>,
-    next_ticket: u64,
+    next_question: u64,
     /// The entries whose contender may have something to do.
     due: BTreeSet<Token>,
     /// Those whose contender is the first, and waits until the session is valid for long enough.
@@ -62,7 +60,6 @@ pub struct Keeper<W> {
     ended: VecDeque<Token>,
     /// Are all waits over?
     is_closed: bool,
-    /// How many connections were made.
     connections: u64,
 }
 
@@ -72,22 +69,20 @@ const ENDED_MAX: usize = 64;
 
 /// Whose question a request is.
 #[derive(Clone, Copy, Debug)]
-enum Asker {
+pub enum Asker {
     Contender(Token, Serial),
     /// The request with this index of a question.
     Question(u64, usize),
 }
 
 impl<W> Keeper<W> {
-    /// A keeper without locks, and without a connection.
     pub fn new(options: SessionOptions, random: Random) -> Self {
         Self {
             session: Session::new(options),
             random,
             entries: BTreeMap::new(),
             questions: BTreeMap::new(),
-            tickets: HashMap::new(),
-            next_ticket: 0,
+            next_question: 0,
             due: BTreeSet::new(),
             first: BTreeSet::new(),
             alarms: BTreeSet::new(),
@@ -101,16 +96,9 @@ impl<W> Keeper<W> {
         }
     }
 
-    /// The session: its connection is the caller's business.
-    pub fn session(&mut self) -> &mut Session {
-        &mut self.session
-    }
-
-    /// Contends for a lock. The outcome is [`Granted`](Outcome::Granted), [`Waiting`] as soon as
-    /// others are known to be before it and at the end of the call, or why it is over.
-    ///
-    /// [`Waiting`]: Outcome::Waiting
-    /// Once granted, it is held for `hold`.
+    /// Contends for a lock, to be held for `hold`. The outcome is [`Granted`](Outcome::Granted),
+    /// [`Waiting`](Outcome::Waiting) as soon as others are known to be before it and at the end of
+    /// the call, or why it is over.
     pub fn contend(
         &mut self,
         now: Time,
@@ -136,23 +124,26 @@ impl<W> Keeper<W> {
     /// Waits on, after [`Outcome::Waiting`].
     pub fn wait(&mut self, now: Time, token: Token, until: Time, waiter: W) {
         let is_closed = self.is_closed;
-        match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
-            Some(Stage::Waiting(wait)) if !wait.is_ended && !is_closed => {
-                wait.caller = Some((waiter, until));
-                wait.is_place_told = true;
-                self.set_alarm(token);
-                self.settle(now);
-            }
-            Some(Stage::Waiting(wait)) => {
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return self.outcomes.push_back((waiter, Outcome::Gone));
+        };
+        match &mut entry.stage {
+            Stage::Waiting(wait) if wait.is_ended || is_closed => {
                 let place = wait.place;
                 self.outcomes.push_back((waiter, Outcome::Waiting { place }));
             }
+            Stage::Waiting(wait) => {
+                wait.is_place_told = true;
+                entry.caller = Some((waiter, until));
+                self.set_alarm(token);
+                self.settle(now);
+            }
             // It has ended between two waits: what has become of it was kept for the caller.
             // Also if it was delivered to a caller that had given up listening.
-            Some(Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_)) => {
+            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => {
                 self.deliver(now, token, waiter);
             }
-            _ => self.outcomes.push_back((waiter, Outcome::Gone)),
+            Stage::Leaving { .. } => self.outcomes.push_back((waiter, Outcome::Gone)),
         }
     }
 
@@ -166,38 +157,36 @@ impl<W> Keeper<W> {
             }
         };
         for token in tokens {
-            let entry = self.entries.get_mut(&token);
-            let Some(Stage::Waiting(wait)) = entry.map(|entry| &mut entry.stage) else {
-                self.note_ended(token);
-                continue;
-            };
-            wait.is_ended = true;
-            let place = wait.place;
-            if let Some((waiter, _)) = wait.caller.take() {
-                self.outcomes.push_back((waiter, Outcome::Waiting { place }));
+            match self.entries.get_mut(&token) {
+                Some(Entry { stage: Stage::Waiting(wait), caller, .. }) => {
+                    wait.is_ended = true;
+                    let outcome = Outcome::Waiting { place: wait.place };
+                    self.outcomes.extend(caller.take().map(|(waiter, _)| (waiter, outcome)));
+                }
+                // It may not have begun yet.
+                _ => {
+                    if self.ended.len() == ENDED_MAX {
+                        self.ended.pop_front();
+                    }
+                    self.ended.push_back(token);
+                }
             }
         }
-    }
-
-    /// Remembers that a wait was ended, which may not have begun yet.
-    fn note_ended(&mut self, token: Token) {
-        if self.ended.len() == ENDED_MAX {
-            self.ended.pop_front();
-        }
-        self.ended.push_back(token);
     }
 
     /// A held lock changes hands within this client: it has another end of its own from now on.
     /// The outcome is [`Outcome::Granted`], or [`Outcome::Gone`] if it is not held any more.
     pub fn take_over(&mut self, now: Time, token: Token, end: Time, waiter: W) {
         self.settle(now);
-        let valid = &self.valid;
-        let outcome = match self.entries.get_mut(&token) {
-            Some(entry) => entry.taken_over(now, end, valid),
-            None => None,
+        let outcome = match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
+            Some(Stage::Held(held)) if is_valid(now, &held.grant, &self.valid) && !held.is_left => {
+                (held.end, held.grant.at) = (end, now);
+                Outcome::Granted(held.grant.clone())
+            }
+            _ => Outcome::Gone,
         };
         self.set_alarm(token);
-        self.outcomes.push_back((waiter, outcome.map_or(Outcome::Gone, Outcome::Granted)));
+        self.outcomes.push_back((waiter, outcome));
     }
 
     /// The next outcome, and who waits for it.
@@ -223,7 +212,7 @@ impl<W> Keeper<W> {
 
     /// The waiters, in no order.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
-        let calls = self.entries.values().filter_map(Entry::caller);
+        let calls = self.entries.values().filter_map(|entry| Some(&entry.caller.as_ref()?.0));
         calls.chain(self.questions.values().map(|question| &question.waiter))
     }
 
@@ -243,18 +232,6 @@ impl<W> Keeper<W> {
         }
         self.end_questions(now);
         self.settle(now);
-    }
-
-    fn ticket(&mut self, asker: Asker) -> Ticket {
-        let ticket = Ticket::new(self.next_ticket);
-        self.next_ticket += 1;
-        self.tickets.insert(ticket, asker);
-        ticket
-    }
-
-    fn send(&mut self, now: Time, asker: Asker, request: Request) {
-        let ticket = self.ticket(asker);
-        self.session.send(now, ticket, request);
     }
 
     /// Sets the alarm of an entry to the earliest time at which it must be looked at.

@@ -15,7 +15,7 @@
 //! | request | type | reply body |
 //! |---|---|---|
 //! | [`Request::Create`] | 15, 19 for a container | path, stat |
-//! | [`Request::PlainCreate`] | 1 | path |
+//! | the same with `is_plain` | 1 | path |
 //! | [`Request::Delete`] | 2 | none |
 //! | [`Request::Exists`] | 3 | stat |
 //! | [`Request::GetData`] | 4 | data, stat |
@@ -31,8 +31,7 @@ mod reply;
 
 use super::jute::{FrameWriter, JuteError, Reader};
 pub use reply::{
-    EventKind, Incoming, Names, OperationResult, Remedy, Reply, ReplyHeader, Results, ServerError,
-    Stat, WatchEvent,
+    Incoming, Names, OperationResult, Remedy, Reply, ReplyHeader, Results, ServerError, Stat,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -60,11 +59,21 @@ mod opcode {
 /// The bytes of a session's password.
 pub const PASSWORD_LENGTH: usize = 16;
 
+/// What is not shown: credentials, or the password of a session, as who has it can end the session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Secret<T>(pub T);
+
+impl<T> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
 /// The only version of the protocol.
 const PROTOCOL_VERSION: i32 = 0;
 
 /// Begins a session, or continues one on a new connection.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectRequest {
     /// The largest zxid of any reply so far. A server that is behind it closes the connection.
     pub last_zxid: i64,
@@ -73,13 +82,13 @@ pub struct ConnectRequest {
     /// The session to continue; 0 for a new one.
     pub session: i64,
     /// The password of that session; zeros for a new one.
-    pub password: [u8; PASSWORD_LENGTH],
+    pub password: Secret<[u8; PASSWORD_LENGTH]>,
 }
 
 impl ConnectRequest {
     /// Asks for a new session with this timeout.
     pub fn new(timeout_ms: i32, last_zxid: i64) -> Self {
-        Self { last_zxid, timeout_ms, session: 0, password: [0; PASSWORD_LENGTH] }
+        Self { last_zxid, timeout_ms, session: 0, password: Secret([0; PASSWORD_LENGTH]) }
     }
 
     /// Appends the request to `out`.
@@ -90,59 +99,34 @@ impl ConnectRequest {
             .long(self.last_zxid)
             .int(self.timeout_ms)
             .long(self.session)
-            .buffer(&self.password)
+            .buffer(&self.password.0)
             // Not content with a server that may only read.
             .boolean(false);
         frame.finish().expect("45 bytes are below the limit");
     }
 }
 
-/// Without the password: who has it can end the session.
-impl fmt::Debug for ConnectRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectRequest")
-            .field("last_zxid", &self.last_zxid)
-            .field("timeout_ms", &self.timeout_ms)
-            .field("session", &self.session)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The answer to a [`ConnectRequest`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectReply {
     /// The granted timeout of the session, in milliseconds. Zero or less: there is no such session.
     pub timeout_ms: i32,
     pub session: i64,
     /// The password with which it can be continued.
-    pub password: [u8; PASSWORD_LENGTH],
+    pub password: Secret<[u8; PASSWORD_LENGTH]>,
 }
 
 impl ConnectReply {
     /// Reads a frame. What later versions append to it is ignored, as `readOnly` was by clients
     /// from before 3.4: nothing else follows in this frame, so nothing can be misread.
-    ///
-    /// # Errors
-    ///
-    /// The frame is too short, or the password has another length than 16 bytes.
     pub fn decode(frame: &[u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(frame);
         let _version = reader.int()?;
         let timeout_ms = reader.int()?;
         let session = reader.long()?;
         let password = reader.buffer()?.unwrap_or_default();
-        let password = password.try_into().map_err(|_| JuteError::Truncated)?;
+        let password = Secret(password.try_into().map_err(|_| JuteError::Truncated)?);
         Ok(Self { timeout_ms, session, password })
-    }
-}
-
-/// Without the password: who has it can end the session.
-impl fmt::Debug for ConnectReply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectReply")
-            .field("timeout_ms", &self.timeout_ms)
-            .field("session", &self.session)
-            .finish_non_exhaustive()
     }
 }
 
@@ -152,38 +136,25 @@ impl fmt::Debug for ConnectReply {
 pub const AUTH_XID: i32 = -4;
 
 /// What a client asks of a server.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Creates a znode, and returns its stat (create2, or createContainer).
+    /// Creates a znode.
     Create(Create),
-    /// The same without a stat, for servers before 3.5, which know no container.
-    PlainCreate(Create),
     /// Deletes a znode, whatever its version.
     Delete(Arc<str>),
-    /// The stat of a znode. A watch also waits for one that is not there.
-    Exists {
-        path: Arc<str>,
-        /// Tell of its next change?
-        watch: bool,
-    },
+    /// The stat of a znode. A watch, which tells of its next change, also waits for one that is not
+    /// there.
+    Exists { path: Arc<str>, watch: bool },
     /// The data of a znode. If there is none, no watch is left.
-    GetData {
-        path: Arc<str>,
-        /// Tell of its next change?
-        watch: bool,
-    },
-    /// The names of a znode's children, in no order.
-    GetChildren {
-        path: Arc<str>,
-        /// Tell of the next change of this list?
-        watch: bool,
-    },
+    GetData { path: Arc<str>, watch: bool },
+    /// The names of a znode's children, in no order. A watch tells of the next change of this list.
+    GetChildren { path: Arc<str>, watch: bool },
     /// Answered when the server has what its leader had committed before.
     Sync(Arc<str>),
     /// A transaction: all operations or none.
     Multi(Arc<[Operation]>),
     /// Credentials of the scheme `digest`: user, colon, password. For this connection.
-    Auth(Arc<[u8]>),
+    Auth(Secret<Arc<[u8]>>),
     /// Ends the session, and its ephemeral znodes.
     CloseSession,
 }
@@ -191,17 +162,12 @@ pub enum Request {
 /// What must be known of a request to read its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
-    /// [`Request::Create`].
     Create,
-    /// [`Request::PlainCreate`].
+    /// A create without a stat in its reply.
     PlainCreate,
-    /// [`Request::Exists`].
     Exists,
-    /// [`Request::GetData`].
     GetData,
-    /// [`Request::GetChildren`].
     GetChildren,
-    /// [`Request::Sync`].
     Sync,
     /// [`Request::Multi`] with so many operations.
     Multi(usize),
@@ -213,8 +179,8 @@ impl Request {
     /// What its reply must be read as.
     pub fn kind(&self) -> RequestKind {
         match self {
+            Self::Create(Create { is_plain: true, .. }) => RequestKind::PlainCreate,
             Self::Create(_) => RequestKind::Create,
-            Self::PlainCreate(_) => RequestKind::PlainCreate,
             Self::Exists { .. } => RequestKind::Exists,
             Self::GetData { .. } => RequestKind::GetData,
             Self::GetChildren { .. } => RequestKind::GetChildren,
@@ -228,24 +194,22 @@ impl Request {
     /// it.
     pub fn is_write(&self) -> bool {
         match self {
-            Self::Create(_) | Self::PlainCreate(_) | Self::Delete(_) => true,
-            Self::Multi(_) | Self::CloseSession => true,
+            Self::Create(_) | Self::Delete(_) | Self::Multi(_) | Self::CloseSession => true,
             Self::Exists { .. } | Self::GetData { .. } | Self::GetChildren { .. } => false,
             Self::Sync(_) | Self::Auth(_) => false,
         }
     }
 
-    /// Appends the request to `out`. The reply will have the same `xid`.
-    ///
-    /// # Errors
-    ///
-    /// It is longer than servers accept, and `out` is as it was.
+    /// Appends the request to `out`, unless it is longer than servers accept. The reply will have
+    /// the same `xid`.
     pub fn encode(&self, xid: i32, out: &mut Vec<u8>) -> Result<(), JuteError> {
         let mut frame = FrameWriter::begin(out);
         frame.int(xid).int(self.opcode());
         match self {
-            Self::Create(create) | Self::PlainCreate(create) => create.write(&mut frame),
-            Self::Delete(path) => Operation::Delete(Arc::clone(path)).write(&mut frame),
+            Self::Create(create) => create.write(&mut frame),
+            Self::Delete(path) => {
+                frame.text(path).int(ANY_VERSION);
+            }
             Self::Exists { path, watch }
             | Self::GetData { path, watch }
             | Self::GetChildren { path, watch } => {
@@ -263,7 +227,7 @@ impl Request {
                 frame.int(opcode::ERROR).boolean(true).int(-1);
             }
             Self::Auth(credentials) => {
-                frame.int(0).text("digest").buffer(credentials);
+                frame.int(0).text("digest").buffer(&credentials.0);
             }
             Self::CloseSession => {}
         }
@@ -273,7 +237,6 @@ impl Request {
     fn opcode(&self) -> i32 {
         match self {
             Self::Create(create) => create.opcode(),
-            Self::PlainCreate(_) => opcode::CREATE,
             Self::Delete(_) => opcode::DELETE,
             Self::Exists { .. } => opcode::EXISTS,
             Self::GetData { .. } => opcode::GET_DATA,
@@ -286,52 +249,23 @@ impl Request {
     }
 }
 
-/// Without the credentials.
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Create(create) => f.debug_tuple("Create").field(create).finish(),
-            Self::PlainCreate(create) => f.debug_tuple("PlainCreate").field(create).finish(),
-            Self::Delete(path) => write!(f, "Delete({path})"),
-            Self::Exists { path, watch } => write!(f, "Exists({path}, watch: {watch})"),
-            Self::GetData { path, watch } => write!(f, "GetData({path}, watch: {watch})"),
-            Self::GetChildren { path, watch } => write!(f, "GetChildren({path}, watch: {watch})"),
-            Self::Sync(path) => write!(f, "Sync({path})"),
-            Self::Multi(operations) => f.debug_tuple("Multi").field(operations).finish(),
-            Self::Auth(_) => f.write_str("Auth"),
-            Self::CloseSession => f.write_str("CloseSession"),
-        }
-    }
-}
-
 /// "Whatever version it has."
 const ANY_VERSION: i32 = -1;
 
 /// All rights: read 1, write 2, create 4, delete 8, admin 16.
 const ALL_RIGHTS: i32 = 31;
 
-/// What becomes of a new znode.
+/// What becomes of a new znode, by the flags of its create request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateKind {
     /// It stays until it is deleted.
-    Persistent,
+    Persistent = 0,
     /// It ends with the session.
-    Ephemeral,
+    Ephemeral = 1,
     /// It ends with the session, and ten digits of its parent's counter are appended to its name.
-    EphemeralSequential,
+    EphemeralSequential = 3,
     /// The server removes it some time after its last child. From version 3.5 on.
-    Container,
-}
-
-impl CreateKind {
-    fn flags(self) -> i32 {
-        match self {
-            Self::Persistent => 0,
-            Self::Ephemeral => 1,
-            Self::EphemeralSequential => 3,
-            Self::Container => 4,
-        }
-    }
+    Container = 4,
 }
 
 /// Who has rights to a new znode: all of them, as nobody has a part of them.
@@ -349,21 +283,21 @@ pub struct Create {
     /// Its path; of a sequential one without the number.
     pub path: Arc<str>,
     pub data: Arc<[u8]>,
-    /// Who has rights to it.
     pub acl: Acl,
-    /// What becomes of it.
     pub kind: CreateKind,
+    /// Is the oldest form used, which every server knows? Its reply has no stat. In a transaction,
+    /// servers from 3.5 on answer both forms alike. Not for containers.
+    pub is_plain: bool,
 }
 
 impl Create {
-    /// Creates a znode of this kind.
     pub fn new(path: Arc<str>, data: Arc<[u8]>, acl: Acl, kind: CreateKind) -> Self {
-        Self { path, data, acl, kind }
+        Self { path, data, acl, kind, is_plain: false }
     }
 
-    /// The type of this request: containers have one of their own.
     fn opcode(&self) -> i32 {
         match self.kind {
+            _ if self.is_plain => opcode::CREATE,
             CreateKind::Container => opcode::CREATE_CONTAINER,
             _ => opcode::CREATE2,
         }
@@ -376,17 +310,14 @@ impl Create {
         };
         frame.text(&self.path).buffer(&self.data);
         frame.int(1).int(ALL_RIGHTS).text(scheme).text(id);
-        frame.int(self.kind.flags());
+        frame.int(self.kind as i32);
     }
 }
 
 /// A part of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Creates a znode.
     Create(Create),
-    /// The same, as every server knows it; those from 3.5 on answer both alike. Not for containers.
-    PlainCreate(Create),
     /// Deletes the znode with this path, whatever its version.
     Delete(Arc<str>),
     /// Fails if there is no znode with this path. It changes nothing, and exists in a transaction
@@ -398,7 +329,6 @@ impl Operation {
     fn opcode(&self) -> i32 {
         match self {
             Self::Create(create) => create.opcode(),
-            Self::PlainCreate(_) => opcode::CREATE,
             Self::Delete(_) => opcode::DELETE,
             Self::Check(_) => opcode::CHECK,
         }
@@ -406,7 +336,7 @@ impl Operation {
 
     fn write(&self, frame: &mut FrameWriter<'_>) {
         match self {
-            Self::Create(create) | Self::PlainCreate(create) => create.write(frame),
+            Self::Create(create) => create.write(frame),
             Self::Delete(path) | Self::Check(path) => {
                 frame.text(path).int(ANY_VERSION);
             }

@@ -56,10 +56,6 @@ pub struct Root {
 
 impl Root {
     /// The root with this path; `/` and nothing are the top of the tree.
-    ///
-    /// # Errors
-    ///
-    /// Servers refuse this path, or it is their own.
     pub fn new(path: &str) -> Result<Self, PathError> {
         if path.is_empty() || path == "/" {
             return Ok(Self { path: Arc::from("") });
@@ -99,15 +95,11 @@ impl Root {
 /// The directory of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
-    path: Arc<str>,
+    pub path: Arc<str>,
 }
 
 impl Directory {
     /// The directory of the lock with this key prefix and name.
-    ///
-    /// # Errors
-    ///
-    /// Both are empty, or the directory would be the servers' own.
     pub fn new(root: &Root, key_prefix: &[u8], name: &[u8]) -> Result<Self, PathError> {
         let element = encode(&[key_prefix, name].concat());
         if element.is_empty() {
@@ -116,10 +108,6 @@ impl Directory {
         let path = root.child(&element);
         refuse_reserved(&path)?;
         Ok(Self { path })
-    }
-
-    pub fn path(&self) -> &Arc<str> {
-        &self.path
     }
 
     /// The path of the directory beside it with the shares that were granted. No lock's name has a
@@ -301,17 +289,12 @@ impl fmt::Debug for ContenderId {
 
 /// The number that the server gave a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Number(i32);
+pub struct Number(pub i32);
 
 /// From this number on, a release removes the directory too, so that the numbers begin again.
 const RENEWED_FROM: i32 = 1 << 30;
 
 impl Number {
-    /// This number, as a server writes it.
-    pub const fn new(number: i32) -> Self {
-        Self(number)
-    }
-
     /// The order of two contenders of one directory, unless one of them
     /// [`is_past_end`](Self::is_past_end). It goes around the end of the numbers, so it is an order
     /// of contenders that are less than 2^31 apart and not one of all numbers.
@@ -338,7 +321,7 @@ mod tests {
 
     fn directory(root: &str, name: &[u8]) -> Result<String, PathError> {
         let root = Root::new(root).unwrap();
-        Directory::new(&root, b"", name).map(|directory| directory.path().to_string())
+        Directory::new(&root, b"", name).map(|directory| directory.path.to_string())
     }
 
     #[test]
@@ -396,7 +379,7 @@ mod tests {
     fn the_key_prefix_and_the_name_are_one_name() {
         let root = Root::new("/").unwrap();
         let path = |prefix: &[u8], name: &[u8]| {
-            Directory::new(&root, prefix, name).map(|directory| directory.path().to_string())
+            Directory::new(&root, prefix, name).map(|directory| directory.path.to_string())
         };
         assert_eq!(path(b"app:", b"x"), Ok("/app:x".to_owned()));
         assert_eq!(path(b"\xc3", b"\xbc"), Ok("/ü".to_owned()));

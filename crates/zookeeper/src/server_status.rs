@@ -12,7 +12,7 @@
 //! The words are sent on a connection of their own, and the server closes it behind its answer. It
 //! answers without credentials, unless `4lw.commands.whitelist` forbids it.
 
-use std::fmt;
+use redlatch_protocol::node::{NodeError, NodeStatus, Role};
 
 pub const QUESTION: &[u8] = b"srvr";
 
@@ -22,80 +22,49 @@ pub const ANSWER_MAX: usize = 16 * 1024;
 /// The most characters of a version that are kept.
 const VERSION_MAX: usize = 64;
 
-/// What a server says about itself. It may leave anything out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerStatus {
-    /// Its version, without the date.
-    pub version: Option<String>,
-    /// What it does in its ensemble.
-    pub mode: Option<Mode>,
-    /// The last transaction that it knows.
-    pub zxid: Option<u64>,
-}
-
-/// What a server does in its ensemble.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// It has no ensemble.
-    Standalone,
-    /// It orders the transactions.
-    Leader,
-    /// It votes on them.
-    Follower,
-    /// It does not vote.
-    Observer,
-    /// It has no majority, and serves clients that only read.
-    ReadOnly,
-}
-
-/// Why an answer says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoStatus {
-    /// The server's configuration forbids the question. It serves clients, as far as is known.
-    Forbidden,
-    /// The server has no majority, and serves no client.
-    NotServing,
-    /// This is no answer of a server of ZooKeeper.
-    Other,
-}
-
-impl fmt::Display for NoStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Forbidden => "srvr is not in the server's 4lw.commands.whitelist",
-            Self::NotServing => "the server has no majority, and serves no client",
-            Self::Other => "not the answer of a ZooKeeper server to srvr",
-        })
+/// Adds what the answer says to the status of its server, or why it says nothing. It may leave
+/// anything out.
+pub fn add(answer: &[u8], status: &mut NodeStatus) {
+    let refused = |text: &str| NodeError::Refused { text: text.to_owned(), is_permanent: false };
+    let not_serving = || refused("the server has no majority, and serves no client");
+    let answer = String::from_utf8_lossy(answer);
+    if answer.contains("is not executed because it is not in the whitelist") {
+        // It serves clients, as far as is known.
+        status.is_connected = true;
+        let error = refused("srvr is not in the server's 4lw.commands.whitelist");
+        status.last_error = Some(error);
+        return;
     }
-}
-
-impl std::error::Error for NoStatus {}
-
-impl ServerStatus {
-    /// Reads an answer.
-    ///
-    /// # Errors
-    ///
-    /// It says nothing about the server.
-    pub fn read(answer: &[u8]) -> Result<Self, NoStatus> {
-        let answer = String::from_utf8_lossy(answer);
-        if answer.contains("is not executed because it is not in the whitelist") {
-            return Err(NoStatus::Forbidden);
-        }
-        if answer.contains("not currently serving requests") {
-            return Err(NoStatus::NotServing);
-        }
-        let value = |name: &str| {
-            let values = answer.lines().filter_map(|line| line.split_once(": "));
-            values.into_iter().find(|(found, _)| *found == name).map(|(_, value)| value.trim())
-        };
-        let status = Self {
-            version: value("Zookeeper version").and_then(version),
-            mode: value("Mode").and_then(mode),
-            zxid: value("Zxid")
-                .and_then(|zxid| u64::from_str_radix(zxid.strip_prefix("0x")?, 16).ok()),
-        };
-        if status == Self::default() { Err(NoStatus::Other) } else { Ok(status) }
+    if answer.contains("not currently serving requests") {
+        status.last_error = Some(not_serving());
+        return;
+    }
+    let value = |name: &str| {
+        let mut values = answer.lines().filter_map(|line| line.split_once(": "));
+        values.find(|(found, _)| *found == name).map(|(_, value)| value.trim())
+    };
+    let version = value("Zookeeper version").and_then(version);
+    let zxid =
+        value("Zxid").and_then(|zxid| u64::from_str_radix(zxid.strip_prefix("0x")?, 16).ok());
+    let role = match value("Mode").unwrap_or_default() {
+        "standalone" => Some(Role::Standalone),
+        "leader" => Some(Role::Leader),
+        "follower" => Some(Role::Follower),
+        "observer" => Some(Role::Observer),
+        _ => None,
+    };
+    // It has no majority, and serves clients that only read.
+    let is_read_only = value("Mode") == Some("read-only");
+    if version.is_none() && zxid.is_none() && role.is_none() && !is_read_only {
+        let text = "not the answer of a ZooKeeper server to srvr".to_owned();
+        status.last_error = Some(NodeError::UnexpectedReply(text));
+        return;
+    }
+    status.server = Some("zookeeper".to_owned());
+    (status.version, status.zxid, status.role) = (version, zxid, role);
+    status.is_connected = !is_read_only;
+    if is_read_only {
+        status.last_error = Some(not_serving());
     }
 }
 
@@ -107,17 +76,6 @@ fn version(text: &str) -> Option<String> {
     (!version.is_empty()).then_some(version)
 }
 
-fn mode(text: &str) -> Option<Mode> {
-    Some(match text {
-        "standalone" => Mode::Standalone,
-        "leader" => Mode::Leader,
-        "follower" => Mode::Follower,
-        "observer" => Mode::Observer,
-        "read-only" => Mode::ReadOnly,
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,51 +84,71 @@ mod tests {
         UTC\nLatency min/avg/max: 0/0.8134/15\nReceived: 3040\nSent: 3040\nConnections: 1\n\
         Outstanding: 0\nZxid: 0x7ef\nMode: standalone\nNode count: 6\n";
 
-    fn status(version: Option<&str>, mode: Option<Mode>, zxid: Option<u64>) -> ServerStatus {
-        ServerStatus { version: version.map(str::to_owned), mode, zxid }
+    fn status_of(answer: &[u8]) -> NodeStatus {
+        let mut status = NodeStatus::unknown(&"zk://a:2181".into());
+        add(answer, &mut status);
+        status
+    }
+
+    fn assert_says(
+        status: &NodeStatus,
+        version: Option<&str>,
+        role: Option<Role>,
+        zxid: Option<u64>,
+    ) {
+        assert_eq!(status.server.as_deref(), Some("zookeeper"));
+        let said = (status.version.as_deref(), status.role, status.zxid);
+        assert_eq!(said, (version, role, zxid));
     }
 
     #[test]
     fn an_answer_has_version_mode_and_zxid() {
-        let expected = status(Some("3.8.0"), Some(Mode::Standalone), Some(0x7ef));
-        assert_eq!(ServerStatus::read(ANSWER.as_bytes()), Ok(expected));
-        for (word, mode) in [
-            ("leader", Some(Mode::Leader)),
-            ("follower", Some(Mode::Follower)),
-            ("observer", Some(Mode::Observer)),
-            ("read-only", Some(Mode::ReadOnly)),
+        let status = status_of(ANSWER.as_bytes());
+        assert_says(&status, Some("3.8.0"), Some(Role::Standalone), Some(0x7ef));
+        for (word, role) in [
+            ("leader", Some(Role::Leader)),
+            ("follower", Some(Role::Follower)),
+            ("observer", Some(Role::Observer)),
+            ("read-only", None),
             ("captain", None),
         ] {
             let answer = ANSWER.replace("standalone", word).replace("0x7ef", "0xffffffff00000001");
-            let expected = status(Some("3.8.0"), mode, Some(0xffff_ffff_0000_0001));
-            assert_eq!(ServerStatus::read(answer.as_bytes()), Ok(expected));
+            let status = status_of(answer.as_bytes());
+            assert_says(&status, Some("3.8.0"), role, Some(0xffff_ffff_0000_0001));
+            let is_read_only = word == "read-only";
+            let seen = (status.is_connected, status.last_error.is_some());
+            assert_eq!(seen, (!is_read_only, is_read_only), "{word}");
         }
+        assert!(!status_of(b"Mode: read-only\n").is_connected);
+        assert_says(&status_of(b"Mode: read-only\n"), None, None, None);
     }
 
     #[test]
     fn a_part_of_an_answer_says_what_is_in_it() {
         for end in 0..ANSWER.len() {
-            let part = ServerStatus::read(&ANSWER.as_bytes()[..end]);
-            assert!(part.is_err() || part.unwrap().version.is_some(), "{end}");
+            let part = status_of(&ANSWER.as_bytes()[..end]);
+            assert!(part.last_error.is_some() || part.version.is_some(), "{end}");
         }
-        let expected = Ok(status(None, None, Some(1)));
-        assert_eq!(
-            ServerStatus::read(b"Zookeeper version: \x1b[2J\nZxid: 0x1\nMode: \n"),
-            expected
-        );
+        let status = status_of(b"Zookeeper version: \x1b[2J\nZxid: 0x1\nMode: \n");
+        assert_says(&status, None, None, Some(1));
     }
 
     #[test]
     fn a_server_may_say_nothing() {
+        let forbidden = "refused: srvr is not in the server's 4lw.commands.whitelist";
+        let not_serving = "refused: the server has no majority, and serves no client";
+        let other = "unexpected reply: not the answer of a ZooKeeper server to srvr";
         for (answer, expected) in [
-            ("srvr is not executed because it is not in the whitelist.\n", NoStatus::Forbidden),
-            ("This ZooKeeper instance is not currently serving requests\n", NoStatus::NotServing),
-            ("", NoStatus::Other),
-            ("-ERR unknown command\r\n", NoStatus::Other),
-            ("Zxid: 7\nMode: 0x1\n", NoStatus::Other),
+            (&b"srvr is not executed because it is not in the whitelist.\n"[..], forbidden),
+            (b"This ZooKeeper instance is not currently serving requests\n", not_serving),
+            (b"", other),
+            (b"-ERR unknown command\r\n", other),
+            (b"Zxid: 7\nMode: 0x1\n", other),
+            (b"\xff\0", other),
         ] {
-            assert_eq!(ServerStatus::read(answer.as_bytes()), Err(expected), "{answer}");
+            let status = status_of(answer);
+            assert_eq!(status.last_error.unwrap().to_string(), expected);
+            assert_eq!((status.is_connected, status.server), (expected == forbidden, None));
         }
-        assert_eq!(ServerStatus::read(b"\xff\0"), Err(NoStatus::Other));
     }
 }

@@ -21,70 +21,68 @@
 //! - While the session has znodes, a write is sent in every seventh of its timeout, and a server
 //!   that is silent for so long is left: see the module `validity`.
 
+mod beats;
 mod flight;
-mod identity;
 mod outcome;
 mod replies;
 
 use super::jute::frame;
-use super::message::Request;
+use super::message::{ConnectRequest, PASSWORD_LENGTH, Request, Secret};
+use super::validity::Validity;
+use beats::Beats;
+pub use beats::PATHS_MAX;
 use flight::{Flight, Owner, PendingDelete};
-use identity::Beats;
-use identity::Identity;
-pub use identity::PATHS_MAX;
-pub use outcome::{Answer, Failure, Outcome, Problem, Ticket};
-use redlatch_protocol::engine::Jitter;
+pub use outcome::{Answer, Failure, Outcome, Problem};
+use redlatch_protocol::engine::{Backoff, Jitter};
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How much memory for received bytes is kept when there are none, in bytes.
 const INPUT_KEPT: usize = 64 * 1024;
 
-/// The session with an ensemble. The module documentation describes how to use it.
+/// The session with an ensemble. The module documentation describes how to use it. Its owner chooses
+/// a ticket for each request, and gets it back with the answer.
 #[derive(Debug)]
-pub struct Session {
+pub struct Session<T> {
     options: SessionOptions,
     state: State,
     servers: Servers,
     identity: Option<Identity>,
     /// The largest zxid of any reply, over all sessions: a server that is behind is not used.
     last_zxid: i64,
-    flight: Flight,
+    flight: Flight<T>,
     /// The beginning of an incomplete frame.
     input: Vec<u8>,
     beats: Beats,
     /// Requests that wait for a connection.
-    waiting: VecDeque<(Owner, Request)>,
+    waiting: VecDeque<(Owner<T>, Request)>,
     /// Deletes that are not answered and not in flight.
-    pending: VecDeque<PendingDelete>,
-    outcomes: VecDeque<Outcome>,
+    pending: VecDeque<PendingDelete<T>>,
+    outcomes: VecDeque<Outcome<T>>,
     problem: Option<Problem>,
 }
 
+/// Who the client is to the ensemble, over all connections of a session.
+#[derive(Debug)]
+struct Identity {
+    id: i64,
+    password: Secret<[u8; PASSWORD_LENGTH]>,
+    validity: Validity,
+}
+
+/// Nothing is written behind the end of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Down {
-        retry_at: Time,
-    },
-    Connecting {
-        since: Time,
-    },
-    Greeting {
-        since: Time,
-        sent_at: Time,
-    },
-    Ready {
-        since: Time,
-    },
-    /// The end of the session was written, and nothing is written behind it.
+    Down { retry_at: Time },
+    Connecting { since: Time },
+    Greeting { since: Time, sent_at: Time },
+    Ready { since: Time },
     Ending,
 }
 
-impl Session {
-    /// A session that has no connection yet.
+impl<T: Copy> Session<T> {
     pub fn new(options: SessionOptions) -> Self {
         Self {
             servers: Servers::new(options.servers, options.reconnect, options.seed),
@@ -103,8 +101,8 @@ impl Session {
     }
 
     /// Sends a request, or keeps it until there is a connection. It gets one [`Answer`].
-    pub fn send(&mut self, now: Time, ticket: Ticket, request: Request) {
-        self.beats.used(now);
+    pub fn send(&mut self, now: Time, ticket: T, request: Request) {
+        self.beats.used_at = now;
         match self.state {
             State::Ready { .. } => self.write(now, Owner::Caller(ticket), &request),
             _ => self.waiting.push_back((Owner::Caller(ticket), request)),
@@ -114,8 +112,8 @@ impl Session {
     /// Deletes a znode of this session, now or on a later connection of it. With a ticket it gets
     /// an answer when it is carried out, or the session has ended. If it has to be repeated, a
     /// znode that is not there counts as deleted by it.
-    pub fn delete(&mut self, now: Time, ticket: Option<Ticket>, path: Arc<str>) {
-        self.beats.used(now);
+    pub fn delete(&mut self, now: Time, ticket: Option<T>, path: Arc<str>) {
+        self.beats.used_at = now;
         self.beats.remove(&path);
         self.pending.push_back(PendingDelete { ticket, path, may_be_done: false });
         self.write_pending(now);
@@ -147,7 +145,7 @@ impl Session {
     }
 
     /// What has happened, in its order; `None` if there is nothing more to tell.
-    pub fn poll(&mut self) -> Option<Outcome> {
+    pub fn poll(&mut self) -> Option<Outcome<T>> {
         self.outcomes.pop_front()
     }
 
@@ -163,20 +161,24 @@ impl Session {
             debug_assert!(false, "connecting() comes before connected()");
             return;
         };
-        let request =
-            Identity::connect_request(self.identity.as_ref(), &self.options, self.last_zxid);
-        request.encode(self.flight.output_mut());
+        // A session keeps the timeout that it was granted.
+        let timeout_ms = i32::try_from(self.timeout_or_wanted().as_millis()).unwrap_or(i32::MAX);
+        let mut request = ConnectRequest::new(timeout_ms, self.last_zxid);
+        if let Some(known) = &self.identity {
+            (request.session, request.password) = (known.id, known.password);
+        }
+        request.encode(self.flight.output.end());
         self.state = State::Greeting { since, sent_at: now };
     }
 
     /// The bytes to write to the connection.
     pub fn output(&self) -> &[u8] {
-        self.flight.output()
+        self.flight.output.unwritten()
     }
 
     /// The first `count` bytes of the output were written.
     pub fn wrote(&mut self, count: usize) {
-        self.flight.wrote(count);
+        self.flight.output.wrote(count);
     }
 
     /// Takes the bytes that were read from the connection.
@@ -200,7 +202,7 @@ impl Session {
                 input.drain(..used);
                 self.input = input;
             }
-            self.flight.heard(now);
+            self.flight.heard_at = now;
         }
     }
 
@@ -223,10 +225,10 @@ impl Session {
         self.problem = Some(problem);
     }
 
-    fn write(&mut self, now: Time, owner: Owner, request: &Request) {
+    fn write(&mut self, now: Time, owner: Owner<T>, request: &Request) {
         match self.flight.write(now, owner, request) {
             Ok(reach) => {
-                self.beats.sent(now);
+                self.beats.sent_at = now;
                 if let Some((identity, reach)) = self.identity.as_mut().zip(reach) {
                     identity.validity.sent(now, reach);
                 }
@@ -244,8 +246,7 @@ impl Session {
     }
 }
 
-/// How a session behaves.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// How many servers there are to connect to; one at least.
     pub servers: usize,
@@ -254,7 +255,7 @@ pub struct SessionOptions {
     /// How far two correct clocks may drift apart: a share of the time measured.
     pub drift_parts_per_billion: u32,
     /// User, colon, password, for every connection.
-    pub credentials: Option<Arc<[u8]>>,
+    pub credentials: Option<Secret<Arc<[u8]>>>,
     /// How long one attempt to connect may take, the connect reply included.
     pub connect_timeout: Duration,
     /// The upper bounds of the pause when all servers have failed: of the first pause, and of any.
@@ -278,18 +279,8 @@ impl SessionOptions {
     }
 }
 
-/// Without the credentials.
-impl fmt::Debug for SessionOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionOptions")
-            .field("servers", &self.servers)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
-
 // What a session is, as its owner sees it.
-impl Session {
+impl<T: Copy> Session<T> {
     /// Until when the znodes of this session exist unless they are deleted, as far as is proven.
     pub fn valid_until(&self) -> Time {
         self.identity.as_ref().map_or(Time::ZERO, |identity| identity.validity.valid_until())
@@ -307,7 +298,7 @@ impl Session {
 
     /// The number of the server to connect to, below `SessionOptions::servers`.
     pub fn server(&self) -> usize {
-        self.servers.current()
+        self.servers.order[self.servers.at]
     }
 
     /// Is there no connection, and none being made? Then the socket must be closed.
@@ -332,7 +323,7 @@ impl Session {
 
     /// The timeout that the ensemble has granted, if the session has begun.
     pub fn timeout(&self) -> Option<Duration> {
-        self.identity.as_ref().map(|identity| identity.terms.timeout())
+        self.identity.as_ref().map(|identity| identity.validity.timeout())
     }
 
     /// Is the end of the session written, and not answered yet?
@@ -342,37 +333,25 @@ impl Session {
 }
 
 // What a session does by itself when time passes.
-impl Session {
+impl<T: Copy> Session<T> {
     /// When [`tick`](Self::tick) must be called, or a new connection be made.
     pub fn next_deadline(&self) -> Option<Time> {
-        match self.state {
+        let due = match self.state {
             State::Down { retry_at } => self.is_needed().then_some(retry_at),
-            State::Connecting { since } | State::Greeting { since, .. } => {
-                Some(since.after(self.options.connect_timeout))
-            }
-            State::Ready { .. } => {
-                let due = self.beats.due(self.beat());
-                Some(self.silent_at().map_or(due, |silent_at| silent_at.min(due)))
-            }
-            State::Ending => self.silent_at(),
-        }
+            State::Ready { .. } => Some(self.beats.due(self.beat())),
+            State::Connecting { .. } | State::Greeting { .. } | State::Ending => None,
+        };
+        due.into_iter().chain(self.limit()).min()
     }
 
     /// Gives up a connection that takes too long or is silent, and keeps the session alive. Pass
     /// all bytes that have arrived to [`received`](Self::received) before.
     pub fn tick(&mut self, now: Time) {
-        let limit = match self.state {
-            State::Down { .. } => return,
-            State::Connecting { since } | State::Greeting { since, .. } => {
-                Some(since.after(self.options.connect_timeout))
-            }
-            State::Ready { .. } | State::Ending => self.silent_at(),
-        };
-        if limit.is_some_and(|limit| now >= limit) {
+        if self.limit().is_some_and(|limit| now >= limit) {
             return self.closed(now, Problem::TimedOut);
         }
         if matches!(self.state, State::Ready { .. }) && now >= self.beats.due(self.beat()) {
-            if self.beats.is_idle(now) && self.flight.is_empty() {
+            if self.beats.is_idle(now) && self.flight.requests.is_empty() {
                 return self.end(now);
             }
             self.write_pending(now);
@@ -381,15 +360,27 @@ impl Session {
         }
     }
 
-    /// A seventh of the session's timeout.
-    fn beat(&self) -> Duration {
-        let identity = self.identity.as_ref();
-        identity.map_or(self.options.timeout, |identity| identity.terms.timeout()) / 7
+    /// When the connection is given up: it takes too long to be made, or the server has been silent
+    /// for too long although it should say something.
+    fn limit(&self) -> Option<Time> {
+        match self.state {
+            State::Down { .. } => None,
+            State::Connecting { since } | State::Greeting { since, .. } => {
+                Some(since.after(self.options.connect_timeout))
+            }
+            State::Ready { .. } | State::Ending => {
+                self.flight.silent_since().map(|since| since.after(self.beat()))
+            }
+        }
     }
 
-    /// When the server has been silent for too long, if it should say something.
-    fn silent_at(&self) -> Option<Time> {
-        self.flight.silent_since().map(|since| since.after(self.beat()))
+    /// A seventh of the session's timeout.
+    fn beat(&self) -> Duration {
+        self.timeout_or_wanted() / 7
+    }
+
+    fn timeout_or_wanted(&self) -> Duration {
+        self.timeout().unwrap_or(self.options.timeout)
     }
 }
 
@@ -400,45 +391,38 @@ impl Session {
 #[derive(Debug)]
 struct Servers {
     order: Vec<usize>,
-    /// The place in the order.
     at: usize,
-    /// Attempts that failed in a row.
-    failures: u32,
-    /// The ceiling of the first pause, and of any.
-    pauses: (Duration, Duration),
-    jitter: Jitter,
+    /// Attempts that failed in a row since the last pause.
+    failures: usize,
+    backoff: Backoff,
 }
 
 impl Servers {
-    fn new(count: usize, pauses: (Duration, Duration), seed: u64) -> Self {
+    fn new(count: usize, (first, longest): (Duration, Duration), seed: u64) -> Self {
         debug_assert!(count > 0, "an ensemble has a server");
-        let jitter = Jitter::from_seed(seed);
-        let order = (0..count).collect();
-        let mut servers = Self { order, at: 0, failures: 0, pauses, jitter };
+        let mut jitter = Jitter::from_seed(seed);
+        let mut order: Vec<usize> = (0..count).collect();
         for last in (1..count).rev() {
-            let other = servers.jitter.next_u64() % (last as u64 + 1);
-            servers.order.swap(last, other as usize);
+            let other = jitter.next_u64() % (last as u64 + 1);
+            order.swap(last, other as usize);
         }
-        servers
-    }
-
-    /// The server to connect to.
-    fn current(&self) -> usize {
-        self.order[self.at]
+        Self { order, at: 0, failures: 0, backoff: Backoff::new(first, longest, jitter) }
     }
 
     /// The current server failed, and the next one has its turn. `has_lasted`: whether it was of
     /// use for a while before. Returns when the next attempt may begin.
     fn failed(&mut self, now: Time, has_lasted: bool) -> Time {
         self.at = (self.at + 1) % self.order.len();
-        self.failures = if has_lasted { 1 } else { self.failures.saturating_add(1) };
-        let servers = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
-        if self.failures % servers != 0 {
+        if has_lasted {
+            self.failures = 0;
+            self.backoff.reset();
+        }
+        self.failures += 1;
+        if self.failures < self.order.len() {
             return now;
         }
-        let rounds = self.failures / servers;
-        let doubled = self.pauses.0.saturating_mul(2_u32.saturating_pow(rounds - 1));
-        now.after(self.jitter.below(doubled.min(self.pauses.1)))
+        self.failures = 0;
+        now.after(self.backoff.next_delay(Duration::ZERO))
     }
 }
 

@@ -11,8 +11,7 @@
 //! lists then, and not in neither. Its data is read last, so it is known to have left the queue.
 
 use super::message::{Names, Reply, Request, ServerError, Stat};
-use super::path::Directory;
-use super::path::{Layout, Number};
+use super::path::{Directory, Layout, Number};
 use super::session::{Answer, Failure};
 use std::sync::Arc;
 
@@ -61,22 +60,22 @@ impl Survey {
     /// What must be asked first. The sync shows what was agreed on before, through whatever server.
     pub fn requests(directory: &Directory) -> Vec<Request> {
         let list = |path| Request::GetChildren { path, watch: false };
-        let queue = Arc::clone(directory.path());
+        let queue = Arc::clone(&directory.path);
         vec![Request::Sync(Arc::clone(&queue)), list(queue), list(directory.shares())]
     }
 
-    /// Who is there, by the answers to [`requests`](Self::requests).
-    ///
-    /// # Errors
-    ///
-    /// A list was not answered. A directory that does not exist is an empty one.
+    /// Who is there, by the answers to [`requests`](Self::requests). A directory that does not exist
+    /// is an empty one.
     pub fn of(layout: Layout, directory: &Directory, answers: &[Answer]) -> Result<Self, Failure> {
         let list = |index: usize| {
             let answer = answers.get(index).ok_or(Failure::Unanswered)?;
-            absent_is_none(answer.reply())
+            Ok(match absent_is_none(answer.reply())? {
+                Some(Reply::Children { names, .. }) => Some(names),
+                _ => None,
+            })
         };
         let (queue, shares) = (list(1)?, list(2)?);
-        Ok(Self::of_names(layout, directory, queue.and_then(names), shares.and_then(names)))
+        Ok(Self::of_names(layout, directory, queue, shares))
     }
 
     fn of_names(
@@ -85,16 +84,16 @@ impl Survey {
         queue: Option<Names<'_>>,
         shares: Option<Names<'_>>,
     ) -> Self {
+        let text = String::from_utf8_lossy;
         let contenders = queue.iter().flat_map(Names::iter);
         let contenders = contenders.filter_map(|name| Some((layout.number(name)?, name)));
-        let queue: Vec<_> =
+        let queue =
             contenders.map(|(number, name)| (number, directory.child(&text(name)))).collect();
         let path = directory.shares();
         let shares = shares.iter().flat_map(Names::iter);
         let shares = shares.filter_map(|name| Some((slot(name)?, name)));
-        let mut shares: Vec<_> = shares
-            .map(|(slot, name)| (slot, Arc::from(format!("{path}/{}", text(name)))))
-            .collect();
+        let share = |(slot, name)| (slot, Arc::from(format!("{path}/{}", text(name))));
+        let mut shares: Vec<_> = shares.map(share).collect();
         shares.sort_unstable();
         let mut survey = Self { queue, shares };
         // Numbers past their end are in no order.
@@ -117,11 +116,8 @@ impl Survey {
         if self.is_undated() { usize::MAX } else { SHOWN_MAX + 1 }
     }
 
-    /// Who holds the lock and who waits, by the answers to [`details`](Self::details).
-    ///
-    /// # Errors
-    ///
-    /// One was not answered. A znode that does not exist any more is left out.
+    /// Who holds the lock and who waits, by the answers to [`details`](Self::details). A znode that
+    /// does not exist any more is left out.
     pub fn view(&self, answers: &[Answer]) -> Result<LockView, Failure> {
         let mut found = Vec::new();
         for answer in answers {
@@ -194,13 +190,6 @@ fn absent_is_none<'a>(reply: Result<Reply<'a>, &Failure>) -> Result<Option<Reply
     }
 }
 
-fn names(reply: Reply<'_>) -> Option<Names<'_>> {
-    match reply {
-        Reply::Children { names, .. } => Some(names),
-        _ => None,
-    }
-}
-
 /// The permit of the share with this name, or that it is a reader's. `None` if it is no share.
 fn slot(name: &[u8]) -> Option<Option<u32>> {
     let name = std::str::from_utf8(name).ok()?;
@@ -210,11 +199,6 @@ fn slot(name: &[u8]) -> Option<Option<u32>> {
     let permit = name.strip_prefix('p')?;
     let number = permit.split_once('-').map_or(permit, |(number, _)| number);
     Some(Some(number.parse().ok()?))
-}
-
-/// A name that was understood is text.
-fn text(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
 }
 
 #[cfg(test)]

@@ -71,11 +71,6 @@ impl Terms {
             half_tick_max: quarter.saturating_add(share(quarter)),
         }
     }
-
-    /// The granted timeout, T.
-    pub fn timeout(&self) -> Duration {
-        self.timeout
-    }
 }
 
 /// The validity of one session, over one connection after another.
@@ -121,6 +116,11 @@ impl Validity {
             passed: None,
             in_flight: VecDeque::new(),
         }
+    }
+
+    /// The granted timeout, T.
+    pub fn timeout(&self) -> Duration {
+        self.terms.timeout
     }
 
     /// Until when the session lives at least, as far as is proven.
@@ -355,7 +355,7 @@ mod tests {
         let terms = Terms::new(Duration::from_secs(4), 10_000_000);
         assert_eq!(terms.usable, Duration::from_millis(3_960));
         assert_eq!(terms.half_tick_max, Duration::from_millis(1_010));
-        assert_eq!(terms.timeout(), Duration::from_secs(4));
+        assert_eq!(terms.timeout, Duration::from_secs(4));
         let odd = Terms::new(Duration::from_nanos(5), 1);
         assert_eq!(
             (odd.usable, odd.half_tick_max),

@@ -66,7 +66,7 @@ impl Ensemble {
     /// No server answered, or it refused. Some of them may be deleted, or all.
     pub(crate) fn remove(&self, key: &[u8], paths: &[Vec<u8>]) -> Result<bool, NoQuorum> {
         let Ok(directory) = self.directory(key) else { return Ok(false) };
-        let folders = [Arc::clone(directory.path()), directory.shares()];
+        let folders = [Arc::clone(&directory.path), directory.shares()];
         let paths = paths.iter().filter_map(|path| std::str::from_utf8(path).ok());
         let is_of_lock = |path: &&str| {
             let folder = path.rsplit_once('/').map(|(folder, _)| folder);

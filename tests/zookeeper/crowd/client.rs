@@ -85,7 +85,7 @@ impl Client {
                 Step::Begin => {
                     let mut id = [0; 16];
                     id.fill_with(|| random.below(256) as u8);
-                    self.contender.begin(Time::ZERO, id);
+                    self.contender.begin(id);
                 }
                 Step::Send(serial, request) => self.requests.push_back((Some(serial), request)),
                 Step::Delete(serial, path) => {

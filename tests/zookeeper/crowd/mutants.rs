@@ -31,7 +31,7 @@ impl Client {
     /// Leaves the queue, and makes its share with the next request.
     fn share_in_two_steps(&mut self, server: &mut Server) -> bool {
         let Some((_, Request::Multi(operations))) = self.requests.front_mut() else { return false };
-        let [create @ Operation::PlainCreate(_), Operation::Delete(own)] = &operations[..] else {
+        let [create @ Operation::Create(_), Operation::Delete(own)] = &operations[..] else {
             return false;
         };
         let (create, own) = (create.clone(), own.clone());
@@ -75,9 +75,7 @@ impl Client {
     /// Joins the queues of a set one after the other.
     fn join_one_by_one(&mut self, server: &mut Server) -> bool {
         let Some((_, Request::Multi(operations))) = self.requests.front() else { return false };
-        let [first @ Operation::PlainCreate(_), second @ Operation::PlainCreate(_)] =
-            &operations[..]
-        else {
+        let [first @ Operation::Create(_), second @ Operation::Create(_)] = &operations[..] else {
             return false;
         };
         let (first, second) = (first.clone(), second.clone());

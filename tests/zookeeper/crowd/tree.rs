@@ -104,9 +104,7 @@ impl Tree {
         let mut created = Vec::new();
         for (place, operation) in operations.iter().enumerate() {
             let result = match operation {
-                Operation::Create(create) | Operation::PlainCreate(create) => {
-                    self.create(session, create).map(Some)
-                }
+                Operation::Create(create) => self.create(session, create).map(Some),
                 Operation::Delete(path) => self.delete(path).map(|()| None),
                 Operation::Check(path) => self.check(path).map(|()| None),
             };

@@ -3,52 +3,14 @@
 //! Nobody else makes shares while this contender is the first. So a share that is compatible with
 //! what was listed stays compatible until the transaction, and a lock without shares stays without.
 
-use super::state::{Look, Own, OwnShare};
-use super::{Contender, Left, Serial, State, Step};
+use super::state::{Look, Own, OwnShare, Said, Turn};
+use super::{Contender, Serial, State, Step};
 use crate::message::{Names, Remedy, Reply, ServerError};
 use crate::session::Failure;
-use crate::shares::{Admission, Granted, admit};
+use crate::shares::{Admission, admit};
 use std::collections::VecDeque;
 
 impl Contender {
-    pub(super) fn answered_sharing(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) {
-        match self.leave_state() {
-            State::Checking { own, shares, is_watched, has_changed, looks } if shares == serial => {
-                self.checked(own, is_watched && !has_changed, looks, reply);
-            }
-            State::Sharing { own, share, directory, multi, renews, refusal }
-                if directory == Some(serial) =>
-            {
-                let (mut tried, mut refusal) = (directory, refusal);
-                match reply {
-                    Err(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
-                        self.is_plain = true;
-                        tried = None;
-                    }
-                    Err(Failure::Server(error)) => match error.remedy() {
-                        Remedy::Configure => refusal = Some(*error),
-                        Remedy::Wait => self.steps.push_back(Step::Pause),
-                        _ => {}
-                    },
-                    _ => {}
-                }
-                let directory = tried;
-                self.state = State::Sharing { own, share, directory, multi, renews, refusal };
-            }
-            State::Sharing { own, share, directory, multi, renews, refusal } if multi == serial => {
-                self.shared(own, share, renews, (directory.is_some(), refusal), reply);
-            }
-            State::Uncertain { own, share, sync, list, .. } if sync == serial => {
-                let is_synced = reply.is_ok();
-                self.state = State::Uncertain { own, share, sync, list, is_synced };
-            }
-            State::Uncertain { own, share, list, is_synced, .. } if list == serial => {
-                self.searched_share(own, share, is_synced, reply);
-            }
-            other => self.state = other,
-        }
-    }
-
     /// Asks for the shares. Nobody is before it.
     pub(super) fn check(&mut self, own: Own, is_watched: bool) {
         let shares = self.ask(self.plan.shares(own.at, is_watched));
@@ -63,40 +25,32 @@ impl Contender {
         looks: VecDeque<Look>,
     ) {
         self.place = self.place.map(|_| 0);
-        self.state = State::Checking { own, shares, is_watched, has_changed: false, looks };
+        let turn = Turn::Checking { shares, is_watched, has_changed: false, looks };
+        self.state = State::InQueue { own, turn };
     }
 
-    /// `will_change`: whether an event tells of the next change.
-    fn checked(
+    /// These are the shares; `None`: not even their directory is there. `will_change`: whether an
+    /// event tells of the next change.
+    pub(super) fn checked(
         &mut self,
         own: Own,
         will_change: bool,
         looks: VecDeque<Look>,
-        reply: Result<Reply<'_>, &Failure>,
+        names: Option<Names<'_>>,
     ) {
-        let (admission, is_there) = match reply {
-            Ok(Reply::Children { names, .. }) => (self.admission(Some(names)), true),
-            Err(Failure::Server(ServerError::NoNode)) => (self.admission(None), false),
-            Err(Failure::SessionLost) => return self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => return self.check(own, false),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                return self.check(own, false);
-            }
-        };
-        match admission {
-            Admission::None if !self.plan.waits => self.contended(&own),
+        match self.admission(names) {
+            Admission::None if !self.plan.waits => self.end(&own, Step::Contended),
             Admission::None if will_change => {
                 self.place = Some(0);
-                self.state = State::Blocked { own };
+                self.state = State::InQueue { own, turn: Turn::Blocked };
             }
             Admission::None => self.check(own, true),
             Admission::Whole => self.go_on(own, looks),
             Admission::Share(granted) => {
                 let name = granted.name(own.id);
-                let path = format!("{}/{name}", self.plan.directory(0).shares()).into();
+                let path = format!("{}/{name}", self.plan.directories[0].shares()).into();
                 let renews = own.number().renews_directory();
-                self.share(own, OwnShare { path, granted }, renews, !is_there);
+                self.share(own, OwnShare { path, granted }, renews, names.is_none());
             }
         }
     }
@@ -109,37 +63,35 @@ impl Contender {
     /// One lock of a set has neither another contender before it nor shares.
     fn go_on(&mut self, mut own: Own, looks: VecDeque<Look>) {
         own.at += 1;
-        if own.at == self.plan.directories().len() {
-            return self.ready(own, None);
+        if own.at == self.plan.directories.len() {
+            self.place = None;
+            self.state = State::First { own, share: None };
+            return;
         }
         if looks.is_empty() {
             return self.list(own);
         }
-        self.state = State::Listing { own, looks };
-    }
-
-    fn ready(&mut self, own: Own, share: Option<OwnShare>) {
-        self.place = None;
-        self.state = State::First { own, share };
+        self.state = State::InQueue { own, turn: Turn::Listing { looks } };
     }
 
     /// Makes the share and leaves the queue.
     fn share(&mut self, own: Own, share: OwnShare, renews: bool, creates_directory: bool) {
-        let directory = creates_directory.then(|| {
-            let path = self.plan.directory(0).shares();
+        self.refusal = None;
+        let parent = creates_directory.then(|| {
+            let path = self.plan.directories[0].shares();
             self.ask(self.plan.container(path, self.is_plain))
         });
         let multi = self.ask(self.plan.take_share(&own, &share.path, renews));
-        self.state = State::Sharing { own, share, directory, multi, renews, refusal: None };
+        self.state = State::Sharing { own, share, parent, multi, renews };
     }
 
-    /// `directory`: whether its creation was tried before, and why it was refused.
-    fn shared(
+    /// `has_tried`: whether the creation of the directory was tried before.
+    pub(super) fn shared(
         &mut self,
         own: Own,
         share: OwnShare,
         renews: bool,
-        (has_tried, refusal): (bool, Option<ServerError>),
+        has_tried: bool,
         reply: Result<Reply<'_>, &Failure>,
     ) {
         let (place, error) = match reply {
@@ -149,12 +101,14 @@ impl Contender {
             },
             Err(Failure::Server(error)) => (0, *error),
             Err(Failure::SessionLost) => return self.restart(),
-            Err(failure @ Failure::TooLong(_)) => return self.refuse(&own, failure.clone()),
+            Err(failure @ Failure::TooLong(_)) => {
+                return self.end(&own, Step::Refused(failure.clone()));
+            }
             Ok(_) | Err(Failure::Unanswered) => return self.search_share(own, share),
         };
         match (place, error, error.remedy()) {
-            (0, ServerError::NoNode, _) => match refusal {
-                Some(error) => self.refuse(&own, Failure::Server(error)),
+            (0, ServerError::NoNode, _) => match self.refusal {
+                Some(error) => self.end(&own, Step::Refused(Failure::Server(error))),
                 // Swept since, or all of it was removed: the list says so.
                 None if has_tried => self.list(own),
                 None => self.share(own, share, renews, true),
@@ -162,7 +116,7 @@ impl Contender {
             // Its own znode.
             (_, ServerError::NoNode, _) => self.restart(),
             (_, ServerError::NotEmpty, _) if renews => self.share(own, share, false, false),
-            (_, _, Remedy::Configure) => self.refuse(&own, Failure::Server(error)),
+            (_, _, Remedy::Configure) => self.end(&own, Step::Refused(Failure::Server(error))),
             // It may have been carried out after all.
             _ => {
                 self.steps.push_back(Step::Pause);
@@ -173,14 +127,9 @@ impl Contender {
 
     fn has_share(&mut self, own: Own, share: OwnShare) {
         self.steps.push_back(Step::Keep(share.path.clone()));
-        self.forget(&own);
-        self.ready(own, Some(share));
-    }
-
-    /// Nothing of this contender may be held, and its znode of the queue is deleted.
-    fn refuse(&mut self, own: &Own, failure: Failure) {
-        self.delete_unheard(own);
-        self.finish(Step::Refused(failure));
+        self.for_each(&own, Step::Forget);
+        self.place = None;
+        self.state = State::First { own, share: Some(share) };
     }
 
     pub(super) fn search_share(&mut self, own: Own, share: OwnShare) {
@@ -189,25 +138,21 @@ impl Contender {
         self.state = State::Uncertain { own, share, sync, list, is_synced: false };
     }
 
-    fn searched_share(
+    pub(super) fn searched_share(
         &mut self,
         own: Own,
         share: OwnShare,
         is_synced: bool,
         reply: Result<Reply<'_>, &Failure>,
     ) {
-        let is_there = match reply {
-            Ok(Reply::Children { names, .. }) => {
+        let is_there = match self.said(reply) {
+            Said::Reply(Reply::Children { names, .. }) => {
                 let name = share.path.rsplit('/').next().unwrap_or_default();
                 names.iter().any(|other| other == name.as_bytes())
             }
-            Err(Failure::Server(ServerError::NoNode)) => false,
-            Err(Failure::SessionLost) => return self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => return self.search_share(own, share),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                return self.search_share(own, share);
-            }
+            Said::Absent => false,
+            Said::SessionLost => return self.restart(),
+            Said::Reply(_) | Said::Nothing => return self.search_share(own, share),
         };
         match is_there {
             true => self.has_share(own, share),
@@ -218,18 +163,5 @@ impl Contender {
                 self.search_share(own, share);
             }
         }
-    }
-
-    /// Gives up while the transaction may be carried out. The znode of the queue goes first:
-    /// without it there will be no share, if there is none yet.
-    pub(super) fn leave_sharing(&mut self, own: &Own, share: &OwnShare) {
-        let paths: VecDeque<_> = self.plan.paths(own).chain([share.path.clone()]).collect();
-        self.delete(paths, true, Left::Deleted);
-    }
-}
-
-impl OwnShare {
-    pub(super) fn slot(&self) -> Option<u32> {
-        Granted::slot(self.granted)
     }
 }

@@ -1,12 +1,10 @@
 //! What a contender wants, how far it has come, and what it wants done next.
 
-use crate::message::{Acl, Create, CreateKind, Operation, Request, ServerError};
-use crate::path::{ContenderId, Layout, Number};
-use crate::path::{Directory, Root};
+use crate::message::{Acl, Create, CreateKind, Operation, Reply, Request, ServerError};
+use crate::path::{ContenderId, Directory, Layout, Number, Root};
 use crate::session::Failure;
 use crate::shares::Granted;
 use redlatch_protocol::engine::Share;
-use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,125 +44,83 @@ pub(super) struct Look {
     pub(super) shares: Serial,
 }
 
+impl Look {
+    pub(super) fn has(self, serial: Serial) -> bool {
+        self.list == serial || self.shares == serial
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum State {
     /// To begin, with the lock's directory or without.
     New,
     /// Looking whether others are there, before anything is created.
-    Looking {
-        looks: VecDeque<Look>,
-    },
-    /// The creation is in flight, and lists behind it.
-    Joining {
-        id: ContenderId,
-        /// The creation of the directories, if that is in flight before it.
-        directories: Vec<Serial>,
-        create: Serial,
-        looks: VecDeque<Look>,
-        /// Why a directory was not created.
-        refusal: Option<ServerError>,
-    },
+    Looking { looks: VecDeque<Look> },
+    /// The creation is in flight, and lists behind it. Before it that of the directories, if they
+    /// are missing.
+    Joining { id: ContenderId, parents: Vec<Serial>, create: Serial, looks: VecDeque<Look> },
     /// The creation was not answered: looking for its znodes.
-    Unknown {
-        id: ContenderId,
-        search: Search,
-    },
-    /// Found by its id: asking which transaction created it.
-    Dating {
-        own: Own,
-        stat: Serial,
-    },
-    /// Asking for all contenders of the first of these locks.
-    Listing {
-        own: Own,
-        looks: VecDeque<Look>,
-    },
-    /// Asking which transactions created them, where numbers mean nothing.
-    Comparing {
-        own: Own,
-        others: Vec<String>,
-        asked: String,
-        stat: Serial,
-    },
-    /// Beginning to watch the znode before its own.
-    Watching {
-        own: Own,
-        before: String,
-        data: Serial,
-        has_changed: bool,
-    },
-    /// Waiting until that one changes.
-    Queued {
-        own: Own,
-        before: String,
-    },
-    /// Nobody is before it. Asking for the shares that were granted; then the other lists of a set
-    /// are answered.
-    Checking {
-        own: Own,
-        shares: Serial,
-        is_watched: bool,
-        has_changed: bool,
-        looks: VecDeque<Look>,
-    },
-    /// Nobody is before it. Waiting until a share is given back.
-    Blocked {
-        own: Own,
-    },
-    /// The transaction that makes its share is in flight.
-    Sharing {
-        own: Own,
-        share: OwnShare,
-        /// The creation of the directory of shares, if that is in flight before it.
-        directory: Option<Serial>,
-        multi: Serial,
-        renews: bool,
-        /// Why the directory was not created.
-        refusal: Option<ServerError>,
-    },
+    Unknown { id: ContenderId, search: Search },
+    /// It has znodes in the queues, and none of them is given up.
+    InQueue { own: Own, turn: Turn },
+    /// The transaction that makes its share is in flight. Before it the creation of the directory
+    /// of shares, if that is missing.
+    Sharing { own: Own, share: OwnShare, parent: Option<Serial>, multi: Serial, renews: bool },
     /// That transaction was not answered: looking for the share.
-    Uncertain {
-        own: Own,
-        share: OwnShare,
-        sync: Serial,
-        list: Serial,
-        is_synced: bool,
-    },
+    Uncertain { own: Own, share: OwnShare, sync: Serial, list: Serial, is_synced: bool },
     /// It has what it wants. Waiting until the session is valid for long enough.
-    First {
-        own: Own,
-        share: Option<OwnShare>,
-    },
+    First { own: Own, share: Option<OwnShare> },
     /// The lock is held, or a share of it.
-    Held {
-        own: Own,
-        share: Option<OwnShare>,
-    },
-    /// Given up while the creation is in flight.
-    Abandoned {
-        id: ContenderId,
-        create: Serial,
-    },
-    /// Given up without knowing what was created.
-    Searching {
-        id: ContenderId,
-        search: Search,
-    },
+    Held { own: Own, share: Option<OwnShare> },
     /// Its znodes are being deleted in one transaction, and these directories too if nobody else is
     /// in them.
-    LeavingTogether {
-        own: Own,
-        renewed: Vec<usize>,
-        multi: Serial,
-    },
+    LeavingTogether { own: Own, renewed: Vec<usize>, multi: Serial },
     /// Its znodes are being deleted one by one, and may be already.
-    Leaving {
-        delete: Serial,
-        rest: VecDeque<Arc<str>>,
-        may_be_done: bool,
-        left: Left,
-    },
+    Leaving { delete: Serial, rest: VecDeque<Arc<str>>, may_be_done: bool, left: Left },
+    /// There is nothing more to do for it.
     Over,
+}
+
+/// How far a contender in the queues has come to its turn.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// Found by its id: asking which transaction created it.
+    Dating { stat: Serial },
+    /// Asking for all contenders of the first of these locks.
+    Listing { looks: VecDeque<Look> },
+    /// Asking which transactions created them, where numbers mean nothing.
+    Comparing { others: Vec<String>, asked: String, stat: Serial },
+    /// Beginning to watch the znode before its own.
+    Watching { before: String, data: Serial, has_changed: bool },
+    /// Waiting until that one changes.
+    Queued { before: String },
+    /// Nobody is before it. Asking for the shares that were granted; then the other lists of a set
+    /// are answered.
+    Checking { shares: Serial, is_watched: bool, has_changed: bool, looks: VecDeque<Look> },
+    /// Nobody is before it. Waiting until a share is given back.
+    Blocked,
+}
+
+impl Turn {
+    /// The request whose answer is the next to say something.
+    pub(super) fn awaits(&self) -> Option<Serial> {
+        match self {
+            Self::Dating { stat } | Self::Comparing { stat, .. } => Some(*stat),
+            Self::Listing { looks } => looks.front().map(|look| look.list),
+            Self::Watching { data, .. } => Some(*data),
+            Self::Checking { shares, .. } => Some(*shares),
+            Self::Queued { .. } | Self::Blocked => None,
+        }
+    }
+}
+
+/// What an answer about znodes says.
+pub(super) enum Said<'a> {
+    Reply(Reply<'a>),
+    /// The znode is not there.
+    Absent,
+    Nothing,
+    SessionLost,
 }
 
 /// Lists of all queues behind a sync. They say nothing if the sync was not answered, or refused.
@@ -186,22 +142,19 @@ pub struct Serial(pub(super) u32);
 /// What is to be done for a contender.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// Call [`Contender::begin`](super::Contender::begin).
+    /// Call `begin`.
     Begin,
-    /// Send this request, and give its answer to
-    /// [`Contender::answered`](super::Contender::answered).
+    /// Send this request, and give its answer to `answered`.
     Send(Serial, Request),
-    /// The session has this znode: see [`Session::keep`](crate::session::Session::keep).
+    /// The session has this znode.
     Keep(Arc<str>),
-    /// A transaction has deleted this znode, so it need not be kept any more: see
-    /// [`Session::forget`](crate::session::Session::forget).
+    /// A transaction has deleted this znode, so it need not be kept any more.
     Forget(Arc<str>),
     /// Nothing more before a pause, such as that of the session between connections: a server has
     /// refused what may be possible later.
     Pause,
-    /// Delete this znode and do not forget it: see
-    /// [`Session::delete`](crate::session::Session::delete). With a serial, give the
-    /// answer to [`Contender::answered`](super::Contender::answered).
+    /// Delete this znode, on one connection after another until it is answered. With a serial, give
+    /// the answer to `answered`.
     Delete(Option<Serial>, Arc<str>),
     /// The lock is held.
     Held(Held),
@@ -218,21 +171,12 @@ pub enum Step {
 /// A lock that was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The paths of the znodes that hold it: one, or one for each lock of a set.
+    /// The paths of the znodes that hold it: that of the lock, or those of a set.
     pub paths: Arc<[Arc<str>]>,
     /// The transaction by which the contender joined the queue: the fencing token.
     pub created_by: i64,
-    /// When that began, before the first byte was written.
-    pub since: Time,
     /// The number of a permit, from 0.
     pub slot: Option<u32>,
-}
-
-impl Held {
-    /// The path of its znode; of a set the first one.
-    pub fn path(&self) -> &Arc<str> {
-        &self.paths[0]
-    }
 }
 
 /// What became of the znodes of a contender that was given up.
@@ -256,7 +200,7 @@ pub struct Plan {
     /// Persistent znodes above the lock's directory, from the top.
     above: Arc<[Arc<str>]>,
     /// The lock's directory, or those of a set of locks: at least one, and none twice.
-    directories: Arc<[Directory]>,
+    pub(super) directories: Arc<[Directory]>,
     /// The family of names.
     pub layout: Layout,
     /// The contender's data: its owner.
@@ -273,12 +217,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Waits for the lock with this directory, below this root, without data.
-    pub fn new(root: &Root, directory: Directory) -> Self {
-        Self::of_set(root, vec![directory])
-    }
-
-    /// The same for all locks with these directories together. One that is named twice counts once.
+    /// Waits for all locks with these directories together, below this root, without data. One that
+    /// is named twice counts once.
     ///
     /// # Panics
     ///
@@ -307,15 +247,7 @@ impl Plan {
     pub fn path_bytes(&self) -> usize {
         /// A family's prefix with an id, and a number.
         const NAME_MAX: usize = 64;
-        self.directories.iter().map(|directory| directory.path().len() + NAME_MAX).sum()
-    }
-
-    pub(super) fn directory(&self, at: usize) -> &Directory {
-        &self.directories[at]
-    }
-
-    pub(super) fn directories(&self) -> &[Directory] {
-        &self.directories
+        self.directories.iter().map(|directory| directory.path.len() + NAME_MAX).sum()
     }
 
     pub(super) fn is_set(&self) -> bool {
@@ -331,62 +263,60 @@ impl Plan {
     /// The request that joins the queues, under this id.
     pub(super) fn join(&self, id: ContenderId, is_plain: bool) -> Request {
         let prefix = self.layout.prefix(id);
-        let kind = CreateKind::EphemeralSequential;
-        let mut creates = self.directories.iter().map(|directory| {
-            Create::new(directory.child(&prefix), Arc::clone(&self.data), self.acl, kind)
+        // Every server knows the plain form in a transaction.
+        let is_plain = is_plain || self.is_set();
+        let mut creates = self.directories.iter().map(|directory| Create {
+            is_plain,
+            ..self.create(directory.child(&prefix), CreateKind::EphemeralSequential)
         });
         if self.is_set() {
-            return Request::Multi(creates.map(Operation::PlainCreate).collect());
+            return Request::Multi(creates.map(Operation::Create).collect());
         }
-        let create = creates.next().expect("there is a directory");
-        if is_plain { Request::PlainCreate(create) } else { Request::Create(create) }
+        Request::Create(creates.next().expect("there is a directory"))
     }
 
     /// The request that leaves the queue with a share at this path, and with `renews` removes the
     /// queue's directory.
     pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> Request {
-        let kind = CreateKind::Ephemeral;
-        let create = Create::new(Arc::clone(share), Arc::clone(&self.data), self.acl, kind);
-        let directory = self.directory(0).path();
-        let operations = [Operation::PlainCreate(create)].into_iter();
-        let operations = operations.chain(self.paths(own).map(Operation::Delete));
-        let renewed = renews.then(|| Operation::Delete(Arc::clone(directory)));
-        Request::Multi(operations.chain(renewed).collect())
+        let create = self.create(Arc::clone(share), CreateKind::Ephemeral);
+        let create = Operation::Create(Create { is_plain: true, ..create });
+        let deletes = self.paths(own).chain(renews.then(|| Arc::clone(&self.directories[0].path)));
+        Request::Multi([create].into_iter().chain(deletes.map(Operation::Delete)).collect())
     }
 
     /// The requests that create the locks' directories, and with `all` what is above them.
     pub(super) fn parents(&self, all: bool, is_plain: bool) -> Vec<Request> {
-        let above = self.above.iter().filter(|_| all);
-        let above = above
-            .map(|path| self.create_parent(Arc::clone(path), is_plain, CreateKind::Persistent));
+        let above = self.above.iter().filter(|_| all).map(|path| {
+            let create = self.create(Arc::clone(path), CreateKind::Persistent);
+            Request::Create(Create { data: Arc::from([]), is_plain, ..create })
+        });
         let each = self.directories.iter();
-        let each = each.map(|directory| self.container(Arc::clone(directory.path()), is_plain));
+        let each = each.map(|directory| self.container(Arc::clone(&directory.path), is_plain));
         above.chain(each).collect()
     }
 
     /// The request that creates a directory: one that goes when it is empty, if servers know that.
     pub(super) fn container(&self, path: Arc<str>, is_plain: bool) -> Request {
         let kind = if is_plain { CreateKind::Persistent } else { CreateKind::Container };
-        self.create_parent(path, is_plain, kind)
+        Request::Create(Create { data: Arc::from([]), is_plain, ..self.create(path, kind) })
     }
 
-    fn create_parent(&self, path: Arc<str>, is_plain: bool, kind: CreateKind) -> Request {
-        let create = Create::new(path, Arc::from([]), self.acl, kind);
-        if is_plain { Request::PlainCreate(create) } else { Request::Create(create) }
+    fn create(&self, path: Arc<str>, kind: CreateKind) -> Create {
+        Create::new(path, Arc::clone(&self.data), self.acl, kind)
     }
 
     /// The request for the names of all contenders of a lock.
     pub(super) fn list(&self, at: usize) -> Request {
-        Request::GetChildren { path: Arc::clone(self.directory(at).path()), watch: false }
+        Request::GetChildren { path: Arc::clone(&self.directories[at].path), watch: false }
     }
 
     /// The request for the names of all shares of a lock.
     pub(super) fn shares(&self, at: usize, watch: bool) -> Request {
-        Request::GetChildren { path: self.directory(at).shares(), watch }
+        Request::GetChildren { path: self.directories[at].shares(), watch }
     }
 
     /// The request before a look that must see what was created before.
     pub(super) fn sync(&self) -> Request {
-        Request::Sync(Arc::clone(self.directory(0).path()))
+        Request::Sync(Arc::clone(&self.directories[0].path))
     }
 }

@@ -10,7 +10,7 @@ mod words;
 
 use super::*;
 use crate::jute::{FrameWriter, frame};
-use crate::message::{CreateKind, Operation, RequestKind, ServerError};
+use crate::message::{Create, CreateKind, Operation, RequestKind, ServerError};
 use crate::path::{Directory, Root};
 use std::cmp::Ordering;
 use words::{asked, list_of, long, short};
@@ -74,7 +74,7 @@ impl Script {
 
     fn begin(&mut self) -> Vec<String> {
         self.attempts += 1;
-        self.contender.begin(NOW, [self.attempts; 16]);
+        self.contender.begin([self.attempts; 16]);
         self.steps()
     }
 
@@ -108,7 +108,6 @@ impl Script {
             }
             Step::Pause => "pause".to_owned(),
             Step::Held(held) => {
-                assert_eq!(held.since, NOW);
                 let paths: Vec<_> = held.paths.iter().map(|path| short(path)).collect();
                 let slot = held.slot.map_or(String::new(), |slot| format!(" slot {slot}"));
                 format!("held {} by {}{slot}", paths.join(" "), held.created_by)

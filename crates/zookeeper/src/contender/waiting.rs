@@ -1,8 +1,8 @@
 //! Waiting in a queue: the place in it, and the one watch.
 
-use super::state::Look;
-use super::{Contender, Own, Parents, Serial, State, Step};
-use crate::message::{Names, Reply, Request, ServerError};
+use super::state::{Look, Said, Turn};
+use super::{Contender, Own, Parents, State, Step};
+use crate::message::{Names, Reply, Request};
 use crate::path::{ContenderId, Layout, Number};
 use crate::session::Failure;
 use std::cmp::Ordering;
@@ -11,19 +11,20 @@ use std::collections::VecDeque;
 impl Contender {
     /// A watch has ended.
     pub fn changed(&mut self, path: &str) {
-        let plan = &self.plan;
-        match &mut self.state {
-            State::Watching { own, before, has_changed, .. } => {
-                *has_changed |= *plan.directory(own.at).child(before) == *path;
+        let State::InQueue { own, turn } = &mut self.state else { return };
+        let directory = &self.plan.directories[own.at];
+        match turn {
+            Turn::Watching { before, has_changed, .. } => {
+                *has_changed |= *directory.child(before) == *path;
             }
-            State::Checking { own, has_changed, .. } => {
-                *has_changed |= *plan.directory(own.at).shares() == *path;
+            Turn::Checking { has_changed, .. } => {
+                *has_changed |= *directory.shares() == *path;
             }
-            State::Queued { own, before } if *plan.directory(own.at).child(before) == *path => {
+            Turn::Queued { before } if *directory.child(before) == *path => {
                 let own = own.clone();
                 self.list(own);
             }
-            State::Blocked { own } if *plan.directory(own.at).shares() == *path => {
+            Turn::Blocked if *directory.shares() == *path => {
                 let own = own.clone();
                 self.check(own, true);
             }
@@ -34,33 +35,70 @@ impl Contender {
     /// The session has another connection, and no watch on it.
     pub fn connected(&mut self) {
         match self.leave_state() {
-            State::Queued { own, before } => self.watch(own, before),
-            State::Blocked { own } => self.check(own, true),
-            // It may have been removed since, and whoever was behind it hold the lock.
-            State::First { own, share: None } => self.look_again(own),
+            State::InQueue { own, turn: turn @ (Turn::Queued { .. } | Turn::Blocked) } => {
+                self.ask_again(own, turn);
+            }
+            // It may have been removed since, and whoever was behind it hold the lock. Is it still
+            // the first everywhere?
+            State::First { own, share: None } => self.list(Own { at: 0, ..own }),
             State::First { own, share: Some(share) } => self.search_share(own, share),
             other => self.state = other,
         }
     }
 
-    /// Whether it is still the first everywhere.
-    fn look_again(&mut self, own: Own) {
-        self.list(Own { at: 0, ..own });
+    /// The answer to what was asked in the queue.
+    pub(super) fn told(&mut self, own: Own, turn: Turn, reply: Result<Reply<'_>, &Failure>) {
+        let reply = match self.said(reply) {
+            Said::Reply(reply) => Some(reply),
+            Said::Absent => None,
+            Said::SessionLost => return self.restart(),
+            Said::Nothing => return self.ask_again(own, turn),
+        };
+        match (turn, reply) {
+            (Turn::Dating { .. }, Some(Reply::Found(stat))) => {
+                self.list(Own { created_by: Some(stat.created_by), ..own });
+            }
+            (Turn::Dating { .. }, None) => self.start_over(&own),
+            (Turn::Listing { looks }, Some(Reply::Children { names, .. })) => {
+                self.listed(own, looks, names);
+            }
+            (Turn::Listing { .. }, None) => {
+                self.parents = Parents::Last;
+                self.start_over(&own);
+            }
+            (Turn::Comparing { others, asked, .. }, Some(Reply::Found(stat))) => {
+                self.dates.insert(asked, stat.created_by);
+                self.compare(own, others);
+            }
+            (Turn::Comparing { mut others, asked, .. }, None) => {
+                others.retain(|name| *name != asked);
+                self.compare(own, others);
+            }
+            (Turn::Watching { before, has_changed: false, .. }, Some(_)) => {
+                self.state = State::InQueue { own, turn: Turn::Queued { before } };
+            }
+            // It may have given up before its turn, so somebody else may be before this one.
+            (Turn::Watching { .. }, _) => self.list(own),
+            (
+                Turn::Checking { is_watched, has_changed, looks, .. },
+                Some(Reply::Children { names, .. }),
+            ) => self.checked(own, is_watched && !has_changed, looks, Some(names)),
+            (Turn::Checking { is_watched, has_changed, looks, .. }, None) => {
+                self.checked(own, is_watched && !has_changed, looks, None);
+            }
+            (turn, _) => self.ask_again(own, turn),
+        }
     }
 
-    pub(super) fn answered_waiting(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) {
-        match self.leave_state() {
-            State::Dating { own, stat } if stat == serial => self.dated(own, reply),
-            State::Listing { own, looks } if looks.front().is_some_and(|l| l.list == serial) => {
-                self.listed(own, looks, reply);
-            }
-            State::Comparing { own, others, asked, stat } if stat == serial => {
-                self.compared(own, others, asked, reply);
-            }
-            State::Watching { own, before, data, has_changed } if data == serial => {
-                self.watched(own, before, has_changed, reply);
-            }
-            other => self.state = other,
+    /// Asks again what was not answered, or whose watch is gone.
+    fn ask_again(&mut self, own: Own, turn: Turn) {
+        match turn {
+            Turn::Dating { .. } => self.date(own),
+            Turn::Listing { .. } => self.list(own),
+            Turn::Comparing { others, .. } => self.compare(own, others),
+            Turn::Watching { before, .. } | Turn::Queued { before } => self.watch(own, before),
+            Turn::Checking { .. } => self.check(own, false),
+            Turn::Blocked => self.check(own, true),
         }
     }
 
@@ -68,33 +106,18 @@ impl Contender {
     pub(super) fn date(&mut self, own: Own) {
         let path = self.plan.paths(&own).next().expect("it has a znode for each lock");
         let stat = self.ask(Request::Exists { path, watch: false });
-        self.state = State::Dating { own, stat };
-    }
-
-    fn dated(&mut self, own: Own, reply: Result<Reply<'_>, &Failure>) {
-        match reply {
-            Ok(Reply::Found(stat)) => {
-                self.list(Own { created_by: Some(stat.created_by), ..own });
-            }
-            Err(Failure::Server(ServerError::NoNode)) => self.start_over(&own),
-            Err(Failure::SessionLost) => self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => self.date(own),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                self.date(own);
-            }
-        }
+        self.state = State::InQueue { own, turn: Turn::Dating { stat } };
     }
 
     /// Asks for the lists of the locks that it has not got yet.
     pub(super) fn list(&mut self, own: Own) {
         let looks = self.ask_lists(own.at);
-        self.state = State::Listing { own, looks };
+        self.state = State::InQueue { own, turn: Turn::Listing { looks } };
     }
 
     /// Asks for the contenders and the shares of the locks from this one on.
     pub(super) fn ask_lists(&mut self, from: usize) -> VecDeque<Look> {
-        let each = from..self.plan.directories().len();
+        let each = from..self.plan.directories.len();
         each.map(|at| Look {
             list: self.ask(self.plan.list(at)),
             shares: self.ask(self.plan.shares(at, false)),
@@ -102,33 +125,19 @@ impl Contender {
         .collect()
     }
 
-    fn listed(&mut self, own: Own, mut looks: VecDeque<Look>, reply: Result<Reply<'_>, &Failure>) {
-        match reply {
-            Ok(Reply::Children { names, .. }) => {
-                self.delete_strays(own.at, names);
-                let name = self.plan.layout.name(own.id, own.number());
-                match place(self.plan.layout, names, &name, own.number()) {
-                    Place::Missing => self.start_over(&own),
-                    Place::First => {
-                        let look = looks.pop_front().expect("its list was answered");
-                        self.checking(own, look.shares, false, looks);
-                    }
-                    Place::Behind { before, count } => self.queue(own, before, count),
-                    Place::Undated { others } => {
-                        self.dates.retain(|name, _| others.contains(name));
-                        self.compare(own, others);
-                    }
-                }
+    fn listed(&mut self, own: Own, mut looks: VecDeque<Look>, names: Names<'_>) {
+        self.delete_strays(own.at, names);
+        let name = self.plan.layout.name(own.id, own.number());
+        match place(self.plan.layout, names, &name, own.number()) {
+            Place::Missing => self.start_over(&own),
+            Place::First => {
+                let look = looks.pop_front().expect("its list was answered");
+                self.checking(own, look.shares, false, looks);
             }
-            Err(Failure::Server(ServerError::NoNode)) => {
-                self.parents = Parents::Last;
-                self.start_over(&own);
-            }
-            Err(Failure::SessionLost) => self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => self.list(own),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                self.list(own);
+            Place::Behind { before, count } => self.queue(own, before, count),
+            Place::Undated { others } => {
+                self.dates.retain(|name, _| others.contains(name));
+                self.compare(own, others);
             }
         }
     }
@@ -146,7 +155,7 @@ impl Contender {
         let (plan, given_up) = (&self.plan, self.given_up.iter());
         let strays = given_up.filter_map(|id| Some((*id, find(plan.layout, names, *id)?)));
         let names = strays.map(|(id, number)| plan.layout.name(id, number));
-        let paths = names.map(|name| plan.directory(at).child(&name));
+        let paths = names.map(|name| plan.directories[at].child(&name));
         let deletes: Vec<Step> = paths.map(|path| Step::Delete(None, path)).collect();
         self.steps.extend(deletes);
     }
@@ -156,22 +165,17 @@ impl Contender {
             self.place = Some(count);
             return self.watch(own, before);
         }
-        self.contended(&own);
-    }
-
-    /// Another one was faster.
-    pub(super) fn contended(&mut self, own: &Own) {
-        self.delete_unheard(own);
-        self.finish(Step::Contended);
+        // Another one was faster.
+        self.end(&own, Step::Contended);
     }
 
     /// Asks for the next transaction that is not known; then the place follows from them.
     fn compare(&mut self, own: Own, others: Vec<String>) {
         let unknown = others.iter().find(|name| !self.dates.contains_key(*name)).cloned();
         if let Some(asked) = unknown {
-            let path = self.plan.directory(own.at).child(&asked);
+            let path = self.plan.directories[own.at].child(&asked);
             let stat = self.ask(Request::Exists { path, watch: false });
-            self.state = State::Comparing { own, others, asked, stat };
+            self.state = State::InQueue { own, turn: Turn::Comparing { others, asked, stat } };
             return;
         }
         let dates = others.into_iter().filter_map(|name| Some((*self.dates.get(&name)?, name)));
@@ -183,49 +187,11 @@ impl Contender {
         }
     }
 
-    fn compared(
-        &mut self,
-        own: Own,
-        mut others: Vec<String>,
-        asked: String,
-        reply: Result<Reply<'_>, &Failure>,
-    ) {
-        match reply {
-            Ok(Reply::Found(stat)) => {
-                self.dates.insert(asked, stat.created_by);
-            }
-            Err(Failure::Server(ServerError::NoNode)) => others.retain(|name| *name != asked),
-            Err(Failure::SessionLost) => return self.restart(),
-            Ok(_) | Err(Failure::Unanswered) => {}
-            Err(Failure::Server(_) | Failure::TooLong(_)) => self.steps.push_back(Step::Pause),
-        }
-        self.compare(own, others);
-    }
-
     fn watch(&mut self, own: Own, before: String) {
-        let path = self.plan.directory(own.at).child(&before);
+        let path = self.plan.directories[own.at].child(&before);
         let data = self.ask(Request::GetData { path, watch: true });
-        self.state = State::Watching { own, before, data, has_changed: false };
-    }
-
-    fn watched(
-        &mut self,
-        own: Own,
-        before: String,
-        has_changed: bool,
-        reply: Result<Reply<'_>, &Failure>,
-    ) {
-        match reply {
-            Ok(_) if !has_changed => self.state = State::Queued { own, before },
-            // It may have given up before its turn, so somebody else may be before this one.
-            Ok(_) | Err(Failure::Server(ServerError::NoNode)) => self.list(own),
-            Err(Failure::SessionLost) => self.restart(),
-            Err(Failure::Unanswered) => self.watch(own, before),
-            Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
-                self.watch(own, before);
-            }
-        }
+        let turn = Turn::Watching { before, data, has_changed: false };
+        self.state = State::InQueue { own, turn };
     }
 }
 
@@ -355,7 +321,7 @@ mod tests {
             "x".to_owned(),
         ];
         with_names(&names.each_ref().map(String::as_str), |names| {
-            assert_eq!(find(Layout::Curator, names, id(1)), Some(Number::new(3)));
+            assert_eq!(find(Layout::Curator, names, id(1)), Some(Number(3)));
             assert_eq!(find(Layout::Curator, names, id(2)), None);
             assert!(has_contender(Layout::Curator, names));
             assert!(!has_contender(Layout::Kazoo, names));

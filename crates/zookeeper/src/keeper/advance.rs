@@ -1,12 +1,11 @@
 //! What happens to the locks: by the session, by their contenders, when time passes, and when they
 //! are given back or left to their end.
 
-use super::entry::{Entry, Hold, Leave, Stage};
-use super::entry::{Grant, Loss, Outcome, Vote};
+use super::entry::{Entry, Grant, Hold, Loss, Outcome, Stage};
 use super::{Asker, Keeper};
-use crate::contender::{Contender, Held, Left, Serial, Step};
-use crate::session::{self, Answer};
-use redlatch_protocol::engine::Token;
+use crate::contender::{Contender, Held, Left, Step};
+use crate::session::{self, Failure};
+use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::{SharedTime, Time};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,9 +61,17 @@ impl<W> Keeper<W> {
         }
     }
 
-    fn dispatch(&mut self, now: Time, outcome: session::Outcome) {
+    fn dispatch(&mut self, now: Time, outcome: session::Outcome<Asker>) {
         match outcome {
-            session::Outcome::Answer(answer) => self.answered(now, answer),
+            session::Outcome::Answer(Asker::Contender(token, serial), answer) => {
+                if let Some(entry) = self.entries.get_mut(&token) {
+                    entry.contender.answered(serial, answer.zxid, answer.reply());
+                    self.due.insert(token);
+                }
+            }
+            session::Outcome::Answer(Asker::Question(number, index), answer) => {
+                self.answered_question(now, number, index, answer);
+            }
             session::Outcome::Changed { path } => {
                 self.tell_all(|contender| contender.changed(&path));
             }
@@ -78,9 +85,10 @@ impl<W> Keeper<W> {
             session::Outcome::SessionLost => {
                 self.is_session_lost = true;
                 self.tell_all(Contender::session_lost);
-                self.forget_session();
+                // Whoever held a lock in it is told at once that it is gone.
+                self.valid = Arc::default();
             }
-            session::Outcome::Ended => self.forget_session(),
+            session::Outcome::Ended => self.valid = Arc::default(),
         }
     }
 
@@ -88,26 +96,6 @@ impl<W> Keeper<W> {
         for (token, entry) in &mut self.entries {
             tell(&mut entry.contender);
             self.due.insert(*token);
-        }
-    }
-
-    /// Whoever held a lock in it is told at once that it is gone.
-    fn forget_session(&mut self) {
-        self.valid = Arc::default();
-    }
-
-    fn answered(&mut self, now: Time, answer: Answer) {
-        match self.tickets.remove(&answer.ticket()) {
-            Some(Asker::Contender(token, serial)) => {
-                if let Some(entry) = self.entries.get_mut(&token) {
-                    entry.contender.answered(serial, answer.zxid(), answer.reply());
-                    self.due.insert(token);
-                }
-            }
-            Some(Asker::Question(number, index)) => {
-                self.answered_question(now, number, index, answer);
-            }
-            None => {}
         }
     }
 
@@ -121,20 +109,27 @@ impl<W> Keeper<W> {
             }
             let Some(step) = entry.contender.poll(now, valid_until) else { break };
             match step {
-                Step::Begin => self.attempt(now, token),
+                Step::Begin => self.attempt(token),
                 Step::Send(serial, request) => {
-                    self.send(now, Asker::Contender(token, serial), request);
+                    self.session.send(now, Asker::Contender(token, serial), request);
                 }
                 Step::Keep(path) => self.session.keep(path),
                 Step::Forget(path) => self.session.forget(&path),
-                Step::Delete(serial, path) => self.delete(now, token, serial, path),
+                Step::Delete(serial, path) => {
+                    let asker = serial.map(|serial| Asker::Contender(token, serial));
+                    self.session.delete(now, asker, path);
+                }
                 Step::Pause => {
                     entry.paused_until = Some(now.after(PAUSE));
                     self.set_alarm(token);
                 }
                 Step::Held(held) => self.granted(now, token, &held),
                 Step::Contended => self.fail(token, Outcome::Contended),
-                Step::Refused(failure) => self.fail(token, Outcome::of_refusal(&failure)),
+                Step::Refused(Failure::Server(error)) => self.fail(token, Outcome::Refused(error)),
+                Step::Refused(Failure::TooLong(_)) => self.fail(token, Outcome::TooLong),
+                Step::Refused(Failure::Unanswered | Failure::SessionLost) => {
+                    self.fail(token, Outcome::Gone);
+                }
                 Step::Lost => self.lost(token),
                 Step::Left(left) => self.left(token, left),
             }
@@ -142,20 +137,15 @@ impl<W> Keeper<W> {
         self.tell_place(token);
     }
 
-    fn attempt(&mut self, now: Time, token: Token) {
+    fn attempt(&mut self, token: Token) {
         let Some(entry) = self.entries.get_mut(&token) else { return };
         if let Some(random) = (self.random)() {
-            return entry.contender.begin(now, random);
+            return entry.contender.begin(random);
         }
         if let Some(caller) = entry.take_caller() {
             self.outcomes.push_back((caller, Outcome::NoEntropy));
         }
         entry.leave(None, false);
-    }
-
-    fn delete(&mut self, now: Time, token: Token, serial: Option<Serial>, path: Arc<str>) {
-        let ticket = serial.map(|serial| self.ticket(Asker::Contender(token, serial)));
-        self.session.delete(now, ticket, path);
     }
 
     fn granted(&mut self, now: Time, token: Token, held: &Held) {
@@ -202,18 +192,14 @@ impl<W> Keeper<W> {
     }
 
     fn left(&mut self, token: Token, left: Left) {
-        let entry = self.entries.get_mut(&token);
-        if let Some(Stage::Leaving(leave)) = entry.map(|entry| &mut entry.stage) {
-            let Leave { caller, was_valid } = leave;
-            let vote = match left {
-                Left::Deleted if *was_valid => Vote::Granted,
-                Left::Deleted | Left::WasGone | Left::Nothing => Vote::Refused,
-                Left::Refused(_) => Vote::Failed,
-            };
-            if let Some((caller, _)) = caller.take() {
-                self.outcomes.push_back((caller, Outcome::Voted(vote)));
-            }
-        }
+        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let vote = match (left, &entry.stage) {
+            (Left::Deleted, Stage::Leaving { was_valid: true }) => Vote::Granted,
+            (Left::Deleted | Left::WasGone | Left::Nothing, _) => Vote::Refused,
+            (Left::Refused(_), _) => Vote::Failed,
+        };
+        let caller = entry.take_caller();
+        self.outcomes.extend(caller.map(|caller| (caller, Outcome::Voted(vote))));
         self.remove(token);
     }
 
@@ -229,7 +215,7 @@ impl<W> Keeper<W> {
         if place.is_none() || std::mem::replace(&mut wait.is_place_told, true) {
             return;
         }
-        if let Some((caller, _)) = wait.caller.take() {
+        if let Some(caller) = entry.take_caller() {
             self.outcomes.push_back((caller, Outcome::Waiting { place }));
             self.set_alarm(token);
         }
@@ -264,21 +250,14 @@ impl<W> Keeper<W> {
         let Some(entry) = self.entries.get_mut(&token) else { return };
         entry.alarm = None;
         entry.paused_until = entry.paused_until.filter(|until| now < *until);
-        let is_over = |(_, until): &mut (W, Time)| *until <= now;
-        match &mut entry.stage {
-            Stage::Waiting(wait) => {
-                let place = wait.place;
-                let over = wait.caller.take_if(is_over);
-                let outcome = |(caller, _)| (caller, Outcome::Waiting { place });
-                self.outcomes.extend(over.map(outcome));
-            }
-            Stage::Leaving(leave) => {
-                let over = leave.caller.take_if(is_over);
-                let outcome = |(caller, _)| (caller, Outcome::Voted(Vote::Failed));
-                self.outcomes.extend(over.map(outcome));
-            }
-            Stage::Held(held) if held.end <= now => entry.leave(None, false),
-            Stage::Held(_) | Stage::Granted(_) | Stage::Failed(_) => {}
+        let over = entry.caller.take_if(|(_, until)| *until <= now);
+        let outcome = match &entry.stage {
+            Stage::Waiting(wait) => Outcome::Waiting { place: wait.place },
+            _ => Outcome::Voted(Vote::Failed),
+        };
+        self.outcomes.extend(over.map(|(caller, _)| (caller, outcome)));
+        if matches!(&entry.stage, Stage::Held(held) if held.end <= now) {
+            entry.leave(None, false);
         }
         self.due.insert(token);
         self.set_alarm(token);
@@ -293,7 +272,7 @@ impl<W> Keeper<W> {
     }
 }
 
-fn is_valid(now: Time, grant: &Grant, valid: &Arc<SharedTime>) -> bool {
+pub(super) fn is_valid(now: Time, grant: &Grant, valid: &Arc<SharedTime>) -> bool {
     Arc::ptr_eq(&grant.session, valid) && now < valid.get()
 }
 
@@ -320,7 +299,7 @@ impl<W> Keeper<W> {
     /// The same, and nobody waits for the answer.
     pub fn give_up(&mut self, now: Time, token: Token) {
         match self.entries.get_mut(&token) {
-            None | Some(Entry { stage: Stage::Leaving(_), .. }) => {}
+            None | Some(Entry { stage: Stage::Leaving { .. }, .. }) => {}
             Some(Entry { stage: Stage::Failed(_), .. }) => self.remove(token),
             Some(entry) => {
                 entry.leave(None, false);
@@ -356,7 +335,7 @@ impl<W> Keeper<W> {
     /// After [`close`](Self::close): is there something on the ensemble that is still to be deleted
     /// over this connection?
     pub fn is_leaving(&self) -> bool {
-        let is_leaving = |entry: &Entry<W>| matches!(entry.stage, Stage::Leaving(_));
+        let is_leaving = |entry: &Entry<W>| matches!(entry.stage, Stage::Leaving { .. });
         !self.session.is_down()
             && (self.session.is_ending() || self.entries.values().any(is_leaving))
     }

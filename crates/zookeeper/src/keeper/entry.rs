@@ -2,7 +2,8 @@
 
 use crate::contender::Contender;
 use crate::message::ServerError;
-use crate::session::{Answer, Failure};
+use crate::session::Answer;
+use redlatch_protocol::engine::Vote;
 use redlatch_protocol::time::{SharedTime, Time};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Entry<W> {
     pub(super) contender: Contender,
-    pub(super) stage: Stage<W>,
+    pub(super) stage: Stage,
+    /// Who waits while it is waiting or leaving, and until when.
+    pub(super) caller: Option<(W, Time)>,
     /// For how long it is held, once granted.
     hold: Duration,
     /// The contender has nothing to do before this time.
@@ -21,23 +24,22 @@ pub(super) struct Entry<W> {
 }
 
 #[derive(Debug)]
-pub(super) enum Stage<W> {
-    /// Not granted yet.
-    Waiting(Wait<W>),
+pub(super) enum Stage {
+    Waiting(Wait),
     /// Granted while no caller waited: one comes for it, or gives it up.
     Granted(Grant),
     /// Over while no caller waited.
     Failed(Option<Outcome>),
     /// Held, until it is released, lost, or at its own end.
     Held(Hold),
-    /// Given up, and not gone yet.
-    Leaving(Leave<W>),
+    /// Given up, and not gone yet. Was it valid when it was given up?
+    Leaving {
+        was_valid: bool,
+    },
 }
 
-#[derive(Debug)]
-pub(super) struct Wait<W> {
-    /// Who waits, and until when.
-    pub(super) caller: Option<(W, Time)>,
+#[derive(Debug, Default)]
+pub(super) struct Wait {
     pub(super) place: Option<usize>,
     /// Does the caller know that others are before it?
     pub(super) is_place_told: bool,
@@ -54,52 +56,25 @@ pub(super) struct Hold {
     pub(super) is_left: bool,
 }
 
-#[derive(Debug)]
-pub(super) struct Leave<W> {
-    pub(super) caller: Option<(W, Time)>,
-    /// Was it valid when it was given up?
-    pub(super) was_valid: bool,
-}
-
 impl<W> Entry<W> {
     pub(super) fn new(contender: Contender, hold: Duration, caller: (W, Time)) -> Self {
-        let wait =
-            Wait { caller: Some(caller), place: None, is_place_told: false, is_ended: false };
-        Self { contender, stage: Stage::Waiting(wait), hold, paused_until: None, alarm: None }
+        let stage = Stage::Waiting(Wait::default());
+        Self { contender, stage, caller: Some(caller), hold, paused_until: None, alarm: None }
     }
 
-    /// Who waits for it.
-    pub(super) fn caller(&self) -> Option<&W> {
-        let caller = match &self.stage {
-            Stage::Waiting(wait) => wait.caller.as_ref(),
-            Stage::Leaving(leave) => leave.caller.as_ref(),
-            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => None,
-        };
-        caller.map(|(waiter, _)| waiter)
-    }
-
-    /// The caller, who is to be told something.
     pub(super) fn take_caller(&mut self) -> Option<W> {
-        let caller = match &mut self.stage {
-            Stage::Waiting(wait) => wait.caller.take(),
-            Stage::Leaving(leave) => leave.caller.take(),
-            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => None,
-        };
-        caller.map(|(waiter, _)| waiter)
+        self.caller.take().map(|(waiter, _)| waiter)
     }
 
     /// When it must be looked at although nothing has happened.
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        let of_stage = match &self.stage {
-            Stage::Waiting(wait) => wait.caller.as_ref().map(|(_, until)| *until),
-            Stage::Leaving(leave) => leave.caller.as_ref().map(|(_, until)| *until),
+        let end = match &self.stage {
             Stage::Held(held) => Some(held.end),
-            Stage::Granted(_) | Stage::Failed(_) => None,
+            _ => self.caller.as_ref().map(|(_, until)| *until),
         };
-        of_stage.into_iter().chain(self.paused_until).min()
+        end.into_iter().chain(self.paused_until).min()
     }
 
-    /// It is held from now on.
     pub(super) fn hold(&mut self, now: Time, grant: Grant) -> Grant {
         let grant = Grant { at: now, ..grant };
         let end = now.after(self.hold);
@@ -107,47 +82,21 @@ impl<W> Entry<W> {
         grant
     }
 
-    /// It is held until this time at least.
-    pub(super) fn extend(&mut self, end: Time) {
-        if let Stage::Held(held) = &mut self.stage {
-            held.end = held.end.max(end);
-        }
-    }
-
     /// Gives it up. `caller` gets to know what has become of it.
     pub(super) fn leave(&mut self, caller: Option<(W, Time)>, was_valid: bool) {
         let was_held = matches!(self.stage, Stage::Held(_));
-        self.stage = Stage::Leaving(Leave { caller, was_valid: was_valid && was_held });
+        self.stage = Stage::Leaving { was_valid: was_valid && was_held };
+        self.caller = caller;
         self.contender.give_up();
     }
-
-    /// The grant of a held lock that changes hands, with another end. `None` if it is not held.
-    pub(super) fn taken_over(
-        &mut self,
-        now: Time,
-        end: Time,
-        valid: &Arc<SharedTime>,
-    ) -> Option<Grant> {
-        let Stage::Held(held) = &mut self.stage else { return None };
-        let is_valid = Arc::ptr_eq(&held.grant.session, valid) && now < valid.get();
-        if !is_valid || held.is_left {
-            return None;
-        }
-        (held.end, held.grant.at) = (end, now);
-        Some(held.grant.clone())
-    }
 }
-
-// What becomes of a call.
 
 /// What has become of a call.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The lock is held.
     Granted(Grant),
-    /// The lock is not held yet.
+    /// The lock is not held yet. `place`: how many contenders are before it, if that is known.
     Waiting {
-        /// How many contenders are before it, if that is known.
         place: Option<usize>,
     },
     /// Others hold the lock or wait for it, and the caller does not wait.
@@ -162,49 +111,27 @@ pub enum Outcome {
     NoEntropy,
     /// There is no such lock, or not any more.
     Gone,
-    /// Of a release, or of a check.
+    /// Of a release, or of a check: what the ensemble says about the lock. Refused: it was not held
+    /// any more.
     Voted(Vote),
-    /// Of a question.
+    /// Of a question: the server that was asked last, and an answer to each request, as far as they
+    /// came in time.
     Answered {
-        /// The server that was asked last.
         server: usize,
-        /// An answer to each request, as far as they came in time.
         answers: Vec<Option<Answer>>,
     },
 }
 
-impl Outcome {
-    pub(super) fn of_refusal(failure: &Failure) -> Self {
-        match failure {
-            Failure::Server(error) => Self::Refused(*error),
-            Failure::TooLong(_) => Self::TooLong,
-            Failure::Unanswered | Failure::SessionLost => Self::Gone,
-        }
-    }
-}
-
-/// A lock that was granted.
 #[derive(Clone, Debug)]
 pub struct Grant {
     /// When it was known to be granted: its own time counts from here.
     pub at: Time,
     /// The transaction that created its place in the queue: the fencing token.
     pub created_by: i64,
-    /// Which permit it is, if it is one.
+    /// Which permit it is.
     pub slot: Option<u32>,
     /// Until when its session lives.
     pub session: Arc<SharedTime>,
-}
-
-/// What the ensemble says about a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vote {
-    /// It was held, and what was asked is done.
-    Granted,
-    /// It was not held any more.
-    Refused,
-    /// Nothing, in time.
-    Failed,
 }
 
 /// Why a lock that was held is lost.

@@ -1,10 +1,10 @@
 //! Questions: requests that belong to no contender of this client, such as an inspection.
 
-use super::entry::{Outcome, Vote};
+use super::entry::{Outcome, Stage};
 use super::{Asker, Keeper};
 use crate::message::{Operation, Reply, Request, ServerError};
 use crate::session::{Answer, Failure};
-use redlatch_protocol::engine::Token;
+use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::Time;
 
 /// On how many connections the requests of a question are written, if each is lost. The answer
@@ -21,8 +21,6 @@ pub(super) struct Question<W> {
     times: u32,
     /// Which connection was the latest when they were last sent, and whether it was ready.
     sent_on: (u64, bool),
-    /// How many answers are missing.
-    missing: usize,
     answers: Vec<Option<Answer>>,
     /// The lock whose znodes are checked, and the end that it gets if they are there.
     checks: Option<(Token, Time)>,
@@ -56,31 +54,22 @@ impl<W> Keeper<W> {
         waiter: W,
         checks: Option<(Token, Time)>,
     ) {
-        let question = Question {
-            waiter,
-            until,
-            requests,
-            times: 0,
-            sent_on: (0, false),
-            missing: 0,
-            answers: Vec::new(),
-            checks,
-        };
+        let answers = Vec::new();
+        let question =
+            Question { waiter, until, requests, times: 0, sent_on: (0, false), answers, checks };
         self.begin(now, question);
     }
 
     /// Sends all requests of a question, for the first time or again.
     fn begin(&mut self, now: Time, mut question: Question<W>) {
-        // A number that is no ticket's, and no earlier question's.
-        let number = self.next_ticket;
-        self.next_ticket += 1;
+        let number = self.next_question;
+        self.next_question += 1;
         let requests = question.requests.clone();
         question.sent_on = (self.connections, self.session.is_ready());
-        question.missing = requests.len();
         question.answers = std::iter::repeat_with(|| None).take(requests.len()).collect();
         self.questions.insert(number, question);
         for (index, request) in requests.into_iter().enumerate() {
-            self.send(now, Asker::Question(number, index), request);
+            self.session.send(now, Asker::Question(number, index), request);
         }
     }
 
@@ -104,9 +93,8 @@ impl<W> Keeper<W> {
                 return question.into_iter().for_each(|question| self.begin(now, question));
             }
         }
-        question.missing -= 1;
         question.answers[index] = Some(answer);
-        if question.missing == 0 {
+        if question.answers.iter().all(Option::is_some) {
             self.conclude(now, number);
         }
     }
@@ -137,9 +125,10 @@ impl<W> Keeper<W> {
         self.outcomes.push_back((question.waiter, outcome));
     }
 
+    /// It is held until this time at least.
     fn extend(&mut self, token: Token, end: Time) {
-        if let Some(entry) = self.entries.get_mut(&token) {
-            entry.extend(end);
+        if let Some(Stage::Held(held)) = self.entries.get_mut(&token).map(|it| &mut it.stage) {
+            held.end = held.end.max(end);
             self.set_alarm(token);
         }
     }

@@ -6,6 +6,7 @@ mod waiting;
 
 use super::*;
 use crate::jute::{FrameWriter, Reader, frame};
+use crate::message::Request;
 use crate::path::{Directory, Root};
 
 /// The timeout of the session, in milliseconds.
@@ -25,7 +26,7 @@ fn token(number: u8) -> Token {
 
 fn plan(waits: bool) -> Plan {
     let root = Root::new("/locks").unwrap();
-    let mut plan = Plan::new(&root, Directory::new(&root, b"", b"a").unwrap());
+    let mut plan = Plan::of_set(&root, vec![Directory::new(&root, b"", b"a").unwrap()]);
     plan.waits = waits;
     plan
 }
@@ -67,11 +68,11 @@ impl Talk {
     /// A connection is made, and the server accepts the session.
     fn connect(&mut self) {
         let now = self.time();
-        assert!(self.keeper.session().wants_connection(now));
-        self.keeper.session().connecting(now);
-        self.keeper.session().connected(now);
-        let length = self.keeper.session().output().len();
-        self.keeper.session().wrote(length);
+        assert!(self.keeper.session.wants_connection(now));
+        self.keeper.session.connecting(now);
+        self.keeper.session.connected(now);
+        let length = self.keeper.session.output().len();
+        self.keeper.session.wrote(length);
         self.hear(|frame| {
             frame.int(0).int(TIMEOUT as i32).long(0x77).buffer(&[9; 16]).boolean(false);
         });
@@ -83,14 +84,14 @@ impl Talk {
         write(&mut frame);
         frame.finish().unwrap();
         let now = self.time();
-        self.keeper.session().received(now, &bytes);
+        self.keeper.session.received(now, &bytes);
         self.keeper.settle(now);
     }
 
     /// The types of the requests in the output.
     fn written(&mut self) -> Vec<i32> {
-        let output = self.keeper.session().output().to_vec();
-        self.keeper.session().wrote(output.len());
+        let output = self.keeper.session.output().to_vec();
+        self.keeper.session.wrote(output.len());
         let (mut rest, mut kinds) = (&output[..], Vec::new());
         while let Some((body, used)) = frame(rest).unwrap() {
             let mut reader = Reader::new(body);

@@ -1,33 +1,22 @@
 //! Bytes to replies: what a frame from the server is, the reply to a request or news of a watch,
 //! and what the body of a reply says.
 
-use super::RequestKind;
-use super::opcode;
+use super::{RequestKind, opcode};
 use crate::jute::{JuteError, Reader};
 use std::fmt;
 
 /// The body of a reply without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// A znode was created.
-    Created {
-        /// Its path, with its number if it is sequential.
-        path: &'a str,
-        /// Its stat, unless it was asked for as to a server before 3.5.
-        stat: Option<Stat>,
-    },
+    /// A znode was created at this path, which has its number if it is sequential. The reply to the
+    /// plain form has no stat.
+    Created { path: &'a str, stat: Option<Stat> },
     /// It exists.
     Found(Stat),
-    Data {
-        /// The data; null is empty.
-        data: &'a [u8],
-        stat: Stat,
-    },
-    Children {
-        names: Names<'a>,
-        /// The stat of their parent.
-        stat: Stat,
-    },
+    /// Null is empty.
+    Data { data: &'a [u8], stat: Stat },
+    /// The stat is that of their parent.
+    Children { names: Names<'a>, stat: Stat },
     /// The server has what its leader had.
     Synced,
     /// What became of a transaction.
@@ -38,10 +27,6 @@ pub enum Reply<'a> {
 
 impl<'a> Reply<'a> {
     /// Reads the body of the reply to a request of this kind.
-    ///
-    /// # Errors
-    ///
-    /// The body is not of this kind: too short, too long, or with values that cannot be.
     pub fn decode(kind: RequestKind, body: &'a [u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(body);
         let reply = match kind {
@@ -74,7 +59,7 @@ impl<'a> Reply<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names<'a> {
     bytes: &'a [u8],
-    count: usize,
+    pub count: usize,
 }
 
 impl<'a> Names<'a> {
@@ -86,15 +71,6 @@ impl<'a> Names<'a> {
             reader.raw_text()?;
         }
         Ok(Self { bytes: &start[..start.len() - reader.rest().len()], count })
-    }
-
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Are there none?
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -110,15 +86,12 @@ const EVENT_XID: i32 = -1;
 /// A frame behind the connect reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
-    /// The reply to the oldest request without one.
-    Reply {
-        header: ReplyHeader,
-        /// What follows the header, for [`Reply::decode`]. There is nothing
-        /// to read if the header has an error.
-        body: &'a [u8],
-    },
-    /// A watch has ended, because what it waited for has happened.
-    Event(WatchEvent<'a>),
+    /// The reply to the oldest request without one. The body is for [`Reply::decode`]; there is
+    /// nothing to read if the header has an error.
+    Reply { header: ReplyHeader, body: &'a [u8] },
+    /// A watch has ended, because what it waited for has happened at this path. What that was is not
+    /// kept: whoever watches looks again.
+    Event { path: &'a str },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,32 +104,8 @@ pub struct ReplyHeader {
     pub error: Option<ServerError>,
 }
 
-/// A watch that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchEvent<'a> {
-    /// What happened.
-    pub kind: EventKind,
-    pub path: &'a str,
-}
-
-/// What happened to a watched znode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    Created,
-    Deleted,
-    DataChanged,
-    /// A child was created or deleted.
-    ChildrenChanged,
-    /// Something else. The watch has ended all the same.
-    Other(i32),
-}
-
 impl<'a> Incoming<'a> {
     /// Reads the header of a frame, and all of an event.
-    ///
-    /// # Errors
-    ///
-    /// The frame is too short, or has values that cannot be.
     pub fn decode(frame: &'a [u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(frame);
         let xid = reader.int()?;
@@ -166,18 +115,12 @@ impl<'a> Incoming<'a> {
             let header = ReplyHeader { xid, zxid, error };
             return Ok(Self::Reply { header, body: reader.rest() });
         }
-        let kind = match reader.int()? {
-            1 => EventKind::Created,
-            2 => EventKind::Deleted,
-            3 => EventKind::DataChanged,
-            4 => EventKind::ChildrenChanged,
-            other => EventKind::Other(other),
-        };
+        let _kind = reader.int()?;
         // The state of the connection, which is "connected": otherwise no event would arrive.
         let _state = reader.int()?;
         let path = reader.text()?;
         reader.finish()?;
-        Ok(Self::Event(WatchEvent { kind, path }))
+        Ok(Self::Event { path })
     }
 }
 
@@ -350,51 +293,39 @@ pub enum Remedy {
     Wait,
 }
 
-/// The codes with their errors and names.
-const TABLE: [(i32, ServerError, &str); 16] = [
-    (-101, ServerError::NoNode, "NoNode"),
-    (-110, ServerError::NodeExists, "NodeExists"),
-    (-111, ServerError::NotEmpty, "NotEmpty"),
-    (-112, ServerError::SessionExpired, "SessionExpired"),
-    (-12, ServerError::UnknownSession, "UnknownSession"),
-    (-118, ServerError::SessionMoved, "SessionMoved"),
-    (-102, ServerError::NoAuth, "NoAuth"),
-    (-114, ServerError::InvalidAcl, "InvalidACL"),
-    (-115, ServerError::AuthFailed, "AuthFailed"),
-    (-6, ServerError::Unimplemented, "Unimplemented"),
-    (-119, ServerError::NotReadOnly, "NotReadOnly"),
-    (-120, ServerError::EphemeralOnLocalSession, "EphemeralOnLocalSession"),
-    (-125, ServerError::QuotaExceeded, "QuotaExceeded"),
-    (-127, ServerError::ThrottledOperation, "ThrottledOp"),
-    (-122, ServerError::RequestTimeout, "RequestTimeout"),
-    (-2, ServerError::RuntimeInconsistency, "RuntimeInconsistency"),
+/// The codes with their errors, names, and what helps.
+const TABLE: [(i32, ServerError, &str, Remedy); 16] = [
+    (-101, ServerError::NoNode, "NoNode", Remedy::Author),
+    (-110, ServerError::NodeExists, "NodeExists", Remedy::Author),
+    (-111, ServerError::NotEmpty, "NotEmpty", Remedy::Author),
+    (-112, ServerError::SessionExpired, "SessionExpired", Remedy::NewSession),
+    (-12, ServerError::UnknownSession, "UnknownSession", Remedy::NewSession),
+    (-118, ServerError::SessionMoved, "SessionMoved", Remedy::Reconnect),
+    (-102, ServerError::NoAuth, "NoAuth", Remedy::Configure),
+    (-114, ServerError::InvalidAcl, "InvalidACL", Remedy::Configure),
+    (-115, ServerError::AuthFailed, "AuthFailed", Remedy::Configure),
+    (-6, ServerError::Unimplemented, "Unimplemented", Remedy::Author),
+    (-119, ServerError::NotReadOnly, "NotReadOnly", Remedy::Reconnect),
+    (-120, ServerError::EphemeralOnLocalSession, "EphemeralOnLocalSession", Remedy::Reconnect),
+    (-125, ServerError::QuotaExceeded, "QuotaExceeded", Remedy::Wait),
+    (-127, ServerError::ThrottledOperation, "ThrottledOp", Remedy::Wait),
+    (-122, ServerError::RequestTimeout, "RequestTimeout", Remedy::Wait),
+    (-2, ServerError::RuntimeInconsistency, "RuntimeInconsistency", Remedy::Author),
 ];
 
 impl ServerError {
     /// The error with this code; `None` for 0, which is success.
-    #[must_use]
     pub fn of_code(code: i32) -> Option<Self> {
         if code == 0 {
             return None;
         }
         let known = TABLE.iter().find(|(number, ..)| *number == code);
-        Some(known.map_or(Self::Other(code), |(_, error, _)| *error))
+        Some(known.map_or(Self::Other(code), |(_, error, ..)| *error))
     }
 
-    /// What helps.
-    #[must_use]
     pub fn remedy(self) -> Remedy {
-        match self {
-            Self::NoNode | Self::NodeExists | Self::NotEmpty => Remedy::Author,
-            Self::Unimplemented | Self::RuntimeInconsistency => Remedy::Author,
-            Self::SessionExpired | Self::UnknownSession => Remedy::NewSession,
-            Self::SessionMoved | Self::NotReadOnly | Self::EphemeralOnLocalSession => {
-                Remedy::Reconnect
-            }
-            Self::NoAuth | Self::InvalidAcl | Self::AuthFailed => Remedy::Configure,
-            Self::QuotaExceeded | Self::ThrottledOperation | Self::RequestTimeout => Remedy::Wait,
-            Self::Other(_) => Remedy::Wait,
-        }
+        let known = TABLE.iter().find(|(_, error, ..)| *error == self);
+        known.map_or(Remedy::Wait, |(.., remedy)| *remedy)
     }
 }
 
@@ -404,8 +335,8 @@ impl fmt::Display for ServerError {
         if let Self::Other(code) = self {
             return write!(f, "error {code}");
         }
-        let known = TABLE.iter().find(|(_, error, _)| error == self);
-        let (code, _, name) = known.expect("every other error is in the table");
+        let known = TABLE.iter().find(|(_, error, ..)| error == self);
+        let (code, _, name, _) = known.expect("every other error is in the table");
         write!(f, "{name} ({code})")
     }
 }
@@ -418,7 +349,7 @@ mod tests {
 
     #[test]
     fn every_code_has_one_error_and_is_shown_with_it() {
-        for (code, error, name) in TABLE {
+        for (code, error, name, _) in TABLE {
             assert_eq!(ServerError::of_code(code), Some(error));
             assert_eq!(error.to_string(), format!("{name} ({code})"));
         }
@@ -429,8 +360,8 @@ mod tests {
 
     #[test]
     fn only_errors_that_another_session_would_not_have_end_the_session() {
-        let ends = |(_, error, _): &&(i32, ServerError, &str)| error.remedy() == Remedy::NewSession;
-        let names: Vec<&str> = TABLE.iter().filter(ends).map(|(.., name)| *name).collect();
+        let ends = TABLE.iter().filter(|(.., remedy)| *remedy == Remedy::NewSession);
+        let names: Vec<&str> = ends.map(|(_, _, name, _)| *name).collect();
         assert_eq!(names, ["SessionExpired", "UnknownSession"]);
     }
 }

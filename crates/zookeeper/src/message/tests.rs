@@ -45,6 +45,10 @@ fn create(path: &str, data: &[u8], kind: CreateKind) -> Create {
     Create::new(path.into(), data.into(), Acl::Anyone, kind)
 }
 
+fn plain(path: &str, data: &[u8], kind: CreateKind) -> Create {
+    Create { is_plain: true, ..create(path, data, kind) }
+}
+
 fn first() -> Arc<str> {
     format!("{NODE}0000000000").into()
 }
@@ -58,8 +62,8 @@ fn requests() -> Vec<(&'static str, i32, Request)> {
     let list = |path: &str, watch| Request::GetChildren { path: path.into(), watch };
     let exists = |path: &str, watch| Request::Exists { path: path.into(), watch };
     vec![
-        ("auth", AUTH_XID, Request::Auth((*b"user:password").into())),
-        ("create", 1, Request::PlainCreate(create("/plain", b"me", Persistent))),
+        ("auth", AUTH_XID, Request::Auth(Secret((*b"user:password").into()))),
+        ("create", 1, Request::Create(plain("/plain", b"me", Persistent))),
         ("create2", 2, Request::Create(create("/locks", b"me", Persistent))),
         ("create_container", 3, Request::Create(create("/locks/a", b"me", Container))),
         ("create2_sequential", 4, Request::Create(create(NODE, b"owner", EphemeralSequential))),
@@ -83,11 +87,7 @@ fn requests() -> Vec<(&'static str, i32, Request)> {
                 Operation::Delete("/plain".into()),
             ]),
         ),
-        (
-            "multi_create1",
-            18,
-            multi(&[Operation::PlainCreate(create("/locks/one", b"", Ephemeral))]),
-        ),
+        ("multi_create1", 18, multi(&[Operation::Create(plain("/locks/one", b"", Ephemeral))])),
         ("multi_container", 19, multi(&[Operation::Create(create("/locks/box", b"", Container))])),
         (
             "multi_failed",
@@ -160,9 +160,10 @@ fn neither_passwords_nor_credentials_are_shown() {
     let reply = ConnectReply::decode(&answer("connect")).unwrap();
     let request = ConnectRequest { password: reply.password, ..ConnectRequest::new(1, 1) };
     for text in [format!("{reply:?}"), format!("{request:?}")] {
-        assert!(!text.contains("password") && text.ends_with(".. }"), "{text}");
+        assert!(text.contains("password: Secret") && !text.contains('['), "{text}");
     }
-    assert_eq!(format!("{:?}", Request::Auth((*b"user:password").into())), "Auth");
+    let auth = Request::Auth(Secret((*b"user:password").into()));
+    assert_eq!(format!("{auth:?}"), "Auth(Secret)");
 }
 
 /// Calls `read` with the reply to this request.

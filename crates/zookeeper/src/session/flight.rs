@@ -1,6 +1,5 @@
 //! The requests of one connection that are not answered, and the bytes that are not written.
 
-use super::Ticket;
 use crate::jute::JuteError;
 use crate::message::{AUTH_XID, Operation, Request, RequestKind};
 use crate::validity::Reach;
@@ -11,11 +10,11 @@ use std::sync::Arc;
 
 /// Who a request is from.
 #[derive(Debug)]
-pub(super) enum Owner {
+pub(super) enum Owner<T> {
     /// A caller, who gets the answer.
-    Caller(Ticket),
+    Caller(T),
     /// A delete, which is repeated until it is answered.
-    Delete(PendingDelete),
+    Delete(PendingDelete<T>),
     /// The session itself, to stay alive; with the checks of a transaction.
     Beat(Arc<[Operation]>),
     /// The session itself: the credentials.
@@ -24,9 +23,9 @@ pub(super) enum Owner {
     End,
 }
 
-impl Owner {
+impl<T: Copy> Owner<T> {
     /// The ticket of who waits for the answer, if somebody does.
-    pub(super) fn ticket(&self) -> Option<Ticket> {
+    pub(super) fn ticket(&self) -> Option<T> {
         match self {
             Self::Caller(ticket) => Some(*ticket),
             Self::Delete(delete) => delete.ticket,
@@ -37,8 +36,8 @@ impl Owner {
 
 /// A delete that is not answered yet.
 #[derive(Debug)]
-pub(super) struct PendingDelete {
-    pub(super) ticket: Option<Ticket>,
+pub(super) struct PendingDelete<T> {
+    pub(super) ticket: Option<T>,
     pub(super) path: Arc<str>,
     /// Was it written on a connection that has ended?
     pub(super) may_be_done: bool,
@@ -46,9 +45,9 @@ pub(super) struct PendingDelete {
 
 /// A request that was written, or will be before those behind it.
 #[derive(Debug)]
-pub(super) struct Sent {
-    xid: i32,
-    pub(super) owner: Owner,
+pub(super) struct Sent<T> {
+    pub(super) xid: i32,
+    pub(super) owner: Owner<T>,
     pub(super) kind: RequestKind,
     /// How far it goes, if it says anything about the session: credentials do not.
     pub(super) reach: Option<Reach>,
@@ -64,28 +63,41 @@ const LONG: usize = 4 * 1024;
 const CLOSED_MAX: u32 = 3;
 
 /// The requests in flight on one connection, in the order of their replies.
-#[derive(Debug, Default)]
-pub(super) struct Flight {
-    requests: VecDeque<Sent>,
+#[derive(Debug)]
+pub(super) struct Flight<T> {
+    pub(super) requests: VecDeque<Sent<T>>,
     /// The xid of the last request; it goes on over connections.
     xid: i32,
-    output: WriteBuffer,
+    pub(super) output: WriteBuffer,
     /// When the last bytes came.
-    heard_at: Time,
+    pub(super) heard_at: Time,
     /// The length of the request at which the server closed the last connections, and how many.
     suspect: (usize, u32),
     /// The longest request that servers accept, if there is reason to believe in one.
     length_max: Option<usize>,
 }
 
-impl Flight {
+impl<T> Default for Flight<T> {
+    fn default() -> Self {
+        Self {
+            requests: VecDeque::new(),
+            xid: 0,
+            output: WriteBuffer::default(),
+            heard_at: Time::ZERO,
+            suspect: (0, 0),
+            length_max: None,
+        }
+    }
+}
+
+impl<T> Flight<T> {
     /// Writes a request behind the others. Returns how far it goes.
     pub(super) fn write(
         &mut self,
         now: Time,
-        owner: Owner,
+        owner: Owner<T>,
         request: &Request,
-    ) -> Result<Option<Reach>, (Owner, JuteError)> {
+    ) -> Result<Option<Reach>, (Owner<T>, JuteError)> {
         let (xid, reach) = match request {
             Request::Auth(_) => (AUTH_XID, None),
             Request::Sync(_) => (self.next_xid(), Some(Reach::Leader)),
@@ -112,16 +124,6 @@ impl Flight {
         self.xid
     }
 
-    /// The oldest request, if this is the xid of the reply to it.
-    pub(super) fn take(&mut self, xid: i32) -> Option<Sent> {
-        if self.requests.front()?.xid == xid { self.requests.pop_front() } else { None }
-    }
-
-    /// Takes back the oldest request: its answer does not count.
-    pub(super) fn put_back(&mut self, sent: Sent) {
-        self.requests.push_front(sent);
-    }
-
     /// The server has closed the connection. Servers do that without a word if a request is longer
     /// than their `jute.maxbuffer`. After some times in a row at a long request of one length, no
     /// such request is sent any more: it would cost the client all its locks.
@@ -135,35 +137,14 @@ impl Flight {
     }
 
     /// The connection has ended. Returns its requests, oldest first.
-    pub(super) fn clear(&mut self) -> VecDeque<Sent> {
+    pub(super) fn clear(&mut self) -> VecDeque<Sent<T>> {
         self.output.clear();
         std::mem::take(&mut self.requests)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.requests.is_empty()
-    }
-
-    /// Bytes came.
-    pub(super) fn heard(&mut self, now: Time) {
-        self.heard_at = now;
     }
 
     /// Since when nothing has come although something should.
     pub(super) fn silent_since(&self) -> Option<Time> {
         self.requests.front().map(|oldest| oldest.sent_at.max(self.heard_at))
-    }
-
-    pub(super) fn output(&self) -> &[u8] {
-        self.output.unwritten()
-    }
-
-    pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
-        self.output.end()
-    }
-
-    pub(super) fn wrote(&mut self, count: usize) {
-        self.output.wrote(count);
     }
 }
 
@@ -173,7 +154,7 @@ mod tests {
 
     #[test]
     fn xids_begin_with_one_and_go_around_without_zero_and_negative_ones() {
-        let mut flight = Flight::default();
+        let mut flight = Flight::<u64>::default();
         assert_eq!((flight.next_xid(), flight.next_xid()), (1, 2));
         flight.xid = i32::MAX - 1;
         assert_eq!((flight.next_xid(), flight.next_xid()), (i32::MAX, 1));
@@ -181,14 +162,14 @@ mod tests {
 
     #[test]
     fn the_output_is_what_was_not_written() {
-        let mut flight = Flight::default();
+        let mut flight = Flight::<u64>::default();
         flight.write(Time::ZERO, Owner::End, &Request::CloseSession).unwrap();
-        assert_eq!(flight.output(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
-        flight.wrote(11);
-        assert_eq!(flight.output(), [0xf5]);
-        flight.wrote(1);
-        assert_eq!(flight.output(), []);
-        assert!(flight.take(2).is_none());
-        assert_eq!(flight.take(1).unwrap().reach, Some(Reach::Majority));
+        assert_eq!(flight.output.unwritten(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
+        flight.output.wrote(11);
+        assert_eq!(flight.output.unwritten(), [0xf5]);
+        flight.output.wrote(1);
+        assert_eq!(flight.output.unwritten(), []);
+        let sent = flight.clear();
+        assert_eq!((sent[0].xid, sent[0].reach), (1, Some(Reach::Majority)));
     }
 }

@@ -5,31 +5,13 @@ use crate::message::{Reply, RequestKind, ServerError};
 use std::fmt;
 use std::sync::Arc;
 
-/// Identifies a request. The caller chooses it, and no two at a time are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
-
-impl Ticket {
-    pub const fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// The number given to [`new`](Self::new).
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-}
-
 /// What has happened.
 #[derive(Debug)]
-pub enum Outcome {
-    /// A request was answered, or will never be.
-    Answer(Answer),
+pub enum Outcome<T> {
+    /// The request with this ticket was answered, or will never be.
+    Answer(T, Answer),
     /// A watch has ended. Watches also end with their connection, and that is not told.
-    Changed {
-        /// The path that was watched.
-        path: Box<str>,
-    },
+    Changed { path: Box<str> },
     /// A connection of the session is ready, the first or another one. No watch is left.
     Connected,
     /// A znode of this session is not there any more, and the session did not delete it.
@@ -43,9 +25,10 @@ pub enum Outcome {
 /// The answer to one request.
 #[derive(Debug)]
 pub struct Answer {
-    ticket: Ticket,
-    zxid: i64,
-    result: Result<(RequestKind, Box<[u8]>), Failure>,
+    /// The transaction of a write that was carried out.
+    pub zxid: i64,
+    /// The body of the reply, which was decoded before.
+    pub(super) result: Result<(RequestKind, Box<[u8]>), Failure>,
 }
 
 /// Why a request has no reply.
@@ -62,28 +45,6 @@ pub enum Failure {
 }
 
 impl Answer {
-    pub(super) fn new(
-        ticket: Ticket,
-        zxid: i64,
-        result: Result<(RequestKind, Box<[u8]>), Failure>,
-    ) -> Self {
-        Self { ticket, zxid, result }
-    }
-
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
-    }
-
-    /// The transaction of a write that was carried out.
-    pub fn zxid(&self) -> i64 {
-        self.zxid
-    }
-
-    /// The reply.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
     pub fn reply(&self) -> Result<Reply<'_>, &Failure> {
         let (kind, body) = self.result.as_ref()?;
         Ok(Reply::decode(*kind, body).expect("a reply was decoded before it is an answer"))

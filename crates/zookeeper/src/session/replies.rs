@@ -1,17 +1,16 @@
 //! What a server sends, and what follows from it.
 
+use super::beats::Beats;
 use super::flight::{Owner, PendingDelete, Sent};
-use super::identity::Beats;
-use super::identity::Identity;
-use super::{Answer, Failure, Outcome, Problem, Session, State, Ticket};
+use super::{Answer, Failure, Identity, Outcome, Problem, Session, State};
 use crate::message::{
-    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, RequestKind,
-    ServerError, WatchEvent,
+    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, RequestKind, ServerError,
 };
+use crate::validity::{Terms, Validity};
 use redlatch_protocol::time::Time;
-use std::sync::Arc;
+use std::time::Duration;
 
-impl Session {
+impl<T: Copy> Session<T> {
     pub(super) fn take_frame(&mut self, now: Time, body: &[u8]) {
         if let State::Greeting { sent_at, .. } = self.state {
             return match ConnectReply::decode(body) {
@@ -20,7 +19,7 @@ impl Session {
             };
         }
         match Incoming::decode(body) {
-            Ok(Incoming::Event(WatchEvent { path, .. })) => {
+            Ok(Incoming::Event { path }) => {
                 self.outcomes.push_back(Outcome::Changed { path: path.into() });
             }
             Ok(Incoming::Reply { header, body }) => self.replied(now, header, body),
@@ -38,16 +37,18 @@ impl Session {
                 None => self.closed(now, Problem::SessionGone),
             };
         }
-        let drift = self.options.drift_parts_per_billion;
-        match &mut self.identity {
-            Some(identity) => identity.resumed(sent_at, now, reply, drift),
-            None => self.identity = Some(Identity::begun(sent_at, now, reply, drift)),
-        }
+        let timeout = Duration::from_millis(u64::from(reply.timeout_ms.unsigned_abs()));
+        let terms = Terms::new(timeout, self.options.drift_parts_per_billion);
+        let (id, password) = (reply.session, reply.password);
+        let begun = || Identity { id, password, validity: Validity::new(terms) };
+        let identity = self.identity.get_or_insert_with(begun);
+        identity.password = password;
+        identity.validity.connected(sent_at, now, terms);
         self.state = State::Ready { since: now };
         self.beats.connected(now);
         self.outcomes.push_back(Outcome::Connected);
         if let Some(credentials) = &self.options.credentials {
-            let request = Request::Auth(Arc::clone(credentials));
+            let request = Request::Auth(credentials.clone());
             self.write(now, Owner::Auth, &request);
         }
         self.write_pending(now);
@@ -57,20 +58,14 @@ impl Session {
     }
 
     fn replied(&mut self, now: Time, header: ReplyHeader, body: &[u8]) {
-        let Some(sent) = self.flight.take(header.xid) else {
+        let oldest = self.flight.requests.front().filter(|oldest| oldest.xid == header.xid);
+        let Some(&Sent { kind, reach, .. }) = oldest else {
             return self.closed(now, Problem::WrongXid(header.xid));
         };
         self.last_zxid = self.last_zxid.max(header.zxid);
-        let reply = match header.error {
-            None => Reply::decode(sent.kind, body).map(Some),
-            Some(_) => Ok(None),
-        };
-        let reply = match reply {
+        let reply = match header.error.is_none().then(|| Reply::decode(kind, body)).transpose() {
             Ok(reply) => reply,
-            Err(error) => {
-                self.flight.put_back(sent);
-                return self.closed(now, Problem::Protocol(error));
-            }
+            Err(error) => return self.closed(now, Problem::Protocol(error)),
         };
         // A transaction has no error in its header. What its results say of the session counts as
         // if it had.
@@ -79,35 +74,28 @@ impl Session {
             _ => None,
         };
         let error = header.error.or(of_results);
-        self.prove(now, &sent, error);
-        match error.map(|error| (error, error.remedy())) {
-            Some((error, Remedy::NewSession)) => {
-                self.flight.put_back(sent);
-                self.lose_session(now, Problem::Refused(error));
-            }
-            Some((error, Remedy::Reconnect)) => {
-                self.flight.put_back(sent);
-                self.closed(now, Problem::Moved(error));
-            }
-            Some((error, _)) if header.xid == AUTH_XID => self.closed(now, Problem::Refused(error)),
-            _ => self.conclude(sent, now, header, body, reply),
-        }
-    }
-
-    fn prove(&mut self, now: Time, sent: &Sent, error: Option<ServerError>) {
         // What a server refuses by itself was neither seen by its leader nor logged by anybody. Of
         // an error about znodes, the majority logs that it was one.
         let is_logged = error.is_none_or(|error| {
             matches!(error, ServerError::NoNode | ServerError::NodeExists | ServerError::NotEmpty)
         });
-        if let Some(identity) = self.identity.as_mut().filter(|_| sent.reach.is_some()) {
+        if let Some(identity) = self.identity.as_mut().filter(|_| reach.is_some()) {
             identity.validity.answered(now, is_logged);
+        }
+        match error.map(|error| (error, error.remedy())) {
+            Some((error, Remedy::NewSession)) => self.lose_session(now, Problem::Refused(error)),
+            Some((error, Remedy::Reconnect)) => self.closed(now, Problem::Moved(error)),
+            Some((error, _)) if header.xid == AUTH_XID => self.closed(now, Problem::Refused(error)),
+            _ => {
+                let sent = self.flight.requests.pop_front();
+                self.conclude(sent.expect("it is the oldest"), now, header, body, reply);
+            }
         }
     }
 
     fn conclude(
         &mut self,
-        sent: Sent,
+        sent: Sent<T>,
         now: Time,
         header: ReplyHeader,
         body: &[u8],
@@ -146,15 +134,15 @@ impl Session {
 
     fn answer(
         &mut self,
-        ticket: Option<Ticket>,
+        ticket: Option<T>,
         zxid: i64,
         result: Result<(RequestKind, Box<[u8]>), Failure>,
     ) {
-        let answer = ticket.map(|ticket| Answer::new(ticket, zxid, result));
-        self.outcomes.extend(answer.map(Outcome::Answer));
+        let answer = ticket.map(|ticket| Outcome::Answer(ticket, Answer { zxid, result }));
+        self.outcomes.extend(answer);
     }
 
-    pub(super) fn fail(&mut self, ticket: Option<Ticket>, failure: Failure) {
+    pub(super) fn fail(&mut self, ticket: Option<T>, failure: Failure) {
         self.answer(ticket, 0, Err(failure));
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A session with a server that says what the test wants.
 struct Talk {
-    session: Session,
+    session: Session<u64>,
     now: Time,
 }
 
@@ -22,7 +22,7 @@ const TIMEOUT: i32 = 7_000;
 impl Talk {
     fn new(credentials: Option<&[u8]>) -> Self {
         let mut options = SessionOptions::new(2, 7);
-        options.credentials = credentials.map(Arc::from);
+        options.credentials = credentials.map(Arc::from).map(Secret);
         options.drift_parts_per_billion = 0;
         Self { session: Session::new(options), now: Time::from_millis(1_000) }
     }
@@ -113,26 +113,24 @@ impl Talk {
 
     fn get(&mut self, ticket: u64) {
         let request = Request::GetData { path: "/a".into(), watch: false };
-        self.session.send(self.now, Ticket::new(ticket), request);
+        self.session.send(self.now, ticket, request);
     }
 
     fn create(&mut self, ticket: u64) {
         let kind = CreateKind::Ephemeral;
         let create = Create::new("/a".into(), Arc::from([]), Acl::Anyone, kind);
-        self.session.send(self.now, Ticket::new(ticket), Request::PlainCreate(create));
+        let create = Create { is_plain: true, ..create };
+        self.session.send(self.now, ticket, Request::Create(create));
     }
 
     /// The outcomes, in few words.
     fn told(&mut self) -> Vec<String> {
         let text = |outcome| match outcome {
-            Outcome::Answer(answer) => {
-                let ticket = answer.ticket().number();
-                match answer.reply() {
-                    Ok(_) => format!("{ticket} ok"),
-                    Err(Failure::Server(error)) => format!("{ticket} {error}"),
-                    Err(failure) => format!("{ticket} {failure:?}"),
-                }
-            }
+            Outcome::Answer(ticket, answer) => match answer.reply() {
+                Ok(_) => format!("{ticket} ok"),
+                Err(Failure::Server(error)) => format!("{ticket} {error}"),
+                Err(failure) => format!("{ticket} {failure:?}"),
+            },
             Outcome::Changed { path } => format!("changed {path}"),
             Outcome::Connected => "connected".to_owned(),
             Outcome::Removed { path } => format!("removed {path}"),
@@ -222,7 +220,7 @@ fn bytes_that_cannot_be_end_the_connection() {
 fn a_request_that_is_too_long_is_not_sent() {
     let mut talk = Talk::ready();
     let path = "/".repeat(1_000_000).into();
-    talk.session.send(talk.now, Ticket::new(7), Request::Sync(path));
+    talk.session.send(talk.now, 7, Request::Sync(path));
     assert_eq!(talk.written(), [""; 0]);
     assert_eq!(talk.told(), ["7 TooLong(SentTooLong(1000012))"]);
     talk.get(8);

@@ -25,7 +25,10 @@ fn survey(queue: &[&str], shares: &[&str]) -> Survey {
         frame(&bytes).unwrap().unwrap().0.to_vec()
     };
     let (queue, shares) = (body(queue), body(shares));
-    let names = |body| names(Reply::decode(RequestKind::GetChildren, body).unwrap());
+    let names = |body| match Reply::decode(RequestKind::GetChildren, body).unwrap() {
+        Reply::Children { names, .. } => Some(names),
+        other => panic!("{other:?}"),
+    };
     Survey::of_names(Layout::Curator, &directory(), names(&queue), names(&shares))
 }
 
@@ -137,8 +140,7 @@ fn a_hundred_are_shown_and_all_are_counted() {
 
 #[test]
 fn the_first_requests_are_behind_a_sync_and_list_the_queue_first() {
-    let paths: Vec<String> =
-        Survey::requests(&directory()).iter().map(|it| format!("{it:?}")).collect();
-    let list = |path| format!("GetChildren({path}, watch: false)");
-    assert_eq!(paths, ["Sync(/a/b)".to_owned(), list("/a/b"), list("/a/b~shares")]);
+    let list = |path: &str| Request::GetChildren { path: path.into(), watch: false };
+    let expected = [Request::Sync("/a/b".into()), list("/a/b"), list("/a/b~shares")];
+    assert_eq!(Survey::requests(&directory()), expected);
 }

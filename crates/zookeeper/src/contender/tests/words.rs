@@ -56,13 +56,13 @@ fn lock_of(path: &str) -> String {
 
 pub(super) fn asked(request: &Request) -> String {
     match request {
+        Request::Create(create @ Create { is_plain: true, .. }) => match create.kind {
+            CreateKind::EphemeralSequential => format!("plain {}", short(&create.path)),
+            kind => format!("plain {kind:?} {}", create.path),
+        },
         Request::Create(create) => match create.kind {
             CreateKind::EphemeralSequential => format!("create {}", short(&create.path)),
             kind => format!("{kind:?} {}", create.path),
-        },
-        Request::PlainCreate(create) => match create.kind {
-            CreateKind::EphemeralSequential => format!("plain {}", short(&create.path)),
-            kind => format!("plain {kind:?} {}", create.path),
         },
         Request::GetChildren { path, watch } if path.ends_with("~shares") => {
             let lock = lock_of(path);
@@ -75,7 +75,9 @@ pub(super) fn asked(request: &Request) -> String {
         Request::Multi(operations) => {
             let texts = operations.iter().map(|operation| match operation {
                 Operation::Delete(path) => format!("delete {}", short(path)),
-                Operation::PlainCreate(create) => format!("create {}", short(&create.path)),
+                Operation::Create(create @ Create { is_plain: true, .. }) => {
+                    format!("create {}", short(&create.path))
+                }
                 other => panic!("{other:?}"),
             });
             texts.collect::<Vec<_>>().join(" + ")

@@ -13,7 +13,7 @@ impl Talk {
     /// The connection, made or not, is lost.
     fn lose(&mut self) {
         let now = self.time();
-        self.keeper.session().closed(now, Problem::Disconnected);
+        self.keeper.session.closed(now, Problem::Disconnected);
         self.keeper.settle(now);
         self.millis += 1_000;
     }
@@ -31,7 +31,7 @@ fn a_question_is_written_on_three_connections_at_most() {
     }
     assert_eq!(talk.told(), ["7 1 answers"]);
     let now = talk.time();
-    assert!(!talk.keeper.session().wants_connection(now), "nothing is asked any more");
+    assert!(!talk.keeper.session.wants_connection(now), "nothing is asked any more");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_question_waits_for_a_connection_until_its_time_is_over() {
     talk.ask();
     for _ in 0..10 {
         let now = talk.time();
-        talk.keeper.session().connecting(now);
+        talk.keeper.session.connecting(now);
         talk.lose();
         assert_eq!(talk.told(), [""; 0]);
     }

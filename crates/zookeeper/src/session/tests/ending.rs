@@ -7,7 +7,7 @@ use crate::message::AUTH_XID;
 fn busy() -> Talk {
     let mut talk = Talk::ready();
     talk.session.keep("/a".into());
-    talk.session.delete(talk.now, Some(Ticket::new(7)), "/b".into());
+    talk.session.delete(talk.now, Some(7), "/b".into());
     talk.session.delete(talk.now, None, "/c".into());
     talk.get(8);
     talk
@@ -104,7 +104,7 @@ fn the_end_of_a_session_follows_its_deletes() {
     let mut talk = busy();
     talk.written();
     talk.session.end(talk.now);
-    talk.session.delete(talk.now, Some(Ticket::new(9)), "/d".into());
+    talk.session.delete(talk.now, Some(9), "/d".into());
     assert_eq!(talk.written(), ["-11 xid 5"], "it deletes that one as well");
     for xid in [2, 3, 4] {
         talk.reply(xid, 9, -101);
@@ -155,7 +155,7 @@ fn a_request_at_which_servers_close_one_connection_after_another_is_not_sent_aga
     let path: Arc<str> = format!("/{}", "a".repeat(5_000)).into();
     let long = |talk: &mut Talk| {
         let request = Request::GetData { path: Arc::clone(&path), watch: false };
-        talk.session.send(talk.now, Ticket::new(5), request);
+        talk.session.send(talk.now, 5, request);
     };
     let mut talk = Talk::ready();
     for _ in 0..3 {

@@ -131,7 +131,7 @@ fn a_znode_that_a_transaction_has_deleted_is_not_missed() {
 fn a_delete_is_repeated_until_it_is_answered() {
     let mut talk = Talk::ready();
     talk.session.keep("/a".into());
-    talk.session.delete(talk.now, Some(Ticket::new(7)), "/a".into());
+    talk.session.delete(talk.now, Some(7), "/a".into());
     talk.session.delete(talk.now, None, "/b".into());
     talk.get(8);
     assert_eq!(talk.written(), ["2 xid 2", "2 xid 3", "4 xid 4"]);

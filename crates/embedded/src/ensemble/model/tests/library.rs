@@ -3,16 +3,16 @@
 use super::*;
 use redlatch_zookeeper::contender::{Contender, Left, Plan, Step};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Outcome, Session, SessionOptions, Ticket};
+use redlatch_zookeeper::session::{Outcome, Session, SessionOptions};
 use std::collections::HashMap;
 
 const DIRECTORY: &str = "/locks/a";
 
 struct Client {
-    session: Session,
+    session: Session<u64>,
     contender: Contender,
     connection: Option<ConnectionId>,
-    serials: HashMap<Ticket, redlatch_zookeeper::contender::Serial>,
+    serials: HashMap<u64, redlatch_zookeeper::contender::Serial>,
     /// What the contender has told.
     told: Vec<Step>,
     ids: u8,
@@ -27,7 +27,7 @@ impl Client {
         options.timeout = Duration::from_secs(1);
         Self {
             session: Session::new(options),
-            contender: Contender::new(Plan::new(&root, directory)),
+            contender: Contender::new(Plan::of_set(&root, vec![directory])),
             connection: None,
             serials: HashMap::new(),
             told: Vec::new(),
@@ -71,11 +71,11 @@ impl Client {
         while let Some(step) = self.contender.poll(now, self.session.valid_until()) {
             has_worked = true;
             self.tickets += 1;
-            let ticket = Ticket::new(self.tickets);
+            let ticket = self.tickets;
             match step {
                 Step::Begin => {
                     self.ids += 16;
-                    self.contender.begin(now, [self.ids; 16]);
+                    self.contender.begin([self.ids; 16]);
                 }
                 Step::Send(serial, request) => {
                     self.serials.insert(ticket, serial);
@@ -95,11 +95,11 @@ impl Client {
         has_worked
     }
 
-    fn hear(&mut self, outcome: Outcome) {
+    fn hear(&mut self, outcome: Outcome<u64>) {
         match outcome {
-            Outcome::Answer(answer) => {
-                let serial = self.serials.remove(&answer.ticket()).unwrap();
-                self.contender.answered(serial, answer.zxid(), answer.reply());
+            Outcome::Answer(ticket, answer) => {
+                let serial = self.serials.remove(&ticket).unwrap();
+                self.contender.answered(serial, answer.zxid, answer.reply());
             }
             Outcome::Changed { path } => self.contender.changed(&path),
             Outcome::Connected => self.contender.connected(),

@@ -1,72 +1,11 @@
-//! Who the client is to the ensemble over all connections of a session, and what keeps that alive.
+//! What keeps a session alive: writes that change nothing, and find out what was removed.
 
-use super::SessionOptions;
-use crate::message::{
-    ConnectReply, ConnectRequest, Operation, OperationResult, PASSWORD_LENGTH, Request, Results,
-    ServerError,
-};
-use crate::validity::{Terms, Validity};
+use crate::message::{Operation, OperationResult, Request, Results, ServerError};
 use redlatch_protocol::time::Time;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A session that the ensemble has begun.
-pub(super) struct Identity {
-    pub(super) id: i64,
-    password: [u8; PASSWORD_LENGTH],
-    pub(super) terms: Terms,
-    pub(super) validity: Validity,
-}
-
-impl Identity {
-    /// The request that begins a session, or continues this one.
-    pub(super) fn connect_request(
-        known: Option<&Self>,
-        options: &SessionOptions,
-        last_zxid: i64,
-    ) -> ConnectRequest {
-        // A session keeps the timeout that it was granted.
-        let timeout = known.map_or(options.timeout, |known| known.terms.timeout());
-        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-        let new = ConnectRequest::new(timeout_ms, last_zxid);
-        match known {
-            None => new,
-            Some(known) => ConnectRequest { session: known.id, password: known.password, ..new },
-        }
-    }
-
-    /// The session that this reply begins. Its request was sent at `sent_at`.
-    pub(super) fn begun(sent_at: Time, now: Time, reply: &ConnectReply, drift: u32) -> Self {
-        let terms = terms(reply, drift);
-        let mut validity = Validity::new(terms);
-        validity.connected(sent_at, now, terms);
-        Self { id: reply.session, password: reply.password, terms, validity }
-    }
-
-    /// The session is continued on a new connection.
-    pub(super) fn resumed(&mut self, sent_at: Time, now: Time, reply: &ConnectReply, drift: u32) {
-        self.terms = terms(reply, drift);
-        self.password = reply.password;
-        self.validity.connected(sent_at, now, self.terms);
-    }
-}
-
-fn terms(reply: &ConnectReply, drift: u32) -> Terms {
-    let timeout_ms = u64::try_from(reply.timeout_ms).expect("a session without a timeout is gone");
-    Terms::new(Duration::from_millis(timeout_ms), drift)
-}
-
-/// Without the password: who has it can end the session.
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-// What keeps a session alive: writes that change nothing, and find out what was removed.
 
 /// The most bytes of the paths of a session's znodes: 512 KiB. The transaction that ends a session
 /// lists them, and above `jute.maxbuffer`, 1 MB by default, it stops the ensemble
@@ -87,10 +26,10 @@ pub(super) struct Beats {
     /// The last path that was checked: the next beat goes on behind it.
     checked: Option<Arc<str>>,
     /// When a request was last sent, and the last checks.
-    sent_at: Time,
+    pub(super) sent_at: Time,
     checked_at: Time,
     /// When the session was last of use to a caller.
-    used_at: Time,
+    pub(super) used_at: Time,
 }
 
 impl Beats {
@@ -126,15 +65,6 @@ impl Beats {
     /// A new connection: only a write proves that the session lives, so one is due at once.
     pub(super) fn connected(&mut self, now: Time) {
         (self.sent_at, self.checked_at, self.used_at) = (now, Time::ZERO, now);
-    }
-
-    pub(super) fn sent(&mut self, now: Time) {
-        self.sent_at = now;
-    }
-
-    /// A caller has asked for something.
-    pub(super) fn used(&mut self, now: Time) {
-        self.used_at = now;
     }
 
     /// When the next beat is due. However much a busy client writes, its znodes are checked.
@@ -235,7 +165,7 @@ mod tests {
         beats.add("/a".into());
         assert!(beats.due(beat) <= at(1_000));
         beats.next(at(1_010));
-        beats.sent(at(1_050));
+        beats.sent_at = at(1_050);
         assert_eq!(beats.due(beat), at(1_110), "other requests check nothing");
         beats.remove("/a");
         assert_eq!(beats.due(beat), at(1_150));
