@@ -7,8 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::Call;
-use super::reply::{Answer, OwnedReply};
-use super::strings::count;
+use super::reply::{Answer, OwnedReply, count};
 
 /// The ids of the connections that have subscribed to each channel.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@
 
 use super::database::Database;
 use super::keyspace::{Keyspace, millis};
-use super::reply::{Answer, Failure, OwnedReply, Protocol};
+use super::reply::{Answer, Failure, OwnedReply, Protocol, count};
 use super::session::ConnectionState;
-use super::{channels, info, keyspace, lua, session, strings, tracking, zset};
+use super::{channels, database, info, lua, session, tracking, zset};
 use redlatch_protocol::time::Time;
 
 /// The call of a command: the node, the connection, the time, and the words.
@@ -22,9 +22,10 @@ pub(super) struct Call<'a> {
     pub(super) declared: Option<&'a [Vec<u8>]>,
 }
 
-impl Call<'_> {
-    pub(super) fn database(&mut self) -> &mut Database {
-        self.keyspace.database(self.session.database)
+impl<'a> Call<'a> {
+    /// The database that the connection has selected, and the words.
+    pub(super) fn parts(&mut self) -> (&mut Database, &'a [&'a [u8]]) {
+        (self.keyspace.database(self.session.database, self.now_ms), self.args)
     }
 
     /// The protocol of the reply: a script gets all replies in RESP2.
@@ -89,38 +90,38 @@ const COMMANDS: &[Command] = &[
     command("command|docs", -2, |_| Ok(OwnedReply::Map(Vec::new()))),
     session("config", -2, container),
     session("config|get", -3, info::config_get),
-    command("dbsize", 1, strings::dbsize),
-    command("del", -2, strings::del),
+    command("dbsize", 1, |call| Ok(count(call.parts().0.census().0))),
+    command("del", -2, database::del),
     command("echo", 2, |call| Ok(OwnedReply::bulk(call.args[1]))),
     session("eval", -3, lua::eval),
     session("evalsha", -3, lua::evalsha),
-    Command { name: "exists", arity: -2, kind: Kind::Reads(usize::MAX), run: strings::exists },
-    command("expire", -3, keyspace::expire),
-    command("flushall", -1, strings::flushall),
-    command("flushdb", -1, strings::flushdb),
-    reader("get", 2, strings::get),
+    Command { name: "exists", arity: -2, kind: Kind::Reads(usize::MAX), run: database::exists },
+    command("expire", -3, |call| database::expire(call, "expire")),
+    command("flushall", -1, |call| database::flush(call, None)),
+    command("flushdb", -1, |call| database::flush(call, Some(call.session.database))),
+    reader("get", 2, database::get),
     open("hello", -1, session::hello),
     command("info", -1, info::info),
-    command("lpush", -3, strings::lpush),
-    command("pexpire", -3, keyspace::pexpire),
-    command("pexpireat", -3, keyspace::pexpireat),
+    command("lpush", -3, database::lpush),
+    command("pexpire", -3, |call| database::expire(call, "pexpire")),
+    command("pexpireat", -3, |call| database::expire(call, "pexpireat")),
     command("ping", -1, ping),
-    reader("pttl", 2, keyspace::pttl),
+    reader("pttl", 2, database::pttl),
     command("publish", 3, channels::publish),
     open("quit", -1, session::quit),
     open("reset", 1, session::reset),
-    Command { name: "scan", arity: -2, kind: Kind::Reads(0), run: keyspace::scan },
+    Command { name: "scan", arity: -2, kind: Kind::Reads(0), run: database::scan },
     session("script", -2, container),
     session("script|exists", -3, lua::script_exists),
     session("script|flush", -2, lua::script_flush),
     session("script|load", 3, lua::script_load),
     command("select", 2, session::select),
-    command("set", -3, strings::set),
-    reader("strlen", 2, strings::strlen),
+    command("set", -3, database::set),
+    reader("strlen", 2, database::strlen),
     session("subscribe", -2, channels::subscribe),
     command("time", 1, info::time),
-    reader("ttl", 2, keyspace::ttl),
-    reader("type", 2, strings::kind),
+    reader("ttl", 2, database::ttl),
+    reader("type", 2, database::kind),
     session("unsubscribe", -1, channels::unsubscribe),
     command("zadd", -4, zset::zadd),
     reader("zcard", 2, zset::zcard),

@@ -55,7 +55,7 @@ fn server(call: &mut Call<'_>) -> String {
 fn keyspace(call: &mut Call<'_>) -> String {
     let now_ms = call.now_ms;
     (0..DATABASES)
-        .map(|index| (index, call.keyspace.database(index).census(now_ms)))
+        .map(|index| (index, call.keyspace.database(index, now_ms).census()))
         .filter(|(_, (keys, _))| *keys > 0)
         .map(|(index, (keys, expiring))| {
             format!("db{index}:keys={keys},expires={expiring},avg_ttl=0\r\n")

@@ -16,15 +16,14 @@
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
 use super::channels::Channels;
-use super::command::{self, Call, excerpt, integer};
+use super::command;
 use super::database::Database;
 use super::nodes;
 use super::nodes::Options;
-use super::reply::{Answer, Failure, OwnedReply};
+use super::reply::OwnedReply;
 use super::session::ConnectionState;
 use super::tracking::Tracking;
 use super::zset::SortedSet;
-use redlatch_protocol::glob;
 use redlatch_protocol::time::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -106,7 +105,8 @@ impl Keyspace {
         let now_ms = millis(now);
         for key in self.tracking.keys() {
             for database in &mut self.databases {
-                database.find(now_ms, key);
+                database.now_ms = now_ms;
+                database.find(key);
             }
         }
         self.settle();
@@ -237,7 +237,9 @@ impl Keyspace {
         self.options.uptime.saturating_add(now.since(self.started))
     }
 
-    pub(super) fn database(&mut self, index: usize) -> &mut Database {
+    /// One of the databases, for a command at this time.
+    pub(super) fn database(&mut self, index: usize, now_ms: i64) -> &mut Database {
+        self.databases[index].now_ms = now_ms;
         &mut self.databases[index]
     }
 
@@ -267,177 +269,6 @@ pub struct LiveKey<'a> {
 /// The node's clock in whole milliseconds, as in Redis.
 pub(super) fn millis(now: Time) -> i64 {
     i64::try_from(now.as_nanos() / 1_000_000).unwrap_or(i64::MAX)
-}
-
-// The command `SCAN`: lists keys that match a pattern.
-//
-// Redis visits the keys in the order of its hash table. So does the model, by a hash of its own: a
-// cursor is the hash of the next key, and keys that come or go meanwhile do not move the others.
-
-/// `SCAN cursor [MATCH pattern] [COUNT count]`
-pub(super) fn scan(call: &mut Call<'_>) -> Answer {
-    let cursor = std::str::from_utf8(call.args[1]).ok().and_then(|text| text.parse().ok());
-    let cursor = cursor.ok_or_else(|| Failure::new("ERR invalid cursor"))?;
-    let (mut pattern, mut count): (&[u8], usize) = (b"*", 10);
-    for option in call.args[2..].chunks(2) {
-        match *option {
-            [name, wanted] if name.eq_ignore_ascii_case(b"MATCH") => pattern = wanted,
-            [name, wanted] if name.eq_ignore_ascii_case(b"COUNT") => {
-                let wanted = usize::try_from(integer(wanted)?).unwrap_or(0);
-                count = Some(wanted).filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
-            }
-            [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
-                let text = "ERR embedded nodes know only MATCH and COUNT of SCAN";
-                return Err(Failure::new(text));
-            }
-            _ => return Err(Failure::syntax()),
-        }
-    }
-    let (mut keys, next) = page(call, cursor, count);
-    let now_ms = call.now_ms;
-    keys.retain(|key| glob::is_listed(pattern, key) && call.database().find(now_ms, key).is_some());
-    let keys = keys.into_iter().map(OwnedReply::Bulk).collect();
-    Ok(OwnedReply::Array(vec![OwnedReply::bulk(next.to_string()), OwnedReply::Array(keys)]))
-}
-
-/// About `count` keys, and the next cursor. Keys with the same hash stay together.
-fn page(call: &mut Call<'_>, cursor: u64, count: usize) -> (Vec<Vec<u8>>, u64) {
-    let keys = call.database().entries.keys().map(|key| (hash(key), key));
-    let mut keys: Vec<_> = keys.filter(|(hash, _)| *hash >= cursor).collect();
-    keys.sort_unstable();
-    let last = keys.get(count - 1).map_or(u64::MAX, |(hash, _)| *hash);
-    let end = keys.partition_point(|(hash, _)| *hash <= last);
-    let next = keys.get(end).map_or(0, |(hash, _)| *hash);
-    (keys[..end].iter().map(|(_, key)| key.to_vec()).collect(), next)
-}
-
-/// FNV-1a, whose values for similar keys are far apart.
-fn hash(key: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    key.iter().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
-// The commands that read and change times to live.
-
-pub(super) fn pttl(call: &mut Call<'_>) -> Answer {
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    Ok(OwnedReply::Integer(remaining_ms(call.database(), now_ms, key)))
-}
-
-/// `TTL key`: rounded to the nearest second.
-pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let millis = remaining_ms(call.database(), now_ms, key);
-    let rounded = millis.saturating_add(500) / 1000;
-    Ok(OwnedReply::Integer(if millis < 0 { millis } else { rounded }))
-}
-
-/// The remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
-fn remaining_ms(database: &mut Database, now_ms: i64, key: &[u8]) -> i64 {
-    match database.find(now_ms, key).map(|entry| entry.expires_at_ms) {
-        None => -2,
-        Some(None) => -1,
-        Some(Some(when)) => when - now_ms,
-    }
-}
-
-pub(super) fn expire(call: &mut Call<'_>) -> Answer {
-    change(call, "expire", 1000)
-}
-
-pub(super) fn pexpire(call: &mut Call<'_>) -> Answer {
-    change(call, "pexpire", 1)
-}
-
-/// `PEXPIREAT key milliseconds [NX | XX | GT | LT]`, on the node's wall clock.
-pub(super) fn pexpireat(call: &mut Call<'_>) -> Answer {
-    let conditions = Conditions::parse(&call.args[3..])?;
-    let when = integer(call.args[2])?;
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let wall_ms = call.keyspace.options.wall_micros(call.now) / 1_000;
-    let left = when.saturating_sub(i64::try_from(wall_ms).unwrap_or(i64::MAX));
-    let changed = set_remaining(call.database(), now_ms, key, left, "pexpireat", &conditions)?;
-    Ok(OwnedReply::Integer(changed.into()))
-}
-
-/// `EXPIRE key seconds [NX | XX | GT | LT]`, and the same in milliseconds.
-fn change(call: &mut Call<'_>, name: &str, scale: i64) -> Answer {
-    let conditions = Conditions::parse(&call.args[3..])?;
-    let amount = integer(call.args[2])?;
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let millis = amount.checked_mul(scale).ok_or_else(|| Failure::invalid_expire(name))?;
-    let changed = set_remaining(call.database(), now_ms, key, millis, name, &conditions)?;
-    Ok(OwnedReply::Integer(changed.into()))
-}
-
-/// Sets the remaining time to live. Returns whether it did. A time that has passed deletes the key.
-fn set_remaining(
-    database: &mut Database,
-    now_ms: i64,
-    key: &[u8],
-    millis: i64,
-    command: &str,
-    conditions: &Conditions,
-) -> Result<bool, Failure> {
-    let when = millis.checked_add(now_ms).ok_or_else(|| Failure::invalid_expire(command))?;
-    let Some(entry) = database.find(now_ms, key) else { return Ok(false) };
-    if !conditions.allow(when, entry.expires_at_ms) {
-        return Ok(false);
-    }
-    entry.expires_at_ms = Some(when);
-    if when <= now_ms {
-        database.remove(now_ms, key);
-    } else {
-        database.touch(key);
-    }
-    Ok(true)
-}
-
-/// The conditions for changing a time to live.
-#[derive(Default)]
-struct Conditions {
-    if_none: bool,
-    if_any: bool,
-    if_greater: bool,
-    if_less: bool,
-}
-
-impl Conditions {
-    fn parse(words: &[&[u8]]) -> Result<Self, Failure> {
-        let mut conditions = Self::default();
-        for word in words {
-            match word.to_ascii_uppercase().as_slice() {
-                b"NX" => conditions.if_none = true,
-                b"XX" => conditions.if_any = true,
-                b"GT" => conditions.if_greater = true,
-                b"LT" => conditions.if_less = true,
-                _ => {
-                    let parts: [&[u8]; 2] = [b"ERR Unsupported option ", excerpt(word, usize::MAX)];
-                    return Err(Failure::new(parts.concat()));
-                }
-            }
-        }
-        let Self { if_none, if_any, if_greater, if_less } = conditions;
-        if if_none && (if_any || if_greater || if_less) {
-            return Err(Failure::new(
-                "ERR NX and XX, GT or LT options at the same time are not compatible",
-            ));
-        }
-        if if_greater && if_less {
-            return Err(Failure::new("ERR GT and LT options at the same time are not compatible"));
-        }
-        Ok(conditions)
-    }
-
-    /// A key that does not expire counts as one with an infinite time to live.
-    fn allow(&self, when: i64, current: Option<i64>) -> bool {
-        let greater = current.is_some_and(|current| when > current);
-        let less = current.is_none_or(|current| when < current);
-        (!self.if_none || current.is_none())
-            && (!self.if_any || current.is_some())
-            && (!self.if_greater || greater)
-            && (!self.if_less || less)
-    }
 }
 
 #[cfg(test)]
@@ -480,7 +311,7 @@ mod tests {
             let key = n.to_string();
             node.execute(at(n), &mut session, &[b"SET", key.as_bytes(), b"v", b"PX", b"10"]);
         }
-        assert!(node.database(0).entries.len() <= 2 * SWEEP_MIN);
+        assert!(node.database(0, 0).entries.len() <= 2 * SWEEP_MIN);
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //! |---|---|
 //! | `nodes.rs`, `server.rs` | the public API; a node's thread, which can be paused |
 //! | `connection.rs`, `reply.rs` | bytes to commands; replies to bytes |
-//! | `keyspace.rs`, `database.rs` | the model: keys, values, times to live |
+//! | `keyspace.rs` | the model of a node |
 //! | `command.rs` | the table of commands, and the checks before one runs |
-//! | `strings.rs`, `zset.rs`, `session.rs`, `info.rs` | the commands |
+//! | `database.rs`, `zset.rs`, `session.rs`, `info.rs` | the commands |
 //! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
 //! | `channels.rs` | `SUBSCRIBE` and `PUBLISH` |
 //! | `lua.rs` | the script cache; the interpreter of Lua |
@@ -37,7 +37,6 @@ mod nodes;
 mod reply;
 mod server;
 mod session;
-mod strings;
 mod tracking;
 mod zset;
 

@@ -9,11 +9,11 @@
 //! `error_reply`, `status_reply` and `sha1hex`. One that runs for too long ends with an error.
 
 use super::command::{self, Call, integer};
+use super::database::is_flush_mode;
 use super::keyspace::Keyspace;
 use super::nodes::Options;
 use super::reply::{Answer, Failure, OwnedReply, decimal};
 use super::session::ConnectionState;
-use super::strings::is_flush_mode;
 use mlua::{
     BorrowedBytes, ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value,
     Variadic, VmState,

@@ -1,6 +1,6 @@
 //! The public API: several nodes, which can be stopped, restarted and paused.
 
-use super::database::{Database, Entry, Value};
+use super::database::{Database, Value};
 use super::server::{Server, start_again};
 use mio::net::TcpListener;
 use redlatch_protocol::time::Time;
@@ -287,7 +287,7 @@ pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Memb
 pub(super) fn make_member(database: &mut Database, run_id: &str, member: &Member) {
     let mark = Member { run_id: run_id.to_owned(), ..member.clone() }.to_bytes();
     let value = Value::String(mark.to_vec());
-    database.insert(0, RegisterKeys::MARK, Entry { value, expires_at_ms: None });
+    database.insert(RegisterKeys::MARK, value, None);
 }
 
 fn draw() -> io::Result<u64> {

@@ -85,6 +85,11 @@ impl OwnedReply {
     }
 }
 
+/// A number of things.
+pub(super) fn count(amount: usize) -> OwnedReply {
+    OwnedReply::Integer(i64::try_from(amount).unwrap_or(i64::MAX))
+}
+
 fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
     out.push(kind);
     out.extend_from_slice(text);

@@ -1,9 +1,8 @@
 //! The commands on sorted sets: `ZADD` and others.
 
 use super::command::{Call, integer};
-use super::database::{Entry, Value};
-use super::reply::{Answer, Failure, OwnedReply, Protocol};
-use super::strings::count;
+use super::database::Value;
+use super::reply::{Answer, Failure, OwnedReply, Protocol, count};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,9 +31,8 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
     let not_a_float = || Failure::new("ERR value is not a valid float");
     let scored = |pair: &[&'_ [u8]]| score(pair[0]).ok_or_else(not_a_float);
     let scores: Vec<Score> = pairs.clone().map(scored).collect::<Result<_, _>>()?;
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let database = call.database();
-    let found = database.sorted_set(now_ms, key)?;
+    let (database, args) = call.parts();
+    let found = database.sorted_set(args[1])?;
     let (is_new, mut added, mut has_changed) = (found.is_none(), 0, false);
     let mut created = SortedSet::default();
     let set = found.unwrap_or(&mut created);
@@ -47,10 +45,9 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
         added += usize::from(!is_there);
     }
     if has_changed && is_new {
-        let value = Value::SortedSet(created);
-        database.insert(now_ms, key, Entry { value, expires_at_ms: None });
+        database.insert(args[1], Value::SortedSet(created), None);
     } else if has_changed {
-        database.touch(key);
+        database.touch(args[1]);
     }
     Ok(count(added))
 }
@@ -73,23 +70,22 @@ pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Answer {
 /// Removes members of a sorted set, and the key with its last member. `remove` returns how many it
 /// has removed.
 fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -> Answer {
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let database = call.database();
-    let Some(set) = database.sorted_set(now_ms, key)? else { return Ok(count(0)) };
+    let (database, args) = call.parts();
+    let Some(set) = database.sorted_set(args[1])? else { return Ok(count(0)) };
     let (removed, is_empty) = (remove(set), set.is_empty());
     if is_empty {
-        database.remove(now_ms, key);
+        database.remove(args[1]);
     } else if removed > 0 {
-        database.touch(key);
+        database.touch(args[1]);
     }
     Ok(count(removed))
 }
 
 /// What `read` finds in a sorted set, which is empty if there is no key.
 fn read<T>(call: &mut Call<'_>, read: impl FnOnce(&SortedSet) -> T) -> Result<T, Failure> {
-    let (key, now_ms) = (call.args[1], call.now_ms);
+    let (database, args) = call.parts();
     let empty = SortedSet::default();
-    Ok(read(call.database().sorted_set(now_ms, key)?.map_or(&empty, |set| set)))
+    Ok(read(database.sorted_set(args[1])?.map_or(&empty, |set| set)))
 }
 
 pub(super) fn zcard(call: &mut Call<'_>) -> Answer {
