@@ -7,7 +7,7 @@ use super::database::Database;
 use super::keyspace::{Keyspace, millis};
 use super::reply::{Answer, Failure, OwnedReply, Protocol, count};
 use super::session::ConnectionState;
-use super::{channels, database, info, lua, session, tracking, zset};
+use super::{database, info, lua, pushes, session, zset};
 use redlatch_protocol::time::Time;
 
 /// The call of a command: the node, the connection, the time, and the words.
@@ -77,14 +77,14 @@ const fn open(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer
 const COMMANDS: &[Command] = &[
     open("auth", -2, session::auth),
     session("client", -2, container),
-    session("client|caching", 3, tracking::client_caching),
+    session("client|caching", 3, pushes::client_caching),
     session("client|getname", 2, session::client_getname),
     session("client|id", 2, session::client_id),
     session("client|info", 2, session::client_info),
     session("client|kill", -3, session::client_kill),
     session("client|list", -2, session::client_list),
     session("client|setname", 3, session::client_setname),
-    session("client|tracking", -3, tracking::client_tracking),
+    session("client|tracking", -3, pushes::client_tracking),
     command("command", -1, |_| Ok(OwnedReply::Array(Vec::new()))),
     command("command|count", 2, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
     command("command|docs", -2, |_| Ok(OwnedReply::Map(Vec::new()))),
@@ -107,7 +107,7 @@ const COMMANDS: &[Command] = &[
     command("pexpireat", -3, |call| database::expire(call, "pexpireat")),
     command("ping", -1, ping),
     reader("pttl", 2, database::pttl),
-    command("publish", 3, channels::publish),
+    command("publish", 3, pushes::publish),
     open("quit", -1, session::quit),
     open("reset", 1, session::reset),
     Command { name: "scan", arity: -2, kind: Kind::Reads(0), run: database::scan },
@@ -118,11 +118,11 @@ const COMMANDS: &[Command] = &[
     command("select", 2, session::select),
     command("set", -3, database::set),
     reader("strlen", 2, database::strlen),
-    session("subscribe", -2, channels::subscribe),
+    session("subscribe", -2, pushes::subscribe),
     command("time", 1, info::time),
     reader("ttl", 2, database::ttl),
     reader("type", 2, database::kind),
-    session("unsubscribe", -1, channels::unsubscribe),
+    session("unsubscribe", -1, pushes::unsubscribe),
     command("zadd", -4, zset::zadd),
     reader("zcard", 2, zset::zcard),
     reader("zcount", 4, zset::zcount),

@@ -21,9 +21,9 @@ pub(super) struct Database {
     pub(super) now_ms: i64,
     sweep_at: usize,
     /// Note the keys that change.
-    is_watched: bool,
-    /// The keys that were changed, deleted or expired, in this order.
-    changed: Vec<Vec<u8>>,
+    pub(super) is_watched: bool,
+    /// The keys that were changed, deleted or expired, in this order, and not reported yet.
+    pub(super) changed: Vec<Vec<u8>>,
 }
 
 impl Database {
@@ -105,16 +105,6 @@ impl Database {
         if self.is_watched {
             self.changed.push(key.to_vec());
         }
-    }
-
-    /// Notes from now on which keys change, or no longer.
-    pub(super) fn watch(&mut self, is_watched: bool) {
-        self.is_watched = is_watched;
-    }
-
-    /// The keys that have changed since the last call, in this order.
-    pub(super) fn take_changed(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.changed)
     }
 }
 

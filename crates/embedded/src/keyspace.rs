@@ -15,17 +15,15 @@
 //! keys, and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
-use super::channels::Channels;
 use super::command;
 use super::database::Database;
-use super::nodes;
-use super::nodes::Options;
+use super::nodes::{self, Options};
+use super::pushes::Pushes;
 use super::reply::OwnedReply;
 use super::session::ConnectionState;
-use super::tracking::Tracking;
 use super::zset::SortedSet;
 use redlatch_protocol::time::Time;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,10 +42,7 @@ pub struct Keyspace {
     /// The ids of all connections, and of those that are to be closed.
     connected: BTreeSet<i64>,
     killed: Vec<i64>,
-    pub(super) tracking: Tracking,
-    pub(super) channels: Channels,
-    /// The messages that were not sent yet, and the ids of the connections that they are for.
-    pub(super) pushes: VecDeque<(i64, OwnedReply)>,
+    pub(super) pushes: Pushes,
 }
 
 impl Keyspace {
@@ -66,9 +61,7 @@ impl Keyspace {
             clients: 0,
             connected: BTreeSet::new(),
             killed: Vec::new(),
-            tracking: Tracking::default(),
-            channels: Channels::default(),
-            pushes: VecDeque::new(),
+            pushes: Pushes::default(),
         }
     }
 
@@ -82,28 +75,26 @@ impl Keyspace {
     /// A connection was closed.
     pub fn disconnect(&mut self, session: &ConnectionState) {
         self.connected.remove(&session.id);
-        self.tracking.forget(session.id);
-        self.channels.forget(session.id);
-        self.pushes.retain(|(id, _)| *id != session.id);
+        self.pushes.forget(session.id);
     }
 
     /// The next message to a connection that tracks keys or has subscribed to a channel, and the id
     /// of the connection. The caller drains them after each command, and sends the messages to the
     /// connection that ran the command after its reply.
     pub fn poll_push(&mut self) -> Option<(i64, OwnedReply)> {
-        self.pushes.pop_front()
+        self.pushes.queue.pop_front()
     }
 
     /// Does any connection track keys? Then [`expire_tracked`](Self::expire_tracked) has work.
     pub fn is_tracking(&self) -> bool {
-        self.tracking.has_keys()
+        self.pushes.readers.names().next().is_some()
     }
 
     /// Removes the tracked keys that have expired, and so queues the messages about them. Redis
     /// does this ten times per second; the model only when the caller does.
     pub fn expire_tracked(&mut self, now: Time) {
         let now_ms = millis(now);
-        for key in self.tracking.keys() {
+        for key in self.pushes.readers.names() {
             for database in &mut self.databases {
                 database.now_ms = now_ms;
                 database.find(key);
@@ -114,11 +105,11 @@ impl Keyspace {
 
     /// Queues a message for each tracked key that has changed.
     pub(super) fn settle(&mut self) {
-        for database in &mut self.databases {
-            for key in database.take_changed() {
-                self.tracking.invalidate(&key, &mut self.pushes);
+        for index in 0..DATABASES {
+            for key in std::mem::take(&mut self.databases[index].changed) {
+                self.pushes.invalidate(&key);
             }
-            database.watch(self.tracking.has_keys());
+            self.databases[index].is_watched = self.is_tracking();
         }
     }
 
@@ -130,8 +121,10 @@ impl Keyspace {
     ) {
         if session.remembers_reads() {
             self.settle();
-            self.tracking.remember(session.id, keys);
-            self.databases.iter_mut().for_each(|database| database.watch(true));
+            for key in keys {
+                self.pushes.readers.add(key.as_ref(), session.id);
+            }
+            self.databases.iter_mut().for_each(|database| database.is_watched = true);
         }
     }
 
@@ -144,7 +137,7 @@ impl Keyspace {
     /// Marks a connection to be closed. Returns whether it exists.
     pub(super) fn kill(&mut self, id: i64) -> bool {
         let is_there = self.connected.remove(&id);
-        self.channels.forget(id);
+        self.pushes.channels.forget(id);
         self.killed.extend(is_there.then_some(id));
         is_there
     }
@@ -180,9 +173,7 @@ impl Keyspace {
         self.clients = 0;
         self.connected.clear();
         self.killed.clear();
-        self.tracking = Tracking::default();
-        self.channels = Channels::default();
-        self.pushes.clear();
+        self.pushes = Pushes::default();
         self.settle();
         self.flush_scripts();
         if !keep_data {
@@ -249,7 +240,7 @@ impl Keyspace {
             Some(index) => self.databases[index].clear(),
             None => self.databases.iter_mut().for_each(Database::clear),
         }
-        self.tracking.flush(&mut self.pushes);
+        self.pushes.flush();
     }
 }
 

@@ -11,8 +11,7 @@
 //! | `keyspace.rs` | the model of a node |
 //! | `command.rs` | the table of commands, and the checks before one runs |
 //! | `database.rs`, `zset.rs`, `session.rs`, `info.rs` | the commands |
-//! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
-//! | `channels.rs` | `SUBSCRIBE` and `PUBLISH` |
+//! | `pushes.rs` | `CLIENT TRACKING`, `SUBSCRIBE` and `PUBLISH`: messages that are no replies |
 //! | `lua.rs` | the script cache; the interpreter of Lua |
 //! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
 
@@ -23,7 +22,6 @@
     reason = "it has no interface; what redlatch shows of it is documented, and says what may grow"
 )]
 
-mod channels;
 mod clock;
 mod command;
 mod connection;
@@ -34,10 +32,10 @@ mod info;
 mod keyspace;
 mod lua;
 mod nodes;
+mod pushes;
 mod reply;
 mod server;
 mod session;
-mod tracking;
 mod zset;
 
 #[cfg(feature = "zookeeper")]

@@ -2,8 +2,8 @@
 
 use super::command::{Call, excerpt, integer};
 use super::keyspace::DATABASES;
+use super::pushes::TrackingMode;
 use super::reply::{Answer, Failure, OwnedReply, Protocol};
-use super::tracking::TrackingMode;
 
 #[derive(Clone, Debug)]
 pub struct ConnectionState {
@@ -142,7 +142,9 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
         call.session.name = name.to_vec();
     }
     call.session.protocol = protocol.unwrap_or(call.session.protocol);
-    call.keyspace.tracking.speak(call.session.id, call.session.protocol);
+    if let Some(before) = call.keyspace.pushes.tracking.get_mut(&call.session.id) {
+        *before = call.session.protocol;
+    }
     Ok(introduction(call))
 }
 
@@ -242,8 +244,8 @@ pub(super) fn quit(call: &mut Call<'_>) -> Answer {
 /// `RESET`: resets everything but the connection's id.
 pub(super) fn reset(call: &mut Call<'_>) -> Answer {
     let open = call.keyspace.options.password.is_none();
-    call.keyspace.tracking.stop(call.session.id);
-    call.keyspace.channels.forget(call.session.id);
+    call.keyspace.pushes.tracking.remove(&call.session.id);
+    call.keyspace.pushes.channels.forget(call.session.id);
     *call.session = ConnectionState::new(call.session.id, open);
     Ok(OwnedReply::simple("RESET"))
 }
