@@ -22,14 +22,12 @@ mod tree;
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::server::start_again;
 use crate::clock;
+use crate::server::Server;
 use model::Model;
-use server::Settings;
-use server::{Server, SharedModel};
+use server::{Settings, SharedModel};
 
 /// The shortest tick: a server looks for ended sessions once in a tick.
 const TICK_MIN: Duration = Duration::from_millis(1);
@@ -86,8 +84,8 @@ impl EnsembleBuilder {
     pub fn start(self) -> io::Result<Ensemble> {
         let (now, wall_micros) = (clock::now(), clock::wall_micros());
         let model = SharedModel::new(Model::new(self.settings, now, wall_micros));
-        let server = Server::start(0, model.clone())?;
-        Ok(Ensemble { port: server.port(), model, server: Mutex::new(Some(server)) })
+        let server = Server::start(Server::listen(0)?, model.restarted())?;
+        Ok(Ensemble { model, server })
     }
 }
 
@@ -118,10 +116,8 @@ impl EnsembleBuilder {
 /// ```
 #[derive(Debug)]
 pub struct Ensemble {
-    port: u16,
     model: SharedModel,
-    /// `None` while the server is down.
-    server: Mutex<Option<Server>>,
+    server: Server,
 }
 
 impl Ensemble {
@@ -142,19 +138,19 @@ impl Ensemble {
     /// The port of the server. It stays the same when the server restarts.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.server.port()
     }
 
     /// The URL of the ensemble, `zk://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("zk://127.0.0.1:{}", self.port)
+        format!("zk://127.0.0.1:{}", self.port())
     }
 
     /// Stops the server: it closes its connections, and its port refuses new ones. The tree and the
     /// sessions are kept. Does nothing if the server is down.
     pub fn stop(&self) {
-        drop(self.server().take());
+        self.server.stop();
     }
 
     /// Stops the server, if it is up, and starts it on the same port, with its tree and its
@@ -166,40 +162,29 @@ impl Ensemble {
     /// The server could not start, for instance because another process has taken the port while
     /// the server was down, and has kept it for five seconds. The server stays down.
     pub fn restart(&self) -> io::Result<()> {
-        let mut server = self.server();
-        // The old server must close the port before the new one opens it.
-        drop(server.take());
-        *server = Some(start_again(|| Server::start(self.port, self.model.clone()))?);
-        Ok(())
+        self.server.restart(|| Ok(self.model.restarted()))
     }
 
     /// Makes the server silent, like a process that got SIGSTOP: connections and bytes are still
     /// accepted, but nothing is read and nothing is sent until [`resume`](Self::resume). Nothing is
     /// sent after this returns. Does nothing if the server is down.
     pub fn pause(&self) {
-        if let Some(server) = &*self.server() {
-            server.pause();
-        }
+        self.server.pause();
     }
 
     /// Ends the pause of the server. Its clock has not stopped: sessions whose timeout has passed
     /// meanwhile end first, and then it carries out the requests that were sent. Does nothing if
     /// the server is down or not paused.
     pub fn resume(&self) {
-        if let Some(server) = &*self.server() {
-            server.resume();
-        }
+        self.server.resume();
     }
 
     /// Ends all sessions at once, as if their clients had been silent for longer than their
     /// timeouts: their ephemeral znodes are removed, and with them their locks, and their
     /// connections are closed. While the server is paused, connections are closed when it resumes.
     pub fn expire_sessions(&self) {
-        let server = self.server();
         self.model.lock().expire_sessions(clock::now());
-        if let Some(server) = &*server {
-            server.wake();
-        }
+        self.server.wake();
     }
 
     /// The names of a znode's children in the order of their bytes; none if there is no such znode.
@@ -207,10 +192,5 @@ impl Ensemble {
     #[must_use]
     pub fn children(&self, path: &str) -> Vec<String> {
         self.model.lock().children(path).unwrap_or_default()
-    }
-
-    fn server(&self) -> MutexGuard<'_, Option<Server>> {
-        // A panic of another thread leaves the server up or down: both are valid states.
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,11 @@
 //! The public API: several nodes, which can be stopped, restarted and paused.
 
+use super::connection::Node;
 use super::database::{Database, Value};
-use super::server::{Server, start_again};
+use super::server::Server;
 use mio::net::TcpListener;
 use redlatch_protocol::time::Time;
 use redlatch_registers::{Epoch, Group, Member, Place, RegisterKeys};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -87,25 +87,25 @@ impl NodesBuilder {
         let addresses = listeners.iter().map(TcpListener::local_addr);
         let addresses: Vec<_> = addresses.collect::<io::Result<_>>()?;
         let members = members(addresses.iter().map(|it| format!("{it}/0")))?;
-        let start = |(listener, member)| -> io::Result<Node> {
-            let mut options = self.options(self.uptime);
+        let start = |(listener, member): (TcpListener, _)| {
+            let mut options = self.options(listener.local_addr()?.port(), self.uptime)?;
             options.member = Some(member).filter(|_| self.are_formed);
-            let server = Server::start(listener, options)?;
-            Ok(Node { port: server.port(), server: Mutex::new(Some(server)) })
+            Server::start(listener, Node::new(options))
         };
         let nodes: io::Result<Vec<_>> = listeners.into_iter().zip(members).map(start).collect();
         Ok(Nodes { nodes: nodes?, settings: self })
     }
 
-    fn options(&self, uptime: Duration) -> Options {
-        let mut options = Options::new().uptime(uptime);
+    /// With a random run id.
+    fn options(&self, port: u16, uptime: Duration) -> io::Result<Options> {
+        let mut options = Options::new().uptime(uptime).port(port).run_id(random_run_id()?);
         if let Some(password) = &self.password {
             options = options.password(password);
         }
         if let Some(version) = &self.redis_version {
             options = options.redis_version(version);
         }
-        options
+        Ok(options)
     }
 }
 
@@ -145,22 +145,8 @@ impl fmt::Debug for NodesBuilder {
 /// ```
 #[derive(Debug)]
 pub struct Nodes {
-    nodes: Vec<Node>,
+    nodes: Vec<Server>,
     settings: NodesBuilder,
-}
-
-#[derive(Debug)]
-struct Node {
-    port: u16,
-    /// `None` while the node is down.
-    server: Mutex<Option<Server>>,
-}
-
-impl Node {
-    fn server(&self) -> MutexGuard<'_, Option<Server>> {
-        // A panic of another thread leaves the node up or down: both are valid states.
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Nodes {
@@ -200,7 +186,7 @@ impl Nodes {
     /// The port of a node. It stays the same when the node restarts.
     #[must_use]
     pub fn port(&self, node: usize) -> u16 {
-        self.nodes[node].port
+        self.nodes[node].port()
     }
 
     /// The URLs of all nodes, `redis://127.0.0.1:PORT`, with the password if there is one.
@@ -210,14 +196,14 @@ impl Nodes {
             Some(password) => format!(":{}@", percent_encoded(password)),
             None => String::new(),
         };
-        let url = |node: &Node| format!("redis://{user}127.0.0.1:{}", node.port);
+        let url = |node: &Server| format!("redis://{user}127.0.0.1:{}", node.port());
         self.nodes.iter().map(url).collect()
     }
 
     /// Stops a node: it closes its connections, its port refuses new ones, and its keys are lost.
     /// Does nothing if the node is down.
     pub fn stop(&self, node: usize) {
-        drop(self.nodes[node].server().take());
+        self.nodes[node].stop();
     }
 
     /// Stops a node, if it is up, and starts it on the same port: without keys, with another run id
@@ -228,31 +214,23 @@ impl Nodes {
     /// The node could not start, for instance because another process has taken the port while the
     /// node was down, and has kept it for five seconds. The node stays down.
     pub fn restart(&self, node: usize) -> io::Result<()> {
-        let Node { port, .. } = self.nodes[node];
-        let mut server = self.nodes[node].server();
-        // The old server must close the port before the new one opens it.
-        drop(server.take());
-        let options = || self.settings.options(self.settings.uptime_after_restart);
-        *server = Some(start_again(|| Server::start(Server::listen(port)?, options()))?);
-        Ok(())
+        let (server, settings) = (&self.nodes[node], &self.settings);
+        let uptime = settings.uptime_after_restart;
+        server.restart(|| Ok(Node::new(settings.options(server.port(), uptime)?)))
     }
 
     /// Makes a node silent, like a process that got SIGSTOP: connections and bytes are still
     /// accepted, but nothing is read and no reply is sent until [`resume`](Nodes::resume). No reply
     /// is sent after this returns. Does nothing if the node is down.
     pub fn pause(&self, node: usize) {
-        if let Some(server) = &*self.nodes[node].server() {
-            server.pause();
-        }
+        self.nodes[node].pause();
     }
 
     /// Ends the pause of a node: it runs all commands that were sent meanwhile and replies to them.
     /// Its clock has not stopped, so keys may have expired. Does nothing if the node is down or not
     /// paused.
     pub fn resume(&self, node: usize) {
-        if let Some(server) = &*self.nodes[node].server() {
-            server.resume();
-        }
+        self.nodes[node].resume();
     }
 }
 
@@ -291,9 +269,18 @@ pub(super) fn make_member(database: &mut Database, run_id: &str, member: &Member
 }
 
 fn draw() -> io::Result<u64> {
-    let mut bytes = [0; 8];
+    random_bytes().map(u64::from_le_bytes)
+}
+
+/// Forty random hexadecimal digits, as Redis draws at each start.
+fn random_run_id() -> io::Result<String> {
+    Ok(random_bytes::<20>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(u64::from_le_bytes(bytes))
+    Ok(bytes)
 }
 
 // The settings of one node: its identity and its password.

@@ -17,14 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Identifies a connection. Later ones are larger, and none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ConnectionId(u64);
-
-impl ConnectionId {
-    /// Counts from 0.
-    pub(super) fn number(self) -> u64 {
-        self.0
-    }
-}
+pub(super) struct ConnectionId(pub(super) usize);
 
 /// What is to be done for a connection.
 #[derive(Debug, PartialEq)]
@@ -45,7 +38,7 @@ pub(super) struct Model {
     sessions: Sessions,
     watches: Watches<ConnectionId>,
     connections: BTreeMap<ConnectionId, Connection>,
-    next_connection: u64,
+    next_connection: usize,
     zxid: i64,
     next_sweep: Time,
     outputs: VecDeque<Output>,
