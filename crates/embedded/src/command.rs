@@ -5,7 +5,7 @@
 
 use super::database::Database;
 use super::keyspace::{Keyspace, millis};
-use super::reply::{Answer, Failure, OwnedReply, Protocol, count};
+use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
 use super::session::ConnectionState;
 use super::{database, info, lua, pushes, session, zset};
 use redlatch_protocol::time::Time;
@@ -165,11 +165,10 @@ pub(super) fn run_in_script(call: &mut Call<'_>) -> Answer {
     let command = find(call.args)
         .map_err(|_| Failure::new("ERR Unknown Redis command called from script"))?;
     if !command.fits(call.args) {
-        let text = "ERR Wrong number of args calling Redis command from script";
-        return Err(Failure::new(text));
+        return refuse("ERR Wrong number of args calling Redis command from script");
     }
     if matches!(command.kind, Kind::Session | Kind::Open) {
-        return Err(Failure::new("ERR This Redis command is not allowed from script"));
+        return refuse("ERR This Redis command is not allowed from script");
     }
     let answer = (command.run)(call);
     if let Kind::Reads(_) = command.kind {
@@ -183,7 +182,7 @@ fn check(command: &Command, session: &ConnectionState, args: &[&[u8]]) -> Result
         return Err(wrong_arity(command.name));
     }
     if command.kind != Kind::Open && !session.authenticated {
-        return Err(Failure::new("NOAUTH Authentication required."));
+        return refuse("NOAUTH Authentication required.");
     }
     Ok(())
 }

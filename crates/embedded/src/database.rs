@@ -3,7 +3,7 @@
 //! While connections track keys, it also notes which keys it changes, for `pushes.rs`.
 
 use super::command::{Call, excerpt, integer};
-use super::reply::{Answer, Failure, OwnedReply, count};
+use super::reply::{Answer, Failure, OwnedReply, count, refuse};
 use super::zset::SortedSet;
 use redlatch_protocol::glob;
 use std::collections::BTreeMap;
@@ -203,7 +203,7 @@ impl<'a> SetOptions<'a> {
         let amount = Some(integer(text)?).filter(|amount| *amount > 0);
         let millis = amount.and_then(|amount| amount.checked_mul(scale));
         if millis.is_some() && unit.ends_with(b"AT") {
-            return Err(Failure::new("ERR embedded nodes do not support EXAT and PXAT"));
+            return refuse("ERR embedded nodes do not support EXAT and PXAT");
         }
         let ends = millis.and_then(|millis| millis.checked_add(now_ms));
         ends.map(Some).ok_or_else(|| Failure::invalid_expire("set"))
@@ -300,7 +300,7 @@ pub(super) fn scan(call: &mut Call<'_>) -> Answer {
                 count = Some(wanted).filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
             }
             [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
-                return Err(Failure::new("ERR embedded nodes know only MATCH and COUNT of SCAN"));
+                return refuse("ERR embedded nodes know only MATCH and COUNT of SCAN");
             }
             _ => return Err(Failure::syntax()),
         }
@@ -392,17 +392,15 @@ fn conditions(words: &[&[u8]]) -> Result<[bool; 4], Failure> {
         let is_this = |name: &&[u8]| word.eq_ignore_ascii_case(name);
         let Some(index) = [&b"NX"[..], b"XX", b"GT", b"LT"].iter().position(is_this) else {
             let word = excerpt(word, usize::MAX);
-            return Err(Failure::new([b"ERR Unsupported option ", word].concat()));
+            return refuse([b"ERR Unsupported option ", word].concat());
         };
         wanted[index] = true;
     }
     match wanted {
         [true, true, ..] | [true, _, true, _] | [true, .., true] => {
-            Err(Failure::new("ERR NX and XX, GT or LT options at the same time are not compatible"))
+            refuse("ERR NX and XX, GT or LT options at the same time are not compatible")
         }
-        [.., true, true] => {
-            Err(Failure::new("ERR GT and LT options at the same time are not compatible"))
-        }
+        [.., true, true] => refuse("ERR GT and LT options at the same time are not compatible"),
         _ => Ok(wanted),
     }
 }

@@ -12,7 +12,7 @@ use super::command::{self, Call, integer};
 use super::database::is_flush_mode;
 use super::keyspace::Keyspace;
 use super::nodes::Options;
-use super::reply::{Answer, Failure, OwnedReply, decimal};
+use super::reply::{Answer, Failure, OwnedReply, decimal, refuse};
 use super::session::ConnectionState;
 use mlua::{
     BorrowedBytes, ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value,
@@ -229,7 +229,7 @@ impl Interpreter {
         self.running.node.borrow_mut().swap(call);
         // A `SELECT` in a script counts for the script alone.
         call.session.database = database;
-        result.unwrap_or_else(|error| Err(Failure::new(format!("ERR {error}"))))
+        result.unwrap_or_else(|error| refuse(format!("ERR {error}")))
     }
 
     fn enter(&self, function: Function, script: &Script<'_>) -> mlua::Result<Answer> {
@@ -245,7 +245,7 @@ impl Interpreter {
             return Ok(to_reply(&value));
         }
         let text = word(&value).map(|text| text.as_ref().to_vec());
-        Ok(Err(Failure::new(text.unwrap_or_else(|| b"ERR the script failed".to_vec()))))
+        Ok(refuse(text.unwrap_or_else(|| b"ERR the script failed".to_vec())))
     }
 }
 
@@ -279,8 +279,7 @@ const DEPTH_MAX: usize = 128;
 /// The words of a command that a script runs.
 fn words_of(values: &[Value]) -> Result<Vec<Word<'_>>, Failure> {
     if values.is_empty() {
-        let text = "ERR Please specify at least one argument for this redis lib call";
-        return Err(Failure::new(text));
+        return refuse("ERR Please specify at least one argument for this redis lib call");
     }
     let refusal = "ERR Lua redis lib command arguments must be strings or integers";
     values.iter().map(|value| word(value).ok_or_else(|| Failure::new(refusal))).collect()
@@ -417,7 +416,7 @@ pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
     match call.args {
         [_, _] => {}
         [_, _, mode] if is_flush_mode(mode) => {}
-        _ => return Err(Failure::new("ERR SCRIPT FLUSH only support SYNC|ASYNC option")),
+        _ => return refuse("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
     }
     call.keyspace.flush_scripts();
     Ok(OwnedReply::OK)
@@ -455,7 +454,7 @@ impl<'a> Words<'a> {
         let wanted = usize::try_from(wanted)
             .map_err(|_| Failure::new("ERR Number of keys can't be negative"))?;
         if wanted > rest.len() {
-            return Err(Failure::new("ERR Number of keys can't be greater than number of args"));
+            return refuse("ERR Number of keys can't be greater than number of args");
         }
         let (keys, argv) = rest.split_at(wanted);
         Ok(Self { keys, argv })

@@ -11,7 +11,7 @@
 //! connection that publishes it comes after the reply, as in Redis from 7.2.
 
 use super::command::Call;
-use super::reply::{Answer, Failure, OwnedReply, Protocol, count};
+use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The connections that are to be told something about a name, such as a key or a path.
@@ -118,9 +118,7 @@ pub(super) fn client_tracking(call: &mut Call<'_>) -> Answer {
         match option.to_ascii_uppercase().as_slice() {
             b"OPTIN" => mode = TrackingMode::OptIn,
             b"OPTOUT" | b"BCAST" | b"NOLOOP" | b"REDIRECT" | b"PREFIX" => {
-                return Err(Failure::new(
-                    "ERR embedded nodes track keys only with OPTIN or without",
-                ));
+                return refuse("ERR embedded nodes track keys only with OPTIN or without");
             }
             _ => return Err(Failure::syntax()),
         }
@@ -143,22 +141,22 @@ pub(super) fn client_tracking(call: &mut Call<'_>) -> Answer {
 /// `CLIENT CACHING YES`; `NO` is for the mode `OPTOUT`, which embedded nodes do not have.
 pub(super) fn client_caching(call: &mut Call<'_>) -> Answer {
     let Some(mode) = call.session.tracking else {
-        return Err(Failure::new(
+        return refuse(
             "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
              or OPTOUT mode enabled",
-        ));
+        );
     };
     match call.args[2].to_ascii_uppercase().as_slice() {
         b"YES" if mode == TrackingMode::OptIn => {
             call.session.caching = true;
             Ok(OwnedReply::OK)
         }
-        b"YES" => Err(Failure::new(
-            "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
-        )),
-        b"NO" => Err(Failure::new(
-            "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
-        )),
+        b"YES" => {
+            refuse("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+        }
+        b"NO" => {
+            refuse("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+        }
         _ => Err(Failure::syntax()),
     }
 }

@@ -167,6 +167,10 @@ impl Failure {
     }
 }
 
+pub(super) fn refuse<T>(text: impl Into<Vec<u8>>) -> Result<T, Failure> {
+    Err(Failure::new(text))
+}
+
 impl From<Failure> for OwnedReply {
     fn from(failure: Failure) -> Self {
         Self::Error(failure.0)

@@ -3,7 +3,7 @@
 use super::command::{Call, excerpt, integer};
 use super::keyspace::DATABASES;
 use super::pushes::TrackingMode;
-use super::reply::{Answer, Failure, OwnedReply, Protocol};
+use super::reply::{Answer, Failure, OwnedReply, Protocol, refuse};
 
 #[derive(Clone, Debug)]
 pub struct ConnectionState {
@@ -77,10 +77,10 @@ const USER: &[u8] = b"default";
 /// `AUTH [username] password`
 pub(super) fn auth(call: &mut Call<'_>) -> Answer {
     match call.args {
-        [_, _] if call.keyspace.options.password.is_none() => Err(Failure::new(
+        [_, _] if call.keyspace.options.password.is_none() => refuse(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
-        )),
+        ),
         [_, password] => authenticate(call, USER, password),
         [_, user, password] => authenticate(call, user, password),
         _ => Err(Failure::syntax()),
@@ -91,7 +91,7 @@ pub(super) fn auth(call: &mut Call<'_>) -> Answer {
 fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Answer {
     let expected = call.keyspace.options.password.as_deref();
     if user != USER || expected.is_some_and(|expected| expected.as_bytes() != password) {
-        return Err(Failure::new("WRONGPASS invalid username-password pair or user is disabled."));
+        return refuse("WRONGPASS invalid username-password pair or user is disabled.");
     }
     call.session.authenticated = true;
     Ok(OwnedReply::OK)
@@ -103,9 +103,9 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
         None => None,
         Some(Ok(2)) => Some(Protocol::Resp2),
         Some(Ok(3)) => Some(Protocol::Resp3),
-        Some(Ok(_)) => return Err(Failure::new("NOPROTO unsupported protocol version")),
+        Some(Ok(_)) => return refuse("NOPROTO unsupported protocol version"),
         Some(Err(_)) => {
-            return Err(Failure::new("ERR Protocol version is not an integer or out of range"));
+            return refuse("ERR Protocol version is not an integer or out of range");
         }
     };
     let (mut credentials, mut name) = (None, None);
@@ -124,7 +124,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
             _ => {
                 let parts: [&[u8]; 3] =
                     [b"ERR Syntax error in HELLO option '", excerpt(option, usize::MAX), b"'"];
-                return Err(Failure::new(parts.concat()));
+                return refuse(parts.concat());
             }
         };
     }
@@ -132,11 +132,11 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
         authenticate(call, user, password)?;
     }
     if !call.session.authenticated {
-        return Err(Failure::new(
+        return refuse(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
              the RESP protocol version at the same time",
-        ));
+        );
     }
     if let Some(name) = name {
         call.session.name = name.to_vec();
@@ -186,7 +186,7 @@ fn check_name(name: &[u8]) -> Result<(), Failure> {
     if name.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
         return Ok(());
     }
-    Err(Failure::new("ERR Client names cannot contain spaces, newlines or special characters."))
+    refuse("ERR Client names cannot contain spaces, newlines or special characters.")
 }
 
 pub(super) fn client_getname(call: &mut Call<'_>) -> Answer {
@@ -202,7 +202,7 @@ pub(super) fn client_id(call: &mut Call<'_>) -> Answer {
 /// connection cannot kill itself.
 pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
     match call.args {
-        [_, _, _] => Err(Failure::new("ERR No such client")),
+        [_, _, _] => refuse("ERR No such client"),
         [_, _, filter, id] if filter.eq_ignore_ascii_case(b"ID") => {
             let id = integer(id).ok().filter(|id| *id > 0);
             let id = id.ok_or_else(|| Failure::new("ERR client-id should be greater than 0"))?;

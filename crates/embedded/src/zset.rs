@@ -2,7 +2,7 @@
 
 use super::command::{Call, integer};
 use super::database::Value;
-use super::reply::{Answer, Failure, OwnedReply, Protocol, count};
+use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
             b"NX" => if_absent = true,
             b"XX" => if_present = true,
             b"GT" | b"LT" | b"CH" | b"INCR" => {
-                return Err(Failure::new("ERR embedded nodes know only NX and XX of ZADD"));
+                return refuse("ERR embedded nodes know only NX and XX of ZADD");
             }
             _ => break,
         }
@@ -25,8 +25,7 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
         return Err(Failure::syntax());
     }
     if if_absent && if_present {
-        let text = "ERR XX and NX options at the same time are not compatible";
-        return Err(Failure::new(text));
+        return refuse("ERR XX and NX options at the same time are not compatible");
     }
     let not_a_float = || Failure::new("ERR value is not a valid float");
     let scored = |pair: &[&'_ [u8]]| score(pair[0]).ok_or_else(not_a_float);
@@ -192,8 +191,7 @@ impl RangeOptions {
                     behind
                 }
                 (b"BYSCORE" | b"BYLEX" | b"REV" | b"LIMIT", _) if !may_limit => {
-                    let text = "ERR embedded nodes know only WITHSCORES of ZRANGE";
-                    return Err(Failure::new(text));
+                    return refuse("ERR embedded nodes know only WITHSCORES of ZRANGE");
                 }
                 _ => return Err(Failure::syntax()),
             };
