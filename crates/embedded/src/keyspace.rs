@@ -16,7 +16,7 @@
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
 use super::command;
-use super::database::Database;
+use super::database::{Database, Entry};
 use super::nodes::{self, Options};
 use super::pushes::Pushes;
 use super::reply::OwnedReply;
@@ -185,28 +185,14 @@ impl Keyspace {
     pub fn live_keys(&self, now: Time) -> impl Iterator<Item = LiveKey<'_>> {
         let now_ms = millis(now);
         self.databases.iter().enumerate().flat_map(move |(database, keys)| {
-            keys.entries.iter().filter(move |(_, entry)| entry.lives_at(now_ms)).map(
-                move |(key, entry)| LiveKey {
-                    database,
-                    key,
-                    value: entry.value.as_string(),
-                    remaining: entry.expires_at_ms.map(|when| {
-                        Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0))
-                    }),
-                },
-            )
+            keys.entries.iter().filter_map(move |entry| LiveKey::new(database, entry, now_ms))
         })
     }
 
     /// One of [`live_keys`](Self::live_keys), if it exists at `now`.
     pub fn live_key(&self, now: Time, database: usize, key: &[u8]) -> Option<LiveKey<'_>> {
-        let now_ms = millis(now);
-        let (key, entry) = self.databases.get(database)?.entries.get_key_value(key)?;
-        let remaining = entry
-            .expires_at_ms
-            .map(|when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0)));
-        let value = entry.value.as_string();
-        entry.lives_at(now_ms).then_some(LiveKey { database, key, value, remaining })
+        let entry = self.databases.get(database)?.entries.get_key_value(key)?;
+        LiveKey::new(database, entry, millis(now))
     }
 
     /// The members of a sorted set that exists at `now`, with their scores, which are whole
@@ -255,6 +241,15 @@ pub struct LiveKey<'a> {
     pub value: Option<&'a [u8]>,
     /// Its remaining time to live, in whole milliseconds; `None` if it does not expire.
     pub remaining: Option<Duration>,
+}
+
+impl<'a> LiveKey<'a> {
+    fn new(database: usize, (key, entry): (&'a Vec<u8>, &'a Entry), now_ms: i64) -> Option<Self> {
+        let until = |when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0));
+        let remaining = entry.expires_at_ms.map(until);
+        let value = entry.value.as_string();
+        entry.lives_at(now_ms).then_some(Self { database, key, value, remaining })
+    }
 }
 
 /// The node's clock in whole milliseconds, as in Redis.

@@ -27,12 +27,10 @@ const UPTIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct NodesBuilder {
-    password: Option<String>,
-    uptime: Duration,
+    options: Options,
     uptime_after_restart: Duration,
-    redis_version: Option<String>,
     are_formed: bool,
 }
 
@@ -41,7 +39,7 @@ impl NodesBuilder {
     /// contains it.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.password = Some(password.into());
+        self.options = self.options.password(password);
         self
     }
 
@@ -49,7 +47,7 @@ impl NodesBuilder {
     /// days, so that a client with a restart guard counts them at once.
     #[must_use]
     pub fn uptime(mut self, uptime: Duration) -> Self {
-        self.uptime = uptime;
+        self.options.uptime = uptime;
         self
     }
 
@@ -64,7 +62,7 @@ impl NodesBuilder {
     /// behaviour.
     #[must_use]
     pub fn redis_version(mut self, version: impl Into<String>) -> Self {
-        self.redis_version = Some(version.into());
+        self.options.redis_version = version.into();
         self
     }
 
@@ -88,7 +86,7 @@ impl NodesBuilder {
         let addresses: Vec<_> = addresses.collect::<io::Result<_>>()?;
         let members = members(addresses.iter().map(|it| format!("{it}/0")))?;
         let start = |(listener, member): (TcpListener, _)| {
-            let mut options = self.options(listener.local_addr()?.port(), self.uptime)?;
+            let mut options = self.options(listener.local_addr()?.port())?;
             options.member = Some(member).filter(|_| self.are_formed);
             Server::start(listener, Node::new(options))
         };
@@ -96,29 +94,8 @@ impl NodesBuilder {
         Ok(Nodes { nodes: nodes?, settings: self })
     }
 
-    /// With a random run id.
-    fn options(&self, port: u16, uptime: Duration) -> io::Result<Options> {
-        let mut options = Options::new().uptime(uptime).port(port).run_id(random_run_id()?);
-        if let Some(password) = &self.password {
-            options = options.password(password);
-        }
-        if let Some(version) = &self.redis_version {
-            options = options.redis_version(version);
-        }
-        Ok(options)
-    }
-}
-
-/// Never shows the password.
-impl fmt::Debug for NodesBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodesBuilder")
-            .field("password", &self.password.as_ref().map(|_| "***"))
-            .field("uptime", &self.uptime)
-            .field("uptime_after_restart", &self.uptime_after_restart)
-            .field("redis_version", &self.redis_version)
-            .field("are_formed", &self.are_formed)
-            .finish()
+    fn options(&self, port: u16) -> io::Result<Options> {
+        Ok(self.options.clone().port(port).run_id(random_run_id()?))
     }
 }
 
@@ -163,10 +140,8 @@ impl Nodes {
     #[must_use]
     pub fn builder() -> NodesBuilder {
         NodesBuilder {
-            password: None,
-            uptime: UPTIME,
+            options: Options::new().uptime(UPTIME),
             uptime_after_restart: Duration::ZERO,
-            redis_version: None,
             are_formed: true,
         }
     }
@@ -192,10 +167,8 @@ impl Nodes {
     /// The URLs of all nodes, `redis://127.0.0.1:PORT`, with the password if there is one.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
-        let user = match &self.settings.password {
-            Some(password) => format!(":{}@", percent_encoded(password)),
-            None => String::new(),
-        };
+        let user = self.settings.options.password.as_ref();
+        let user = user.map_or_else(String::new, |it| format!(":{}@", percent_encoded(&it.0)));
         let url = |node: &Server| format!("redis://{user}127.0.0.1:{}", node.port());
         self.nodes.iter().map(url).collect()
     }
@@ -215,8 +188,10 @@ impl Nodes {
     /// node was down, and has kept it for five seconds. The node stays down.
     pub fn restart(&self, node: usize) -> io::Result<()> {
         let (server, settings) = (&self.nodes[node], &self.settings);
-        let uptime = settings.uptime_after_restart;
-        server.restart(|| Ok(Node::new(settings.options(server.port(), uptime)?)))
+        server.restart(|| {
+            let options = settings.options(server.port())?;
+            Ok(Node::new(options.uptime(settings.uptime_after_restart)))
+        })
     }
 
     /// Makes a node silent, like a process that got SIGSTOP: connections and bytes are still
@@ -236,14 +211,12 @@ impl Nodes {
 
 /// Escapes all bytes except letters, digits and `-._~` as `%XX`.
 fn percent_encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
+    let encoded = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encoded).collect()
 }
 
 // The group that nodes which are started together are: they keep registers without a formation.
@@ -286,9 +259,9 @@ fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
 // The settings of one node: its identity and its password.
 
 /// The settings of one [`Keyspace`](super::keyspace::Keyspace).
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    pub(super) password: Option<String>,
+    pub(super) password: Option<Password>,
     pub(super) run_id: String,
     /// Which member of a group the node is, if it is one.
     pub(super) member: Option<Member>,
@@ -318,7 +291,7 @@ impl Options {
 
     /// Requires this password (user `default`), as `requirepass` does.
     pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.password = Some(password.into());
+        self.password = Some(Password(password.into()));
         self
     }
 
@@ -372,16 +345,12 @@ impl Default for Options {
     }
 }
 
-/// Never shows the password.
-impl fmt::Debug for Options {
+/// `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Password(pub(super) String);
+
+impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("password", &self.password.as_ref().map(|_| "***"))
-            .field("run_id", &self.run_id)
-            .field("redis_version", &self.redis_version)
-            .field("port", &self.port)
-            .field("uptime", &self.uptime)
-            .field("started", &self.started)
-            .finish()
+        f.write_str("\"***\"")
     }
 }

@@ -89,8 +89,8 @@ pub(super) fn auth(call: &mut Call<'_>) -> Answer {
 
 /// A wrong password changes nothing: an authenticated connection stays authenticated.
 fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Answer {
-    let expected = call.keyspace.options.password.as_deref();
-    if user != USER || expected.is_some_and(|expected| expected.as_bytes() != password) {
+    let expected = call.keyspace.options.password.as_ref();
+    if user != USER || expected.is_some_and(|expected| expected.0.as_bytes() != password) {
         return refuse("WRONGPASS invalid username-password pair or user is disabled.");
     }
     call.session.authenticated = true;
