@@ -210,18 +210,8 @@ impl<'a> SetOptions<'a> {
     }
 }
 
-pub(super) fn get(call: &mut Call<'_>) -> Answer {
-    let (database, args) = call.parts();
-    Ok(bulk_or_null(database.string(args[1])?))
-}
-
-fn bulk_or_null(value: Option<&[u8]>) -> OwnedReply {
+pub(super) fn bulk_or_null(value: Option<&[u8]>) -> OwnedReply {
     value.map_or(OwnedReply::Null, OwnedReply::bulk)
-}
-
-pub(super) fn strlen(call: &mut Call<'_>) -> Answer {
-    let (database, args) = call.parts();
-    Ok(count(database.string(args[1])?.map_or(0, <[u8]>::len)))
 }
 
 /// `TYPE key`
@@ -332,11 +322,6 @@ fn hash(key: &[u8]) -> u64 {
 
 // The commands that read and change times to live.
 
-/// `PTTL key`: the remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
-pub(super) fn pttl(call: &mut Call<'_>) -> Answer {
-    Ok(OwnedReply::Integer(remaining_ms(call)))
-}
-
 /// `TTL key`: rounded to the nearest second.
 pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
     let millis = remaining_ms(call);
@@ -344,7 +329,8 @@ pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
     Ok(OwnedReply::Integer(if millis < 0 { millis } else { rounded }))
 }
 
-fn remaining_ms(call: &mut Call<'_>) -> i64 {
+/// `PTTL key`: the remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
+pub(super) fn remaining_ms(call: &mut Call<'_>) -> i64 {
     let (database, args) = call.parts();
     let expires_at_ms = database.find(args[1]).map(|entry| entry.expires_at_ms);
     expires_at_ms.map_or(-2, |when| when.map_or(-1, |when| when - database.now_ms))

@@ -15,11 +15,11 @@
 //! keys, and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
-use super::command;
+use super::command::{self, Call};
 use super::database::{Database, Entry};
 use super::nodes::{self, Options};
 use super::pushes::Pushes;
-use super::reply::OwnedReply;
+use super::reply::{Answer, OwnedReply};
 use super::session::ConnectionState;
 use super::zset::SortedSet;
 use redlatch_protocol::time::Time;
@@ -255,6 +255,99 @@ impl<'a> LiveKey<'a> {
 /// The node's clock in whole milliseconds, as in Redis.
 pub(super) fn millis(now: Time) -> i64 {
     i64::try_from(now.as_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+// What a node says about itself: `INFO`, `CONFIG GET` and `TIME`, with the names of Redis.
+
+/// The sections in the order of the reply. They have only the fields that a lock client uses.
+const SECTIONS: [(&str, Section); 6] = [
+    ("server", server),
+    ("memory", |_| "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n".to_owned()),
+    ("persistence", |_| "loading:0\r\naof_enabled:0\r\n".to_owned()),
+    ("replication", |_| "role:master\r\nconnected_slaves:0\r\n".to_owned()),
+    ("cluster", |_| "cluster_enabled:0\r\n".to_owned()),
+    ("keyspace", keyspace),
+];
+
+type Section = fn(&mut Call<'_>) -> String;
+
+/// `INFO [section ...]`
+pub(super) fn info(call: &mut Call<'_>) -> Answer {
+    let asked = &call.args[1..];
+    let wants = |name: &str| {
+        asked.is_empty()
+            || asked.iter().any(|word| {
+                let same = |other: &str| word.eq_ignore_ascii_case(other.as_bytes());
+                same(name) || same("default") || same("all") || same("everything")
+            })
+    };
+    let mut text = String::new();
+    for (name, section) in SECTIONS.iter().filter(|(name, _)| wants(name)) {
+        if !text.is_empty() {
+            text.push_str("\r\n");
+        }
+        let (first, rest) = name.split_at(1);
+        text.push_str(&format!("# {}{rest}\r\n{}", first.to_ascii_uppercase(), section(call)));
+    }
+    Ok(OwnedReply::Text(text))
+}
+
+fn server(call: &mut Call<'_>) -> String {
+    let Options { redis_version, run_id, port, .. } = &call.keyspace.options;
+    let uptime = call.keyspace.uptime(call.now).as_secs();
+    let days = uptime / 86_400;
+    format!(
+        "redis_version:{redis_version}\r\nredis_mode:standalone\r\nrun_id:{run_id}\r\n\
+         tcp_port:{port}\r\nuptime_in_seconds:{uptime}\r\nuptime_in_days:{days}\r\n\
+         executable:redlatch (a node inside the process)\r\n"
+    )
+}
+
+fn keyspace(call: &mut Call<'_>) -> String {
+    let describe = |index| match call.keyspace.database(index, call.now_ms).census() {
+        (0, _) => String::new(),
+        (keys, expiring) => format!("db{index}:keys={keys},expires={expiring},avg_ttl=0\r\n"),
+    };
+    (0..DATABASES).map(describe).collect()
+}
+
+/// The settings that a lock client asks for. A node keeps its data in memory only, and has no limit
+/// of it.
+const SETTINGS: [(&str, &str); 5] = [
+    ("appendfsync", "everysec"),
+    ("appendonly", "no"),
+    ("maxmemory", "0"),
+    ("maxmemory-policy", "noeviction"),
+    ("save", ""),
+];
+
+/// `CONFIG GET setting ...`. Of patterns, it knows those with a `*` at the end. Like Redis, it
+/// spells a name as the caller did.
+pub(super) fn config_get(call: &mut Call<'_>) -> Answer {
+    let mut found = Vec::new();
+    for asked in &call.args[2..] {
+        let stem = asked.strip_suffix(b"*");
+        for (name, value) in SETTINGS {
+            let starts = |stem: &[u8]| {
+                let start = name.as_bytes().get(..stem.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(stem))
+            };
+            let shown = match stem {
+                Some(stem) if starts(stem) => name.as_bytes(),
+                None if asked.eq_ignore_ascii_case(name.as_bytes()) => asked,
+                _ => continue,
+            };
+            found.push((OwnedReply::bulk(shown), OwnedReply::bulk(value)));
+        }
+    }
+    Ok(OwnedReply::Map(found))
+}
+
+/// `TIME`: seconds since 1970, and microseconds.
+pub(super) fn time(call: &mut Call<'_>) -> Answer {
+    let micros = call.keyspace.options.wall_micros(call.now);
+    let part = |number: u64| OwnedReply::bulk(number.to_string());
+    Ok(OwnedReply::Array(vec![part(micros / 1_000_000), part(micros % 1_000_000)]))
 }
 
 #[cfg(test)]

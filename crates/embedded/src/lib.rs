@@ -10,7 +10,7 @@
 //! | `connection.rs`, `reply.rs` | bytes to commands; replies to bytes |
 //! | `keyspace.rs` | the model of a node |
 //! | `command.rs` | the table of commands, and the checks before one runs |
-//! | `database.rs`, `zset.rs`, `session.rs`, `info.rs` | the commands |
+//! | `database.rs`, `zset.rs`, `session.rs` | the commands |
 //! | `pushes.rs` | `CLIENT TRACKING`, `SUBSCRIBE` and `PUBLISH`: messages that are no replies |
 //! | `lua.rs` | the script cache; the interpreter of Lua |
 //! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
@@ -28,7 +28,6 @@ mod connection;
 mod database;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
-mod info;
 mod keyspace;
 mod lua;
 mod nodes;

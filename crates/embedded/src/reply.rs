@@ -13,6 +13,12 @@ pub enum Protocol {
     Resp3,
 }
 
+impl Protocol {
+    pub(super) fn version(self) -> i64 {
+        if self == Self::Resp3 { 3 } else { 2 }
+    }
+}
+
 /// A node's reply to one command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

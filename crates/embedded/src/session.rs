@@ -122,9 +122,8 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
                 rest
             }
             _ => {
-                let parts: [&[u8]; 3] =
-                    [b"ERR Syntax error in HELLO option '", excerpt(option, usize::MAX), b"'"];
-                return refuse(parts.concat());
+                let option = excerpt(option, usize::MAX);
+                return refuse([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
             }
         };
     }
@@ -149,7 +148,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
 }
 
 fn introduction(call: &Call<'_>) -> OwnedReply {
-    let version = if call.session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let version = call.session.protocol.version();
     let pairs = [
         ("server", OwnedReply::bulk("redis")),
         ("version", OwnedReply::bulk(call.keyspace.options.redis_version.as_str())),
@@ -194,10 +193,6 @@ pub(super) fn client_getname(call: &mut Call<'_>) -> Answer {
     Ok(if name.is_empty() { OwnedReply::Null } else { OwnedReply::bulk(name.as_slice()) })
 }
 
-pub(super) fn client_id(call: &mut Call<'_>) -> Answer {
-    Ok(OwnedReply::Integer(call.session.id))
-}
-
 /// `CLIENT KILL ID id`, and the older form with an address, which matches no connection here. A
 /// connection cannot kill itself.
 pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
@@ -213,27 +208,16 @@ pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// `CLIENT LIST`, which lists only the connection that sends it.
-pub(super) fn client_list(call: &mut Call<'_>) -> Answer {
-    match call.args {
-        [_, _] => Ok(describe(call, "client|list")),
-        _ => Err(Failure::syntax()),
+/// `CLIENT INFO`, and `CLIENT LIST`, which lists only the connection that sends it.
+pub(super) fn describe(call: &mut Call<'_>, command: &str) -> Answer {
+    if call.args.len() > 2 {
+        return Err(Failure::syntax());
     }
-}
-
-pub(super) fn client_info(call: &mut Call<'_>) -> Answer {
-    Ok(describe(call, "client|info"))
-}
-
-fn describe(call: &Call<'_>, command: &str) -> OwnedReply {
-    let session = &call.session;
-    let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
-    OwnedReply::Text(format!(
-        "id={} name={} db={} cmd={command} user=default resp={version}\n",
-        session.id,
-        String::from_utf8_lossy(&session.name),
-        session.database,
-    ))
+    let ConnectionState { id, name, database, protocol, .. } = &*call.session;
+    let (name, version) = (String::from_utf8_lossy(name), protocol.version());
+    Ok(OwnedReply::Text(format!(
+        "id={id} name={name} db={database} cmd={command} user=default resp={version}\n"
+    )))
 }
 
 pub(super) fn quit(call: &mut Call<'_>) -> Answer {

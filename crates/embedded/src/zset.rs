@@ -80,15 +80,13 @@ fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -
 }
 
 /// What `read` finds in a sorted set, which is empty if there is no key.
-fn read<T>(call: &mut Call<'_>, read: impl FnOnce(&SortedSet) -> T) -> Result<T, Failure> {
+pub(super) fn read<T>(
+    call: &mut Call<'_>,
+    read: impl FnOnce(&SortedSet) -> T,
+) -> Result<T, Failure> {
     let (database, args) = call.parts();
     let empty = SortedSet::default();
     Ok(read(database.sorted_set(args[1])?.map_or(&empty, |set| set)))
-}
-
-/// `ZCARD key`
-pub(super) fn zcard(call: &mut Call<'_>) -> Answer {
-    read(call, |set| count(set.len()))
 }
 
 /// `ZCOUNT key min max`
