@@ -7,14 +7,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `server.rs` | the server's thread, and its sockets |
-//! | `request.rs`, `reply.rs` | bytes to requests; replies and errors to bytes |
+//! | `messages.rs` | bytes to requests; replies and errors to bytes |
 //! | `model.rs` | the model: connections, what happens by itself |
 //! | `tree.rs`, `transaction.rs` | the znodes, and how they change |
 //! | `sessions.rs` | what ends by itself, and who is told of changes |
 
+mod messages;
 mod model;
-mod reply;
-mod request;
 mod server;
 mod sessions;
 mod transaction;

@@ -5,8 +5,7 @@
 //! [`Model::next_deadline`]. After each of these calls, [`Model::poll`] says what to send and which
 //! connections to close, until it returns `None`. Time never goes back.
 
-use super::reply::{Body, Refusal, Reply, ReplyHeader};
-use super::request::{Connect, Operation, Part, Read, Request, RequestHeader};
+use super::messages::{Body, Connect, Operation, Part, Refusal, Reply, Request};
 use super::server::Settings;
 use super::sessions::{Event, Sessions, Watches};
 use super::transaction::{Outcome, Requester, Transaction};
@@ -113,7 +112,7 @@ impl Model {
         if now >= self.next_sweep {
             self.next_sweep = now.after(self.settings.sweep_interval);
             for path in self.tree.empty_containers() {
-                self.transact(now, |transaction| transaction.delete(&path));
+                self.delete(now, &[path]);
             }
         }
     }
@@ -144,17 +143,15 @@ impl Model {
     fn delete_ephemerals(&mut self, now: Time, session: i64) {
         self.sessions.end(session);
         let paths = self.tree.of_session(session);
-        self.transact(now, |transaction| {
-            // They have no children, and nobody else deletes them meanwhile.
-            paths.iter().try_for_each(|path| transaction.delete(path))
-        });
+        self.delete(now, &paths);
     }
 
-    /// Carries out a transaction that is no client's. One that is refused changes nothing.
-    fn transact<E>(&mut self, now: Time, run: impl FnOnce(&mut Transaction<'_>) -> Result<(), E>) {
+    /// Deletes znodes in a transaction that is no client's. One that is refused changes nothing.
+    fn delete(&mut self, now: Time, paths: &[Box<str>]) {
         let change = self.next_change(now);
         let mut transaction = Transaction::begin(&mut self.tree, change);
-        match run(&mut transaction) {
+        // They have no children, and nobody else deletes them meanwhile.
+        match paths.iter().try_for_each(|path| transaction.delete(path)) {
             Ok(()) => {
                 let events = transaction.commit();
                 self.notify(&events);
@@ -173,19 +170,20 @@ impl Model {
     fn notify(&mut self, events: &[Event]) {
         for event in events {
             for connection in self.watches.trigger(event) {
-                self.send(connection, &Reply::Event(event));
+                self.send(connection, Reply::Event(event).encode());
             }
         }
     }
 
-    fn send(&mut self, connection: ConnectionId, reply: &Reply<'_>) {
-        let Some(bytes) = reply.encode() else { return self.close(connection) };
-        self.send_bytes(connection, bytes);
-    }
-
-    fn send_bytes(&mut self, connection: ConnectionId, bytes: Vec<u8>) {
+    /// Sends a reply, or closes the connection if there can be none.
+    fn send(&mut self, connection: ConnectionId, reply: Option<Vec<u8>>) {
+        let Some(bytes) = reply else { return self.close(connection) };
         self.counts.1 += 1;
         self.outputs.push_back(Output::Send(connection, bytes));
+    }
+
+    fn answer(&mut self, id: ConnectionId, xid: i32, answer: Result<Body<'_>, Refusal>) {
+        self.send(id, Reply::Answer(xid, self.zxid, answer).encode());
     }
 
     fn close(&mut self, connection: ConnectionId) {
@@ -226,7 +224,7 @@ impl Model {
             b"srvr" => self.description(),
             _ => format!("{} is not a command of this server.\n", String::from_utf8_lossy(&word)),
         };
-        self.send_bytes(id, text.into_bytes());
+        self.send(id, Some(text.into_bytes()));
         self.close(id);
     }
 
@@ -263,7 +261,7 @@ impl Model {
             self.sessions.resume(now, session, password, timeout).then_some(session)
         };
         let granted = session.map(|session| (session, timeout, self.sessions.password(session)));
-        self.send(id, &Reply::Session(granted));
+        self.send(id, Reply::Session(granted).encode());
         match self.connections.get_mut(&id) {
             Some(connection) if session.is_some() => connection.session = session,
             _ => self.close(id),
@@ -279,74 +277,61 @@ impl Model {
         frame: &[u8],
     ) -> Result<(), JuteError> {
         let mut reader = Reader::new(frame);
-        let header = RequestHeader::read(&mut reader)?;
-        let xid = header.xid;
-        match Request::decode(header, &mut reader) {
-            Ok(Some(Request::Write(operation))) => self.write(now, id, xid, &operation),
-            Ok(Some(Request::Multi(operations))) => self.multi(now, id, xid, &operations),
-            Ok(Some(Request::Read(read))) => self.read(id, xid, read),
-            Ok(Some(Request::Sync(path))) => self.done(id, xid, Body::Path(path)),
-            Ok(Some(Request::Ping)) => self.done(id, xid, Body::Empty),
-            Ok(Some(Request::Auth { scheme, credentials })) => {
+        let (xid, opcode) = (reader.int()?, reader.int()?);
+        match Request::decode(opcode, &mut reader) {
+            Ok(Request::Write(operation)) => {
+                let operations = std::slice::from_ref(&operation);
+                match self.transact(now, id, session, operations).as_deref() {
+                    // It is for transactions of several operations. Alone it can fail, and no more.
+                    Ok([Outcome::Checked] | []) => self.close(id),
+                    Ok([outcome, ..]) => self.answer(id, xid, Ok(Body::Outcome(outcome))),
+                    Err((_, refusal)) => self.answer(id, xid, Err(*refusal)),
+                }
+            }
+            Ok(Request::Multi(operations)) => {
+                let outcomes = self.transact(now, id, session, &operations);
+                let body = match &outcomes {
+                    Ok(outcomes) => Body::Outcomes(outcomes),
+                    Err((index, refusal)) => Body::Failed(*index, *refusal, operations.len()),
+                };
+                self.answer(id, xid, Ok(body));
+            }
+            Ok(Request::Read { part, path, watch }) => self.read(id, xid, part, path, watch),
+            Ok(Request::Sync(path)) => self.answer(id, xid, Ok(Body::Path(path))),
+            Ok(Request::Ping) => self.answer(id, xid, Ok(Body::Empty)),
+            Ok(Request::Auth { scheme, credentials }) => {
                 self.authenticate(id, xid, scheme, credentials);
             }
-            Ok(Some(Request::CloseSession)) => {
+            Ok(Request::CloseSession) => {
                 self.delete_ephemerals(now, session);
-                self.done(id, xid, Body::Empty);
+                self.answer(id, xid, Ok(Body::Empty));
                 self.close(id);
             }
-            Ok(None) => {
-                let header = ReplyHeader { xid, zxid: NO_ZXID };
-                self.send(id, &Reply::Refused(header, Refusal::Unimplemented));
+            Ok(Request::Unknown) => {
+                self.send(id, Reply::Answer(xid, NO_ZXID, Err(Refusal::Unimplemented)).encode());
                 self.close(id);
             }
             Err(refusal) => {
-                if header.is_write() {
+                if Request::is_write(opcode) {
                     let _ = self.next_change(now);
                 }
-                self.refuse(id, xid, refusal);
+                self.answer(id, xid, Err(refusal));
             }
         }
         Ok(())
     }
 
-    fn done(&mut self, id: ConnectionId, xid: i32, body: Body<'_>) {
-        let header = ReplyHeader { xid, zxid: self.zxid };
-        self.send(id, &Reply::Done(header, body));
-    }
-
-    fn refuse(&mut self, id: ConnectionId, xid: i32, refusal: Refusal) {
-        let header = ReplyHeader { xid, zxid: self.zxid };
-        self.send(id, &Reply::Refused(header, refusal));
-    }
-
-    fn write(&mut self, now: Time, id: ConnectionId, xid: i32, operation: &Operation<'_>) {
+    /// Carries out all these operations or none. An error says which one is refused, and why.
+    fn transact(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        session: i64,
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, (usize, Refusal)> {
         let change = self.next_change(now);
-        let Some(connection) = self.connections.get(&id) else { return };
-        let requester = Requester {
-            session: connection.session.unwrap_or_default(),
-            identities: &connection.identities,
-        };
-        let mut transaction = Transaction::begin(&mut self.tree, change);
-        match transaction.run(requester, operation) {
-            // It is for transactions of several operations. Alone it can fail, and no more.
-            Ok(Outcome::Checked) => self.close(id),
-            Ok(outcome) => {
-                let events = transaction.commit();
-                self.notify(&events);
-                self.done(id, xid, Body::Outcome(&outcome));
-            }
-            Err(refusal) => self.refuse(id, xid, refusal),
-        }
-    }
-
-    fn multi(&mut self, now: Time, id: ConnectionId, xid: i32, operations: &[Operation<'_>]) {
-        let change = self.next_change(now);
-        let Some(connection) = self.connections.get(&id) else { return };
-        let requester = Requester {
-            session: connection.session.unwrap_or_default(),
-            identities: &connection.identities,
-        };
+        let identities = self.connections.get(&id).map_or(&[][..], |it| &it.identities);
+        let requester = Requester { session, identities };
         let mut transaction = Transaction::begin(&mut self.tree, change);
         let mut outcomes = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
@@ -354,53 +339,43 @@ impl Model {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(refusal) => {
                     transaction.roll_back();
-                    let body = Body::Failed(index, refusal, operations.len());
-                    return self.done(id, xid, body);
+                    return Err((index, refusal));
                 }
             }
         }
         let events = transaction.commit();
         self.notify(&events);
-        self.done(id, xid, Body::Outcomes(&outcomes));
+        Ok(outcomes)
     }
 
-    fn read(&mut self, id: ConnectionId, xid: i32, read: Read<'_>) {
+    fn read(&mut self, id: ConnectionId, xid: i32, part: Part, path: &str, watch: bool) {
         let Some(connection) = self.connections.get(&id) else { return };
-        if read.what == Part::Stat && read.path.contains('\0') {
-            return self.refuse(id, xid, Refusal::BadArguments);
+        if part == Part::Stat && path.contains('\0') {
+            return self.answer(id, xid, Err(Refusal::BadArguments));
         }
-        let identities = &connection.identities;
-        let znode = self.tree.znode(read.path).and_then(|znode| {
-            if read.what != Part::Stat {
-                znode.acl.check(permission::READ, identities)?;
+        let znode = self.tree.znode(path).and_then(|znode| {
+            if part != Part::Stat {
+                znode.acl.check(permission::READ, &connection.identities)?;
             }
             Ok(znode)
         });
         // Also of one that is not there: an exists waits until it is created.
-        if read.watch && (znode.is_ok() || read.what == Part::Stat) {
-            match read.what {
-                Part::Stat | Part::Data => self.watches.watch_znode(read.path, id),
-                Part::Children | Part::ChildrenAndStat => {
-                    self.watches.watch_children(read.path, id);
-                }
-            }
+        if watch && (znode.is_ok() || part == Part::Stat) {
+            let watches = match part {
+                Part::Stat | Part::Data => &mut self.watches.znodes,
+                Part::Children | Part::ChildrenAndStat => &mut self.watches.children,
+            };
+            watches.add(path.as_bytes(), id);
         }
-        let header = ReplyHeader { xid, zxid: self.zxid };
-        let bytes = match znode {
-            Ok(znode) => Reply::Done(header, Body::Znode(read.what, znode)).encode(),
-            Err(refusal) => Reply::Refused(header, refusal).encode(),
-        };
-        match bytes {
-            Some(bytes) => self.send_bytes(id, bytes),
-            None => self.close(id),
-        }
+        let body = znode.map(|znode| Body::Znode(part, znode));
+        let reply = Reply::Answer(xid, self.zxid, body).encode();
+        self.send(id, reply);
     }
 
     /// Adds credentials to a connection. Its reply has no transaction.
     fn authenticate(&mut self, id: ConnectionId, xid: i32, scheme: &str, credentials: &[u8]) {
-        let header = ReplyHeader { xid, zxid: 0 };
         if scheme != "digest" {
-            self.send(id, &Reply::Refused(header, Refusal::AuthFailed));
+            self.send(id, Reply::Answer(xid, 0, Err(Refusal::AuthFailed)).encode());
             return self.close(id);
         }
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -409,7 +384,7 @@ impl Model {
                 connection.identities.push(identity);
             }
         }
-        self.send(id, &Reply::Done(header, Body::Empty));
+        self.send(id, Reply::Answer(xid, 0, Ok(Body::Empty)).encode());
     }
 }
 

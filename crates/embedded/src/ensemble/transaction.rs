@@ -1,11 +1,9 @@
 //! Changes of the tree: one operation, or several of which all are carried out or none.
 
-use super::reply::Refusal;
-use super::request::{Create, Operation, flags};
+use super::messages::{Create, Operation, Refusal, flags};
 use super::sessions::{Event, EventKind};
-use super::tree::{Acl, Identity, permission};
-use super::tree::{Change, Lifetime, Stat, Znode};
-use super::tree::{Tree, Undo, check_path, is_reserved, split};
+use super::tree::{Acl, Change, Identity, Lifetime, RESERVED, Stat, Tree, Undo, Znode};
+use super::tree::{check_path, permission, split};
 
 /// "Whatever version it has."
 const ANY_VERSION: i32 = -1;
@@ -61,7 +59,7 @@ impl<'a> Transaction<'a> {
             Operation::Create(create) => self.create(requester, create),
             Operation::Delete { path, version } => {
                 let (parent, _) = split(path).ok_or(Refusal::BadArguments)?;
-                if path.contains('\0') || is_reserved(path) {
+                if path.contains('\0') || RESERVED.contains(path) {
                     return Err(Refusal::BadArguments);
                 }
                 let parent = self.tree.znode(parent)?;
@@ -160,7 +158,7 @@ fn lifetime(flags: i32, session: i64) -> Result<Lifetime, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ensemble::request::AclEntry;
+    use crate::ensemble::messages::AclEntry;
 
     fn create(path: &str, flags: i32) -> Operation<'_> {
         let acl = vec![AclEntry { permissions: 31, scheme: "world", id: "anyone" }];

@@ -1,12 +1,11 @@
 //! The tree of znodes.
 
-use super::reply::Refusal;
-use super::request::AclEntry;
+use super::messages::{AclEntry, Refusal};
 use redlatch_zookeeper::jute::FrameWriter;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Znodes of the server itself, which no client may delete.
-const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
+pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
 
 /// All znodes by their paths. Every znode but the root has a parent.
 #[derive(Debug)]
@@ -16,22 +15,20 @@ pub(super) struct Tree {
     containers: BTreeSet<Box<str>>,
 }
 
-/// How to undo a change of the tree.
+/// What a change of the tree has replaced.
 #[derive(Debug)]
-pub(super) enum Undo {
-    Create { path: Box<str>, parent_creates: i32, parent_zxid: i64 },
-    Delete { path: Box<str>, znode: Box<Znode>, parent_zxid: i64 },
-    SetData { path: Box<str>, former: FormerData },
+pub(super) struct Undo {
+    path: Box<str>,
+    /// The znode as it was, if it was there.
+    former: Option<Znode>,
+    /// `creates` and `children_zxid` of its parent, if it was created or deleted.
+    parent: Option<(i32, i64)>,
 }
 
 /// The parent's path and the own name. `None` without a slash.
 pub(super) fn split(path: &str) -> Option<(&str, &str)> {
     let (parent, name) = path.rsplit_once('/')?;
     Some((if parent.is_empty() { "/" } else { parent }, name))
-}
-
-pub(super) fn is_reserved(path: &str) -> bool {
-    RESERVED.contains(&path)
 }
 
 /// Fails unless the path is one that a znode may have, by the rules of ZooKeeper.
@@ -86,10 +83,6 @@ impl Tree {
         self.znodes.get(path).ok_or(Refusal::NoNode)
     }
 
-    fn znode_mut(&mut self, path: &str) -> Option<&mut Znode> {
-        self.znodes.get_mut(path)
-    }
-
     /// The ephemeral znodes of a session.
     pub(super) fn of_session(&self, session: i64) -> Vec<Box<str>> {
         self.ephemerals.get(&session).into_iter().flatten().cloned().collect()
@@ -106,12 +99,8 @@ impl Tree {
     /// Adds a znode whose parent is there, and which is not there itself.
     pub(super) fn create(&mut self, path: &str, znode: Znode) -> Result<Undo, Refusal> {
         let (parent_path, name) = split(path).ok_or(Refusal::BadArguments)?;
-        let parent = self.znode_mut(parent_path).ok_or(Refusal::NoNode)?;
-        let undo = Undo::Create {
-            path: path.into(),
-            parent_creates: parent.creates,
-            parent_zxid: parent.children_zxid,
-        };
+        let parent = self.znodes.get_mut(parent_path).ok_or(Refusal::NoNode)?;
+        let former = (parent.creates, parent.children_zxid);
         // At its maximum the counter stands still, and the stat with it, as in ZooKeeper.
         if let Some(creates) = parent.creates.checked_add(1) {
             parent.creates = creates;
@@ -119,7 +108,7 @@ impl Tree {
         }
         parent.children.insert(name.into());
         self.insert(path, znode);
-        Ok(undo)
+        Ok(Undo { path: path.into(), former: None, parent: Some(former) })
     }
 
     fn insert(&mut self, path: &str, znode: Znode) {
@@ -139,10 +128,10 @@ impl Tree {
     pub(super) fn delete(&mut self, path: &str, zxid: i64) -> Result<Undo, Refusal> {
         let (parent_path, name) = split(path).ok_or(Refusal::BadArguments)?;
         let znode = self.remove(path).ok_or(Refusal::NoNode)?;
-        let parent = self.znode_mut(parent_path).expect("every znode has a parent");
+        let parent = self.znodes.get_mut(parent_path).expect("every znode has a parent");
         parent.children.remove(name);
-        let parent_zxid = std::mem::replace(&mut parent.children_zxid, zxid);
-        Ok(Undo::Delete { path: path.into(), znode: Box::new(znode), parent_zxid })
+        let former = (parent.creates, std::mem::replace(&mut parent.children_zxid, zxid));
+        Ok(Undo { path: path.into(), former: Some(znode), parent: Some(former) })
     }
 
     fn remove(&mut self, path: &str) -> Option<Znode> {
@@ -164,39 +153,36 @@ impl Tree {
         change: Change,
         data: Option<&[u8]>,
     ) -> Result<Undo, Refusal> {
-        let znode = self.znode_mut(path).ok_or(Refusal::NoNode)?;
-        Ok(Undo::SetData { path: path.into(), former: znode.set_data(change, data) })
+        let znode = self.znodes.get_mut(path).ok_or(Refusal::NoNode)?;
+        let former = Some(znode.clone());
+        znode.data = data.map(Box::from);
+        znode.modified = change;
+        znode.version = znode.version.wrapping_add(1);
+        Ok(Undo { path: path.into(), former, parent: None })
     }
 
     /// Undoes the latest change that was not undone yet.
-    pub(super) fn undo(&mut self, undo: Undo) {
+    pub(super) fn undo(&mut self, Undo { path, former, parent }: Undo) {
         let present = "what was changed is there, as later changes were undone before";
-        match undo {
-            Undo::Create { path, parent_creates, parent_zxid } => {
-                self.remove(&path);
-                let (parent_path, name) = split(&path).expect(present);
-                let parent = self.znode_mut(parent_path).expect(present);
-                parent.children.remove(name);
-                parent.creates = parent_creates;
-                parent.children_zxid = parent_zxid;
-            }
-            Undo::Delete { path, znode, parent_zxid } => {
-                let (parent_path, name) = split(&path).expect(present);
-                let parent = self.znode_mut(parent_path).expect(present);
-                parent.children.insert(name.into());
-                parent.children_zxid = parent_zxid;
-                self.insert(&path, *znode);
-            }
-            Undo::SetData { path, former } => {
-                self.znode_mut(&path).expect(present).restore_data(former);
-            }
+        self.remove(&path);
+        if let Some((creates, children_zxid)) = parent {
+            let (parent_path, name) = split(&path).expect(present);
+            let parent = self.znodes.get_mut(parent_path).expect(present);
+            (parent.creates, parent.children_zxid) = (creates, children_zxid);
+            match former {
+                Some(_) => parent.children.insert(name.into()),
+                None => parent.children.remove(name),
+            };
+        }
+        if let Some(znode) = former {
+            self.insert(&path, znode);
         }
     }
 
     /// Sets how many children a znode is said to have had: for tests of the counter's end.
     #[cfg(test)]
     pub(super) fn set_creates(&mut self, path: &str, creates: i32) {
-        self.znode_mut(path).expect("a znode of the test").creates = creates;
+        self.znodes.get_mut(path).expect("a znode of the test").creates = creates;
     }
 }
 
@@ -252,22 +238,6 @@ impl Znode {
         }
     }
 
-    /// Replaces the data. Returns what is needed to undo it.
-    pub(super) fn set_data(&mut self, change: Change, data: Option<&[u8]>) -> FormerData {
-        let former =
-            FormerData { data: self.data.take(), modified: self.modified, version: self.version };
-        self.data = data.map(Box::from);
-        self.modified = change;
-        self.version = self.version.wrapping_add(1);
-        former
-    }
-
-    pub(super) fn restore_data(&mut self, former: FormerData) {
-        self.data = former.data;
-        self.modified = former.modified;
-        self.version = former.version;
-    }
-
     pub(super) fn stat(&self) -> Stat {
         let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
         let children = length(self.children.len());
@@ -288,14 +258,6 @@ impl Znode {
     }
 }
 
-/// The data that a znode had before a change, and what the change of it has changed besides.
-#[derive(Debug)]
-pub(super) struct FormerData {
-    data: Option<Box<[u8]>>,
-    modified: Change,
-    version: i32,
-}
-
 /// What a server says about a znode besides its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
@@ -305,16 +267,11 @@ pub(super) struct Stat {
     children_version: i32,
     owner: i64,
     data_length: i32,
-    children: i32,
+    pub(super) children: i32,
     children_zxid: i64,
 }
 
 impl Stat {
-    /// The number of children.
-    pub(super) fn children(&self) -> i32 {
-        self.children
-    }
-
     /// Appends its 68 bytes.
     pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
         frame.long(self.created.zxid).long(self.modified.zxid);
