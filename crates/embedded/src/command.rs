@@ -15,7 +15,6 @@ pub(super) struct Call<'a> {
     pub(super) keyspace: &'a mut Keyspace,
     pub(super) session: &'a mut ConnectionState,
     pub(super) now: Time,
-    pub(super) now_ms: i64,
     /// The command's name and its arguments.
     pub(super) args: &'a [&'a [u8]],
     /// `KEYS` of the script that runs, if one does.
@@ -25,7 +24,11 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     /// The database that the connection has selected, and the words.
     pub(super) fn parts(&mut self) -> (&mut Database, &'a [&'a [u8]]) {
-        (self.keyspace.database(self.session.database, self.now_ms), self.args)
+        (self.keyspace.database(self.session.database, self.now_ms()), self.args)
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        millis(self.now)
     }
 
     /// The value of the key in the second word, which must be a string.
@@ -46,8 +49,10 @@ struct Command {
     /// The number of words with the name: exact, or the minimum if negative.
     arity: isize,
     kind: Kind,
-    run: fn(&mut Call<'_>) -> Answer,
+    run: Run,
 }
+
+type Run = fn(&mut Call<'_>) -> Answer;
 
 use Kind::{Open, Plain, Reads, Session};
 
@@ -64,12 +69,7 @@ enum Kind {
     Open,
 }
 
-const fn command(
-    name: &'static str,
-    arity: isize,
-    kind: Kind,
-    run: fn(&mut Call<'_>) -> Answer,
-) -> Command {
+const fn command(name: &'static str, arity: isize, kind: Kind, run: Run) -> Command {
     Command { name, arity, kind, run }
 }
 
@@ -134,29 +134,39 @@ const COMMANDS: &[Command] = &[
     command("zscore", 3, Reads(1), zset::zscore),
 ];
 
-/// Runs the command in `args`. Afterwards `CLIENT CACHING YES` no longer counts, unless this was a
-/// `CLIENT` command.
-pub(super) fn run(
-    keyspace: &mut Keyspace,
-    now: Time,
-    session: &mut ConnectionState,
-    args: &[&[u8]],
-) -> Answer {
-    let found = find(args);
-    let ends_caching = !found.as_ref().is_ok_and(|command| command.name.starts_with("client|"));
-    let answer = found.and_then(|command| {
-        check(command, session, args)?;
-        let now_ms = millis(now);
-        let answer =
-            (command.run)(&mut Call { keyspace, session, now, now_ms, args, declared: None });
-        if let Reads(keys) = command.kind {
-            keyspace.remember(session, args[1..].iter().take(keys));
-        }
-        answer
-    });
-    session.caching &= !ends_caching;
-    keyspace.settle();
-    answer
+impl Keyspace {
+    /// Runs one command and returns its reply. Afterwards `CLIENT CACHING YES` no longer counts,
+    /// unless this was a `CLIENT` command.
+    ///
+    /// `args` is the command's name and its arguments. `now` must not go back: an expired key is
+    /// removed only when a command looks at it, so with an earlier time it may exist again, as in
+    /// Redis when the host's clock is set back.
+    pub fn execute(
+        &mut self,
+        now: Time,
+        session: &mut ConnectionState,
+        args: &[&[u8]],
+    ) -> OwnedReply {
+        let found = find(args);
+        let ends_caching = !found.as_ref().is_ok_and(|it| it.name.starts_with("client|"));
+        let answer = found.and_then(|command| {
+            if !command.fits(args) {
+                return Err(wrong_arity(command.name));
+            }
+            if command.kind != Open && !session.authenticated {
+                return refuse("NOAUTH Authentication required.");
+            }
+            let mut call = Call { keyspace: self, session, now, args, declared: None };
+            let answer = (command.run)(&mut call);
+            if let Reads(keys) = command.kind {
+                self.remember(session, args[1..].iter().take(keys));
+            }
+            answer
+        });
+        session.caching &= !ends_caching;
+        self.settle();
+        answer.unwrap_or_else(OwnedReply::from)
+    }
 }
 
 /// Runs the command of a call of a script. After a command that reads, Redis 7.0 remembers all of
@@ -175,16 +185,6 @@ pub(super) fn run_in_script(call: &mut Call<'_>) -> Answer {
         call.keyspace.remember(call.session, call.declared.unwrap_or_default());
     }
     answer
-}
-
-fn check(command: &Command, session: &ConnectionState, args: &[&[u8]]) -> Result<(), Failure> {
-    if !command.fits(args) {
-        return Err(wrong_arity(command.name));
-    }
-    if command.kind != Open && !session.authenticated {
-        return refuse("NOAUTH Authentication required.");
-    }
-    Ok(())
 }
 
 impl Command {

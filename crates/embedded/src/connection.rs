@@ -56,8 +56,8 @@ impl Service for Node {
     }
 
     fn connect(&mut self) -> (usize, Client) {
-        let client = Client::new(self.keyspace.connect());
-        (client.session.id() as usize, client)
+        let (session, decoder) = (self.keyspace.connect(), Decoder::new());
+        (session.id() as usize, Client { session, decoder, interrupted: false, refused: false })
     }
 
     fn disconnect(&mut self, _: usize, client: &Client) {
@@ -102,10 +102,6 @@ pub(super) struct Client {
 }
 
 impl Client {
-    fn new(session: ConnectionState) -> Self {
-        Self { session, decoder: Decoder::new(), interrupted: false, refused: false }
-    }
-
     /// Reads and runs commands and writes replies until the socket would block. Returns whether the
     /// connection stays open. Adds the messages for other connections to `pushes`.
     fn progress<S: Read + Write>(

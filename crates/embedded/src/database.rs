@@ -146,7 +146,7 @@ impl Value {
 /// `SET key value [NX | XX] [GET] [KEEPTTL | EX seconds | PX milliseconds]`
 pub(super) fn set(call: &mut Call<'_>) -> Answer {
     let options = SetOptions::parse(&call.args[3..])?;
-    let expires_at_ms = options.expires_at_ms(call.now_ms)?;
+    let expires_at_ms = options.expires_at_ms(call.now_ms())?;
     let (database, args) = call.parts();
     let before = match options.get {
         true => Some(bulk_or_null(database.string(args[1])?)),
@@ -349,7 +349,7 @@ pub(super) fn expire(call: &mut Call<'_>, command: &str) -> Answer {
             Some(amount.saturating_sub(i64::try_from(wall_ms).unwrap_or(i64::MAX)))
         }
     };
-    let when = remaining.and_then(|remaining| remaining.checked_add(call.now_ms));
+    let when = remaining.and_then(|remaining| remaining.checked_add(call.now_ms()));
     let when = when.ok_or_else(|| Failure::invalid_expire(command))?;
     let (database, args) = call.parts();
     let Some(entry) = database.find(args[1]) else { return Ok(count(0)) };

@@ -15,14 +15,15 @@
 //! keys, and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
-use super::command::{self, Call};
-use super::database::{Database, Entry};
-use super::nodes::{self, Options};
+use super::command::Call;
+use super::database::{Database, Entry, Value};
+use super::nodes::Options;
 use super::pushes::Pushes;
 use super::reply::{Answer, OwnedReply};
 use super::session::ConnectionState;
 use super::zset::SortedSet;
 use redlatch_protocol::time::Time;
+use redlatch_registers::{Member, RegisterKeys};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +35,6 @@ pub(super) const DATABASES: usize = 16;
 #[derive(Debug)]
 pub struct Keyspace {
     pub(super) options: Options,
-    pub(super) started: Time,
     /// The sources of the cached scripts, by their SHA-1 in lower case.
     pub(super) scripts: BTreeMap<String, Arc<[u8]>>,
     databases: Vec<Database>,
@@ -48,14 +48,14 @@ pub struct Keyspace {
 impl Keyspace {
     /// A node without keys but for its mark, if it is a member of a group.
     pub fn new(options: Options) -> Self {
-        let started = options.started;
         let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
         if let Some(member) = &options.member {
-            nodes::make_member(&mut databases[0], &options.run_id, member);
+            // From its start to its end: it loses its memory with that.
+            let mark = Member { run_id: options.run_id.clone(), ..member.clone() }.to_bytes();
+            databases[0].insert(RegisterKeys::MARK, Value::String(mark.to_vec()), None);
         }
         Self {
             options,
-            started,
             scripts: BTreeMap::new(),
             databases,
             clients: 0,
@@ -142,20 +142,6 @@ impl Keyspace {
         is_there
     }
 
-    /// Runs one command and returns its reply.
-    ///
-    /// `args` is the command's name and its arguments. `now` must not go back: an expired key is
-    /// removed only when a command looks at it, so with an earlier time it may exist again, as in
-    /// Redis when the host's clock is set back.
-    pub fn execute(
-        &mut self,
-        now: Time,
-        session: &mut ConnectionState,
-        args: &[&[u8]],
-    ) -> OwnedReply {
-        command::run(self, now, session, args).unwrap_or_else(OwnedReply::from)
-    }
-
     /// Removes all scripts from the cache, as `SCRIPT FLUSH` does.
     pub fn flush_scripts(&mut self) {
         self.scripts.clear();
@@ -169,7 +155,7 @@ impl Keyspace {
     pub fn restart(&mut self, now: Time, keep_data: bool, new_run_id: impl Into<String>) {
         self.options.run_id = new_run_id.into();
         self.options.uptime = Duration::ZERO;
-        self.started = now;
+        self.options.started = now;
         self.clients = 0;
         self.connected.clear();
         self.killed.clear();
@@ -211,7 +197,7 @@ impl Keyspace {
 
     /// The uptime that the node reports.
     pub(super) fn uptime(&self, now: Time) -> Duration {
-        self.options.uptime.saturating_add(now.since(self.started))
+        self.options.uptime.saturating_add(now.since(self.options.started))
     }
 
     /// One of the databases, for a command at this time.
@@ -304,7 +290,8 @@ fn server(call: &mut Call<'_>) -> String {
 }
 
 fn keyspace(call: &mut Call<'_>) -> String {
-    let describe = |index| match call.keyspace.database(index, call.now_ms).census() {
+    let now_ms = call.now_ms();
+    let describe = |index| match call.keyspace.database(index, now_ms).census() {
         (0, _) => String::new(),
         (keys, expiring) => format!("db{index}:keys={keys},expires={expiring},avg_ttl=0\r\n"),
     };

@@ -1,11 +1,10 @@
 //! The public API: several nodes, which can be stopped, restarted and paused.
 
 use super::connection::Node;
-use super::database::{Database, Value};
 use super::server::Server;
 use mio::net::TcpListener;
 use redlatch_protocol::time::Time;
-use redlatch_registers::{Epoch, Group, Member, Place, RegisterKeys};
+use redlatch_registers::{Epoch, Group, Member, Place};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -222,7 +221,7 @@ fn percent_encoded(text: &str) -> String {
 // The group that nodes which are started together are: they keep registers without a formation.
 
 /// The members of a group in its first epoch: the nodes at these URLs.
-pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
+fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
     let places: Vec<Place> =
         urls.map(|url| Ok(Place::new(draw()?, &url))).collect::<io::Result<_>>()?;
     let group = Group { id: draw()?, epoch: 1, token: draw()? };
@@ -232,13 +231,6 @@ pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Memb
         Member { epoch, run_id, id, is_durable: false }
     };
     Ok(places.into_iter().map(member).collect())
-}
-
-/// Makes a node a member, from its start to its end: it loses its memory with that.
-pub(super) fn make_member(database: &mut Database, run_id: &str, member: &Member) {
-    let mark = Member { run_id: run_id.to_owned(), ..member.clone() }.to_bytes();
-    let value = Value::String(mark.to_vec());
-    database.insert(RegisterKeys::MARK, value, None);
 }
 
 fn draw() -> io::Result<u64> {

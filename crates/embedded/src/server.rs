@@ -50,7 +50,7 @@ struct Sockets<S: Service> {
 
 impl<S: Service> Sockets<S> {
     /// The main loop. It ends when the [`ServerThread`] is dropped.
-    fn run(mut self, orders: &Orders) {
+    fn run(mut self, orders: &Receiver<Control>) {
         let mut events = Events::with_capacity(256);
         loop {
             match self.poll.poll(&mut events, self.service.patience()) {
@@ -61,7 +61,7 @@ impl<S: Service> Sockets<S> {
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept(),
-                    WAKER if orders.process().is_none() => return,
+                    WAKER if process(orders).is_none() => return,
                     WAKER => {}
                     Token(id) => self.service.serve(id, &mut self.connections),
                 }
@@ -168,10 +168,6 @@ enum Control {
     Resume,
 }
 
-/// The orders, at the side of the thread.
-#[derive(Debug)]
-struct Orders(Receiver<Control>);
-
 impl ServerThread {
     fn spawn<S: Service>(mut listener: TcpListener, service: S) -> io::Result<Self> {
         let name = format!("{}-{}", S::NAME, listener.local_addr()?.port());
@@ -180,7 +176,7 @@ impl ServerThread {
         let waker = Waker::new(poll.registry(), WAKER)?;
         let sockets = Sockets { poll, listener, service, connections: HashMap::new() };
         let (control, orders) = unbounded();
-        let run = move || sockets.run(&Orders(orders));
+        let run = move || sockets.run(&orders);
         let thread = thread::Builder::new().name(name).spawn(run)?;
         Ok(Self { control: Some(control), waker, thread: Some(thread) })
     }
@@ -205,29 +201,24 @@ impl Drop for ServerThread {
     }
 }
 
-impl Orders {
-    /// Carries out the pending orders; a pause lasts until the next order. `None` if the thread is
-    /// to end.
-    fn process(&self) -> Option<()> {
-        let mut paused = false;
-        loop {
-            let order = if paused {
-                self.0.recv().ok()?
-            } else {
-                match self.0.try_recv() {
-                    Ok(order) => order,
-                    Err(TryRecvError::Empty) => return Some(()),
-                    Err(TryRecvError::Disconnected) => return None,
-                }
-            };
-            match order {
-                Control::Pause(done) => {
-                    paused = true;
-                    // It fails if the caller no longer waits.
-                    let _ = done.send(());
-                }
-                Control::Resume => paused = false,
+/// Carries out the pending orders; a pause lasts until the next order. `None` if the thread is to
+/// end.
+fn process(orders: &Receiver<Control>) -> Option<()> {
+    let mut paused = false;
+    loop {
+        let order = match paused {
+            true => orders.recv().map_err(|_| TryRecvError::Disconnected),
+            false => orders.try_recv(),
+        };
+        match order {
+            Ok(Control::Pause(done)) => {
+                paused = true;
+                // It fails if the caller no longer waits.
+                let _ = done.send(());
             }
+            Ok(Control::Resume) => paused = false,
+            Err(TryRecvError::Empty) => return Some(()),
+            Err(TryRecvError::Disconnected) => return None,
         }
     }
 }
