@@ -26,7 +26,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::server::Server;
 use model::Model;
-use server::{Settings, SharedModel};
+use server::SharedModel;
 
 /// The shortest tick: a server looks for ended sessions once in a tick.
 const TICK_MIN: Duration = Duration::from_millis(1);
@@ -47,7 +47,12 @@ const TICK_MIN: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct EnsembleBuilder {
-    settings: Settings,
+    /// Sessions end at whole ticks.
+    tick: Duration,
+    /// Which timeouts are granted as asked for. `None`: two to twenty ticks.
+    timeouts: Option<RangeInclusive<Duration>>,
+    /// How often empty containers are removed.
+    sweep_interval: Duration,
 }
 
 impl EnsembleBuilder {
@@ -56,22 +61,22 @@ impl EnsembleBuilder {
     /// [`session_timeouts`](Self::session_timeouts) behind this one for others. At least 1 ms.
     /// Default: 50 ms, so that a test waits little longer than the timeout it has chosen.
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.settings.tick = tick.max(TICK_MIN);
-        self.settings.timeouts = None;
+        self.tick = tick.max(TICK_MIN);
+        self.timeouts = None;
         self
     }
 
     /// The session timeouts that are granted as asked for. A client that asks for less or more gets
     /// the nearest of them. Default: 100 ms to 60 s.
     pub fn session_timeouts(mut self, timeouts: RangeInclusive<Duration>) -> Self {
-        self.settings.timeouts = Some(timeouts);
+        self.timeouts = Some(timeouts);
         self
     }
 
     /// How often containers are removed that had children and have none. Default: 60 s, as
     /// ZooKeeper.
     pub fn container_interval(mut self, interval: Duration) -> Self {
-        self.settings.sweep_interval = interval.max(TICK_MIN);
+        self.sweep_interval = interval.max(TICK_MIN);
         self
     }
 
@@ -82,7 +87,7 @@ impl EnsembleBuilder {
     /// The operating system could not provide a port, a descriptor or a thread.
     pub fn start(self) -> io::Result<Ensemble> {
         let (now, wall_micros) = (clock::now(), clock::wall_micros());
-        let model = SharedModel::new(Model::new(self.settings, now, wall_micros));
+        let model = SharedModel::new(Model::new(self, now, wall_micros));
         let server = Server::start(Server::listen(0)?, model.restarted())?;
         Ok(Ensemble { model, server })
     }
@@ -131,7 +136,11 @@ impl Ensemble {
 
     /// The settings for an ensemble that is to be started.
     pub fn builder() -> EnsembleBuilder {
-        EnsembleBuilder { settings: Settings::new() }
+        EnsembleBuilder {
+            tick: Duration::from_millis(50),
+            timeouts: Some(Duration::from_millis(100)..=Duration::from_secs(60)),
+            sweep_interval: Duration::from_secs(60),
+        }
     }
 
     /// The port of the server. It stays the same when the server restarts.

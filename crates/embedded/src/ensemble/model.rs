@@ -5,8 +5,8 @@
 //! [`Model::next_deadline`]. After each of these calls, [`Model::poll`] says what to send and which
 //! connections to close, until it returns `None`. Time never goes back.
 
+use super::EnsembleBuilder;
 use super::messages::{Body, Connect, Operation, Part, Refusal, Reply, Request};
-use super::server::Settings;
 use super::sessions::{Event, Sessions, Watches};
 use super::transaction::{Outcome, Requester, Transaction};
 use super::tree::{Change, Identity, Tree, permission};
@@ -30,7 +30,7 @@ pub(super) enum Output {
 /// A server, with its tree and its sessions.
 #[derive(Debug)]
 pub(super) struct Model {
-    settings: Settings,
+    settings: EnsembleBuilder,
     /// A time, and microseconds since 1970 at that time.
     wall_clock: (Time, u64),
     tree: Tree,
@@ -54,13 +54,15 @@ struct Connection {
 
 impl Model {
     /// A server that starts now, when it is so many microseconds after 1970. Its tree is empty.
-    pub(super) fn new(settings: Settings, now: Time, wall_micros: u64) -> Self {
+    pub(super) fn new(settings: EnsembleBuilder, now: Time, wall_micros: u64) -> Self {
         // As a server with the number 1 does.
         let first_session = (1 << 56) | (((wall_micros / 1_000) << 24) >> 8) as i64;
+        let ticks = settings.tick.saturating_mul(2)..=settings.tick.saturating_mul(20);
+        let timeouts = settings.timeouts.clone().unwrap_or(ticks);
         Self {
             wall_clock: (now, wall_micros),
             tree: Tree::new(),
-            sessions: Sessions::new(settings.tick, settings.timeouts(), first_session),
+            sessions: Sessions::new(settings.tick, timeouts, first_session),
             watches: Watches::new(),
             connections: BTreeMap::new(),
             next_connection: 0,

@@ -5,7 +5,6 @@ use crate::clock;
 use crate::server::{Connections, Service, Socket};
 use redlatch_zookeeper::jute::frame;
 use std::io::{self, Read, Write};
-use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -87,35 +86,6 @@ impl Service for SharedModel {
     fn advance(&mut self, connections: &mut Connections<Client>) {
         self.lock().advance(clock::now());
         self.deliver(connections);
-    }
-}
-
-// How an ensemble behaves.
-
-/// The settings of a server, as its administrator would write them.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    /// Sessions end at whole ticks.
-    pub(super) tick: Duration,
-    /// Which timeouts are granted as asked for. `None`: two to twenty ticks.
-    pub(super) timeouts: Option<RangeInclusive<Duration>>,
-    /// How often empty containers are removed.
-    pub(super) sweep_interval: Duration,
-}
-
-impl Settings {
-    pub(super) fn new() -> Self {
-        Self {
-            tick: Duration::from_millis(50),
-            timeouts: Some(Duration::from_millis(100)..=Duration::from_secs(60)),
-            sweep_interval: Duration::from_secs(60),
-        }
-    }
-
-    /// The timeouts of sessions that are granted as asked for.
-    pub(super) fn timeouts(&self) -> RangeInclusive<Duration> {
-        let ticks = self.tick.saturating_mul(2)..=self.tick.saturating_mul(20);
-        self.timeouts.clone().unwrap_or(ticks)
     }
 }
 

@@ -15,8 +15,6 @@ pub(super) struct Sessions {
     timeouts: RangeInclusive<Duration>,
     next_id: i64,
     sessions: BTreeMap<i64, Session>,
-    /// The same by their ends.
-    ends: BTreeSet<(Time, i64)>,
 }
 
 #[derive(Debug)]
@@ -28,8 +26,7 @@ struct Session {
 impl Sessions {
     /// No sessions; the first one will have this id.
     pub(super) fn new(tick: Duration, timeouts: RangeInclusive<Duration>, first_id: i64) -> Self {
-        let (sessions, ends) = (BTreeMap::new(), BTreeSet::new());
-        Self { tick, timeouts, next_id: first_id, sessions, ends }
+        Self { tick, timeouts, next_id: first_id, sessions: BTreeMap::new() }
     }
 
     /// The timeout that is granted to a client that asks for this one.
@@ -82,10 +79,9 @@ impl Sessions {
 
     /// The session was heard of.
     pub(super) fn touch(&mut self, now: Time, id: i64) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        self.ends.remove(&(session.ends_at, id));
-        session.ends_at = next_tick(now.after(session.timeout), self.tick);
-        self.ends.insert((session.ends_at, id));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.ends_at = next_tick(now.after(session.timeout), self.tick);
+        }
     }
 
     /// The server has started again: every session has its whole timeout.
@@ -98,19 +94,21 @@ impl Sessions {
     }
 
     pub(super) fn end(&mut self, id: i64) {
-        if let Some(session) = self.sessions.remove(&id) {
-            self.ends.remove(&(session.ends_at, id));
-        }
+        self.sessions.remove(&id);
     }
 
     /// When the next session ends, unless it is heard of.
     pub(super) fn next_end(&self) -> Time {
-        self.ends.first().map_or(Time::MAX, |(time, _)| *time)
+        self.next().map_or(Time::MAX, |(time, _)| time)
     }
 
     /// A session whose time has passed. It has not ended until [`end`](Self::end).
     pub(super) fn expired(&self, now: Time) -> Option<i64> {
-        self.ends.first().filter(|(time, _)| *time <= now).map(|(_, id)| *id)
+        self.next().filter(|(time, _)| *time <= now).map(|(_, id)| id)
+    }
+
+    fn next(&self) -> Option<(Time, i64)> {
+        self.sessions.iter().map(|(id, session)| (session.ends_at, *id)).min()
     }
 }
 

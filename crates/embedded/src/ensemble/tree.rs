@@ -2,7 +2,7 @@
 
 use super::messages::{AclEntry, Refusal};
 use redlatch_zookeeper::jute::FrameWriter;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Znodes of the server itself, which no client may delete.
 pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
@@ -10,19 +10,7 @@ pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "
 /// All znodes by their paths. Every znode but the root has a parent.
 #[derive(Debug)]
 pub(super) struct Tree {
-    znodes: HashMap<Box<str>, Znode>,
-    ephemerals: BTreeMap<i64, BTreeSet<Box<str>>>,
-    containers: BTreeSet<Box<str>>,
-}
-
-/// What a change of the tree has replaced.
-#[derive(Debug)]
-pub(super) struct Undo {
-    path: Box<str>,
-    /// The znode as it was, if it was there.
-    former: Option<Znode>,
-    /// `creates` and `children_zxid` of its parent, if it was created or deleted.
-    parent: Option<(i32, i64)>,
+    znodes: BTreeMap<Box<str>, Znode>,
 }
 
 /// The parent's path and the own name. `None` without a slash.
@@ -54,11 +42,7 @@ pub(super) fn check_path(path: &str) -> Result<(), Refusal> {
 impl Tree {
     /// The tree of a new server: the root, and the znodes of the server itself.
     pub(super) fn new() -> Self {
-        let mut tree = Self {
-            znodes: HashMap::new(),
-            ephemerals: BTreeMap::new(),
-            containers: BTreeSet::new(),
-        };
+        let mut znodes = BTreeMap::new();
         for path in RESERVED {
             let acl = if path.ends_with("config") { Acl::read_only() } else { Acl::default() };
             let zero = Change { zxid: 0, time_ms: 0 };
@@ -67,9 +51,9 @@ impl Tree {
             let below = RESERVED.iter().filter_map(|other| split(other));
             let below = below.filter(|(parent, name)| *parent == path && !name.is_empty());
             znode.children = below.map(|(_, name)| name.into()).collect();
-            tree.znodes.insert(path.into(), znode);
+            znodes.insert(path.into(), znode);
         }
-        tree
+        Self { znodes }
     }
 
     /// The number of znodes.
@@ -85,98 +69,42 @@ impl Tree {
 
     /// The ephemeral znodes of a session.
     pub(super) fn of_session(&self, session: i64) -> Vec<Box<str>> {
-        self.ephemerals.get(&session).into_iter().flatten().cloned().collect()
+        self.paths(|znode| znode.lifetime == Lifetime::Ephemeral(session))
     }
 
     /// The containers that have had children and have none.
     pub(super) fn empty_containers(&self) -> Vec<Box<str>> {
-        let is_empty = |path: &str| {
-            self.znodes.get(path).is_some_and(|it| it.children.is_empty() && it.creates > 0)
-        };
-        self.containers.iter().filter(|path| is_empty(path)).cloned().collect()
+        self.paths(|znode| {
+            let is_empty = znode.children.is_empty() && znode.creates > 0;
+            is_empty && znode.lifetime == Lifetime::Container
+        })
     }
 
-    /// Adds a znode whose parent is there, and which is not there itself.
-    pub(super) fn create(&mut self, path: &str, znode: Znode) -> Result<Undo, Refusal> {
-        let (parent_path, name) = split(path).ok_or(Refusal::BadArguments)?;
-        let parent = self.znodes.get_mut(parent_path).ok_or(Refusal::NoNode)?;
-        let former = (parent.creates, parent.children_zxid);
-        // At its maximum the counter stands still, and the stat with it, as in ZooKeeper.
-        if let Some(creates) = parent.creates.checked_add(1) {
-            parent.creates = creates;
-            parent.children_zxid = znode.children_zxid;
-        }
-        parent.children.insert(name.into());
-        self.insert(path, znode);
-        Ok(Undo { path: path.into(), former: None, parent: Some(former) })
+    fn paths(&self, is_meant: impl Fn(&Znode) -> bool) -> Vec<Box<str>> {
+        let meant = self.znodes.iter().filter(|(_, znode)| is_meant(znode));
+        meant.map(|(path, _)| path.clone()).collect()
     }
 
-    fn insert(&mut self, path: &str, znode: Znode) {
-        match znode.lifetime {
-            Lifetime::Persistent => {}
-            Lifetime::Ephemeral(session) => {
-                self.ephemerals.entry(session).or_default().insert(path.into());
-            }
-            Lifetime::Container => {
-                self.containers.insert(path.into());
-            }
-        }
-        self.znodes.insert(path.into(), znode);
-    }
-
-    /// Removes a znode that has no children.
-    pub(super) fn delete(&mut self, path: &str, zxid: i64) -> Result<Undo, Refusal> {
-        let (parent_path, name) = split(path).ok_or(Refusal::BadArguments)?;
-        let znode = self.remove(path).ok_or(Refusal::NoNode)?;
-        let parent = self.znodes.get_mut(parent_path).expect("every znode has a parent");
-        parent.children.remove(name);
-        let former = (parent.creates, std::mem::replace(&mut parent.children_zxid, zxid));
-        Ok(Undo { path: path.into(), former: Some(znode), parent: Some(former) })
-    }
-
-    fn remove(&mut self, path: &str) -> Option<Znode> {
-        let znode = self.znodes.remove(path)?;
-        self.containers.remove(path);
-        if let Lifetime::Ephemeral(session) = znode.lifetime {
-            let paths = self.ephemerals.entry(session).or_default();
-            paths.remove(path);
-            if paths.is_empty() {
-                self.ephemerals.remove(&session);
-            }
-        }
-        Some(znode)
-    }
-
-    pub(super) fn set_data(
-        &mut self,
-        path: &str,
-        change: Change,
-        data: Option<&[u8]>,
-    ) -> Result<Undo, Refusal> {
-        let znode = self.znodes.get_mut(path).ok_or(Refusal::NoNode)?;
-        let former = Some(znode.clone());
-        znode.data = data.map(Box::from);
-        znode.modified = change;
-        znode.version = znode.version.wrapping_add(1);
-        Ok(Undo { path: path.into(), former, parent: None })
-    }
-
-    /// Undoes the latest change that was not undone yet.
-    pub(super) fn undo(&mut self, Undo { path, former, parent }: Undo) {
-        let present = "what was changed is there, as later changes were undone before";
-        self.remove(&path);
-        if let Some((creates, children_zxid)) = parent {
-            let (parent_path, name) = split(&path).expect(present);
-            let parent = self.znodes.get_mut(parent_path).expect(present);
-            (parent.creates, parent.children_zxid) = (creates, children_zxid);
-            match former {
-                Some(_) => parent.children.insert(name.into()),
-                None => parent.children.remove(name),
+    /// Puts a znode here, or removes the one that is here. Returns the one that was here. Its
+    /// parent is there, and counts nothing.
+    pub(super) fn put(&mut self, path: &str, znode: Option<Znode>) -> Option<Znode> {
+        if let Some((_, name)) = split(path).filter(|(_, name)| !name.is_empty()) {
+            let siblings = &mut self.parent(path).children;
+            match znode {
+                Some(_) => siblings.insert(name.into()),
+                None => siblings.remove(name),
             };
         }
-        if let Some(znode) = former {
-            self.insert(&path, znode);
+        match znode {
+            Some(znode) => self.znodes.insert(path.into(), znode),
+            None => self.znodes.remove(path),
         }
+    }
+
+    /// The parent of a znode that is there, or could be; of the root itself.
+    pub(super) fn parent(&mut self, path: &str) -> &mut Znode {
+        let parent = split(path).and_then(|(parent, _)| self.znodes.get_mut(parent));
+        parent.expect("every znode has a parent")
     }
 
     /// Sets how many children a znode is said to have had: for tests of the counter's end.
@@ -212,7 +140,7 @@ pub(super) struct Znode {
     pub(super) acl: Acl,
     pub(super) lifetime: Lifetime,
     created: Change,
-    modified: Change,
+    pub(super) modified: Change,
     pub(super) version: i32,
     /// How many children were created so far: the number of the next sequential one. It stands
     /// still at its maximum.
@@ -386,27 +314,6 @@ mod tests {
         for path in ["", "a", "/a/", "//", "/a//b", "/.", "/a/..", "/./b", "/\0", "/\u{1f512}"] {
             assert_eq!(check_path(path), Err(Refusal::BadArguments), "{path}");
         }
-    }
-
-    #[test]
-    fn what_was_undone_never_was() {
-        let mut tree = Tree::new();
-        let change = |zxid| Change { zxid, time_ms: 0 };
-        let znode = |zxid, lifetime| Znode::new(change(zxid), lifetime, Acl::default(), None);
-        tree.create("/a", znode(1, Lifetime::Container)).unwrap();
-        tree.create("/a/b", znode(2, Lifetime::Ephemeral(9))).unwrap();
-        let before = format!("{:?}", tree.znode("/a").unwrap());
-        let undo = [
-            tree.set_data("/a", change(3), Some(b"data")).unwrap(),
-            tree.delete("/a/b", 3).unwrap(),
-            tree.create("/a/c", znode(3, Lifetime::Ephemeral(9))).unwrap(),
-        ];
-        assert_eq!(tree.of_session(9), ["/a/c".into()]);
-        undo.into_iter().rev().for_each(|undo| tree.undo(undo));
-        assert_eq!(format!("{:?}", tree.znode("/a").unwrap()), before);
-        assert_eq!(tree.of_session(9), ["/a/b".into()]);
-        assert_eq!(tree.znode("/a/c").unwrap_err(), Refusal::NoNode);
-        assert!(tree.empty_containers().is_empty());
     }
 
     mod acl {
