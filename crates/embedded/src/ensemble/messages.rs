@@ -217,133 +217,92 @@ fn read_acl<'a>(body: &mut Reader<'a>) -> Result<Vec<AclEntry<'a>>, JuteError> {
     (0..count).map(|_| entry()).collect()
 }
 
-/// What a server sends: one frame.
-#[derive(Debug)]
-pub(super) enum Reply<'a> {
-    /// The session, its timeout and its password. `None`: there is no such session.
-    Session(Option<(i64, Duration, [u8; PASSWORD_LENGTH])>),
-    /// To the request with this xid, and with this zxid.
-    Answer(i32, i64, Result<Body<'a>, Refusal>),
-    Event(&'a Event),
+/// What a server sends: a frame with its length. `None` if it is longer than a client accepts.
+pub(super) type Frame = Option<Vec<u8>>;
+
+fn frame(write: impl FnOnce(&mut FrameWriter<'_>)) -> Frame {
+    let mut bytes = Vec::new();
+    let mut frame = FrameWriter::begin(&mut bytes);
+    write(&mut frame);
+    frame.finish_within(FRAME_MAX).ok()?;
+    Some(bytes)
 }
 
-/// What follows the header.
-#[derive(Debug)]
-pub(super) enum Body<'a> {
-    Empty,
-    Path(&'a str),
-    Znode(Part, &'a Znode),
-    Outcome(&'a Outcome),
-    /// The results of a transaction.
-    Outcomes(&'a [Outcome]),
-    /// Its first operation that was refused by its index, why, and the number of operations.
-    Failed(usize, Refusal, usize),
+/// The session, its timeout and its password. `None`: there is no such session.
+pub(super) fn session(session: Option<(i64, Duration, [u8; PASSWORD_LENGTH])>) -> Frame {
+    let (id, timeout, password) = session.unwrap_or((0, Duration::ZERO, [0; PASSWORD_LENGTH]));
+    let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    // The version of the protocol at first, and at last "not only for reading".
+    frame(|frame| _ = frame.int(0).int(timeout_ms).long(id).buffer(&password).boolean(false))
 }
 
-/// The xid and the zxid of events.
-const EVENT: (i32, i64) = (-1, -1);
+/// The request with this xid was carried out. The body follows the header.
+pub(super) fn done(xid: i32, zxid: i64, body: impl FnOnce(&mut FrameWriter<'_>)) -> Frame {
+    frame(|frame| body(frame.int(xid).long(zxid).int(0)))
+}
+
+pub(super) fn refused(xid: i32, zxid: i64, refusal: Refusal) -> Frame {
+    frame(|frame| _ = frame.int(xid).long(zxid).int(refusal as i32))
+}
 
 /// "Connected": the state of the connection that an event tells.
 const CONNECTED: i32 = 3;
 
-impl Reply<'_> {
-    /// The frame with its length. `None` if it is longer than a client accepts.
-    pub(super) fn encode(&self) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let mut frame = FrameWriter::begin(&mut bytes);
-        match self {
-            Self::Session(session) => {
-                let gone = (0, Duration::ZERO, [0; PASSWORD_LENGTH]);
-                let (id, timeout, password) = session.as_ref().unwrap_or(&gone);
-                let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-                // The version of the protocol at first, and at last "not only for reading".
-                frame.int(0).int(timeout_ms).long(*id).buffer(password).boolean(false);
-            }
-            Self::Answer(xid, zxid, Ok(body)) => {
-                frame.int(*xid).long(*zxid).int(0);
-                body.write(&mut frame);
-            }
-            Self::Answer(xid, zxid, Err(refusal)) => {
-                frame.int(*xid).long(*zxid).int(*refusal as i32);
-            }
-            Self::Event(event) => {
-                let (xid, zxid) = EVENT;
-                frame.int(xid).long(zxid).int(0);
-                frame.int(event.kind as i32).int(CONNECTED).text(&event.path);
-            }
-        }
-        frame.finish_within(FRAME_MAX).ok()?;
-        Some(bytes)
-    }
+pub(super) fn event(event: &Event) -> Frame {
+    // Events have this xid and this zxid.
+    done(-1, -1, |frame| _ = frame.int(event.kind as i32).int(CONNECTED).text(&event.path))
 }
 
-impl Body<'_> {
-    fn write(&self, frame: &mut FrameWriter<'_>) {
-        match self {
-            Self::Empty => {}
-            Self::Path(path) => {
-                frame.text(path);
+impl Znode {
+    pub(super) fn write(&self, part: Part, frame: &mut FrameWriter<'_>) {
+        match (part, &self.data) {
+            (Part::Stat, _) => {}
+            (Part::Data, Some(data)) => _ = frame.buffer(data),
+            (Part::Data, None) => _ = frame.int(-1),
+            (Part::Children | Part::ChildrenAndStat, _) => {
+                frame.int(i32::try_from(self.children.len()).unwrap_or(i32::MAX));
+                self.children.iter().for_each(|name| _ = frame.text(name));
             }
-            Self::Znode(part, znode) => write_znode(*part, znode, frame),
-            Self::Outcome(outcome) => write_outcome(outcome, frame),
-            Self::Outcomes(outcomes) => {
-                for outcome in *outcomes {
-                    frame.int(result_type(outcome)).boolean(false).int(0);
-                    write_outcome(outcome, frame);
-                }
-                write_end(frame);
-            }
-            Self::Failed(failed, refusal, count) => {
-                for index in 0..*count {
-                    let code = match index.cmp(failed) {
-                        // Not because of this operation.
-                        Ordering::Less => 0,
-                        Ordering::Equal => *refusal as i32,
-                        Ordering::Greater => Refusal::RuntimeInconsistency as i32,
-                    };
-                    frame.int(opcode::ERROR).boolean(false).int(code).int(code);
-                }
-                write_end(frame);
-            }
+        }
+        if part != Part::Children {
+            self.write_stat(frame);
         }
     }
 }
 
-/// The header behind the last result.
-fn write_end(frame: &mut FrameWriter<'_>) {
-    frame.int(opcode::ERROR).boolean(true).int(-1);
-}
-
-fn write_znode(part: Part, znode: &Znode, frame: &mut FrameWriter<'_>) {
-    match part {
-        Part::Stat => {}
-        Part::Data => {
-            match &znode.data {
-                Some(data) => frame.buffer(data),
-                None => frame.int(-1),
-            };
-        }
-        Part::Children | Part::ChildrenAndStat => {
-            frame.int(znode.stat().children);
-            znode.children.iter().for_each(|name| _ = frame.text(name));
-        }
-    }
-    if part != Part::Children {
-        znode.stat().write(frame);
-    }
-}
-
-fn write_outcome(outcome: &Outcome, frame: &mut FrameWriter<'_>) {
-    match outcome {
-        Outcome::Created(path, stat) => {
+impl Outcome {
+    pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
+        if let Self::Created(path, _) = self {
             frame.text(path);
-            if let Some(stat) = stat {
-                stat.write(frame);
-            }
         }
-        Outcome::DataSet(stat) => stat.write(frame),
-        Outcome::Deleted | Outcome::Checked => {}
+        if let Self::Created(_, Some(znode)) | Self::DataSet(znode) = self {
+            znode.write_stat(frame);
+        }
     }
+}
+
+/// The results of a transaction, or of one of so many operations, of which this one was refused.
+pub(super) fn write_results(
+    results: &Result<Vec<Outcome>, (usize, Refusal)>,
+    count: usize,
+    frame: &mut FrameWriter<'_>,
+) {
+    match results {
+        Ok(outcomes) => outcomes.iter().for_each(|outcome| {
+            outcome.write(frame.int(result_type(outcome)).boolean(false).int(0));
+        }),
+        Err((failed, refusal)) => (0..count).for_each(|index| {
+            let code = match index.cmp(failed) {
+                // Not because of this operation.
+                Ordering::Less => 0,
+                Ordering::Equal => *refusal as i32,
+                Ordering::Greater => Refusal::RuntimeInconsistency as i32,
+            };
+            frame.int(opcode::ERROR).boolean(false).int(code).int(code);
+        }),
+    }
+    // The header behind the last result.
+    frame.int(opcode::ERROR).boolean(true).int(-1);
 }
 
 /// What a result in a transaction is marked as: a create with a stat, whichever type was asked for,

@@ -6,12 +6,12 @@
 //! connections to close, until it returns `None`. Time never goes back.
 
 use super::EnsembleBuilder;
-use super::messages::{Body, Connect, Operation, Part, Refusal, Reply, Request};
+use super::messages::{self, Connect, Frame, Operation, Part, Refusal, Request, write_results};
 use super::sessions::{Event, Sessions, Watches};
 use super::transaction::{Outcome, Requester, Transaction};
 use super::tree::{Change, Identity, Tree, permission};
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::jute::{JuteError, Reader};
+use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Identifies a connection. Later ones are larger, and none is used twice.
@@ -172,20 +172,24 @@ impl Model {
     fn notify(&mut self, events: &[Event]) {
         for event in events {
             for connection in self.watches.trigger(event) {
-                self.send(connection, Reply::Event(event).encode());
+                self.send(connection, messages::event(event));
             }
         }
     }
 
     /// Sends a reply, or closes the connection if there can be none.
-    fn send(&mut self, connection: ConnectionId, reply: Option<Vec<u8>>) {
+    fn send(&mut self, connection: ConnectionId, reply: Frame) {
         let Some(bytes) = reply else { return self.close(connection) };
         self.counts.1 += 1;
         self.outputs.push_back(Output::Send(connection, bytes));
     }
 
-    fn answer(&mut self, id: ConnectionId, xid: i32, answer: Result<Body<'_>, Refusal>) {
-        self.send(id, Reply::Answer(xid, self.zxid, answer).encode());
+    fn done(&mut self, id: ConnectionId, xid: i32, body: impl FnOnce(&mut FrameWriter<'_>)) {
+        self.send(id, messages::done(xid, self.zxid, body));
+    }
+
+    fn refuse(&mut self, id: ConnectionId, xid: i32, refusal: Refusal) {
+        self.send(id, messages::refused(xid, self.zxid, refusal));
     }
 
     fn close(&mut self, connection: ConnectionId) {
@@ -263,7 +267,7 @@ impl Model {
             self.sessions.resume(now, session, password, timeout).then_some(session)
         };
         let granted = session.map(|session| (session, timeout, self.sessions.password(session)));
-        self.send(id, Reply::Session(granted).encode());
+        self.send(id, messages::session(granted));
         match self.connections.get_mut(&id) {
             Some(connection) if session.is_some() => connection.session = session,
             _ => self.close(id),
@@ -286,38 +290,34 @@ impl Model {
                 match self.transact(now, id, session, operations).as_deref() {
                     // It is for transactions of several operations. Alone it can fail, and no more.
                     Ok([Outcome::Checked] | []) => self.close(id),
-                    Ok([outcome, ..]) => self.answer(id, xid, Ok(Body::Outcome(outcome))),
-                    Err((_, refusal)) => self.answer(id, xid, Err(*refusal)),
+                    Ok([outcome, ..]) => self.done(id, xid, |frame| outcome.write(frame)),
+                    Err((_, refusal)) => self.refuse(id, xid, *refusal),
                 }
             }
             Ok(Request::Multi(operations)) => {
-                let outcomes = self.transact(now, id, session, &operations);
-                let body = match &outcomes {
-                    Ok(outcomes) => Body::Outcomes(outcomes),
-                    Err((index, refusal)) => Body::Failed(*index, *refusal, operations.len()),
-                };
-                self.answer(id, xid, Ok(body));
+                let results = self.transact(now, id, session, &operations);
+                self.done(id, xid, |frame| write_results(&results, operations.len(), frame));
             }
             Ok(Request::Read { part, path, watch }) => self.read(id, xid, part, path, watch),
-            Ok(Request::Sync(path)) => self.answer(id, xid, Ok(Body::Path(path))),
-            Ok(Request::Ping) => self.answer(id, xid, Ok(Body::Empty)),
+            Ok(Request::Sync(path)) => self.done(id, xid, |frame| _ = frame.text(path)),
+            Ok(Request::Ping) => self.done(id, xid, |_| {}),
             Ok(Request::Auth { scheme, credentials }) => {
                 self.authenticate(id, xid, scheme, credentials);
             }
             Ok(Request::CloseSession) => {
                 self.delete_ephemerals(now, session);
-                self.answer(id, xid, Ok(Body::Empty));
+                self.done(id, xid, |_| {});
                 self.close(id);
             }
             Ok(Request::Unknown) => {
-                self.send(id, Reply::Answer(xid, NO_ZXID, Err(Refusal::Unimplemented)).encode());
+                self.send(id, messages::refused(xid, NO_ZXID, Refusal::Unimplemented));
                 self.close(id);
             }
             Err(refusal) => {
                 if Request::is_write(opcode) {
                     let _ = self.next_change(now);
                 }
-                self.answer(id, xid, Err(refusal));
+                self.refuse(id, xid, refusal);
             }
         }
         Ok(())
@@ -353,7 +353,7 @@ impl Model {
     fn read(&mut self, id: ConnectionId, xid: i32, part: Part, path: &str, watch: bool) {
         let Some(connection) = self.connections.get(&id) else { return };
         if part == Part::Stat && path.contains('\0') {
-            return self.answer(id, xid, Err(Refusal::BadArguments));
+            return self.refuse(id, xid, Refusal::BadArguments);
         }
         let znode = self.tree.znode(path).and_then(|znode| {
             if part != Part::Stat {
@@ -369,15 +369,17 @@ impl Model {
             };
             watches.add(path.as_bytes(), id);
         }
-        let body = znode.map(|znode| Body::Znode(part, znode));
-        let reply = Reply::Answer(xid, self.zxid, body).encode();
+        let reply = match znode {
+            Ok(znode) => messages::done(xid, self.zxid, |frame| znode.write(part, frame)),
+            Err(refusal) => messages::refused(xid, self.zxid, refusal),
+        };
         self.send(id, reply);
     }
 
     /// Adds credentials to a connection. Its reply has no transaction.
     fn authenticate(&mut self, id: ConnectionId, xid: i32, scheme: &str, credentials: &[u8]) {
         if scheme != "digest" {
-            self.send(id, Reply::Answer(xid, 0, Err(Refusal::AuthFailed)).encode());
+            self.send(id, messages::refused(xid, 0, Refusal::AuthFailed));
             return self.close(id);
         }
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -386,7 +388,7 @@ impl Model {
                 connection.identities.push(identity);
             }
         }
-        self.send(id, Reply::Answer(xid, 0, Ok(Body::Empty)).encode());
+        self.send(id, messages::done(xid, 0, |_| {}));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::messages::{Create, Operation, Refusal, flags};
 use super::sessions::{Event, EventKind};
-use super::tree::{Acl, Change, Identity, Lifetime, RESERVED, Stat, Tree, Znode};
+use super::tree::{Acl, Change, Identity, Lifetime, RESERVED, Tree, Znode};
 use super::tree::{check_path, permission, split};
 
 /// "Whatever version it has."
@@ -18,10 +18,10 @@ pub(super) struct Requester<'a> {
 /// What became of an operation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// With its stat, if that was asked for.
-    Created(Box<str>, Option<Stat>),
+    /// With the znode, if its stat was asked for.
+    Created(Box<str>, Option<Box<Znode>>),
     Deleted,
-    DataSet(Stat),
+    DataSet(Box<Znode>),
     Checked,
 }
 
@@ -95,10 +95,9 @@ impl<'a> Transaction<'a> {
                 znode.data = data.map(Box::from);
                 znode.modified = self.change;
                 znode.version = znode.version.wrapping_add(1);
-                let stat = znode.stat();
-                self.put(path, Some(znode), |_| {});
+                self.put(path, Some(znode.clone()), |_| {});
                 self.events.push(Event::new(EventKind::DataChanged, path));
-                Ok(Outcome::DataSet(stat))
+                Ok(Outcome::DataSet(Box::new(znode)))
             }
             Operation::Check { path, version } => {
                 check_path(path)?;
@@ -138,7 +137,7 @@ impl<'a> Transaction<'a> {
             return Err(Refusal::NoChildrenForEphemerals);
         }
         let znode = Znode::new(self.change, lifetime, acl, create.data);
-        let stat = create.with_stat.then(|| znode.stat());
+        let created = create.with_stat.then(|| Box::new(znode.clone()));
         let zxid = self.change.zxid;
         self.put(&path, Some(znode), |parent| {
             // At its maximum the counter stands still, and the stat with it, as in ZooKeeper.
@@ -148,7 +147,7 @@ impl<'a> Transaction<'a> {
         });
         self.events.push(Event::new(EventKind::Created, &path));
         self.events.push(Event::new(EventKind::ChildrenChanged, parent_path));
-        Ok(Outcome::Created(path.into(), stat))
+        Ok(Outcome::Created(path.into(), created))
     }
 
     /// Deletes a znode without children, whoever wants it: the end of a session, the sweep of

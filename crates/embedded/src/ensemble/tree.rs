@@ -44,9 +44,10 @@ impl Tree {
     pub(super) fn new() -> Self {
         let mut znodes = BTreeMap::new();
         for path in RESERVED {
-            let acl = if path.ends_with("config") { Acl::read_only() } else { Acl::default() };
+            let read_only = Grant { permissions: permission::READ, to: None };
+            let acl = if path.ends_with("config") { vec![read_only] } else { vec![] };
             let zero = Change { zxid: 0, time_ms: 0 };
-            let mut znode = Znode::new(zero, Lifetime::Persistent, acl, Some(&[]));
+            let mut znode = Znode::new(zero, Lifetime::Persistent, Acl(acl), Some(&[]));
             // Their children were never created.
             let below = RESERVED.iter().filter_map(|other| split(other));
             let below = below.filter(|(parent, name)| *parent == path && !name.is_empty());
@@ -134,7 +135,7 @@ pub(super) enum Lifetime {
     Container,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Znode {
     pub(super) data: Option<Box<[u8]>>,
     pub(super) acl: Acl,
@@ -166,47 +167,21 @@ impl Znode {
         }
     }
 
-    pub(super) fn stat(&self) -> Stat {
+    /// Appends what a server says about a znode besides its data: 68 bytes.
+    pub(super) fn write_stat(&self, frame: &mut FrameWriter<'_>) {
         let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
         let children = length(self.children.len());
-        Stat {
-            created: self.created,
-            modified: self.modified,
-            version: self.version,
-            // The number of all creates and deletes of children.
-            children_version: self.creates.wrapping_mul(2).wrapping_sub(children),
-            owner: match self.lifetime {
-                Lifetime::Persistent | Lifetime::Container => 0,
-                Lifetime::Ephemeral(session) => session,
-            },
-            data_length: length(self.data.as_ref().map_or(0, |data| data.len())),
-            children,
-            children_zxid: self.children_zxid,
-        }
-    }
-}
-
-/// What a server says about a znode besides its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    created: Change,
-    modified: Change,
-    version: i32,
-    children_version: i32,
-    owner: i64,
-    data_length: i32,
-    pub(super) children: i32,
-    children_zxid: i64,
-}
-
-impl Stat {
-    /// Appends its 68 bytes.
-    pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
         frame.long(self.created.zxid).long(self.modified.zxid);
         frame.long(self.created.time_ms).long(self.modified.time_ms);
+        // The number of all creates and deletes of children.
+        let children_version = self.creates.wrapping_mul(2).wrapping_sub(children);
         // No request of this server changes an ACL, whose version is the third.
-        frame.int(self.version).int(self.children_version).int(0);
-        frame.long(self.owner).int(self.data_length).int(self.children);
+        frame.int(self.version).int(children_version).int(0);
+        frame.long(match self.lifetime {
+            Lifetime::Persistent | Lifetime::Container => 0,
+            Lifetime::Ephemeral(session) => session,
+        });
+        frame.int(length(self.data.as_ref().map_or(0, |data| data.len()))).int(children);
         frame.long(self.children_zxid);
     }
 }
@@ -250,7 +225,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// The access control list of a znode. An empty one permits everything to everybody.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Acl(Vec<Grant>);
 
 /// Permissions for one identity, or for everybody.
@@ -261,11 +236,6 @@ struct Grant {
 }
 
 impl Acl {
-    /// Everybody may read it, and nobody may change it.
-    pub(super) fn read_only() -> Self {
-        Self(vec![Grant { permissions: permission::READ, to: None }])
-    }
-
     /// The list for a new znode. `auth` stands for the identities of who creates it.
     pub(super) fn of_request(
         entries: &[AclEntry<'_>],
