@@ -3,11 +3,11 @@
 //! The checks are in the order of Redis: unknown command, wrong number of arguments, not
 //! authenticated. So an unauthenticated client can find out which commands exist.
 
-use super::database::Database;
-use super::keyspace::{Keyspace, millis};
-use super::reply::{Answer, Failure, OwnedReply, Protocol};
-use super::session::ConnectionState;
-use super::{channels, info, keyspace, lua, session, strings, tracking, zset};
+use super::database::{self, Database, bulk_or_null};
+use super::keyspace::{self, Keyspace, millis};
+use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
+use super::session::{self, ConnectionState};
+use super::{lua, pushes, zset};
 use redlatch_protocol::time::Time;
 
 /// The call of a command: the node, the connection, the time, and the words.
@@ -15,16 +15,26 @@ pub(super) struct Call<'a> {
     pub(super) keyspace: &'a mut Keyspace,
     pub(super) session: &'a mut ConnectionState,
     pub(super) now: Time,
-    pub(super) now_ms: i64,
     /// The command's name and its arguments.
     pub(super) args: &'a [&'a [u8]],
     /// `KEYS` of the script that runs, if one does.
     pub(super) declared: Option<&'a [Vec<u8>]>,
 }
 
-impl Call<'_> {
-    pub(super) fn database(&mut self) -> &mut Database {
-        self.keyspace.database(self.session.database)
+impl<'a> Call<'a> {
+    /// The database that the connection has selected, and the words.
+    pub(super) fn parts(&mut self) -> (&mut Database, &'a [&'a [u8]]) {
+        (self.keyspace.database(self.session.database, self.now_ms()), self.args)
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        millis(self.now)
+    }
+
+    /// The value of the key in the second word, which must be a string.
+    fn string(&mut self) -> Result<Option<&[u8]>, Failure> {
+        let (database, args) = self.parts();
+        database.string(args[1])
     }
 
     /// The protocol of the reply: a script gets all replies in RESP2.
@@ -39,8 +49,12 @@ struct Command {
     /// The number of words with the name: exact, or the minimum if negative.
     arity: isize,
     kind: Kind,
-    run: fn(&mut Call<'_>) -> Answer,
+    run: Run,
 }
+
+type Run = fn(&mut Call<'_>) -> Answer;
+
+use Kind::{Open, Plain, Reads, Session};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -55,107 +69,104 @@ enum Kind {
     Open,
 }
 
-const fn command(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, kind: Kind::Plain, run }
-}
-
-/// Reads one key.
-const fn reader(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, kind: Kind::Reads(1), run }
-}
-
-const fn session(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, kind: Kind::Session, run }
-}
-
-const fn open(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, kind: Kind::Open, run }
+const fn command(name: &'static str, arity: isize, kind: Kind, run: Run) -> Command {
+    Command { name, arity, kind, run }
 }
 
 /// In the order of their names, subcommands behind their container.
 const COMMANDS: &[Command] = &[
-    open("auth", -2, session::auth),
-    session("client", -2, container),
-    session("client|caching", 3, tracking::client_caching),
-    session("client|getname", 2, session::client_getname),
-    session("client|id", 2, session::client_id),
-    session("client|info", 2, session::client_info),
-    session("client|kill", -3, session::client_kill),
-    session("client|list", -2, session::client_list),
-    session("client|setname", 3, session::client_setname),
-    session("client|tracking", -3, tracking::client_tracking),
-    command("command", -1, |_| Ok(OwnedReply::Array(Vec::new()))),
-    command("command|count", 2, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
-    command("command|docs", -2, |_| Ok(OwnedReply::Map(Vec::new()))),
-    session("config", -2, container),
-    session("config|get", -3, info::config_get),
-    command("dbsize", 1, strings::dbsize),
-    command("del", -2, strings::del),
-    command("echo", 2, |call| Ok(OwnedReply::bulk(call.args[1]))),
-    session("eval", -3, lua::eval),
-    session("evalsha", -3, lua::evalsha),
-    Command { name: "exists", arity: -2, kind: Kind::Reads(usize::MAX), run: strings::exists },
-    command("expire", -3, keyspace::expire),
-    command("flushall", -1, strings::flushall),
-    command("flushdb", -1, strings::flushdb),
-    reader("get", 2, strings::get),
-    open("hello", -1, session::hello),
-    command("info", -1, info::info),
-    command("lpush", -3, strings::lpush),
-    command("pexpire", -3, keyspace::pexpire),
-    command("pexpireat", -3, keyspace::pexpireat),
-    command("ping", -1, ping),
-    reader("pttl", 2, keyspace::pttl),
-    command("publish", 3, channels::publish),
-    open("quit", -1, session::quit),
-    open("reset", 1, session::reset),
-    Command { name: "scan", arity: -2, kind: Kind::Reads(0), run: keyspace::scan },
-    session("script", -2, container),
-    session("script|exists", -3, lua::script_exists),
-    session("script|flush", -2, lua::script_flush),
-    session("script|load", 3, lua::script_load),
-    command("select", 2, session::select),
-    command("set", -3, strings::set),
-    reader("strlen", 2, strings::strlen),
-    session("subscribe", -2, channels::subscribe),
-    command("time", 1, info::time),
-    reader("ttl", 2, keyspace::ttl),
-    reader("type", 2, strings::kind),
-    session("unsubscribe", -1, channels::unsubscribe),
-    command("zadd", -4, zset::zadd),
-    reader("zcard", 2, zset::zcard),
-    reader("zcount", 4, zset::zcount),
-    reader("zrange", -4, zset::zrange),
-    reader("zrangebyscore", -4, zset::zrangebyscore),
-    reader("zrank", 3, zset::zrank),
-    command("zrem", -3, zset::zrem),
-    command("zremrangebyscore", 4, zset::zremrangebyscore),
-    reader("zscore", 3, zset::zscore),
+    command("auth", -2, Open, session::auth),
+    command("client", -2, Session, container),
+    command("client|caching", 3, Session, pushes::client_caching),
+    command("client|getname", 2, Session, session::client_getname),
+    command("client|id", 2, Session, |call| Ok(OwnedReply::Integer(call.session.id))),
+    command("client|info", 2, Session, |call| session::describe(call, "client|info")),
+    command("client|kill", -3, Session, session::client_kill),
+    command("client|list", -2, Session, |call| session::describe(call, "client|list")),
+    command("client|setname", 3, Session, session::client_setname),
+    command("client|tracking", -3, Session, pushes::client_tracking),
+    command("command", -1, Plain, |_| Ok(OwnedReply::Array(Vec::new()))),
+    command("command|count", 2, Plain, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
+    command("command|docs", -2, Plain, |_| Ok(OwnedReply::Map(Vec::new()))),
+    command("config", -2, Session, container),
+    command("config|get", -3, Session, keyspace::config_get),
+    command("dbsize", 1, Plain, |call| Ok(count(call.parts().0.census().0))),
+    command("del", -2, Plain, database::del),
+    command("echo", 2, Plain, |call| Ok(OwnedReply::bulk(call.args[1]))),
+    command("eval", -3, Session, lua::eval),
+    command("evalsha", -3, Session, lua::evalsha),
+    command("exists", -2, Reads(usize::MAX), database::exists),
+    command("expire", -3, Plain, |call| database::expire(call, "expire")),
+    command("flushall", -1, Plain, |call| database::flush(call, None)),
+    command("flushdb", -1, Plain, |call| database::flush(call, Some(call.session.database))),
+    command("get", 2, Reads(1), |call| Ok(bulk_or_null(call.string()?))),
+    command("hello", -1, Open, session::hello),
+    command("info", -1, Plain, keyspace::info),
+    command("lpush", -3, Plain, database::lpush),
+    command("pexpire", -3, Plain, |call| database::expire(call, "pexpire")),
+    command("pexpireat", -3, Plain, |call| database::expire(call, "pexpireat")),
+    command("ping", -1, Plain, ping),
+    command("pttl", 2, Reads(1), |call| Ok(OwnedReply::Integer(database::remaining_ms(call)))),
+    command("publish", 3, Plain, pushes::publish),
+    command("quit", -1, Open, session::quit),
+    command("reset", 1, Open, session::reset),
+    command("scan", -2, Reads(0), database::scan),
+    command("script", -2, Session, container),
+    command("script|exists", -3, Session, lua::script_exists),
+    command("script|flush", -2, Session, lua::script_flush),
+    command("script|load", 3, Session, lua::script_load),
+    command("select", 2, Plain, session::select),
+    command("set", -3, Plain, database::set),
+    command("strlen", 2, Reads(1), |call| Ok(count(call.string()?.map_or(0, <[u8]>::len)))),
+    command("subscribe", -2, Session, pushes::subscribe),
+    command("time", 1, Plain, keyspace::time),
+    command("ttl", 2, Reads(1), database::ttl),
+    command("type", 2, Reads(1), database::kind),
+    command("unsubscribe", -1, Session, pushes::unsubscribe),
+    command("zadd", -4, Plain, zset::zadd),
+    command("zcard", 2, Reads(1), |call| zset::read(call, |set| count(set.len()))),
+    command("zcount", 4, Reads(1), zset::zcount),
+    command("zrange", -4, Reads(1), zset::zrange),
+    command("zrangebyscore", -4, Reads(1), zset::zrangebyscore),
+    command("zrank", 3, Reads(1), zset::zrank),
+    command("zrem", -3, Plain, zset::zrem),
+    command("zremrangebyscore", 4, Plain, zset::zremrangebyscore),
+    command("zscore", 3, Reads(1), zset::zscore),
 ];
 
-/// Runs the command in `args`. Afterwards `CLIENT CACHING YES` no longer counts, unless this was a
-/// `CLIENT` command.
-pub(super) fn run(
-    keyspace: &mut Keyspace,
-    now: Time,
-    session: &mut ConnectionState,
-    args: &[&[u8]],
-) -> Answer {
-    let found = find(args);
-    let ends_caching = !found.as_ref().is_ok_and(|command| command.name.starts_with("client|"));
-    let answer = found.and_then(|command| {
-        check(command, session, args)?;
-        let now_ms = millis(now);
-        let answer =
-            (command.run)(&mut Call { keyspace, session, now, now_ms, args, declared: None });
-        if let Kind::Reads(keys) = command.kind {
-            keyspace.remember(session, args[1..].iter().take(keys));
-        }
-        answer
-    });
-    session.caching &= !ends_caching;
-    keyspace.settle();
-    answer
+impl Keyspace {
+    /// Runs one command and returns its reply. Afterwards `CLIENT CACHING YES` no longer counts,
+    /// unless this was a `CLIENT` command.
+    ///
+    /// `args` is the command's name and its arguments. `now` must not go back: an expired key is
+    /// removed only when a command looks at it, so with an earlier time it may exist again, as in
+    /// Redis when the host's clock is set back.
+    pub fn execute(
+        &mut self,
+        now: Time,
+        session: &mut ConnectionState,
+        args: &[&[u8]],
+    ) -> OwnedReply {
+        let found = find(args);
+        let ends_caching = !found.as_ref().is_ok_and(|it| it.name.starts_with("client|"));
+        let answer = found.and_then(|command| {
+            if !command.fits(args) {
+                return Err(wrong_arity(command.name));
+            }
+            if command.kind != Open && !session.authenticated {
+                return refuse("NOAUTH Authentication required.");
+            }
+            let mut call = Call { keyspace: self, session, now, args, declared: None };
+            let answer = (command.run)(&mut call);
+            if let Reads(keys) = command.kind {
+                self.remember(session, args[1..].iter().take(keys));
+            }
+            answer
+        });
+        session.caching &= !ends_caching;
+        self.settle();
+        answer.unwrap_or_else(OwnedReply::from)
+    }
 }
 
 /// Runs the command of a call of a script. After a command that reads, Redis 7.0 remembers all of
@@ -164,27 +175,16 @@ pub(super) fn run_in_script(call: &mut Call<'_>) -> Answer {
     let command = find(call.args)
         .map_err(|_| Failure::new("ERR Unknown Redis command called from script"))?;
     if !command.fits(call.args) {
-        let text = "ERR Wrong number of args calling Redis command from script";
-        return Err(Failure::new(text));
+        return refuse("ERR Wrong number of args calling Redis command from script");
     }
-    if matches!(command.kind, Kind::Session | Kind::Open) {
-        return Err(Failure::new("ERR This Redis command is not allowed from script"));
+    if matches!(command.kind, Session | Open) {
+        return refuse("ERR This Redis command is not allowed from script");
     }
     let answer = (command.run)(call);
-    if let Kind::Reads(_) = command.kind {
+    if let Reads(_) = command.kind {
         call.keyspace.remember(call.session, call.declared.unwrap_or_default());
     }
     answer
-}
-
-fn check(command: &Command, session: &ConnectionState, args: &[&[u8]]) -> Result<(), Failure> {
-    if !command.fits(args) {
-        return Err(wrong_arity(command.name));
-    }
-    if command.kind != Kind::Open && !session.authenticated {
-        return Err(Failure::new("NOAUTH Authentication required."));
-    }
-    Ok(())
 }
 
 impl Command {
@@ -243,22 +243,19 @@ fn unknown_command(name: &[u8], rest: &[&[u8]]) -> Failure {
     const LIMIT: usize = 128;
     let mut shown = Vec::new();
     for word in rest {
-        if shown.len() >= LIMIT {
-            break;
+        if shown.len() < LIMIT {
+            let word = excerpt(word, LIMIT - shown.len());
+            shown.extend_from_slice(&[b"'", word, b"' "].concat());
         }
-        let word = excerpt(word, LIMIT - shown.len());
-        shown.extend_from_slice(&[b"'", word, b"' "].concat());
     }
-    let name = excerpt(name, LIMIT);
-    let parts: [&[u8]; 4] =
-        [b"ERR unknown command '", name, b"', with args beginning with: ", &shown];
-    Failure::new(parts.concat())
+    let between: &[u8] = b"', with args beginning with: ";
+    Failure::new([b"ERR unknown command '", excerpt(name, LIMIT), between, &shown].concat())
 }
 
 fn unknown_subcommand(container: &str, word: &[u8]) -> Failure {
     let hint = format!("'. Try {} HELP.", container.to_ascii_uppercase());
-    let parts: [&[u8]; 3] = [b"ERR unknown subcommand '", excerpt(word, 128), hint.as_bytes()];
-    Failure::new(parts.concat())
+    let word = excerpt(word, 128);
+    Failure::new([b"ERR unknown subcommand '", word, hint.as_bytes()].concat())
 }
 
 /// Never runs: a container without a subcommand fails the check of its arity.

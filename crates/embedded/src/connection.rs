@@ -1,89 +1,140 @@
-//! One connection to an embedded node: bytes in, commands, replies and push messages out.
+//! A node behind its sockets: bytes in, commands, replies and push messages out.
 
 use super::clock;
 use super::keyspace::Keyspace;
+use super::nodes::Options;
 use super::reply::OwnedReply;
+use super::server::{Connections, Service, Socket, UNREAD_MAX};
 use super::session::ConnectionState;
 use redlatch_protocol::resp::{Decoder, Reply};
+use redlatch_protocol::time::Time;
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
-/// The limit of pending replies to a client that does not read, in bytes: 1 MiB. Above it, the node
-/// runs no more commands of this client; above twice as much, push messages close the connection.
-const UNREAD_MAX: usize = 1024 * 1024;
+/// How often a node looks for tracked keys that have expired, as often as Redis by default.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A node that runs: its clock is the process's.
+pub(super) struct Node {
+    keyspace: Keyspace,
+    next_expiry: Time,
+}
+
+impl Node {
+    /// Its uptime counts from now.
+    pub(super) fn new(options: Options) -> Self {
+        let now = clock::now();
+        let options = options.started(now).wall_clock(now, clock::wall_micros());
+        Self { keyspace: Keyspace::new(options), next_expiry: now }
+    }
+
+    /// Sends each message to its connection, if that is still there. One whose client reads too
+    /// little is closed.
+    fn deliver(&mut self, pushes: Vec<Push>, connections: &mut Connections<Client>) {
+        for (id, message) in pushes {
+            let Some((socket, client)) = connections.get_mut(&(id as usize)) else { continue };
+            message.encode(client.session.protocol(), &mut socket.outbound);
+            if socket.flush().is_err() || socket.outbound.len() > 2 * UNREAD_MAX {
+                self.close(id as usize, connections);
+            }
+        }
+    }
+
+    fn close(&mut self, id: usize, connections: &mut Connections<Client>) {
+        if let Some((_, client)) = connections.remove(&id) {
+            self.disconnect(id, &client);
+        }
+    }
+}
+
+impl Service for Node {
+    type Client = Client;
+    const NAME: &'static str = "redlatch-node";
+
+    fn patience(&self) -> Option<Duration> {
+        self.keyspace.is_tracking().then_some(EXPIRY_INTERVAL)
+    }
+
+    fn connect(&mut self) -> (usize, Client) {
+        let (session, decoder) = (self.keyspace.connect(), Decoder::new());
+        (session.id() as usize, Client { session, decoder, interrupted: false, refused: false })
+    }
+
+    fn disconnect(&mut self, _: usize, client: &Client) {
+        self.keyspace.disconnect(&client.session);
+    }
+
+    fn serve(&mut self, id: usize, connections: &mut Connections<Client>) {
+        let Some((socket, client)) = connections.get_mut(&id) else { return };
+        let mut pushes = Vec::new();
+        if !client.progress(socket, &mut self.keyspace, &mut pushes).unwrap_or(false) {
+            self.close(id, connections);
+        }
+        self.deliver(pushes, connections);
+        while let Some(id) = self.keyspace.poll_killed() {
+            self.close(id as usize, connections);
+        }
+    }
+
+    /// Reports tracked keys that have expired, unless the last look was less than an interval ago.
+    fn advance(&mut self, connections: &mut Connections<Client>) {
+        let now = clock::now();
+        if self.keyspace.is_tracking() && now >= self.next_expiry {
+            self.next_expiry = now.after(EXPIRY_INTERVAL);
+            self.keyspace.expire_tracked(now);
+            let pushes = std::iter::from_fn(|| self.keyspace.poll_push()).collect();
+            self.deliver(pushes, connections);
+        }
+    }
+}
 
 /// A push message, and the id of the connection that it is for.
-pub(super) type Push = (i64, OwnedReply);
+type Push = (i64, OwnedReply);
 
-pub(super) struct Connection<S> {
-    stream: S,
+/// One connection, apart from its bytes.
+pub(super) struct Client {
     session: ConnectionState,
-    inbound: Inbound,
-    /// Encoded replies that the kernel has not taken yet.
-    outbound: Vec<u8>,
-    /// `inbound` may contain commands that were not run because too many replies were pending.
+    decoder: Decoder,
+    /// There may be commands that were not run because too many replies were pending.
     interrupted: bool,
     /// The client sent bytes that are no command, and the error was sent.
     refused: bool,
 }
 
-impl<S: Read + Write> Connection<S> {
-    pub(super) fn new(stream: S, session: ConnectionState) -> Self {
-        let (inbound, outbound) = (Inbound::new(), Vec::new());
-        Self { stream, session, inbound, outbound, interrupted: false, refused: false }
-    }
-
-    pub(super) fn session(&self) -> &ConnectionState {
-        &self.session
-    }
-
+impl Client {
     /// Reads and runs commands and writes replies until the socket would block. Returns whether the
     /// connection stays open. Adds the messages for other connections to `pushes`.
-    pub(super) fn progress(
+    fn progress<S: Read + Write>(
         &mut self,
+        socket: &mut Socket<S>,
         keyspace: &mut Keyspace,
         pushes: &mut Vec<Push>,
     ) -> io::Result<bool> {
-        let mut chunk = [0; 16 * 1024];
+        let mut buffer = [0; 16 * 1024];
         loop {
-            self.flush()?;
+            socket.flush()?;
             if self.session.is_closing() || self.refused {
                 return Ok(false);
             }
-            if self.outbound.len() > UNREAD_MAX {
-                // When the client reads again, a writable event calls this again.
+            if socket.is_full() {
                 return Ok(true);
             }
-            if std::mem::take(&mut self.interrupted) {
-                self.run_commands(keyspace, pushes);
-                continue;
+            if !std::mem::take(&mut self.interrupted) && !socket.receive(&mut buffer)? {
+                return Ok(true);
             }
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Ok(false),
-                Ok(read) => {
-                    self.inbound.receive(&chunk[..read]);
-                    self.run_commands(keyspace, pushes);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+            self.run_commands(socket, keyspace, pushes);
         }
     }
 
-    /// Sends a message that is no reply. An error, also if the client reads too little, means that
-    /// the connection is to be closed.
-    pub(super) fn push(&mut self, message: &OwnedReply) -> io::Result<()> {
-        message.encode(self.session.protocol(), &mut self.outbound);
-        self.flush()?;
-        if self.outbound.len() > 2 * UNREAD_MAX {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        Ok(())
-    }
-
-    fn run_commands(&mut self, keyspace: &mut Keyspace, pushes: &mut Vec<Push>) {
-        let Self { session, inbound, outbound, interrupted, .. } = self;
-        let outcome = inbound.each_command(|words| {
+    fn run_commands<S>(
+        &mut self,
+        socket: &mut Socket<S>,
+        keyspace: &mut Keyspace,
+        pushes: &mut Vec<Push>,
+    ) {
+        let Self { session, decoder, interrupted, .. } = self;
+        let Socket { inbound, used, outbound, .. } = socket;
+        let outcome = each_command(decoder, inbound, used, |words| {
             let reply = keyspace.execute(clock::now(), session, words);
             reply.encode(session.protocol(), outbound);
             while let Some((id, message)) = keyspace.poll_push() {
@@ -102,79 +153,45 @@ impl<S: Read + Write> Connection<S> {
             self.refused = true;
         }
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let mut written = 0;
-        while written < self.outbound.len() {
-            match self.stream.write(&self.outbound[written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.outbound.drain(..written);
-        Ok(())
-    }
 }
 
 // Parses the bytes that a client sent into the words of its commands.
+//
+// A command is an array of bulk strings or an inline command: a line of words, as typed into `nc`
+// (without quotes, which Redis also supports). The limits of [`resp`](redlatch_protocol::resp)
+// also apply to commands: an embedded node accepts no value above 64 KiB.
 
 /// The longest inline command, in bytes: 64 KiB, as in Redis.
 const INLINE_MAX: usize = 64 * 1024;
 
-/// The bytes that one connection has received and whose commands were not run yet.
+/// Calls `run` with the words of each complete command in `bytes`, until it returns `false`. The
+/// first `used` bytes were run before.
 ///
-/// A command is an array of bulk strings or an inline command: a line of words, as typed into `nc`
-/// (without quotes, which Redis also supports). The limits of [`resp`](redlatch_protocol::resp)
-/// also apply to commands: an embedded node accepts no value above 64 KiB.
-#[derive(Debug)]
-pub(super) struct Inbound {
-    bytes: Vec<u8>,
-    /// The start of the first command that was not run.
-    start: usize,
-    decoder: Decoder,
-}
-
-impl Inbound {
-    pub(super) fn new() -> Self {
-        Self { bytes: Vec::new(), start: 0, decoder: Decoder::new() }
-    }
-
-    /// Appends bytes that have arrived.
-    pub(super) fn receive(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.start);
-        self.start = 0;
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Calls `run` with the words of each complete command, until it returns `false`.
-    ///
-    /// An error describes the malformed bytes. The bytes after them cannot be understood.
-    pub(super) fn each_command(
-        &mut self,
-        mut run: impl FnMut(&[&[u8]]) -> bool,
-    ) -> Result<(), String> {
-        while self.start < self.bytes.len() {
-            let input = &self.bytes[self.start..];
-            let next = match input[0] {
-                b'*' => match self.decoder.decode(input).map_err(|error| error.to_string())? {
-                    Some((reply, used)) => Some((words_of_array(reply)?, used)),
-                    None => None,
-                },
-                _ => words_of_line(input)?,
-            };
-            let Some((words, used)) = next else { break };
-            // An empty line or array is no command and gets no reply.
-            let go_on = words.is_empty() || run(&words);
-            self.start += used;
-            if !go_on {
-                break;
-            }
+/// An error describes the malformed bytes. The bytes after them cannot be understood.
+fn each_command(
+    decoder: &mut Decoder,
+    bytes: &[u8],
+    used: &mut usize,
+    mut run: impl FnMut(&[&[u8]]) -> bool,
+) -> Result<(), String> {
+    while *used < bytes.len() {
+        let input = &bytes[*used..];
+        let next = match input[0] {
+            b'*' => match decoder.decode(input).map_err(|error| error.to_string())? {
+                Some((reply, length)) => Some((words_of_array(reply)?, length)),
+                None => None,
+            },
+            _ => words_of_line(input)?,
+        };
+        let Some((words, length)) = next else { break };
+        // An empty line or array is no command and gets no reply.
+        let go_on = words.is_empty() || run(&words);
+        *used += length;
+        if !go_on {
+            break;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// The name of a command and its arguments.
@@ -211,11 +228,12 @@ mod tests {
 
     /// The commands in `chunks`, each as its words joined by `,`.
     fn commands(chunks: &[&[u8]]) -> Result<Vec<String>, String> {
-        let mut inbound = Inbound::new();
+        let (mut decoder, mut bytes, mut used) = (Decoder::new(), Vec::new(), 0);
         let mut seen = Vec::new();
         for chunk in chunks {
-            inbound.receive(chunk);
-            inbound.each_command(|words| {
+            bytes.drain(..std::mem::take(&mut used));
+            bytes.extend_from_slice(chunk);
+            each_command(&mut decoder, &bytes, &mut used, |words| {
                 let words: Vec<_> = words.iter().map(|w| String::from_utf8_lossy(w)).collect();
                 seen.push(words.join(","));
                 true
@@ -246,14 +264,12 @@ mod tests {
 
     #[test]
     fn no_command_runs_after_one_that_returned_false() {
-        let mut inbound = Inbound::new();
-        inbound.receive(b"QUIT\r\nPING\r\n");
         let mut seen = 0;
-        let mut count = |_: &[&[u8]]| {
+        let count = |_: &[&[u8]]| {
             seen += 1;
             false
         };
-        inbound.each_command(&mut count).unwrap();
+        each_command(&mut Decoder::new(), b"QUIT\r\nPING\r\n", &mut 0, count).unwrap();
         assert_eq!(seen, 1);
     }
 }

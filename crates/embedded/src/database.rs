@@ -1,11 +1,12 @@
-//! One numbered database: keys, their values and their times to live.
+//! One numbered database: keys, their values and their times to live, and the commands on them.
 //!
-//! While connections track keys, it also notes which keys it changes, for `tracking.rs`.
+//! While connections track keys, it also notes which keys it changes, for `pushes.rs`.
 
-use std::collections::BTreeMap;
-
-use super::reply::Failure;
+use super::command::{Call, excerpt, integer};
+use super::reply::{Answer, Failure, OwnedReply, count, refuse};
 use super::zset::SortedSet;
+use redlatch_protocol::glob;
+use std::collections::BTreeMap;
 
 /// Expired keys are swept only in databases with at least this many keys.
 pub(super) const SWEEP_MIN: usize = 1024;
@@ -14,18 +15,22 @@ pub(super) const SWEEP_MIN: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Database {
     pub(super) entries: BTreeMap<Vec<u8>, Entry>,
+    /// The time of the command that runs, as of [`Keyspace::database`].
+    ///
+    /// [`Keyspace::database`]: super::keyspace::Keyspace::database
+    pub(super) now_ms: i64,
     sweep_at: usize,
     /// Note the keys that change.
-    is_watched: bool,
-    /// The keys that were changed, deleted or expired, in this order.
-    changed: Vec<Vec<u8>>,
+    pub(super) is_watched: bool,
+    /// The keys that were changed, deleted or expired, in this order, and not reported yet.
+    pub(super) changed: Vec<Vec<u8>>,
 }
 
 impl Database {
     /// The entry of a key. Removes it if it has expired. If the caller changes the entry, it calls
     /// [`touch`](Self::touch) too.
-    pub(super) fn find(&mut self, now_ms: i64, key: &[u8]) -> Option<&mut Entry> {
-        if self.entries.get(key).is_some_and(|entry| !entry.lives_at(now_ms)) {
+    pub(super) fn find(&mut self, key: &[u8]) -> Option<&mut Entry> {
+        if self.entries.get(key).is_some_and(|entry| !entry.lives_at(self.now_ms)) {
             self.entries.remove(key);
             self.touch(key);
         }
@@ -33,20 +38,16 @@ impl Database {
     }
 
     /// The value of a key, which must be a string.
-    pub(super) fn string(&mut self, now_ms: i64, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        match self.find(now_ms, key) {
+    pub(super) fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
+        match self.find(key) {
             None => Ok(None),
             Some(entry) => entry.value.as_string().map(Some).ok_or_else(Failure::wrong_type),
         }
     }
 
     /// The value of a key, which must be a sorted set.
-    pub(super) fn sorted_set(
-        &mut self,
-        now_ms: i64,
-        key: &[u8],
-    ) -> Result<Option<&mut SortedSet>, Failure> {
-        match self.find(now_ms, key) {
+    pub(super) fn sorted_set(&mut self, key: &[u8]) -> Result<Option<&mut SortedSet>, Failure> {
+        match self.find(key) {
             None => Ok(None),
             Some(Entry { value: Value::SortedSet(set), .. }) => Ok(Some(set)),
             Some(_) => Err(Failure::wrong_type()),
@@ -57,18 +58,18 @@ impl Database {
     ///
     /// [`find`](Self::find) removes only the expired keys that are looked up. So whenever the
     /// number of keys has doubled, all expired keys are removed: constant time per key.
-    pub(super) fn insert(&mut self, now_ms: i64, key: &[u8], entry: Entry) {
+    pub(super) fn insert(&mut self, key: &[u8], value: Value, expires_at_ms: Option<i64>) {
         if self.entries.len() >= self.sweep_at.max(SWEEP_MIN) {
-            self.sweep(now_ms);
+            self.sweep();
             self.sweep_at = self.entries.len().saturating_mul(2);
         }
-        self.entries.insert(key.to_vec(), entry);
+        self.entries.insert(key.to_vec(), Entry { value, expires_at_ms });
         self.touch(key);
     }
 
     /// Removes a key. Returns whether it existed.
-    pub(super) fn remove(&mut self, now_ms: i64, key: &[u8]) -> bool {
-        let is_there = self.find(now_ms, key).is_some();
+    pub(super) fn remove(&mut self, key: &[u8]) -> bool {
+        let is_there = self.find(key).is_some();
         if is_there {
             self.entries.remove(key);
             self.touch(key);
@@ -82,16 +83,16 @@ impl Database {
     }
 
     /// The number of keys, and how many of them expire. Removes expired keys first.
-    pub(super) fn census(&mut self, now_ms: i64) -> (usize, usize) {
-        self.sweep(now_ms);
+    pub(super) fn census(&mut self) -> (usize, usize) {
+        self.sweep();
         let expiring = self.entries.values().filter(|entry| entry.expires_at_ms.is_some()).count();
         (self.entries.len(), expiring)
     }
 
-    fn sweep(&mut self, now_ms: i64) {
-        let Self { entries, is_watched, changed, .. } = self;
+    fn sweep(&mut self) {
+        let Self { entries, now_ms, is_watched, changed, .. } = self;
         entries.retain(|key, entry| {
-            let lives = entry.lives_at(now_ms);
+            let lives = entry.lives_at(*now_ms);
             if !lives && *is_watched {
                 changed.push(key.clone());
             }
@@ -104,16 +105,6 @@ impl Database {
         if self.is_watched {
             self.changed.push(key.to_vec());
         }
-    }
-
-    /// Notes from now on which keys change, or no longer.
-    pub(super) fn watch(&mut self, is_watched: bool) {
-        self.is_watched = is_watched;
-    }
-
-    /// The keys that have changed since the last call, in this order.
-    pub(super) fn take_changed(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.changed)
     }
 }
 
@@ -142,13 +133,260 @@ pub(super) enum Value {
 
 impl Value {
     pub(super) fn as_string(&self) -> Option<&[u8]> {
-        match self {
-            Self::String(bytes) => Some(bytes),
-            Self::List(_) | Self::SortedSet(_) => None,
-        }
+        if let Self::String(bytes) = self { Some(bytes) } else { None }
     }
 
     pub(super) fn as_set(&self) -> Option<&SortedSet> {
         if let Self::SortedSet(set) = self { Some(set) } else { None }
+    }
+}
+
+// The commands on keys and strings.
+
+/// `SET key value [NX | XX] [GET] [KEEPTTL | EX seconds | PX milliseconds]`
+pub(super) fn set(call: &mut Call<'_>) -> Answer {
+    let options = SetOptions::parse(&call.args[3..])?;
+    let expires_at_ms = options.expires_at_ms(call.now_ms())?;
+    let (database, args) = call.parts();
+    let before = match options.get {
+        true => Some(bulk_or_null(database.string(args[1])?)),
+        false => None,
+    };
+    let found = database.find(args[1]);
+    if options.if_present.is_some_and(|wanted| wanted != found.is_some()) {
+        return Ok(before.unwrap_or(OwnedReply::Null));
+    }
+    let kept = found.filter(|_| options.keep_ttl).and_then(|entry| entry.expires_at_ms);
+    database.insert(args[1], Value::String(args[2].to_vec()), expires_at_ms.or(kept));
+    Ok(before.unwrap_or(OwnedReply::OK))
+}
+
+/// The options of `SET`.
+#[derive(Default)]
+struct SetOptions<'a> {
+    /// `XX`: only if the key is there. `NX`, which is `false`: only if it is not.
+    if_present: Option<bool>,
+    get: bool,
+    keep_ttl: bool,
+    /// `EX`, `PX`, `EXAT` or `PXAT`, and the time that follows.
+    ttl: Option<(Vec<u8>, &'a [u8])>,
+}
+
+impl<'a> SetOptions<'a> {
+    fn parse(words: &[&'a [u8]]) -> Result<Self, Failure> {
+        let mut options = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let word = word.to_ascii_uppercase();
+            match word.as_slice() {
+                // `NX NX` is allowed; `NX XX` is not.
+                b"NX" if options.if_present != Some(true) => options.if_present = Some(false),
+                b"XX" if options.if_present != Some(false) => options.if_present = Some(true),
+                b"GET" => options.get = true,
+                b"KEEPTTL" if options.ttl.is_none() => options.keep_ttl = true,
+                b"EX" | b"PX" | b"EXAT" | b"PXAT" if !options.keep_ttl => {
+                    // In `PX 5 PX 6` the last counts; two different units are refused.
+                    if options.ttl.is_some_and(|(before, _)| before != word) {
+                        return Err(Failure::syntax());
+                    }
+                    options.ttl = Some((word, words.next().ok_or_else(Failure::syntax)?));
+                }
+                _ => return Err(Failure::syntax()),
+            }
+        }
+        Ok(options)
+    }
+
+    fn expires_at_ms(&self, now_ms: i64) -> Result<Option<i64>, Failure> {
+        let Some((unit, text)) = &self.ttl else { return Ok(None) };
+        let scale = if unit.starts_with(b"EX") { 1000 } else { 1 };
+        let amount = Some(integer(text)?).filter(|amount| *amount > 0);
+        let millis = amount.and_then(|amount| amount.checked_mul(scale));
+        if millis.is_some() && unit.ends_with(b"AT") {
+            return refuse("ERR embedded nodes do not support EXAT and PXAT");
+        }
+        let ends = millis.and_then(|millis| millis.checked_add(now_ms));
+        ends.map(Some).ok_or_else(|| Failure::invalid_expire("set"))
+    }
+}
+
+pub(super) fn bulk_or_null(value: Option<&[u8]>) -> OwnedReply {
+    value.map_or(OwnedReply::Null, OwnedReply::bulk)
+}
+
+/// `TYPE key`
+pub(super) fn kind(call: &mut Call<'_>) -> Answer {
+    let (database, args) = call.parts();
+    Ok(OwnedReply::simple(match database.find(args[1]).map(|entry| &entry.value) {
+        None => "none",
+        Some(Value::String(_)) => "string",
+        Some(Value::List(_)) => "list",
+        Some(Value::SortedSet(_)) => "zset",
+    }))
+}
+
+pub(super) fn del(call: &mut Call<'_>) -> Answer {
+    let (database, args) = call.parts();
+    Ok(count(args[1..].iter().filter(|key| database.remove(key)).count()))
+}
+
+/// `EXISTS key [key ...]`: a repeated key counts again.
+pub(super) fn exists(call: &mut Call<'_>) -> Answer {
+    let (database, args) = call.parts();
+    Ok(count(args[1..].iter().filter(|key| database.find(key).is_some()).count()))
+}
+
+/// `LPUSH key value [value ...]`, the only command that makes a list.
+pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
+    let (database, args) = call.parts();
+    let (key, values) = (args[1], &args[2..]);
+    let pushed = values.iter().rev().map(|value| value.to_vec());
+    match database.find(key).map(|entry| &mut entry.value) {
+        Some(Value::List(list)) => {
+            list.splice(0..0, pushed);
+            let len = list.len();
+            database.touch(key);
+            Ok(count(len))
+        }
+        Some(_) => Err(Failure::wrong_type()),
+        None => {
+            database.insert(key, Value::List(pushed.collect()), None);
+            Ok(count(values.len()))
+        }
+    }
+}
+
+/// `FLUSHDB [SYNC | ASYNC]`, or `FLUSHALL` of all databases.
+pub(super) fn flush(call: &mut Call<'_>, database: Option<usize>) -> Answer {
+    match call.args {
+        [_] => {}
+        [_, mode] if is_flush_mode(mode) => {}
+        _ => return Err(Failure::syntax()),
+    }
+    call.keyspace.flush(database);
+    Ok(OwnedReply::OK)
+}
+
+pub(super) fn is_flush_mode(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC")
+}
+
+// The command `SCAN`: lists keys that match a pattern.
+//
+// Redis visits the keys in the order of its hash table. So does the model, by a hash of its own: a
+// cursor is the hash of the next key, and keys that come or go meanwhile do not move the others.
+
+/// `SCAN cursor [MATCH pattern] [COUNT count]`
+pub(super) fn scan(call: &mut Call<'_>) -> Answer {
+    let (database, args) = call.parts();
+    let cursor = std::str::from_utf8(args[1]).ok().and_then(|text| text.parse().ok());
+    let cursor = cursor.ok_or_else(|| Failure::new("ERR invalid cursor"))?;
+    let (mut pattern, mut count): (&[u8], usize) = (b"*", 10);
+    for option in args[2..].chunks(2) {
+        match *option {
+            [name, wanted] if name.eq_ignore_ascii_case(b"MATCH") => pattern = wanted,
+            [name, wanted] if name.eq_ignore_ascii_case(b"COUNT") => {
+                let wanted = usize::try_from(integer(wanted)?).unwrap_or(0);
+                count = Some(wanted).filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
+            }
+            [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
+                return refuse("ERR embedded nodes know only MATCH and COUNT of SCAN");
+            }
+            _ => return Err(Failure::syntax()),
+        }
+    }
+    let (mut keys, next) = database.page(cursor, count);
+    keys.retain(|key| glob::is_listed(pattern, key) && database.find(key).is_some());
+    let keys = keys.into_iter().map(OwnedReply::Bulk).collect();
+    Ok(OwnedReply::Array(vec![OwnedReply::bulk(next.to_string()), OwnedReply::Array(keys)]))
+}
+
+impl Database {
+    /// About `count` keys, and the next cursor. Keys with the same hash stay together.
+    fn page(&self, cursor: u64, count: usize) -> (Vec<Vec<u8>>, u64) {
+        let keys = self.entries.keys().map(|key| (hash(key), key));
+        let mut keys: Vec<_> = keys.filter(|(hash, _)| *hash >= cursor).collect();
+        keys.sort_unstable();
+        let last = keys.get(count - 1).map_or(u64::MAX, |(hash, _)| *hash);
+        let end = keys.partition_point(|(hash, _)| *hash <= last);
+        let next = keys.get(end).map_or(0, |(hash, _)| *hash);
+        (keys[..end].iter().map(|(_, key)| key.to_vec()).collect(), next)
+    }
+}
+
+/// FNV-1a, whose values for similar keys are far apart.
+fn hash(key: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    key.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+// The commands that read and change times to live.
+
+/// `TTL key`: rounded to the nearest second.
+pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
+    let millis = remaining_ms(call);
+    let rounded = millis.saturating_add(500) / 1000;
+    Ok(OwnedReply::Integer(if millis < 0 { millis } else { rounded }))
+}
+
+/// `PTTL key`: the remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
+pub(super) fn remaining_ms(call: &mut Call<'_>) -> i64 {
+    let (database, args) = call.parts();
+    let expires_at_ms = database.find(args[1]).map(|entry| entry.expires_at_ms);
+    expires_at_ms.map_or(-2, |when| when.map_or(-1, |when| when - database.now_ms))
+}
+
+/// `EXPIRE key seconds [NX | XX | GT | LT]`, the same in milliseconds, and `PEXPIREAT`, on the
+/// node's wall clock. A time that has passed deletes the key.
+pub(super) fn expire(call: &mut Call<'_>, command: &str) -> Answer {
+    let [if_none, if_any, if_greater, if_less] = conditions(&call.args[3..])?;
+    let amount = integer(call.args[2])?;
+    let remaining = match command {
+        "expire" => amount.checked_mul(1000),
+        "pexpire" => Some(amount),
+        _ => {
+            let wall_ms = call.keyspace.options.wall_micros(call.now) / 1_000;
+            Some(amount.saturating_sub(i64::try_from(wall_ms).unwrap_or(i64::MAX)))
+        }
+    };
+    let when = remaining.and_then(|remaining| remaining.checked_add(call.now_ms()));
+    let when = when.ok_or_else(|| Failure::invalid_expire(command))?;
+    let (database, args) = call.parts();
+    let Some(entry) = database.find(args[1]) else { return Ok(count(0)) };
+    let current = entry.expires_at_ms;
+    // A key that does not expire counts as one with an infinite time to live.
+    let is_refused = if_none && current.is_some()
+        || if_any && current.is_none()
+        || if_greater && current.is_none_or(|current| when <= current)
+        || if_less && current.is_some_and(|current| when >= current);
+    if is_refused {
+        return Ok(count(0));
+    }
+    entry.expires_at_ms = Some(when);
+    if when <= database.now_ms {
+        database.remove(args[1]);
+    } else {
+        database.touch(args[1]);
+    }
+    Ok(count(1))
+}
+
+/// Which of `NX`, `XX`, `GT` and `LT` are among the words.
+fn conditions(words: &[&[u8]]) -> Result<[bool; 4], Failure> {
+    let mut wanted = [false; 4];
+    for word in words {
+        let is_this = |name: &&[u8]| word.eq_ignore_ascii_case(name);
+        let Some(index) = [&b"NX"[..], b"XX", b"GT", b"LT"].iter().position(is_this) else {
+            let word = excerpt(word, usize::MAX);
+            return refuse([b"ERR Unsupported option ", word].concat());
+        };
+        wanted[index] = true;
+    }
+    match wanted {
+        [true, true, ..] | [true, _, true, _] | [true, .., true] => {
+            refuse("ERR NX and XX, GT or LT options at the same time are not compatible")
+        }
+        [.., true, true] => refuse("ERR GT and LT options at the same time are not compatible"),
+        _ => Ok(wanted),
     }
 }

@@ -7,14 +7,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `server.rs` | the server's thread, and its sockets |
-//! | `request.rs`, `reply.rs` | bytes to requests; replies and errors to bytes |
+//! | `messages.rs` | bytes to requests; replies and errors to bytes |
 //! | `model.rs` | the model: connections, what happens by itself |
 //! | `tree.rs`, `transaction.rs` | the znodes, and how they change |
 //! | `sessions.rs` | what ends by itself, and who is told of changes |
 
+mod messages;
 mod model;
-mod reply;
-mod request;
 mod server;
 mod sessions;
 mod transaction;
@@ -22,14 +21,12 @@ mod tree;
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::server::start_again;
 use crate::clock;
+use crate::server::Server;
 use model::Model;
-use server::Settings;
-use server::{Server, SharedModel};
+use server::SharedModel;
 
 /// The shortest tick: a server looks for ended sessions once in a tick.
 const TICK_MIN: Duration = Duration::from_millis(1);
@@ -50,7 +47,12 @@ const TICK_MIN: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct EnsembleBuilder {
-    settings: Settings,
+    /// Sessions end at whole ticks.
+    tick: Duration,
+    /// Which timeouts are granted as asked for. `None`: two to twenty ticks.
+    timeouts: Option<RangeInclusive<Duration>>,
+    /// How often empty containers are removed.
+    sweep_interval: Duration,
 }
 
 impl EnsembleBuilder {
@@ -59,22 +61,22 @@ impl EnsembleBuilder {
     /// [`session_timeouts`](Self::session_timeouts) behind this one for others. At least 1 ms.
     /// Default: 50 ms, so that a test waits little longer than the timeout it has chosen.
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.settings.tick = tick.max(TICK_MIN);
-        self.settings.timeouts = None;
+        self.tick = tick.max(TICK_MIN);
+        self.timeouts = None;
         self
     }
 
     /// The session timeouts that are granted as asked for. A client that asks for less or more gets
     /// the nearest of them. Default: 100 ms to 60 s.
     pub fn session_timeouts(mut self, timeouts: RangeInclusive<Duration>) -> Self {
-        self.settings.timeouts = Some(timeouts);
+        self.timeouts = Some(timeouts);
         self
     }
 
     /// How often containers are removed that had children and have none. Default: 60 s, as
     /// ZooKeeper.
     pub fn container_interval(mut self, interval: Duration) -> Self {
-        self.settings.sweep_interval = interval.max(TICK_MIN);
+        self.sweep_interval = interval.max(TICK_MIN);
         self
     }
 
@@ -85,9 +87,9 @@ impl EnsembleBuilder {
     /// The operating system could not provide a port, a descriptor or a thread.
     pub fn start(self) -> io::Result<Ensemble> {
         let (now, wall_micros) = (clock::now(), clock::wall_micros());
-        let model = SharedModel::new(Model::new(self.settings, now, wall_micros));
-        let server = Server::start(0, model.clone())?;
-        Ok(Ensemble { port: server.port(), model, server: Mutex::new(Some(server)) })
+        let model = SharedModel::new(Model::new(self, now, wall_micros));
+        let server = Server::start(Server::listen(0)?, model.restarted())?;
+        Ok(Ensemble { model, server })
     }
 }
 
@@ -118,10 +120,8 @@ impl EnsembleBuilder {
 /// ```
 #[derive(Debug)]
 pub struct Ensemble {
-    port: u16,
     model: SharedModel,
-    /// `None` while the server is down.
-    server: Mutex<Option<Server>>,
+    server: Server,
 }
 
 impl Ensemble {
@@ -136,25 +136,29 @@ impl Ensemble {
 
     /// The settings for an ensemble that is to be started.
     pub fn builder() -> EnsembleBuilder {
-        EnsembleBuilder { settings: Settings::new() }
+        EnsembleBuilder {
+            tick: Duration::from_millis(50),
+            timeouts: Some(Duration::from_millis(100)..=Duration::from_secs(60)),
+            sweep_interval: Duration::from_secs(60),
+        }
     }
 
     /// The port of the server. It stays the same when the server restarts.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.server.port()
     }
 
     /// The URL of the ensemble, `zk://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("zk://127.0.0.1:{}", self.port)
+        format!("zk://127.0.0.1:{}", self.port())
     }
 
     /// Stops the server: it closes its connections, and its port refuses new ones. The tree and the
     /// sessions are kept. Does nothing if the server is down.
     pub fn stop(&self) {
-        drop(self.server().take());
+        self.server.stop();
     }
 
     /// Stops the server, if it is up, and starts it on the same port, with its tree and its
@@ -166,40 +170,29 @@ impl Ensemble {
     /// The server could not start, for instance because another process has taken the port while
     /// the server was down, and has kept it for five seconds. The server stays down.
     pub fn restart(&self) -> io::Result<()> {
-        let mut server = self.server();
-        // The old server must close the port before the new one opens it.
-        drop(server.take());
-        *server = Some(start_again(|| Server::start(self.port, self.model.clone()))?);
-        Ok(())
+        self.server.restart(|| Ok(self.model.restarted()))
     }
 
     /// Makes the server silent, like a process that got SIGSTOP: connections and bytes are still
     /// accepted, but nothing is read and nothing is sent until [`resume`](Self::resume). Nothing is
     /// sent after this returns. Does nothing if the server is down.
     pub fn pause(&self) {
-        if let Some(server) = &*self.server() {
-            server.pause();
-        }
+        self.server.pause();
     }
 
     /// Ends the pause of the server. Its clock has not stopped: sessions whose timeout has passed
     /// meanwhile end first, and then it carries out the requests that were sent. Does nothing if
     /// the server is down or not paused.
     pub fn resume(&self) {
-        if let Some(server) = &*self.server() {
-            server.resume();
-        }
+        self.server.resume();
     }
 
     /// Ends all sessions at once, as if their clients had been silent for longer than their
     /// timeouts: their ephemeral znodes are removed, and with them their locks, and their
     /// connections are closed. While the server is paused, connections are closed when it resumes.
     pub fn expire_sessions(&self) {
-        let server = self.server();
         self.model.lock().expire_sessions(clock::now());
-        if let Some(server) = &*server {
-            server.wake();
-        }
+        self.server.wake();
     }
 
     /// The names of a znode's children in the order of their bytes; none if there is no such znode.
@@ -207,10 +200,5 @@ impl Ensemble {
     #[must_use]
     pub fn children(&self, path: &str) -> Vec<String> {
         self.model.lock().children(path).unwrap_or_default()
-    }
-
-    fn server(&self) -> MutexGuard<'_, Option<Server>> {
-        // A panic of another thread leaves the server up or down: both are valid states.
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

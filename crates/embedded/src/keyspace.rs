@@ -15,18 +15,16 @@
 //! keys, and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
-use super::channels::Channels;
-use super::command::{self, Call, excerpt, integer};
-use super::database::Database;
-use super::nodes;
+use super::command::Call;
+use super::database::{Database, Entry, Value};
 use super::nodes::Options;
-use super::reply::{Answer, Failure, OwnedReply};
+use super::pushes::Pushes;
+use super::reply::{Answer, OwnedReply};
 use super::session::ConnectionState;
-use super::tracking::Tracking;
 use super::zset::SortedSet;
-use redlatch_protocol::glob;
 use redlatch_protocol::time::Time;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use redlatch_registers::{Member, RegisterKeys};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +35,6 @@ pub(super) const DATABASES: usize = 16;
 #[derive(Debug)]
 pub struct Keyspace {
     pub(super) options: Options,
-    pub(super) started: Time,
     /// The sources of the cached scripts, by their SHA-1 in lower case.
     pub(super) scripts: BTreeMap<String, Arc<[u8]>>,
     databases: Vec<Database>,
@@ -45,31 +42,26 @@ pub struct Keyspace {
     /// The ids of all connections, and of those that are to be closed.
     connected: BTreeSet<i64>,
     killed: Vec<i64>,
-    pub(super) tracking: Tracking,
-    pub(super) channels: Channels,
-    /// The messages that were not sent yet, and the ids of the connections that they are for.
-    pub(super) pushes: VecDeque<(i64, OwnedReply)>,
+    pub(super) pushes: Pushes,
 }
 
 impl Keyspace {
     /// A node without keys but for its mark, if it is a member of a group.
     pub fn new(options: Options) -> Self {
-        let started = options.started;
         let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
         if let Some(member) = &options.member {
-            nodes::make_member(&mut databases[0], &options.run_id, member);
+            // From its start to its end: it loses its memory with that.
+            let mark = Member { run_id: options.run_id.clone(), ..member.clone() }.to_bytes();
+            databases[0].insert(RegisterKeys::MARK, Value::String(mark.to_vec()), None);
         }
         Self {
             options,
-            started,
             scripts: BTreeMap::new(),
             databases,
             clients: 0,
             connected: BTreeSet::new(),
             killed: Vec::new(),
-            tracking: Tracking::default(),
-            channels: Channels::default(),
-            pushes: VecDeque::new(),
+            pushes: Pushes::default(),
         }
     }
 
@@ -83,30 +75,29 @@ impl Keyspace {
     /// A connection was closed.
     pub fn disconnect(&mut self, session: &ConnectionState) {
         self.connected.remove(&session.id);
-        self.tracking.forget(session.id);
-        self.channels.forget(session.id);
-        self.pushes.retain(|(id, _)| *id != session.id);
+        self.pushes.forget(session.id);
     }
 
     /// The next message to a connection that tracks keys or has subscribed to a channel, and the id
     /// of the connection. The caller drains them after each command, and sends the messages to the
     /// connection that ran the command after its reply.
     pub fn poll_push(&mut self) -> Option<(i64, OwnedReply)> {
-        self.pushes.pop_front()
+        self.pushes.queue.pop_front()
     }
 
     /// Does any connection track keys? Then [`expire_tracked`](Self::expire_tracked) has work.
     pub fn is_tracking(&self) -> bool {
-        self.tracking.has_keys()
+        self.pushes.readers.names().next().is_some()
     }
 
     /// Removes the tracked keys that have expired, and so queues the messages about them. Redis
     /// does this ten times per second; the model only when the caller does.
     pub fn expire_tracked(&mut self, now: Time) {
         let now_ms = millis(now);
-        for key in self.tracking.keys() {
+        for key in self.pushes.readers.names() {
             for database in &mut self.databases {
-                database.find(now_ms, key);
+                database.now_ms = now_ms;
+                database.find(key);
             }
         }
         self.settle();
@@ -114,11 +105,11 @@ impl Keyspace {
 
     /// Queues a message for each tracked key that has changed.
     pub(super) fn settle(&mut self) {
-        for database in &mut self.databases {
-            for key in database.take_changed() {
-                self.tracking.invalidate(&key, &mut self.pushes);
+        for index in 0..DATABASES {
+            for key in std::mem::take(&mut self.databases[index].changed) {
+                self.pushes.invalidate(&key);
             }
-            database.watch(self.tracking.has_keys());
+            self.databases[index].is_watched = self.is_tracking();
         }
     }
 
@@ -130,8 +121,10 @@ impl Keyspace {
     ) {
         if session.remembers_reads() {
             self.settle();
-            self.tracking.remember(session.id, keys);
-            self.databases.iter_mut().for_each(|database| database.watch(true));
+            for key in keys {
+                self.pushes.readers.add(key.as_ref(), session.id);
+            }
+            self.databases.iter_mut().for_each(|database| database.is_watched = true);
         }
     }
 
@@ -144,23 +137,9 @@ impl Keyspace {
     /// Marks a connection to be closed. Returns whether it exists.
     pub(super) fn kill(&mut self, id: i64) -> bool {
         let is_there = self.connected.remove(&id);
-        self.channels.forget(id);
+        self.pushes.channels.forget(id);
         self.killed.extend(is_there.then_some(id));
         is_there
-    }
-
-    /// Runs one command and returns its reply.
-    ///
-    /// `args` is the command's name and its arguments. `now` must not go back: an expired key is
-    /// removed only when a command looks at it, so with an earlier time it may exist again, as in
-    /// Redis when the host's clock is set back.
-    pub fn execute(
-        &mut self,
-        now: Time,
-        session: &mut ConnectionState,
-        args: &[&[u8]],
-    ) -> OwnedReply {
-        command::run(self, now, session, args).unwrap_or_else(OwnedReply::from)
     }
 
     /// Removes all scripts from the cache, as `SCRIPT FLUSH` does.
@@ -176,13 +155,11 @@ impl Keyspace {
     pub fn restart(&mut self, now: Time, keep_data: bool, new_run_id: impl Into<String>) {
         self.options.run_id = new_run_id.into();
         self.options.uptime = Duration::ZERO;
-        self.started = now;
+        self.options.started = now;
         self.clients = 0;
         self.connected.clear();
         self.killed.clear();
-        self.tracking = Tracking::default();
-        self.channels = Channels::default();
-        self.pushes.clear();
+        self.pushes = Pushes::default();
         self.settle();
         self.flush_scripts();
         if !keep_data {
@@ -194,28 +171,14 @@ impl Keyspace {
     pub fn live_keys(&self, now: Time) -> impl Iterator<Item = LiveKey<'_>> {
         let now_ms = millis(now);
         self.databases.iter().enumerate().flat_map(move |(database, keys)| {
-            keys.entries.iter().filter(move |(_, entry)| entry.lives_at(now_ms)).map(
-                move |(key, entry)| LiveKey {
-                    database,
-                    key,
-                    value: entry.value.as_string(),
-                    remaining: entry.expires_at_ms.map(|when| {
-                        Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0))
-                    }),
-                },
-            )
+            keys.entries.iter().filter_map(move |entry| LiveKey::new(database, entry, now_ms))
         })
     }
 
     /// One of [`live_keys`](Self::live_keys), if it exists at `now`.
     pub fn live_key(&self, now: Time, database: usize, key: &[u8]) -> Option<LiveKey<'_>> {
-        let now_ms = millis(now);
-        let (key, entry) = self.databases.get(database)?.entries.get_key_value(key)?;
-        let remaining = entry
-            .expires_at_ms
-            .map(|when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0)));
-        let value = entry.value.as_string();
-        entry.lives_at(now_ms).then_some(LiveKey { database, key, value, remaining })
+        let entry = self.databases.get(database)?.entries.get_key_value(key)?;
+        LiveKey::new(database, entry, millis(now))
     }
 
     /// The members of a sorted set that exists at `now`, with their scores, which are whole
@@ -234,10 +197,12 @@ impl Keyspace {
 
     /// The uptime that the node reports.
     pub(super) fn uptime(&self, now: Time) -> Duration {
-        self.options.uptime.saturating_add(now.since(self.started))
+        self.options.uptime.saturating_add(now.since(self.options.started))
     }
 
-    pub(super) fn database(&mut self, index: usize) -> &mut Database {
+    /// One of the databases, for a command at this time.
+    pub(super) fn database(&mut self, index: usize, now_ms: i64) -> &mut Database {
+        self.databases[index].now_ms = now_ms;
         &mut self.databases[index]
     }
 
@@ -247,7 +212,7 @@ impl Keyspace {
             Some(index) => self.databases[index].clear(),
             None => self.databases.iter_mut().for_each(Database::clear),
         }
-        self.tracking.flush(&mut self.pushes);
+        self.pushes.flush();
     }
 }
 
@@ -264,180 +229,112 @@ pub struct LiveKey<'a> {
     pub remaining: Option<Duration>,
 }
 
+impl<'a> LiveKey<'a> {
+    fn new(database: usize, (key, entry): (&'a Vec<u8>, &'a Entry), now_ms: i64) -> Option<Self> {
+        let until = |when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0));
+        let remaining = entry.expires_at_ms.map(until);
+        let value = entry.value.as_string();
+        entry.lives_at(now_ms).then_some(Self { database, key, value, remaining })
+    }
+}
+
 /// The node's clock in whole milliseconds, as in Redis.
 pub(super) fn millis(now: Time) -> i64 {
     i64::try_from(now.as_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-// The command `SCAN`: lists keys that match a pattern.
-//
-// Redis visits the keys in the order of its hash table. So does the model, by a hash of its own: a
-// cursor is the hash of the next key, and keys that come or go meanwhile do not move the others.
+// What a node says about itself: `INFO`, `CONFIG GET` and `TIME`, with the names of Redis.
 
-/// `SCAN cursor [MATCH pattern] [COUNT count]`
-pub(super) fn scan(call: &mut Call<'_>) -> Answer {
-    let cursor = std::str::from_utf8(call.args[1]).ok().and_then(|text| text.parse().ok());
-    let cursor = cursor.ok_or_else(|| Failure::new("ERR invalid cursor"))?;
-    let (mut pattern, mut count): (&[u8], usize) = (b"*", 10);
-    for option in call.args[2..].chunks(2) {
-        match *option {
-            [name, wanted] if name.eq_ignore_ascii_case(b"MATCH") => pattern = wanted,
-            [name, wanted] if name.eq_ignore_ascii_case(b"COUNT") => {
-                let wanted = usize::try_from(integer(wanted)?).unwrap_or(0);
-                count = Some(wanted).filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
-            }
-            [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
-                let text = "ERR embedded nodes know only MATCH and COUNT of SCAN";
-                return Err(Failure::new(text));
-            }
-            _ => return Err(Failure::syntax()),
+/// The sections in the order of the reply. They have only the fields that a lock client uses.
+const SECTIONS: [(&str, Section); 6] = [
+    ("server", server),
+    ("memory", |_| "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n".to_owned()),
+    ("persistence", |_| "loading:0\r\naof_enabled:0\r\n".to_owned()),
+    ("replication", |_| "role:master\r\nconnected_slaves:0\r\n".to_owned()),
+    ("cluster", |_| "cluster_enabled:0\r\n".to_owned()),
+    ("keyspace", keyspace),
+];
+
+type Section = fn(&mut Call<'_>) -> String;
+
+/// `INFO [section ...]`
+pub(super) fn info(call: &mut Call<'_>) -> Answer {
+    let asked = &call.args[1..];
+    let wants = |name: &str| {
+        asked.is_empty()
+            || asked.iter().any(|word| {
+                let same = |other: &str| word.eq_ignore_ascii_case(other.as_bytes());
+                same(name) || same("default") || same("all") || same("everything")
+            })
+    };
+    let mut text = String::new();
+    for (name, section) in SECTIONS.iter().filter(|(name, _)| wants(name)) {
+        if !text.is_empty() {
+            text.push_str("\r\n");
+        }
+        let (first, rest) = name.split_at(1);
+        text.push_str(&format!("# {}{rest}\r\n{}", first.to_ascii_uppercase(), section(call)));
+    }
+    Ok(OwnedReply::Text(text))
+}
+
+fn server(call: &mut Call<'_>) -> String {
+    let Options { redis_version, run_id, port, .. } = &call.keyspace.options;
+    let uptime = call.keyspace.uptime(call.now).as_secs();
+    let days = uptime / 86_400;
+    format!(
+        "redis_version:{redis_version}\r\nredis_mode:standalone\r\nrun_id:{run_id}\r\n\
+         tcp_port:{port}\r\nuptime_in_seconds:{uptime}\r\nuptime_in_days:{days}\r\n\
+         executable:redlatch (a node inside the process)\r\n"
+    )
+}
+
+fn keyspace(call: &mut Call<'_>) -> String {
+    let now_ms = call.now_ms();
+    let describe = |index| match call.keyspace.database(index, now_ms).census() {
+        (0, _) => String::new(),
+        (keys, expiring) => format!("db{index}:keys={keys},expires={expiring},avg_ttl=0\r\n"),
+    };
+    (0..DATABASES).map(describe).collect()
+}
+
+/// The settings that a lock client asks for. A node keeps its data in memory only, and has no limit
+/// of it.
+const SETTINGS: [(&str, &str); 5] = [
+    ("appendfsync", "everysec"),
+    ("appendonly", "no"),
+    ("maxmemory", "0"),
+    ("maxmemory-policy", "noeviction"),
+    ("save", ""),
+];
+
+/// `CONFIG GET setting ...`. Of patterns, it knows those with a `*` at the end. Like Redis, it
+/// spells a name as the caller did.
+pub(super) fn config_get(call: &mut Call<'_>) -> Answer {
+    let mut found = Vec::new();
+    for asked in &call.args[2..] {
+        let stem = asked.strip_suffix(b"*");
+        for (name, value) in SETTINGS {
+            let starts = |stem: &[u8]| {
+                let start = name.as_bytes().get(..stem.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(stem))
+            };
+            let shown = match stem {
+                Some(stem) if starts(stem) => name.as_bytes(),
+                None if asked.eq_ignore_ascii_case(name.as_bytes()) => asked,
+                _ => continue,
+            };
+            found.push((OwnedReply::bulk(shown), OwnedReply::bulk(value)));
         }
     }
-    let (mut keys, next) = page(call, cursor, count);
-    let now_ms = call.now_ms;
-    keys.retain(|key| glob::is_listed(pattern, key) && call.database().find(now_ms, key).is_some());
-    let keys = keys.into_iter().map(OwnedReply::Bulk).collect();
-    Ok(OwnedReply::Array(vec![OwnedReply::bulk(next.to_string()), OwnedReply::Array(keys)]))
+    Ok(OwnedReply::Map(found))
 }
 
-/// About `count` keys, and the next cursor. Keys with the same hash stay together.
-fn page(call: &mut Call<'_>, cursor: u64, count: usize) -> (Vec<Vec<u8>>, u64) {
-    let keys = call.database().entries.keys().map(|key| (hash(key), key));
-    let mut keys: Vec<_> = keys.filter(|(hash, _)| *hash >= cursor).collect();
-    keys.sort_unstable();
-    let last = keys.get(count - 1).map_or(u64::MAX, |(hash, _)| *hash);
-    let end = keys.partition_point(|(hash, _)| *hash <= last);
-    let next = keys.get(end).map_or(0, |(hash, _)| *hash);
-    (keys[..end].iter().map(|(_, key)| key.to_vec()).collect(), next)
-}
-
-/// FNV-1a, whose values for similar keys are far apart.
-fn hash(key: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    key.iter().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
-// The commands that read and change times to live.
-
-pub(super) fn pttl(call: &mut Call<'_>) -> Answer {
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    Ok(OwnedReply::Integer(remaining_ms(call.database(), now_ms, key)))
-}
-
-/// `TTL key`: rounded to the nearest second.
-pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let millis = remaining_ms(call.database(), now_ms, key);
-    let rounded = millis.saturating_add(500) / 1000;
-    Ok(OwnedReply::Integer(if millis < 0 { millis } else { rounded }))
-}
-
-/// The remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
-fn remaining_ms(database: &mut Database, now_ms: i64, key: &[u8]) -> i64 {
-    match database.find(now_ms, key).map(|entry| entry.expires_at_ms) {
-        None => -2,
-        Some(None) => -1,
-        Some(Some(when)) => when - now_ms,
-    }
-}
-
-pub(super) fn expire(call: &mut Call<'_>) -> Answer {
-    change(call, "expire", 1000)
-}
-
-pub(super) fn pexpire(call: &mut Call<'_>) -> Answer {
-    change(call, "pexpire", 1)
-}
-
-/// `PEXPIREAT key milliseconds [NX | XX | GT | LT]`, on the node's wall clock.
-pub(super) fn pexpireat(call: &mut Call<'_>) -> Answer {
-    let conditions = Conditions::parse(&call.args[3..])?;
-    let when = integer(call.args[2])?;
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let wall_ms = call.keyspace.options.wall_micros(call.now) / 1_000;
-    let left = when.saturating_sub(i64::try_from(wall_ms).unwrap_or(i64::MAX));
-    let changed = set_remaining(call.database(), now_ms, key, left, "pexpireat", &conditions)?;
-    Ok(OwnedReply::Integer(changed.into()))
-}
-
-/// `EXPIRE key seconds [NX | XX | GT | LT]`, and the same in milliseconds.
-fn change(call: &mut Call<'_>, name: &str, scale: i64) -> Answer {
-    let conditions = Conditions::parse(&call.args[3..])?;
-    let amount = integer(call.args[2])?;
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let millis = amount.checked_mul(scale).ok_or_else(|| Failure::invalid_expire(name))?;
-    let changed = set_remaining(call.database(), now_ms, key, millis, name, &conditions)?;
-    Ok(OwnedReply::Integer(changed.into()))
-}
-
-/// Sets the remaining time to live. Returns whether it did. A time that has passed deletes the key.
-fn set_remaining(
-    database: &mut Database,
-    now_ms: i64,
-    key: &[u8],
-    millis: i64,
-    command: &str,
-    conditions: &Conditions,
-) -> Result<bool, Failure> {
-    let when = millis.checked_add(now_ms).ok_or_else(|| Failure::invalid_expire(command))?;
-    let Some(entry) = database.find(now_ms, key) else { return Ok(false) };
-    if !conditions.allow(when, entry.expires_at_ms) {
-        return Ok(false);
-    }
-    entry.expires_at_ms = Some(when);
-    if when <= now_ms {
-        database.remove(now_ms, key);
-    } else {
-        database.touch(key);
-    }
-    Ok(true)
-}
-
-/// The conditions for changing a time to live.
-#[derive(Default)]
-struct Conditions {
-    if_none: bool,
-    if_any: bool,
-    if_greater: bool,
-    if_less: bool,
-}
-
-impl Conditions {
-    fn parse(words: &[&[u8]]) -> Result<Self, Failure> {
-        let mut conditions = Self::default();
-        for word in words {
-            match word.to_ascii_uppercase().as_slice() {
-                b"NX" => conditions.if_none = true,
-                b"XX" => conditions.if_any = true,
-                b"GT" => conditions.if_greater = true,
-                b"LT" => conditions.if_less = true,
-                _ => {
-                    let parts: [&[u8]; 2] = [b"ERR Unsupported option ", excerpt(word, usize::MAX)];
-                    return Err(Failure::new(parts.concat()));
-                }
-            }
-        }
-        let Self { if_none, if_any, if_greater, if_less } = conditions;
-        if if_none && (if_any || if_greater || if_less) {
-            return Err(Failure::new(
-                "ERR NX and XX, GT or LT options at the same time are not compatible",
-            ));
-        }
-        if if_greater && if_less {
-            return Err(Failure::new("ERR GT and LT options at the same time are not compatible"));
-        }
-        Ok(conditions)
-    }
-
-    /// A key that does not expire counts as one with an infinite time to live.
-    fn allow(&self, when: i64, current: Option<i64>) -> bool {
-        let greater = current.is_some_and(|current| when > current);
-        let less = current.is_none_or(|current| when < current);
-        (!self.if_none || current.is_none())
-            && (!self.if_any || current.is_some())
-            && (!self.if_greater || greater)
-            && (!self.if_less || less)
-    }
+/// `TIME`: seconds since 1970, and microseconds.
+pub(super) fn time(call: &mut Call<'_>) -> Answer {
+    let micros = call.keyspace.options.wall_micros(call.now);
+    let part = |number: u64| OwnedReply::bulk(number.to_string());
+    Ok(OwnedReply::Array(vec![part(micros / 1_000_000), part(micros % 1_000_000)]))
 }
 
 #[cfg(test)]
@@ -480,7 +377,7 @@ mod tests {
             let key = n.to_string();
             node.execute(at(n), &mut session, &[b"SET", key.as_bytes(), b"v", b"PX", b"10"]);
         }
-        assert!(node.database(0).entries.len() <= 2 * SWEEP_MIN);
+        assert!(node.database(0, 0).entries.len() <= 2 * SWEEP_MIN);
     }
 
     #[test]

@@ -8,11 +8,10 @@
 //! |---|---|
 //! | `nodes.rs`, `server.rs` | the public API; a node's thread, which can be paused |
 //! | `connection.rs`, `reply.rs` | bytes to commands; replies to bytes |
-//! | `keyspace.rs`, `database.rs` | the model: keys, values, times to live |
+//! | `keyspace.rs` | the model of a node |
 //! | `command.rs` | the table of commands, and the checks before one runs |
-//! | `strings.rs`, `zset.rs`, `session.rs`, `info.rs` | the commands |
-//! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
-//! | `channels.rs` | `SUBSCRIBE` and `PUBLISH` |
+//! | `database.rs`, `zset.rs`, `session.rs` | the commands |
+//! | `pushes.rs` | `CLIENT TRACKING`, `SUBSCRIBE` and `PUBLISH`: messages that are no replies |
 //! | `lua.rs` | the script cache; the interpreter of Lua |
 //! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
 
@@ -23,22 +22,19 @@
     reason = "it has no interface; what redlatch shows of it is documented, and says what may grow"
 )]
 
-mod channels;
 mod clock;
 mod command;
 mod connection;
 mod database;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
-mod info;
 mod keyspace;
 mod lua;
 mod nodes;
+mod pushes;
 mod reply;
 mod server;
 mod session;
-mod strings;
-mod tracking;
 mod zset;
 
 #[cfg(feature = "zookeeper")]

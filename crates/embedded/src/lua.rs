@@ -9,11 +9,11 @@
 //! `error_reply`, `status_reply` and `sha1hex`. One that runs for too long ends with an error.
 
 use super::command::{self, Call, integer};
+use super::database::is_flush_mode;
 use super::keyspace::Keyspace;
 use super::nodes::Options;
-use super::reply::{Answer, Failure, OwnedReply, decimal};
+use super::reply::{Answer, Failure, OwnedReply, decimal, refuse};
 use super::session::ConnectionState;
-use super::strings::is_flush_mode;
 use mlua::{
     BorrowedBytes, ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value,
     Variadic, VmState,
@@ -44,23 +44,15 @@ thread_local! {
         Interpreter::new().expect("the interpreter's own script is correct");
 }
 
-/// A script of a node.
-pub(super) struct Script<'a> {
+type Words<'a> = &'a [&'a [u8]];
+
+/// The call of a script.
+struct Script<'a> {
     /// The SHA-1 of its source, in lower case.
-    pub(super) sha1: &'a str,
-    pub(super) source: &'a [u8],
-    pub(super) keys: &'a [&'a [u8]],
-    pub(super) argv: &'a [&'a [u8]],
-}
-
-/// Fails if the source is no Lua.
-pub(super) fn compile(sha1: &str, source: &[u8]) -> Result<(), Failure> {
-    INTERPRETER.with(|interpreter| interpreter.compiled(sha1, source).map(|_| ()))
-}
-
-/// Runs a script, and returns its reply.
-pub(super) fn run(call: &mut Call<'_>, script: &Script<'_>) -> Answer {
-    INTERPRETER.with(|interpreter| interpreter.run(call, script))
+    sha1: &'a str,
+    source: &'a [u8],
+    keys: Words<'a>,
+    argv: Words<'a>,
 }
 
 struct Interpreter {
@@ -93,7 +85,6 @@ struct Node {
     keyspace: Keyspace,
     session: ConnectionState,
     now: Time,
-    now_ms: i64,
     /// `KEYS`, if the connection tracks the keys that it reads.
     declared: Vec<Vec<u8>>,
 }
@@ -110,7 +101,7 @@ impl Running {
     fn new() -> Self {
         let mut keyspace = Keyspace::new(Options::new());
         let session = keyspace.connect();
-        let node = Node { keyspace, session, now: Time::ZERO, now_ms: 0, declared: Vec::new() };
+        let node = Node { keyspace, session, now: Time::ZERO, declared: Vec::new() };
         Self {
             node: RefCell::new(node),
             failure: RefCell::new(Vec::new()),
@@ -123,9 +114,9 @@ impl Running {
         self.spend(INSTRUCTIONS_OF_COMMAND);
         let words = words_of(words)?;
         let args: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-        let Node { keyspace, session, now, now_ms, declared } = &mut *self.node.borrow_mut();
-        let (now, now_ms, args, declared) = (*now, *now_ms, &args[..], Some(&declared[..]));
-        command::run_in_script(&mut Call { keyspace, session, now, now_ms, args, declared })
+        let Node { keyspace, session, now, declared } = &mut *self.node.borrow_mut();
+        let (now, args, declared) = (*now, &args[..], Some(&declared[..]));
+        command::run_in_script(&mut Call { keyspace, session, now, args, declared })
     }
 
     /// Raises an error in Lua. The sandbox asks for its text.
@@ -157,27 +148,25 @@ impl Interpreter {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let running = Rc::new(Running::new());
-        let it = running.clone();
-        let call =
-            lua.create_function(move |lua, words: Variadic<Value>| match it.command(&words) {
-                Ok(reply) => to_lua(lua, reply),
-                Err(failure) => it.raise(failure.into_text()),
-            })?;
-        let it = running.clone();
-        let pcall = lua.create_function(move |lua, words: Variadic<Value>| {
-            to_lua(lua, it.command(&words).unwrap_or_else(OwnedReply::from))
+        let function = |run: fn(&Running, &Lua, &[Value]) -> mlua::Result<Value>| {
+            let running = running.clone();
+            lua.create_function(move |lua, words: Variadic<Value>| run(&running, lua, &words))
+        };
+        let call = function(|it, lua, words| match it.command(words) {
+            Ok(reply) => to_lua(lua, reply),
+            Err(failure) => it.raise(failure.into_text()),
         })?;
+        let pcall = function(|it, lua, words| {
+            to_lua(lua, it.command(words).unwrap_or_else(OwnedReply::from))
+        })?;
+        let failure = function(|it, lua, _| to_text(lua, &it.failure.borrow()))?;
+        let is_over = function(|it, _, _| Ok(Value::Boolean(it.is_over())))?;
         let it = running.clone();
         let sha1hex =
             lua.create_function(move |_, words: Variadic<mlua::String>| match &words[..] {
                 [text] => Ok(digest(&text.as_bytes())),
                 _ => it.raise(b"ERR wrong number of arguments".to_vec()),
             })?;
-        let it = running.clone();
-        let failure =
-            lua.create_function(move |lua, ()| lua.create_string(&*it.failure.borrow()))?;
-        let it = running.clone();
-        let is_over = lua.create_function(move |_, ()| Ok(it.is_over()))?;
         let line = lua.create_function(|lua, ()| Ok(line(lua)))?;
         let sandbox = lua.load(include_str!("lua/sandbox.lua")).set_name("@sandbox");
         let (globals, enter): (Table, Function) =
@@ -218,7 +207,7 @@ impl Interpreter {
             let mut node = self.running.node.borrow_mut();
             let keys = if call.session.remembers_reads() { script.keys } else { &[] };
             node.declared = keys.iter().map(|key| key.to_vec()).collect();
-            (node.now, node.now_ms) = (call.now, call.now_ms);
+            node.now = call.now;
             node.swap(call);
         }
         self.running.instructions.set(0);
@@ -229,11 +218,11 @@ impl Interpreter {
         self.running.node.borrow_mut().swap(call);
         // A `SELECT` in a script counts for the script alone.
         call.session.database = database;
-        result.unwrap_or_else(|error| Err(Failure::new(format!("ERR {error}"))))
+        result.unwrap_or_else(|error| refuse(format!("ERR {error}")))
     }
 
     fn enter(&self, function: Function, script: &Script<'_>) -> mlua::Result<Answer> {
-        let table = |words: &[&[u8]]| {
+        let table = |words: Words<'_>| {
             let table = self.lua.create_table_with_capacity(words.len(), 0)?;
             words.iter().try_for_each(|word| table.raw_push(self.lua.create_string(word)?))?;
             Ok::<_, mlua::Error>(table)
@@ -242,10 +231,11 @@ impl Interpreter {
         let (is_well, value): (bool, Value) =
             self.enter.call((function, script.sha1, keys, argv))?;
         if is_well {
-            return Ok(to_reply(&value));
+            let unread = |_| Failure::new("ERR the value of the script cannot be read");
+            return Ok(reply(&value, 0).map_err(unread));
         }
         let text = word(&value).map(|text| text.as_ref().to_vec());
-        Ok(Err(Failure::new(text.unwrap_or_else(|| b"ERR the script failed".to_vec()))))
+        Ok(refuse(text.unwrap_or_else(|| b"ERR the script failed".to_vec())))
     }
 }
 
@@ -279,8 +269,7 @@ const DEPTH_MAX: usize = 128;
 /// The words of a command that a script runs.
 fn words_of(values: &[Value]) -> Result<Vec<Word<'_>>, Failure> {
     if values.is_empty() {
-        let text = "ERR Please specify at least one argument for this redis lib call";
-        return Err(Failure::new(text));
+        return refuse("ERR Please specify at least one argument for this redis lib call");
     }
     let refusal = "ERR Lua redis lib command arguments must be strings or integers";
     values.iter().map(|value| word(value).ok_or_else(|| Failure::new(refusal))).collect()
@@ -312,7 +301,6 @@ fn word(value: &Value) -> Option<Word<'_>> {
 
 /// What `redis.call` returns.
 fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
-    let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
     let field = |name: &str, bytes: &[u8]| {
         let table = lua.create_table_with_capacity(0, 1)?;
         table.raw_set(name, lua.create_string(bytes)?)?;
@@ -322,9 +310,9 @@ fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
         OwnedReply::Simple(status) => field("ok", &status),
         OwnedReply::Error(error) => field("err", &error),
         OwnedReply::Integer(number) => Ok(Value::Integer(number)),
-        OwnedReply::Bulk(bytes) => text(&bytes),
-        OwnedReply::Double(number) => text(decimal(number).as_bytes()),
-        OwnedReply::Text(shown) => text(shown.as_bytes()),
+        OwnedReply::Bulk(bytes) => to_text(lua, &bytes),
+        OwnedReply::Double(number) => to_text(lua, decimal(number).as_bytes()),
+        OwnedReply::Text(shown) => to_text(lua, shown.as_bytes()),
         OwnedReply::Null => Ok(Value::Boolean(false)),
         OwnedReply::Array(items) | OwnedReply::Push(items) | OwnedReply::Messages(items) => {
             list(lua, items)
@@ -333,6 +321,10 @@ fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
             list(lua, pairs.into_iter().flat_map(|(name, value)| [name, value]).collect())
         }
     }
+}
+
+fn to_text(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
+    lua.create_string(bytes).map(Value::String)
 }
 
 fn list(lua: &Lua, items: Vec<OwnedReply>) -> mlua::Result<Value> {
@@ -344,10 +336,6 @@ fn list(lua: &Lua, items: Vec<OwnedReply>) -> mlua::Result<Value> {
 }
 
 /// The reply of a script that returns this value.
-fn to_reply(value: &Value) -> Answer {
-    reply(value, 0).map_err(|_| Failure::new("ERR the value of the script cannot be read"))
-}
-
 fn reply(value: &Value, depth: usize) -> mlua::Result<OwnedReply> {
     Ok(match value {
         Value::String(text) => OwnedReply::Bulk(text.as_bytes().to_vec()),
@@ -382,10 +370,10 @@ fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
 
 /// `EVAL source numkeys [key ...] [arg ...]`
 pub(super) fn eval(call: &mut Call<'_>) -> Answer {
-    let Words { keys, argv } = Words::parse(call.args)?;
+    let (keys, argv) = keys_and_argv(call.args)?;
     let source = call.args[1];
-    let sha1 = load(call, source)?;
-    run(call, &Script { sha1: &sha1, source, keys, argv })
+    let sha1 = &*load(call, source)?;
+    INTERPRETER.with(|it| it.run(call, &Script { sha1, source, keys, argv }))
 }
 
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`
@@ -395,10 +383,10 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> Answer {
     if call.args[1].len() != 40 {
         return Err(unknown());
     }
-    let Words { keys, argv } = Words::parse(call.args)?;
-    let sha1 = lower(call.args[1]);
-    let source = call.keyspace.scripts.get(&sha1).ok_or_else(unknown)?.clone();
-    run(call, &Script { sha1: &sha1, source: &source, keys, argv })
+    let (keys, argv) = keys_and_argv(call.args)?;
+    let sha1 = &*lower(call.args[1]);
+    let source = &*call.keyspace.scripts.get(sha1).ok_or_else(unknown)?.clone();
+    INTERPRETER.with(|it| it.run(call, &Script { sha1, source, keys, argv }))
 }
 
 /// `SCRIPT LOAD source`
@@ -408,8 +396,9 @@ pub(super) fn script_load(call: &mut Call<'_>) -> Answer {
 
 /// `SCRIPT EXISTS sha1 [sha1 ...]`
 pub(super) fn script_exists(call: &mut Call<'_>) -> Answer {
-    let known = call.args[2..].iter().map(|sha1| i64::from(is_cached(call, sha1)));
-    Ok(OwnedReply::Array(known.map(OwnedReply::Integer).collect()))
+    let is_cached = |sha1: &&[u8]| call.keyspace.scripts.contains_key(&lower(sha1));
+    let known = call.args[2..].iter().map(|sha1| OwnedReply::Integer(is_cached(sha1).into()));
+    Ok(OwnedReply::Array(known.collect()))
 }
 
 /// `SCRIPT FLUSH [SYNC | ASYNC]`
@@ -417,7 +406,7 @@ pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
     match call.args {
         [_, _] => {}
         [_, _, mode] if is_flush_mode(mode) => {}
-        _ => return Err(Failure::new("ERR SCRIPT FLUSH only support SYNC|ASYNC option")),
+        _ => return refuse("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
     }
     call.keyspace.flush_scripts();
     Ok(OwnedReply::OK)
@@ -427,14 +416,10 @@ pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
 fn load(call: &mut Call<'_>, source: &[u8]) -> Result<String, Failure> {
     let sha1 = digest(source);
     if !call.keyspace.scripts.contains_key(&sha1) {
-        compile(&sha1, source)?;
+        INTERPRETER.with(|it| it.compiled(&sha1, source).map(drop))?;
         call.keyspace.scripts.insert(sha1.clone(), source.into());
     }
     Ok(sha1)
-}
-
-fn is_cached(call: &Call<'_>, sha1: &[u8]) -> bool {
-    call.keyspace.scripts.contains_key(&lower(sha1))
 }
 
 /// The digest as it is a key of the cache.
@@ -443,23 +428,12 @@ fn lower(sha1: &[u8]) -> String {
 }
 
 /// `KEYS` and `ARGV` of a script call.
-struct Words<'a> {
-    keys: &'a [&'a [u8]],
-    argv: &'a [&'a [u8]],
-}
-
-impl<'a> Words<'a> {
-    fn parse(args: &'a [&'a [u8]]) -> Result<Self, Failure> {
-        let wanted = integer(args[2])?;
-        let rest = &args[3..];
-        let wanted = usize::try_from(wanted)
-            .map_err(|_| Failure::new("ERR Number of keys can't be negative"))?;
-        if wanted > rest.len() {
-            return Err(Failure::new("ERR Number of keys can't be greater than number of args"));
-        }
-        let (keys, argv) = rest.split_at(wanted);
-        Ok(Self { keys, argv })
-    }
+fn keys_and_argv(args: Words<'_>) -> Result<(Words<'_>, Words<'_>), Failure> {
+    let wanted = usize::try_from(integer(args[2])?)
+        .map_err(|_| Failure::new("ERR Number of keys can't be negative"))?;
+    args[3..]
+        .split_at_checked(wanted)
+        .ok_or_else(|| Failure::new("ERR Number of keys can't be greater than number of args"))
 }
 
 #[cfg(test)]

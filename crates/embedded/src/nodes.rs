@@ -1,11 +1,10 @@
 //! The public API: several nodes, which can be stopped, restarted and paused.
 
-use super::database::{Database, Entry, Value};
-use super::server::{Server, start_again};
+use super::connection::Node;
+use super::server::Server;
 use mio::net::TcpListener;
 use redlatch_protocol::time::Time;
-use redlatch_registers::{Epoch, Group, Member, Place, RegisterKeys};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use redlatch_registers::{Epoch, Group, Member, Place};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -27,12 +26,10 @@ const UPTIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct NodesBuilder {
-    password: Option<String>,
-    uptime: Duration,
+    options: Options,
     uptime_after_restart: Duration,
-    redis_version: Option<String>,
     are_formed: bool,
 }
 
@@ -41,7 +38,7 @@ impl NodesBuilder {
     /// contains it.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.password = Some(password.into());
+        self.options = self.options.password(password);
         self
     }
 
@@ -49,7 +46,7 @@ impl NodesBuilder {
     /// days, so that a client with a restart guard counts them at once.
     #[must_use]
     pub fn uptime(mut self, uptime: Duration) -> Self {
-        self.uptime = uptime;
+        self.options.uptime = uptime;
         self
     }
 
@@ -64,7 +61,7 @@ impl NodesBuilder {
     /// behaviour.
     #[must_use]
     pub fn redis_version(mut self, version: impl Into<String>) -> Self {
-        self.redis_version = Some(version.into());
+        self.options.redis_version = version.into();
         self
     }
 
@@ -87,38 +84,17 @@ impl NodesBuilder {
         let addresses = listeners.iter().map(TcpListener::local_addr);
         let addresses: Vec<_> = addresses.collect::<io::Result<_>>()?;
         let members = members(addresses.iter().map(|it| format!("{it}/0")))?;
-        let start = |(listener, member)| -> io::Result<Node> {
-            let mut options = self.options(self.uptime);
+        let start = |(listener, member): (TcpListener, _)| {
+            let mut options = self.options(listener.local_addr()?.port())?;
             options.member = Some(member).filter(|_| self.are_formed);
-            let server = Server::start(listener, options)?;
-            Ok(Node { port: server.port(), server: Mutex::new(Some(server)) })
+            Server::start(listener, Node::new(options))
         };
         let nodes: io::Result<Vec<_>> = listeners.into_iter().zip(members).map(start).collect();
         Ok(Nodes { nodes: nodes?, settings: self })
     }
 
-    fn options(&self, uptime: Duration) -> Options {
-        let mut options = Options::new().uptime(uptime);
-        if let Some(password) = &self.password {
-            options = options.password(password);
-        }
-        if let Some(version) = &self.redis_version {
-            options = options.redis_version(version);
-        }
-        options
-    }
-}
-
-/// Never shows the password.
-impl fmt::Debug for NodesBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodesBuilder")
-            .field("password", &self.password.as_ref().map(|_| "***"))
-            .field("uptime", &self.uptime)
-            .field("uptime_after_restart", &self.uptime_after_restart)
-            .field("redis_version", &self.redis_version)
-            .field("are_formed", &self.are_formed)
-            .finish()
+    fn options(&self, port: u16) -> io::Result<Options> {
+        Ok(self.options.clone().port(port).run_id(random_run_id()?))
     }
 }
 
@@ -145,22 +121,8 @@ impl fmt::Debug for NodesBuilder {
 /// ```
 #[derive(Debug)]
 pub struct Nodes {
-    nodes: Vec<Node>,
+    nodes: Vec<Server>,
     settings: NodesBuilder,
-}
-
-#[derive(Debug)]
-struct Node {
-    port: u16,
-    /// `None` while the node is down.
-    server: Mutex<Option<Server>>,
-}
-
-impl Node {
-    fn server(&self) -> MutexGuard<'_, Option<Server>> {
-        // A panic of another thread leaves the node up or down: both are valid states.
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Nodes {
@@ -177,10 +139,8 @@ impl Nodes {
     #[must_use]
     pub fn builder() -> NodesBuilder {
         NodesBuilder {
-            password: None,
-            uptime: UPTIME,
+            options: Options::new().uptime(UPTIME),
             uptime_after_restart: Duration::ZERO,
-            redis_version: None,
             are_formed: true,
         }
     }
@@ -200,24 +160,22 @@ impl Nodes {
     /// The port of a node. It stays the same when the node restarts.
     #[must_use]
     pub fn port(&self, node: usize) -> u16 {
-        self.nodes[node].port
+        self.nodes[node].port()
     }
 
     /// The URLs of all nodes, `redis://127.0.0.1:PORT`, with the password if there is one.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
-        let user = match &self.settings.password {
-            Some(password) => format!(":{}@", percent_encoded(password)),
-            None => String::new(),
-        };
-        let url = |node: &Node| format!("redis://{user}127.0.0.1:{}", node.port);
+        let user = self.settings.options.password.as_ref();
+        let user = user.map_or_else(String::new, |it| format!(":{}@", percent_encoded(&it.0)));
+        let url = |node: &Server| format!("redis://{user}127.0.0.1:{}", node.port());
         self.nodes.iter().map(url).collect()
     }
 
     /// Stops a node: it closes its connections, its port refuses new ones, and its keys are lost.
     /// Does nothing if the node is down.
     pub fn stop(&self, node: usize) {
-        drop(self.nodes[node].server().take());
+        self.nodes[node].stop();
     }
 
     /// Stops a node, if it is up, and starts it on the same port: without keys, with another run id
@@ -228,50 +186,42 @@ impl Nodes {
     /// The node could not start, for instance because another process has taken the port while the
     /// node was down, and has kept it for five seconds. The node stays down.
     pub fn restart(&self, node: usize) -> io::Result<()> {
-        let Node { port, .. } = self.nodes[node];
-        let mut server = self.nodes[node].server();
-        // The old server must close the port before the new one opens it.
-        drop(server.take());
-        let options = || self.settings.options(self.settings.uptime_after_restart);
-        *server = Some(start_again(|| Server::start(Server::listen(port)?, options()))?);
-        Ok(())
+        let (server, settings) = (&self.nodes[node], &self.settings);
+        server.restart(|| {
+            let options = settings.options(server.port())?;
+            Ok(Node::new(options.uptime(settings.uptime_after_restart)))
+        })
     }
 
     /// Makes a node silent, like a process that got SIGSTOP: connections and bytes are still
     /// accepted, but nothing is read and no reply is sent until [`resume`](Nodes::resume). No reply
     /// is sent after this returns. Does nothing if the node is down.
     pub fn pause(&self, node: usize) {
-        if let Some(server) = &*self.nodes[node].server() {
-            server.pause();
-        }
+        self.nodes[node].pause();
     }
 
     /// Ends the pause of a node: it runs all commands that were sent meanwhile and replies to them.
     /// Its clock has not stopped, so keys may have expired. Does nothing if the node is down or not
     /// paused.
     pub fn resume(&self, node: usize) {
-        if let Some(server) = &*self.nodes[node].server() {
-            server.resume();
-        }
+        self.nodes[node].resume();
     }
 }
 
 /// Escapes all bytes except letters, digits and `-._~` as `%XX`.
 fn percent_encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
+    let encoded = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encoded).collect()
 }
 
 // The group that nodes which are started together are: they keep registers without a formation.
 
 /// The members of a group in its first epoch: the nodes at these URLs.
-pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
+fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
     let places: Vec<Place> =
         urls.map(|url| Ok(Place::new(draw()?, &url))).collect::<io::Result<_>>()?;
     let group = Group { id: draw()?, epoch: 1, token: draw()? };
@@ -283,25 +233,27 @@ pub(super) fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Memb
     Ok(places.into_iter().map(member).collect())
 }
 
-/// Makes a node a member, from its start to its end: it loses its memory with that.
-pub(super) fn make_member(database: &mut Database, run_id: &str, member: &Member) {
-    let mark = Member { run_id: run_id.to_owned(), ..member.clone() }.to_bytes();
-    let value = Value::String(mark.to_vec());
-    database.insert(0, RegisterKeys::MARK, Entry { value, expires_at_ms: None });
+fn draw() -> io::Result<u64> {
+    random_bytes().map(u64::from_le_bytes)
 }
 
-fn draw() -> io::Result<u64> {
-    let mut bytes = [0; 8];
+/// Forty random hexadecimal digits, as Redis draws at each start.
+fn random_run_id() -> io::Result<String> {
+    Ok(random_bytes::<20>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(u64::from_le_bytes(bytes))
+    Ok(bytes)
 }
 
 // The settings of one node: its identity and its password.
 
 /// The settings of one [`Keyspace`](super::keyspace::Keyspace).
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    pub(super) password: Option<String>,
+    pub(super) password: Option<Password>,
     pub(super) run_id: String,
     /// Which member of a group the node is, if it is one.
     pub(super) member: Option<Member>,
@@ -331,7 +283,7 @@ impl Options {
 
     /// Requires this password (user `default`), as `requirepass` does.
     pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.password = Some(password.into());
+        self.password = Some(Password(password.into()));
         self
     }
 
@@ -385,16 +337,12 @@ impl Default for Options {
     }
 }
 
-/// Never shows the password.
-impl fmt::Debug for Options {
+/// `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Password(pub(super) String);
+
+impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("password", &self.password.as_ref().map(|_| "***"))
-            .field("run_id", &self.run_id)
-            .field("redis_version", &self.redis_version)
-            .field("port", &self.port)
-            .field("uptime", &self.uptime)
-            .field("started", &self.started)
-            .finish()
+        f.write_str("\"***\"")
     }
 }

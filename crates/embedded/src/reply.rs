@@ -13,6 +13,12 @@ pub enum Protocol {
     Resp3,
 }
 
+impl Protocol {
+    pub(super) fn version(self) -> i64 {
+        if self == Self::Resp3 { 3 } else { 2 }
+    }
+}
+
 /// A node's reply to one command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -83,6 +89,11 @@ impl OwnedReply {
             }
         }
     }
+}
+
+/// A number of things.
+pub(super) fn count(amount: usize) -> OwnedReply {
+    OwnedReply::Integer(i64::try_from(amount).unwrap_or(i64::MAX))
 }
 
 fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
@@ -160,6 +171,10 @@ impl Failure {
     pub(super) fn into_text(self) -> Vec<u8> {
         self.0
     }
+}
+
+pub(super) fn refuse<T>(text: impl Into<Vec<u8>>) -> Result<T, Failure> {
+    Err(Failure::new(text))
 }
 
 impl From<Failure> for OwnedReply {

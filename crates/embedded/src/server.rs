@@ -1,127 +1,72 @@
-//! One node on a loopback port: a thread with a poll and the model.
+//! A server on a loopback port: a thread with a poll, and what it does for a [`Service`].
 //!
 //! The thread owns all sockets, and closes the listener and the connections when it ends. While it
 //! is paused, the kernel still accepts connections and bytes, and no reply is sent, as with a
 //! stopped process.
 
-use super::clock;
-use super::connection::{Connection, Push};
-use super::keyspace::Keyspace;
-use super::nodes::Options;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use redlatch_protocol::time::Time;
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-const LISTENER: Token = Token(0);
-const WAKER: Token = Token(1);
-const FIRST_CONNECTION: usize = 2;
+/// What a server does for its clients.
+pub(super) trait Service: Send + 'static {
+    /// What it knows about a connection.
+    type Client: Send;
+    /// The thread's name is this and the port.
+    const NAME: &'static str;
 
-/// How often a node looks for tracked keys that have expired, as often as Redis by default.
-const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A running node. Dropping it closes all connections and the port, and waits until that is done.
-#[derive(Debug)]
-pub(super) struct Server {
-    port: u16,
-    thread: ServerThread,
+    /// How long the thread may wait before it calls [`advance`](Self::advance).
+    fn patience(&self) -> Option<Duration>;
+    /// A new connection: its number, which no other has had.
+    fn connect(&mut self) -> (usize, Self::Client);
+    /// A connection is closed, or could not be opened.
+    fn disconnect(&mut self, id: usize, client: &Self::Client);
+    /// A connection can be read or written, or was closed.
+    fn serve(&mut self, id: usize, connections: &mut Connections<Self::Client>);
+    /// Does what time has come for.
+    fn advance(&mut self, connections: &mut Connections<Self::Client>);
 }
 
-impl Server {
-    /// Opens `port` of the loopback address, or any free port if that is 0.
-    pub(super) fn listen(port: u16) -> io::Result<TcpListener> {
-        TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-    }
+/// The open connections by their numbers.
+pub(super) type Connections<C> = HashMap<usize, (Socket<TcpStream>, C)>;
 
-    /// Starts a node. It gets a random run id, and its uptime counts from now.
-    pub(super) fn start(mut listener: TcpListener, options: Options) -> io::Result<Self> {
-        let port = listener.local_addr()?.port();
-        let poll = Poll::new()?;
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let waker = Waker::new(poll.registry(), WAKER)?;
-        let (now, wall) = (clock::now(), clock::wall_micros());
-        let options = options.run_id(random_run_id()?).port(port);
-        let options = options.started(now).wall_clock(now, wall);
-        let node = Node {
-            poll,
-            listener,
-            keyspace: Keyspace::new(options),
-            connections: HashMap::new(),
-            next_connection: FIRST_CONNECTION,
-            next_expiry: clock::now(),
-        };
-        let name = format!("redlatch-node-{port}");
-        let thread = ServerThread::spawn(name, waker, move |orders| node.run(&orders))?;
-        Ok(Self { port, thread })
-    }
+// No connection has these numbers.
+const LISTENER: Token = Token(usize::MAX);
+const WAKER: Token = Token(usize::MAX - 1);
 
-    pub(super) fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Returns when the node is silent.
-    pub(super) fn pause(&self) {
-        self.thread.pause();
-    }
-
-    pub(super) fn resume(&self) {
-        self.thread.resume();
-    }
-}
-
-/// Forty random hexadecimal digits, as Redis draws at each start.
-fn random_run_id() -> io::Result<String> {
-    let mut bytes = [0; 20];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// The state of the node's thread.
-struct Node {
+/// The state of the server's thread.
+struct Sockets<S: Service> {
     poll: Poll,
     listener: TcpListener,
-    keyspace: Keyspace,
-    connections: HashMap<Token, Connection<TcpStream>>,
-    next_connection: usize,
-    next_expiry: Time,
+    service: S,
+    connections: Connections<S::Client>,
 }
 
-impl Node {
-    /// The main loop. It ends when the [`Server`] is dropped.
-    fn run(mut self, orders: &Orders) {
+impl<S: Service> Sockets<S> {
+    /// The main loop. It ends when the [`ServerThread`] is dropped.
+    fn run(mut self, orders: &Receiver<Control>) {
         let mut events = Events::with_capacity(256);
         loop {
-            let timeout = self.keyspace.is_tracking().then_some(EXPIRY_INTERVAL);
-            match self.poll.poll(&mut events, timeout) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            match self.poll.poll(&mut events, self.service.patience()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return,
                 Ok(()) => {}
             }
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept(),
-                    WAKER if orders.process().is_none() => return,
+                    WAKER if process(orders).is_none() => return,
                     WAKER => {}
-                    connection => self.serve(connection),
+                    Token(id) => self.service.serve(id, &mut self.connections),
                 }
             }
-            self.expire();
-        }
-    }
-
-    /// Reports tracked keys that have expired, unless the last look was less than an interval ago.
-    fn expire(&mut self) {
-        let now = clock::now();
-        if self.keyspace.is_tracking() && now >= self.next_expiry {
-            self.next_expiry = now.after(EXPIRY_INTERVAL);
-            self.keyspace.expire_tracked(now);
-            let pushes = std::iter::from_fn(|| self.keyspace.poll_push()).collect();
-            self.deliver(pushes);
+            self.service.advance(&mut self.connections);
         }
     }
 
@@ -129,50 +74,76 @@ impl Node {
     /// the connection stays in the kernel's queue until the next event.
     fn accept(&mut self) {
         while let Ok((mut stream, _)) = self.listener.accept() {
-            let token = Token(self.next_connection);
-            self.next_connection += 1;
+            let (id, client) = self.service.connect();
             let interest = Interest::READABLE.add(Interest::WRITABLE);
             // An error concerns this connection only, which is closed by dropping it.
             let _ = stream.set_nodelay(true);
-            if self.poll.registry().register(&mut stream, token, interest).is_ok() {
-                let connection = Connection::new(stream, self.keyspace.connect());
-                self.connections.insert(token, connection);
+            if self.poll.registry().register(&mut stream, Token(id), interest).is_ok() {
+                self.connections.insert(id, (Socket::new(stream), client));
+            } else {
+                self.service.disconnect(id, &client);
+            }
+        }
+    }
+}
+
+/// The limit of pending replies to a client that does not read, in bytes: 1 MiB. Above it, no more
+/// commands or requests of this client are carried out.
+pub(super) const UNREAD_MAX: usize = 1024 * 1024;
+
+/// The bytes to and from a client.
+pub(super) struct Socket<S> {
+    stream: S,
+    pub(super) inbound: Vec<u8>,
+    /// How much of `inbound` was carried out.
+    pub(super) used: usize,
+    /// What the kernel has not taken yet.
+    pub(super) outbound: Vec<u8>,
+}
+
+impl<S: Read + Write> Socket<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, inbound: Vec::new(), used: 0, outbound: Vec::new() }
+    }
+
+    /// Does the client read too little? When it reads again, there is an event.
+    pub(super) fn is_full(&self) -> bool {
+        self.outbound.len() > UNREAD_MAX
+    }
+
+    /// Receives more by means of the buffer. Returns whether there was anything; the end of the
+    /// stream is an error.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        loop {
+            match self.stream.read(buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    self.inbound.drain(..self.used);
+                    self.used = 0;
+                    self.inbound.extend_from_slice(&buffer[..read]);
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }
 
-    fn serve(&mut self, token: Token) {
-        let Some(connection) = self.connections.get_mut(&token) else { return };
-        let mut pushes = Vec::new();
-        if !connection.progress(&mut self.keyspace, &mut pushes).unwrap_or(false) {
-            self.close(token);
-        }
-        self.deliver(pushes);
-        while let Some(id) = self.keyspace.poll_killed() {
-            self.token(id).into_iter().for_each(|token| self.close(token));
-        }
-    }
-
-    /// Sends each message to its connection, if that is still there.
-    fn deliver(&mut self, pushes: Vec<Push>) {
-        for (id, message) in pushes {
-            let Some(token) = self.token(id) else { continue };
-            let connection = self.connections.get_mut(&token);
-            if connection.is_some_and(|connection| connection.push(&message).is_err()) {
-                self.close(token);
+    /// Writes what the kernel takes.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        while written < self.outbound.len() {
+            match self.stream.write(&self.outbound[written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
-    }
-
-    fn token(&self, id: i64) -> Option<Token> {
-        let mut connections = self.connections.iter();
-        connections.find(|(_, it)| it.session().id() == id).map(|(token, _)| *token)
-    }
-
-    fn close(&mut self, token: Token) {
-        if let Some(connection) = self.connections.remove(&token) {
-            self.keyspace.disconnect(connection.session());
-        }
+        self.outbound.drain(..written);
+        Ok(())
     }
 }
 
@@ -181,9 +152,9 @@ impl Node {
 // The thread waits in a poll. Orders come through a channel, and a waker ends the poll. When the
 // channel is closed, the thread ends. While it is paused, it waits on the channel only.
 
-/// A running thread. Dropping it ends the thread, and waits until that is done.
+/// A running thread. Dropping it closes all connections and the port, and waits until that is done.
 #[derive(Debug)]
-pub(super) struct ServerThread {
+struct ServerThread {
     control: Option<Sender<Control>>,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
@@ -197,39 +168,17 @@ enum Control {
     Resume,
 }
 
-/// The orders, at the side of the thread.
-#[derive(Debug)]
-pub(super) struct Orders(Receiver<Control>);
-
 impl ServerThread {
-    /// Starts a thread with this name. The waker ends the poll of `run`.
-    pub(super) fn spawn(
-        name: String,
-        waker: Waker,
-        run: impl FnOnce(Orders) + Send + 'static,
-    ) -> io::Result<Self> {
+    fn spawn<S: Service>(mut listener: TcpListener, service: S) -> io::Result<Self> {
+        let name = format!("{}-{}", S::NAME, listener.local_addr()?.port());
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let sockets = Sockets { poll, listener, service, connections: HashMap::new() };
         let (control, orders) = unbounded();
-        let thread = thread::Builder::new().name(name).spawn(move || run(Orders(orders)))?;
+        let run = move || sockets.run(&orders);
+        let thread = thread::Builder::new().name(name).spawn(run)?;
         Ok(Self { control: Some(control), waker, thread: Some(thread) })
-    }
-
-    /// Returns when the thread sends nothing more.
-    pub(super) fn pause(&self) {
-        let (done, wait) = bounded(1);
-        self.order(Control::Pause(done));
-        // An error means that the thread has ended: the server is silent too.
-        let _ = wait.recv();
-    }
-
-    pub(super) fn resume(&self) {
-        self.order(Control::Resume);
-    }
-
-    /// Ends the poll, unless the thread is paused.
-    #[cfg(feature = "zookeeper")]
-    pub(super) fn wake(&self) {
-        // It fails only if the thread has ended.
-        let _ = self.waker.wake();
     }
 
     fn order(&self, order: Control) {
@@ -252,48 +201,110 @@ impl Drop for ServerThread {
     }
 }
 
-impl Orders {
-    /// Carries out the pending orders; a pause lasts until the next order. `None` if the thread is
-    /// to end.
-    pub(super) fn process(&self) -> Option<()> {
-        let mut paused = false;
-        loop {
-            let order = if paused {
-                self.0.recv().ok()?
-            } else {
-                match self.0.try_recv() {
-                    Ok(order) => order,
-                    Err(TryRecvError::Empty) => return Some(()),
-                    Err(TryRecvError::Disconnected) => return None,
-                }
-            };
-            match order {
-                Control::Pause(done) => {
-                    paused = true;
-                    // It fails if the caller no longer waits.
-                    let _ = done.send(());
-                }
-                Control::Resume => paused = false,
+/// Carries out the pending orders; a pause lasts until the next order. `None` if the thread is to
+/// end.
+fn process(orders: &Receiver<Control>) -> Option<()> {
+    let mut paused = false;
+    loop {
+        let order = match paused {
+            true => orders.recv().map_err(|_| TryRecvError::Disconnected),
+            false => orders.try_recv(),
+        };
+        match order {
+            Ok(Control::Pause(done)) => {
+                paused = true;
+                // It fails if the caller no longer waits.
+                let _ = done.send(());
             }
+            Ok(Control::Resume) => paused = false,
+            Err(TryRecvError::Empty) => return Some(()),
+            Err(TryRecvError::Disconnected) => return None,
         }
     }
 }
-
-// Opening a port again that a server had before.
 
 /// How often a restarted server tries to open its port, and the pause between two attempts: five
 /// seconds in all.
 const BIND_ATTEMPTS: u32 = 100;
 const BIND_PAUSE: Duration = Duration::from_millis(50);
 
-/// Starts a server whose port may be taken for a while: while it was closed, the system may have
-/// lent it to an outgoing connection.
-pub(super) fn start_again<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    for _ in 1..BIND_ATTEMPTS {
-        match start() {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(BIND_PAUSE),
-            started => return started,
+/// A server that can be stopped, and started again on the same port.
+#[derive(Debug)]
+pub(super) struct Server {
+    port: u16,
+    /// `None` while the server is down.
+    thread: Mutex<Option<ServerThread>>,
+}
+
+impl Server {
+    /// Opens `port` of the loopback address, or any free port if that is 0.
+    pub(super) fn listen(port: u16) -> io::Result<TcpListener> {
+        TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    }
+
+    pub(super) fn start(listener: TcpListener, service: impl Service) -> io::Result<Self> {
+        let port = listener.local_addr()?.port();
+        Ok(Self { port, thread: Mutex::new(Some(ServerThread::spawn(listener, service)?)) })
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(super) fn stop(&self) {
+        drop(self.thread().take());
+    }
+
+    /// The port may be taken for a while: while it was closed, the system may have lent it to an
+    /// outgoing connection.
+    pub(super) fn restart<S: Service>(
+        &self,
+        mut service: impl FnMut() -> io::Result<S>,
+    ) -> io::Result<()> {
+        let mut thread = self.thread();
+        // The old server must close the port before the new one opens it.
+        drop(thread.take());
+        let mut start = || ServerThread::spawn(Self::listen(self.port)?, service()?);
+        let mut started = start();
+        for _ in 1..BIND_ATTEMPTS {
+            if !started.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
+                break;
+            }
+            thread::sleep(BIND_PAUSE);
+            started = start();
+        }
+        *thread = Some(started?);
+        Ok(())
+    }
+
+    /// Returns when the server sends nothing more.
+    pub(super) fn pause(&self) {
+        if let Some(thread) = &*self.thread() {
+            let (done, wait) = bounded(1);
+            thread.order(Control::Pause(done));
+            // An error means that the thread has ended: the server is silent too.
+            let _ = wait.recv();
         }
     }
-    start()
+
+    pub(super) fn resume(&self) {
+        if let Some(thread) = &*self.thread() {
+            thread.order(Control::Resume);
+        }
+    }
+
+    /// The service has something to send, which no client has caused. Ends the poll, unless the
+    /// thread is paused.
+    #[cfg(feature = "zookeeper")]
+    pub(super) fn wake(&self) {
+        if let Some(thread) = &*self.thread() {
+            // It fails only if the thread has ended.
+            let _ = thread.waker.wake();
+        }
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<ServerThread>> {
+        // A panic of another thread leaves the server up or down: both are valid states.
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

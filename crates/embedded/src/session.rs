@@ -2,8 +2,8 @@
 
 use super::command::{Call, excerpt, integer};
 use super::keyspace::DATABASES;
-use super::reply::{Answer, Failure, OwnedReply, Protocol};
-use super::tracking::TrackingMode;
+use super::pushes::TrackingMode;
+use super::reply::{Answer, Failure, OwnedReply, Protocol, refuse};
 
 #[derive(Clone, Debug)]
 pub struct ConnectionState {
@@ -77,10 +77,10 @@ const USER: &[u8] = b"default";
 /// `AUTH [username] password`
 pub(super) fn auth(call: &mut Call<'_>) -> Answer {
     match call.args {
-        [_, _] if call.keyspace.options.password.is_none() => Err(Failure::new(
+        [_, _] if call.keyspace.options.password.is_none() => refuse(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
-        )),
+        ),
         [_, password] => authenticate(call, USER, password),
         [_, user, password] => authenticate(call, user, password),
         _ => Err(Failure::syntax()),
@@ -89,9 +89,9 @@ pub(super) fn auth(call: &mut Call<'_>) -> Answer {
 
 /// A wrong password changes nothing: an authenticated connection stays authenticated.
 fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Answer {
-    let expected = call.keyspace.options.password.as_deref();
-    if user != USER || expected.is_some_and(|expected| expected.as_bytes() != password) {
-        return Err(Failure::new("WRONGPASS invalid username-password pair or user is disabled."));
+    let expected = call.keyspace.options.password.as_ref();
+    if user != USER || expected.is_some_and(|expected| expected.0.as_bytes() != password) {
+        return refuse("WRONGPASS invalid username-password pair or user is disabled.");
     }
     call.session.authenticated = true;
     Ok(OwnedReply::OK)
@@ -103,9 +103,9 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
         None => None,
         Some(Ok(2)) => Some(Protocol::Resp2),
         Some(Ok(3)) => Some(Protocol::Resp3),
-        Some(Ok(_)) => return Err(Failure::new("NOPROTO unsupported protocol version")),
+        Some(Ok(_)) => return refuse("NOPROTO unsupported protocol version"),
         Some(Err(_)) => {
-            return Err(Failure::new("ERR Protocol version is not an integer or out of range"));
+            return refuse("ERR Protocol version is not an integer or out of range");
         }
     };
     let (mut credentials, mut name) = (None, None);
@@ -122,9 +122,8 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
                 rest
             }
             _ => {
-                let parts: [&[u8]; 3] =
-                    [b"ERR Syntax error in HELLO option '", excerpt(option, usize::MAX), b"'"];
-                return Err(Failure::new(parts.concat()));
+                let option = excerpt(option, usize::MAX);
+                return refuse([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
             }
         };
     }
@@ -132,22 +131,24 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
         authenticate(call, user, password)?;
     }
     if !call.session.authenticated {
-        return Err(Failure::new(
+        return refuse(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
              the RESP protocol version at the same time",
-        ));
+        );
     }
     if let Some(name) = name {
         call.session.name = name.to_vec();
     }
     call.session.protocol = protocol.unwrap_or(call.session.protocol);
-    call.keyspace.tracking.speak(call.session.id, call.session.protocol);
+    if let Some(before) = call.keyspace.pushes.tracking.get_mut(&call.session.id) {
+        *before = call.session.protocol;
+    }
     Ok(introduction(call))
 }
 
 fn introduction(call: &Call<'_>) -> OwnedReply {
-    let version = if call.session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let version = call.session.protocol.version();
     let pairs = [
         ("server", OwnedReply::bulk("redis")),
         ("version", OwnedReply::bulk(call.keyspace.options.redis_version.as_str())),
@@ -184,7 +185,7 @@ fn check_name(name: &[u8]) -> Result<(), Failure> {
     if name.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
         return Ok(());
     }
-    Err(Failure::new("ERR Client names cannot contain spaces, newlines or special characters."))
+    refuse("ERR Client names cannot contain spaces, newlines or special characters.")
 }
 
 pub(super) fn client_getname(call: &mut Call<'_>) -> Answer {
@@ -192,15 +193,11 @@ pub(super) fn client_getname(call: &mut Call<'_>) -> Answer {
     Ok(if name.is_empty() { OwnedReply::Null } else { OwnedReply::bulk(name.as_slice()) })
 }
 
-pub(super) fn client_id(call: &mut Call<'_>) -> Answer {
-    Ok(OwnedReply::Integer(call.session.id))
-}
-
 /// `CLIENT KILL ID id`, and the older form with an address, which matches no connection here. A
 /// connection cannot kill itself.
 pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
     match call.args {
-        [_, _, _] => Err(Failure::new("ERR No such client")),
+        [_, _, _] => refuse("ERR No such client"),
         [_, _, filter, id] if filter.eq_ignore_ascii_case(b"ID") => {
             let id = integer(id).ok().filter(|id| *id > 0);
             let id = id.ok_or_else(|| Failure::new("ERR client-id should be greater than 0"))?;
@@ -211,27 +208,16 @@ pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// `CLIENT LIST`, which lists only the connection that sends it.
-pub(super) fn client_list(call: &mut Call<'_>) -> Answer {
-    match call.args {
-        [_, _] => Ok(describe(call, "client|list")),
-        _ => Err(Failure::syntax()),
+/// `CLIENT INFO`, and `CLIENT LIST`, which lists only the connection that sends it.
+pub(super) fn describe(call: &mut Call<'_>, command: &str) -> Answer {
+    if call.args.len() > 2 {
+        return Err(Failure::syntax());
     }
-}
-
-pub(super) fn client_info(call: &mut Call<'_>) -> Answer {
-    Ok(describe(call, "client|info"))
-}
-
-fn describe(call: &Call<'_>, command: &str) -> OwnedReply {
-    let session = &call.session;
-    let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
-    OwnedReply::Text(format!(
-        "id={} name={} db={} cmd={command} user=default resp={version}\n",
-        session.id,
-        String::from_utf8_lossy(&session.name),
-        session.database,
-    ))
+    let ConnectionState { id, name, database, protocol, .. } = &*call.session;
+    let (name, version) = (String::from_utf8_lossy(name), protocol.version());
+    Ok(OwnedReply::Text(format!(
+        "id={id} name={name} db={database} cmd={command} user=default resp={version}\n"
+    )))
 }
 
 pub(super) fn quit(call: &mut Call<'_>) -> Answer {
@@ -242,8 +228,8 @@ pub(super) fn quit(call: &mut Call<'_>) -> Answer {
 /// `RESET`: resets everything but the connection's id.
 pub(super) fn reset(call: &mut Call<'_>) -> Answer {
     let open = call.keyspace.options.password.is_none();
-    call.keyspace.tracking.stop(call.session.id);
-    call.keyspace.channels.forget(call.session.id);
+    call.keyspace.pushes.tracking.remove(&call.session.id);
+    call.keyspace.pushes.channels.forget(call.session.id);
     *call.session = ConnectionState::new(call.session.id, open);
     Ok(OwnedReply::simple("RESET"))
 }

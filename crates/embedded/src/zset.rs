@@ -1,10 +1,8 @@
 //! The commands on sorted sets: `ZADD` and others.
 
 use super::command::{Call, integer};
-use super::database::{Entry, Value};
-use super::reply::{Answer, Failure, OwnedReply, Protocol};
-use super::strings::count;
-use std::cmp::Ordering;
+use super::database::Value;
+use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `ZADD key [NX | XX] score member [score member ...]`
@@ -15,7 +13,7 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
             b"NX" => if_absent = true,
             b"XX" => if_present = true,
             b"GT" | b"LT" | b"CH" | b"INCR" => {
-                return Err(Failure::new("ERR embedded nodes know only NX and XX of ZADD"));
+                return refuse("ERR embedded nodes know only NX and XX of ZADD");
             }
             _ => break,
         }
@@ -26,15 +24,13 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
         return Err(Failure::syntax());
     }
     if if_absent && if_present {
-        let text = "ERR XX and NX options at the same time are not compatible";
-        return Err(Failure::new(text));
+        return refuse("ERR XX and NX options at the same time are not compatible");
     }
     let not_a_float = || Failure::new("ERR value is not a valid float");
     let scored = |pair: &[&'_ [u8]]| score(pair[0]).ok_or_else(not_a_float);
     let scores: Vec<Score> = pairs.clone().map(scored).collect::<Result<_, _>>()?;
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let database = call.database();
-    let found = database.sorted_set(now_ms, key)?;
+    let (database, args) = call.parts();
+    let found = database.sorted_set(args[1])?;
     let (is_new, mut added, mut has_changed) = (found.is_none(), 0, false);
     let mut created = SortedSet::default();
     let set = found.unwrap_or(&mut created);
@@ -47,10 +43,9 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
         added += usize::from(!is_there);
     }
     if has_changed && is_new {
-        let value = Value::SortedSet(created);
-        database.insert(now_ms, key, Entry { value, expires_at_ms: None });
+        database.insert(args[1], Value::SortedSet(created), None);
     } else if has_changed {
-        database.touch(key);
+        database.touch(args[1]);
     }
     Ok(count(added))
 }
@@ -63,7 +58,7 @@ pub(super) fn zrem(call: &mut Call<'_>) -> Answer {
 
 /// `ZREMRANGEBYSCORE key min max`
 pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Answer {
-    let range = ScoreRange::parse(call.args[2], call.args[3])?;
+    let range = ScoreRange::parse(call.args)?;
     take_out(call, |set| {
         let members: Vec<_> = range.of(set).map(|(member, _)| member.to_vec()).collect();
         members.iter().filter(|member| set.remove(member)).count()
@@ -73,32 +68,30 @@ pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Answer {
 /// Removes members of a sorted set, and the key with its last member. `remove` returns how many it
 /// has removed.
 fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -> Answer {
-    let (key, now_ms) = (call.args[1], call.now_ms);
-    let database = call.database();
-    let Some(set) = database.sorted_set(now_ms, key)? else { return Ok(count(0)) };
-    let (removed, is_empty) = (remove(set), set.is_empty());
-    if is_empty {
-        database.remove(now_ms, key);
+    let (database, args) = call.parts();
+    let Some(set) = database.sorted_set(args[1])? else { return Ok(count(0)) };
+    let (removed, left) = (remove(set), set.len());
+    if left == 0 {
+        database.remove(args[1]);
     } else if removed > 0 {
-        database.touch(key);
+        database.touch(args[1]);
     }
     Ok(count(removed))
 }
 
 /// What `read` finds in a sorted set, which is empty if there is no key.
-fn read<T>(call: &mut Call<'_>, read: impl FnOnce(&SortedSet) -> T) -> Result<T, Failure> {
-    let (key, now_ms) = (call.args[1], call.now_ms);
+pub(super) fn read<T>(
+    call: &mut Call<'_>,
+    read: impl FnOnce(&SortedSet) -> T,
+) -> Result<T, Failure> {
+    let (database, args) = call.parts();
     let empty = SortedSet::default();
-    Ok(read(call.database().sorted_set(now_ms, key)?.map_or(&empty, |set| set)))
-}
-
-pub(super) fn zcard(call: &mut Call<'_>) -> Answer {
-    read(call, |set| count(set.len()))
+    Ok(read(database.sorted_set(args[1])?.map_or(&empty, |set| set)))
 }
 
 /// `ZCOUNT key min max`
 pub(super) fn zcount(call: &mut Call<'_>) -> Answer {
-    let range = ScoreRange::parse(call.args[2], call.args[3])?;
+    let range = ScoreRange::parse(call.args)?;
     read(call, |set| count(range.of(set).count()))
 }
 
@@ -131,7 +124,7 @@ pub(super) fn zrange(call: &mut Call<'_>) -> Answer {
 
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
 pub(super) fn zrangebyscore(call: &mut Call<'_>) -> Answer {
-    let range = ScoreRange::parse(call.args[2], call.args[3])?;
+    let range = ScoreRange::parse(call.args)?;
     let options = RangeOptions::parse(&call.args[4..], true)?;
     let protocol = call.protocol();
     // A negative offset finds nothing, and a negative count has no limit.
@@ -142,35 +135,30 @@ pub(super) fn zrangebyscore(call: &mut Call<'_>) -> Answer {
 
 /// A score as Redis reads it.
 fn score(text: &[u8]) -> Option<Score> {
-    let number = std::str::from_utf8(text).ok()?.parse::<f64>().ok()?;
-    Score::new(number)
+    std::str::from_utf8(text).ok()?.parse().ok().and_then(Score::new)
 }
 
-/// The scores from one limit to another, each of which is meant or not.
+/// The scores from one limit to another, both included.
 struct ScoreRange {
-    min: (Score, bool),
-    max: (Score, bool),
+    min: Score,
+    max: Score,
 }
 
 impl ScoreRange {
-    fn parse(min: &[u8], max: &[u8]) -> Result<Self, Failure> {
-        let limit = |text: &[u8]| match text.strip_prefix(b"(") {
-            Some(text) => Some((score(text)?, false)),
-            None => Some((score(text)?, true)),
+    /// From the third and fourth word. A limit behind `(` is not included: the next number is.
+    fn parse(args: &[&[u8]]) -> Result<Self, Failure> {
+        let limit = |text: &[u8], step| match text.strip_prefix(b"(") {
+            Some(text) => score(text).map(|Score(place)| Score(place + step)),
+            None => score(text),
         };
-        let found = limit(min).zip(limit(max)).map(|(min, max)| Self { min, max });
+        let found = limit(args[2], 1).zip(limit(args[3], -1)).map(|(min, max)| Self { min, max });
         found.ok_or_else(|| Failure::new("ERR min or max is not a float"))
     }
 
     /// The members with these scores.
-    fn of<'a>(&'a self, set: &'a SortedSet) -> impl Iterator<Item = (&'a [u8], f64)> {
-        let score = |number: f64| Score::new(number);
-        set.from(self.min.0)
-            .skip_while(move |(_, number)| !self.min.1 && score(*number) == Some(self.min.0))
-            .take_while(move |(_, number)| {
-                let number = score(*number);
-                number < Some(self.max.0) || self.max.1 && number == Some(self.max.0)
-            })
+    fn of<'a>(&self, set: &'a SortedSet) -> impl Iterator<Item = (&'a [u8], f64)> + use<'a> {
+        let max = self.max;
+        set.from(self.min).take_while(move |(_, number)| Score::new(*number) <= Some(max))
     }
 }
 
@@ -196,8 +184,7 @@ impl RangeOptions {
                     behind
                 }
                 (b"BYSCORE" | b"BYLEX" | b"REV" | b"LIMIT", _) if !may_limit => {
-                    let text = "ERR embedded nodes know only WITHSCORES of ZRANGE";
-                    return Err(Failure::new(text));
+                    return refuse("ERR embedded nodes know only WITHSCORES of ZRANGE");
                 }
                 _ => return Err(Failure::syntax()),
             };
@@ -228,33 +215,23 @@ pub(super) struct SortedSet {
     scores: BTreeMap<Vec<u8>, Score>,
 }
 
-/// A floating-point number that can be compared: no NaN, and no negative zero.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Score(f64);
+/// A floating-point number as an integer of the same order, as in [`f64::total_cmp`]: no NaN, and no
+/// negative zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Score(i64);
 
 impl Score {
     pub(super) fn new(score: f64) -> Option<Self> {
-        (!score.is_nan()).then_some(Self(score + 0.0))
+        (!score.is_nan()).then(|| Self(Self::turned((score + 0.0).to_bits() as i64)))
     }
-}
 
-impl Ord for Score {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
+    fn number(self) -> f64 {
+        f64::from_bits(Self::turned(self.0) as u64)
     }
-}
 
-impl PartialOrd for Score {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Eq for Score {}
-
-impl PartialEq for Score {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
+    /// The bits of a negative number in reverse order, but for its sign; it is its own inverse.
+    fn turned(bits: i64) -> i64 {
+        if bits < 0 { bits ^ i64::MAX } else { bits }
     }
 }
 
@@ -276,7 +253,7 @@ impl SortedSet {
     }
 
     pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
-        self.scores.get(member).map(|score| score.0)
+        self.scores.get(member).map(|score| score.number())
     }
 
     /// How many members come before this one. Counts from both ends: most questions are about the
@@ -293,7 +270,7 @@ impl SortedSet {
 
     /// The members in their order, with their scores.
     pub(super) fn scored(&self) -> impl DoubleEndedIterator<Item = (&[u8], f64)> {
-        self.order.iter().map(|(score, member)| (member.as_slice(), score.0))
+        self.order.iter().map(|(score, member)| (member.as_slice(), score.number()))
     }
 
     /// The members from `start` up to but not including `end`, counted from the nearer end.
@@ -310,15 +287,13 @@ impl SortedSet {
 
     /// The members with at least this score, in their order.
     pub(super) fn from(&self, min: Score) -> impl Iterator<Item = (&[u8], f64)> {
-        self.order.range((min, Vec::new())..).map(|(score, member)| (member.as_slice(), score.0))
+        self.order
+            .range((min, Vec::new())..)
+            .map(|(score, member)| (member.as_slice(), score.number()))
     }
 
     pub(super) fn len(&self) -> usize {
         self.order.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.order.is_empty()
     }
 }
 

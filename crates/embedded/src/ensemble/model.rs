@@ -5,26 +5,18 @@
 //! [`Model::next_deadline`]. After each of these calls, [`Model::poll`] says what to send and which
 //! connections to close, until it returns `None`. Time never goes back.
 
-use super::reply::{Body, Refusal, Reply, ReplyHeader};
-use super::request::{Connect, Operation, Part, Read, Request, RequestHeader};
-use super::server::Settings;
+use super::EnsembleBuilder;
+use super::messages::{self, Connect, Frame, Operation, Part, Refusal, Request, write_results};
 use super::sessions::{Event, Sessions, Watches};
 use super::transaction::{Outcome, Requester, Transaction};
 use super::tree::{Change, Identity, Tree, permission};
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::jute::{JuteError, Reader};
+use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Identifies a connection. Later ones are larger, and none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ConnectionId(u64);
-
-impl ConnectionId {
-    /// Counts from 0.
-    pub(super) fn number(self) -> u64 {
-        self.0
-    }
-}
+pub(super) struct ConnectionId(pub(super) usize);
 
 /// What is to be done for a connection.
 #[derive(Debug, PartialEq)]
@@ -38,14 +30,14 @@ pub(super) enum Output {
 /// A server, with its tree and its sessions.
 #[derive(Debug)]
 pub(super) struct Model {
-    settings: Settings,
+    settings: EnsembleBuilder,
     /// A time, and microseconds since 1970 at that time.
     wall_clock: (Time, u64),
     tree: Tree,
     sessions: Sessions,
     watches: Watches<ConnectionId>,
     connections: BTreeMap<ConnectionId, Connection>,
-    next_connection: u64,
+    next_connection: usize,
     zxid: i64,
     next_sweep: Time,
     outputs: VecDeque<Output>,
@@ -62,13 +54,15 @@ struct Connection {
 
 impl Model {
     /// A server that starts now, when it is so many microseconds after 1970. Its tree is empty.
-    pub(super) fn new(settings: Settings, now: Time, wall_micros: u64) -> Self {
+    pub(super) fn new(settings: EnsembleBuilder, now: Time, wall_micros: u64) -> Self {
         // As a server with the number 1 does.
         let first_session = (1 << 56) | (((wall_micros / 1_000) << 24) >> 8) as i64;
+        let ticks = settings.tick.saturating_mul(2)..=settings.tick.saturating_mul(20);
+        let timeouts = settings.timeouts.clone().unwrap_or(ticks);
         Self {
             wall_clock: (now, wall_micros),
             tree: Tree::new(),
-            sessions: Sessions::new(settings.tick, settings.timeouts(), first_session),
+            sessions: Sessions::new(settings.tick, timeouts, first_session),
             watches: Watches::new(),
             connections: BTreeMap::new(),
             next_connection: 0,
@@ -120,7 +114,7 @@ impl Model {
         if now >= self.next_sweep {
             self.next_sweep = now.after(self.settings.sweep_interval);
             for path in self.tree.empty_containers() {
-                self.transact(now, |transaction| transaction.delete(&path));
+                self.delete(now, &[path]);
             }
         }
     }
@@ -151,17 +145,15 @@ impl Model {
     fn delete_ephemerals(&mut self, now: Time, session: i64) {
         self.sessions.end(session);
         let paths = self.tree.of_session(session);
-        self.transact(now, |transaction| {
-            // They have no children, and nobody else deletes them meanwhile.
-            paths.iter().try_for_each(|path| transaction.delete(path))
-        });
+        self.delete(now, &paths);
     }
 
-    /// Carries out a transaction that is no client's. One that is refused changes nothing.
-    fn transact<E>(&mut self, now: Time, run: impl FnOnce(&mut Transaction<'_>) -> Result<(), E>) {
+    /// Deletes znodes in a transaction that is no client's. One that is refused changes nothing.
+    fn delete(&mut self, now: Time, paths: &[Box<str>]) {
         let change = self.next_change(now);
         let mut transaction = Transaction::begin(&mut self.tree, change);
-        match run(&mut transaction) {
+        // They have no children, and nobody else deletes them meanwhile.
+        match paths.iter().try_for_each(|path| transaction.delete(path)) {
             Ok(()) => {
                 let events = transaction.commit();
                 self.notify(&events);
@@ -180,19 +172,24 @@ impl Model {
     fn notify(&mut self, events: &[Event]) {
         for event in events {
             for connection in self.watches.trigger(event) {
-                self.send(connection, &Reply::Event(event));
+                self.send(connection, messages::event(event));
             }
         }
     }
 
-    fn send(&mut self, connection: ConnectionId, reply: &Reply<'_>) {
-        let Some(bytes) = reply.encode() else { return self.close(connection) };
-        self.send_bytes(connection, bytes);
-    }
-
-    fn send_bytes(&mut self, connection: ConnectionId, bytes: Vec<u8>) {
+    /// Sends a reply, or closes the connection if there can be none.
+    fn send(&mut self, connection: ConnectionId, reply: Frame) {
+        let Some(bytes) = reply else { return self.close(connection) };
         self.counts.1 += 1;
         self.outputs.push_back(Output::Send(connection, bytes));
+    }
+
+    fn done(&mut self, id: ConnectionId, xid: i32, body: impl FnOnce(&mut FrameWriter<'_>)) {
+        self.send(id, messages::done(xid, self.zxid, body));
+    }
+
+    fn refuse(&mut self, id: ConnectionId, xid: i32, refusal: Refusal) {
+        self.send(id, messages::refused(xid, self.zxid, refusal));
     }
 
     fn close(&mut self, connection: ConnectionId) {
@@ -233,7 +230,7 @@ impl Model {
             b"srvr" => self.description(),
             _ => format!("{} is not a command of this server.\n", String::from_utf8_lossy(&word)),
         };
-        self.send_bytes(id, text.into_bytes());
+        self.send(id, Some(text.into_bytes()));
         self.close(id);
     }
 
@@ -270,7 +267,7 @@ impl Model {
             self.sessions.resume(now, session, password, timeout).then_some(session)
         };
         let granted = session.map(|session| (session, timeout, self.sessions.password(session)));
-        self.send(id, &Reply::Session(granted));
+        self.send(id, messages::session(granted));
         match self.connections.get_mut(&id) {
             Some(connection) if session.is_some() => connection.session = session,
             _ => self.close(id),
@@ -286,29 +283,38 @@ impl Model {
         frame: &[u8],
     ) -> Result<(), JuteError> {
         let mut reader = Reader::new(frame);
-        let header = RequestHeader::read(&mut reader)?;
-        let xid = header.xid;
-        match Request::decode(header, &mut reader) {
-            Ok(Some(Request::Write(operation))) => self.write(now, id, xid, &operation),
-            Ok(Some(Request::Multi(operations))) => self.multi(now, id, xid, &operations),
-            Ok(Some(Request::Read(read))) => self.read(id, xid, read),
-            Ok(Some(Request::Sync(path))) => self.done(id, xid, Body::Path(path)),
-            Ok(Some(Request::Ping)) => self.done(id, xid, Body::Empty),
-            Ok(Some(Request::Auth { scheme, credentials })) => {
+        let (xid, opcode) = (reader.int()?, reader.int()?);
+        match Request::decode(opcode, &mut reader) {
+            Ok(Request::Write(operation)) => {
+                let operations = std::slice::from_ref(&operation);
+                match self.transact(now, id, session, operations).as_deref() {
+                    // It is for transactions of several operations. Alone it can fail, and no more.
+                    Ok([Outcome::Checked] | []) => self.close(id),
+                    Ok([outcome, ..]) => self.done(id, xid, |frame| outcome.write(frame)),
+                    Err((_, refusal)) => self.refuse(id, xid, *refusal),
+                }
+            }
+            Ok(Request::Multi(operations)) => {
+                let results = self.transact(now, id, session, &operations);
+                self.done(id, xid, |frame| write_results(&results, operations.len(), frame));
+            }
+            Ok(Request::Read { part, path, watch }) => self.read(id, xid, part, path, watch),
+            Ok(Request::Sync(path)) => self.done(id, xid, |frame| _ = frame.text(path)),
+            Ok(Request::Ping) => self.done(id, xid, |_| {}),
+            Ok(Request::Auth { scheme, credentials }) => {
                 self.authenticate(id, xid, scheme, credentials);
             }
-            Ok(Some(Request::CloseSession)) => {
+            Ok(Request::CloseSession) => {
                 self.delete_ephemerals(now, session);
-                self.done(id, xid, Body::Empty);
+                self.done(id, xid, |_| {});
                 self.close(id);
             }
-            Ok(None) => {
-                let header = ReplyHeader { xid, zxid: NO_ZXID };
-                self.send(id, &Reply::Refused(header, Refusal::Unimplemented));
+            Ok(Request::Unknown) => {
+                self.send(id, messages::refused(xid, NO_ZXID, Refusal::Unimplemented));
                 self.close(id);
             }
             Err(refusal) => {
-                if header.is_write() {
+                if Request::is_write(opcode) {
                     let _ = self.next_change(now);
                 }
                 self.refuse(id, xid, refusal);
@@ -317,43 +323,17 @@ impl Model {
         Ok(())
     }
 
-    fn done(&mut self, id: ConnectionId, xid: i32, body: Body<'_>) {
-        let header = ReplyHeader { xid, zxid: self.zxid };
-        self.send(id, &Reply::Done(header, body));
-    }
-
-    fn refuse(&mut self, id: ConnectionId, xid: i32, refusal: Refusal) {
-        let header = ReplyHeader { xid, zxid: self.zxid };
-        self.send(id, &Reply::Refused(header, refusal));
-    }
-
-    fn write(&mut self, now: Time, id: ConnectionId, xid: i32, operation: &Operation<'_>) {
+    /// Carries out all these operations or none. An error says which one is refused, and why.
+    fn transact(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        session: i64,
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, (usize, Refusal)> {
         let change = self.next_change(now);
-        let Some(connection) = self.connections.get(&id) else { return };
-        let requester = Requester {
-            session: connection.session.unwrap_or_default(),
-            identities: &connection.identities,
-        };
-        let mut transaction = Transaction::begin(&mut self.tree, change);
-        match transaction.run(requester, operation) {
-            // It is for transactions of several operations. Alone it can fail, and no more.
-            Ok(Outcome::Checked) => self.close(id),
-            Ok(outcome) => {
-                let events = transaction.commit();
-                self.notify(&events);
-                self.done(id, xid, Body::Outcome(&outcome));
-            }
-            Err(refusal) => self.refuse(id, xid, refusal),
-        }
-    }
-
-    fn multi(&mut self, now: Time, id: ConnectionId, xid: i32, operations: &[Operation<'_>]) {
-        let change = self.next_change(now);
-        let Some(connection) = self.connections.get(&id) else { return };
-        let requester = Requester {
-            session: connection.session.unwrap_or_default(),
-            identities: &connection.identities,
-        };
+        let identities = self.connections.get(&id).map_or(&[][..], |it| &it.identities);
+        let requester = Requester { session, identities };
         let mut transaction = Transaction::begin(&mut self.tree, change);
         let mut outcomes = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
@@ -361,53 +341,45 @@ impl Model {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(refusal) => {
                     transaction.roll_back();
-                    let body = Body::Failed(index, refusal, operations.len());
-                    return self.done(id, xid, body);
+                    return Err((index, refusal));
                 }
             }
         }
         let events = transaction.commit();
         self.notify(&events);
-        self.done(id, xid, Body::Outcomes(&outcomes));
+        Ok(outcomes)
     }
 
-    fn read(&mut self, id: ConnectionId, xid: i32, read: Read<'_>) {
+    fn read(&mut self, id: ConnectionId, xid: i32, part: Part, path: &str, watch: bool) {
         let Some(connection) = self.connections.get(&id) else { return };
-        if read.what == Part::Stat && read.path.contains('\0') {
+        if part == Part::Stat && path.contains('\0') {
             return self.refuse(id, xid, Refusal::BadArguments);
         }
-        let identities = &connection.identities;
-        let znode = self.tree.znode(read.path).and_then(|znode| {
-            if read.what != Part::Stat {
-                znode.acl.check(permission::READ, identities)?;
+        let znode = self.tree.znode(path).and_then(|znode| {
+            if part != Part::Stat {
+                znode.acl.check(permission::READ, &connection.identities)?;
             }
             Ok(znode)
         });
         // Also of one that is not there: an exists waits until it is created.
-        if read.watch && (znode.is_ok() || read.what == Part::Stat) {
-            match read.what {
-                Part::Stat | Part::Data => self.watches.watch_znode(read.path, id),
-                Part::Children | Part::ChildrenAndStat => {
-                    self.watches.watch_children(read.path, id);
-                }
-            }
+        if watch && (znode.is_ok() || part == Part::Stat) {
+            let watches = match part {
+                Part::Stat | Part::Data => &mut self.watches.znodes,
+                Part::Children | Part::ChildrenAndStat => &mut self.watches.children,
+            };
+            watches.add(path.as_bytes(), id);
         }
-        let header = ReplyHeader { xid, zxid: self.zxid };
-        let bytes = match znode {
-            Ok(znode) => Reply::Done(header, Body::Znode(read.what, znode)).encode(),
-            Err(refusal) => Reply::Refused(header, refusal).encode(),
+        let reply = match znode {
+            Ok(znode) => messages::done(xid, self.zxid, |frame| znode.write(part, frame)),
+            Err(refusal) => messages::refused(xid, self.zxid, refusal),
         };
-        match bytes {
-            Some(bytes) => self.send_bytes(id, bytes),
-            None => self.close(id),
-        }
+        self.send(id, reply);
     }
 
     /// Adds credentials to a connection. Its reply has no transaction.
     fn authenticate(&mut self, id: ConnectionId, xid: i32, scheme: &str, credentials: &[u8]) {
-        let header = ReplyHeader { xid, zxid: 0 };
         if scheme != "digest" {
-            self.send(id, &Reply::Refused(header, Refusal::AuthFailed));
+            self.send(id, messages::refused(xid, 0, Refusal::AuthFailed));
             return self.close(id);
         }
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -416,7 +388,7 @@ impl Model {
                 connection.identities.push(identity);
             }
         }
-        self.send(id, &Reply::Done(header, Body::Empty));
+        self.send(id, messages::done(xid, 0, |_| {}));
     }
 }
 

@@ -1,8 +1,9 @@
 //! The sessions: their timeouts, and when they end if nothing is heard from them.
 
+use crate::pushes::Listeners;
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::message::PASSWORD_LENGTH;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -14,8 +15,6 @@ pub(super) struct Sessions {
     timeouts: RangeInclusive<Duration>,
     next_id: i64,
     sessions: BTreeMap<i64, Session>,
-    /// The same by their ends.
-    ends: BTreeSet<(Time, i64)>,
 }
 
 #[derive(Debug)]
@@ -27,8 +26,7 @@ struct Session {
 impl Sessions {
     /// No sessions; the first one will have this id.
     pub(super) fn new(tick: Duration, timeouts: RangeInclusive<Duration>, first_id: i64) -> Self {
-        let (sessions, ends) = (BTreeMap::new(), BTreeSet::new());
-        Self { tick, timeouts, next_id: first_id, sessions, ends }
+        Self { tick, timeouts, next_id: first_id, sessions: BTreeMap::new() }
     }
 
     /// The timeout that is granted to a client that asks for this one.
@@ -81,10 +79,9 @@ impl Sessions {
 
     /// The session was heard of.
     pub(super) fn touch(&mut self, now: Time, id: i64) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        self.ends.remove(&(session.ends_at, id));
-        session.ends_at = next_tick(now.after(session.timeout), self.tick);
-        self.ends.insert((session.ends_at, id));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.ends_at = next_tick(now.after(session.timeout), self.tick);
+        }
     }
 
     /// The server has started again: every session has its whole timeout.
@@ -97,19 +94,21 @@ impl Sessions {
     }
 
     pub(super) fn end(&mut self, id: i64) {
-        if let Some(session) = self.sessions.remove(&id) {
-            self.ends.remove(&(session.ends_at, id));
-        }
+        self.sessions.remove(&id);
     }
 
     /// When the next session ends, unless it is heard of.
     pub(super) fn next_end(&self) -> Time {
-        self.ends.first().map_or(Time::MAX, |(time, _)| *time)
+        self.next().map_or(Time::MAX, |(time, _)| time)
     }
 
     /// A session whose time has passed. It has not ended until [`end`](Self::end).
     pub(super) fn expired(&self, now: Time) -> Option<i64> {
-        self.ends.first().filter(|(time, _)| *time <= now).map(|(_, id)| *id)
+        self.next().filter(|(time, _)| *time <= now).map(|(_, id)| id)
+    }
+
+    fn next(&self) -> Option<(Time, i64)> {
+        self.sessions.iter().map(|(id, session)| (session.ends_at, *id)).min()
     }
 }
 
@@ -147,50 +146,33 @@ impl Event {
 #[derive(Debug)]
 pub(super) struct Watches<C> {
     /// On a znode itself, or on its creation.
-    znodes: Table<C>,
+    pub(super) znodes: Listeners<C>,
     /// On the list of its children.
-    children: Table<C>,
+    pub(super) children: Listeners<C>,
 }
-
-type Table<C> = HashMap<Box<str>, BTreeSet<C>>;
 
 impl<C: Copy + Ord> Watches<C> {
     pub(super) fn new() -> Self {
-        Self { znodes: HashMap::new(), children: HashMap::new() }
-    }
-
-    pub(super) fn watch_znode(&mut self, path: &str, connection: C) {
-        self.znodes.entry(path.into()).or_default().insert(connection);
-    }
-
-    pub(super) fn watch_children(&mut self, path: &str, connection: C) {
-        self.children.entry(path.into()).or_default().insert(connection);
+        Self { znodes: Listeners::default(), children: Listeners::default() }
     }
 
     /// The connections to tell of this event, each once. Their watches have ended.
     pub(super) fn trigger(&mut self, event: &Event) -> BTreeSet<C> {
-        let path = &*event.path;
-        match event.kind {
-            EventKind::Created | EventKind::DataChanged => {
-                self.znodes.remove(path).unwrap_or_default()
-            }
-            EventKind::Deleted => {
-                let mut told = self.znodes.remove(path).unwrap_or_default();
-                told.extend(self.children.remove(path).unwrap_or_default());
-                told
-            }
-            EventKind::ChildrenChanged => self.children.remove(path).unwrap_or_default(),
+        let (path, kind) = (event.path.as_bytes(), event.kind);
+        let mut told = BTreeSet::new();
+        if kind != EventKind::ChildrenChanged {
+            told.extend(self.znodes.take(path));
         }
+        if matches!(kind, EventKind::Deleted | EventKind::ChildrenChanged) {
+            told.extend(self.children.take(path));
+        }
+        told
     }
 
     /// The connection is gone.
     pub(super) fn forget(&mut self, connection: C) {
-        for table in [&mut self.znodes, &mut self.children] {
-            table.retain(|_, connections| {
-                connections.remove(&connection);
-                !connections.is_empty()
-            });
-        }
+        self.znodes.forget(connection);
+        self.children.forget(connection);
     }
 }
 
@@ -251,9 +233,9 @@ mod tests {
             };
             let nothing = |_: &mut Watches<u8>| {};
             let both = |watches: &mut Watches<u8>| {
-                watches.watch_znode("/a", 1);
-                watches.watch_children("/a", 1);
-                watches.watch_children("/a", 2);
+                watches.znodes.add(b"/a", 1);
+                watches.children.add(b"/a", 1);
+                watches.children.add(b"/a", 2);
             };
             assert_eq!(trigger(EventKind::DataChanged, &both), [1]);
             assert_eq!(trigger(EventKind::DataChanged, &nothing), []);

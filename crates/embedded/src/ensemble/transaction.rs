@@ -1,11 +1,9 @@
 //! Changes of the tree: one operation, or several of which all are carried out or none.
 
-use super::reply::Refusal;
-use super::request::{Create, Operation, flags};
+use super::messages::{Create, Operation, Refusal, flags};
 use super::sessions::{Event, EventKind};
-use super::tree::{Acl, Identity, permission};
-use super::tree::{Change, Lifetime, Stat, Znode};
-use super::tree::{Tree, Undo, check_path, is_reserved, split};
+use super::tree::{Acl, Change, Identity, Lifetime, RESERVED, Tree, Znode};
+use super::tree::{check_path, permission, split};
 
 /// "Whatever version it has."
 const ANY_VERSION: i32 = -1;
@@ -20,11 +18,21 @@ pub(super) struct Requester<'a> {
 /// What became of an operation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// With its stat, if that was asked for.
-    Created(Box<str>, Option<Stat>),
+    /// With the znode, if its stat was asked for.
+    Created(Box<str>, Option<Box<Znode>>),
     Deleted,
-    DataSet(Stat),
+    DataSet(Box<Znode>),
     Checked,
+}
+
+/// What a change has replaced.
+#[derive(Debug)]
+struct Undo {
+    path: Box<str>,
+    /// The znode as it was, if it was there.
+    former: Option<Znode>,
+    /// `creates` and `children_zxid` of its parent.
+    parent: (i32, i64),
 }
 
 /// A transaction that is being carried out. It counts when it is committed.
@@ -48,7 +56,11 @@ impl<'a> Transaction<'a> {
 
     /// The tree is as it was before.
     pub(super) fn roll_back(self) {
-        self.undo.into_iter().rev().for_each(|undo| self.tree.undo(undo));
+        for Undo { path, former, parent: counts } in self.undo.into_iter().rev() {
+            self.tree.put(&path, former);
+            let parent = self.tree.parent(&path);
+            (parent.creates, parent.children_zxid) = counts;
+        }
     }
 
     /// Carries out one operation, or refuses it and changes nothing.
@@ -61,7 +73,7 @@ impl<'a> Transaction<'a> {
             Operation::Create(create) => self.create(requester, create),
             Operation::Delete { path, version } => {
                 let (parent, _) = split(path).ok_or(Refusal::BadArguments)?;
-                if path.contains('\0') || is_reserved(path) {
+                if path.contains('\0') || RESERVED.contains(path) {
                     return Err(Refusal::BadArguments);
                 }
                 let parent = self.tree.znode(parent)?;
@@ -79,9 +91,13 @@ impl<'a> Transaction<'a> {
                 let znode = self.tree.znode(path)?;
                 znode.acl.check(permission::WRITE, requester.identities)?;
                 check_version(znode, *version)?;
-                self.undo.push(self.tree.set_data(path, self.change, *data)?);
+                let mut znode = znode.clone();
+                znode.data = data.map(Box::from);
+                znode.modified = self.change;
+                znode.version = znode.version.wrapping_add(1);
+                self.put(path, Some(znode.clone()), |_| {});
                 self.events.push(Event::new(EventKind::DataChanged, path));
-                Ok(Outcome::DataSet(self.tree.znode(path)?.stat()))
+                Ok(Outcome::DataSet(Box::new(znode)))
             }
             Operation::Check { path, version } => {
                 check_path(path)?;
@@ -121,21 +137,38 @@ impl<'a> Transaction<'a> {
             return Err(Refusal::NoChildrenForEphemerals);
         }
         let znode = Znode::new(self.change, lifetime, acl, create.data);
-        let stat = create.with_stat.then(|| znode.stat());
-        self.undo.push(self.tree.create(&path, znode)?);
+        let created = create.with_stat.then(|| Box::new(znode.clone()));
+        let zxid = self.change.zxid;
+        self.put(&path, Some(znode), |parent| {
+            // At its maximum the counter stands still, and the stat with it, as in ZooKeeper.
+            if let Some(creates) = parent.creates.checked_add(1) {
+                (parent.creates, parent.children_zxid) = (creates, zxid);
+            }
+        });
         self.events.push(Event::new(EventKind::Created, &path));
         self.events.push(Event::new(EventKind::ChildrenChanged, parent_path));
-        Ok(Outcome::Created(path.into(), stat))
+        Ok(Outcome::Created(path.into(), created))
     }
 
     /// Deletes a znode without children, whoever wants it: the end of a session, the sweep of
     /// containers.
     pub(super) fn delete(&mut self, path: &str) -> Result<(), Refusal> {
-        self.undo.push(self.tree.delete(path, self.change.zxid)?);
-        self.events.push(Event::new(EventKind::Deleted, path));
         let (parent, _) = split(path).ok_or(Refusal::BadArguments)?;
+        self.tree.znode(path)?;
+        let zxid = self.change.zxid;
+        self.put(path, None, |parent| parent.children_zxid = zxid);
+        self.events.push(Event::new(EventKind::Deleted, path));
         self.events.push(Event::new(EventKind::ChildrenChanged, parent));
         Ok(())
+    }
+
+    /// Puts a znode here, or removes the one that is here. `count` changes its parent's counts.
+    fn put(&mut self, path: &str, znode: Option<Znode>, count: impl FnOnce(&mut Znode)) {
+        let former = self.tree.put(path, znode);
+        let parent = self.tree.parent(path);
+        let counts = (parent.creates, parent.children_zxid);
+        count(parent);
+        self.undo.push(Undo { path: path.into(), former, parent: counts });
     }
 }
 
@@ -160,7 +193,7 @@ fn lifetime(flags: i32, session: i64) -> Result<Lifetime, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ensemble::request::AclEntry;
+    use crate::ensemble::messages::AclEntry;
 
     fn create(path: &str, flags: i32) -> Operation<'_> {
         let acl = vec![AclEntry { permissions: 31, scheme: "world", id: "anyone" }];
@@ -170,6 +203,29 @@ mod tests {
     fn run(tree: &mut Tree, zxid: i64, operation: &Operation<'_>) -> Result<Outcome, Refusal> {
         let mut transaction = Transaction::begin(tree, Change { zxid, time_ms: 0 });
         transaction.run(Requester { session: 7, identities: &[] }, operation)
+    }
+
+    #[test]
+    fn what_was_undone_never_was() {
+        let mut tree = Tree::new();
+        let requester = Requester { session: 7, identities: &[] };
+        run(&mut tree, 1, &create("/a", flags::CONTAINER)).unwrap();
+        run(&mut tree, 2, &create("/a/b", flags::EPHEMERAL)).unwrap();
+        let before = format!("{:?}", tree.znode("/a").unwrap());
+        let mut transaction = Transaction::begin(&mut tree, Change { zxid: 3, time_ms: 0 });
+        for operation in [
+            Operation::SetData { path: "/a", data: Some(b"data"), version: 0 },
+            Operation::Delete { path: "/a/b", version: 0 },
+            create("/a/c", flags::EPHEMERAL),
+        ] {
+            transaction.run(requester, &operation).unwrap();
+        }
+        assert_eq!(transaction.tree.of_session(7), ["/a/c".into()]);
+        transaction.roll_back();
+        assert_eq!(format!("{:?}", tree.znode("/a").unwrap()), before);
+        assert_eq!(tree.of_session(7), ["/a/b".into()]);
+        assert_eq!(tree.znode("/a/c").unwrap_err(), Refusal::NoNode);
+        assert!(tree.empty_containers().is_empty());
     }
 
     #[test]

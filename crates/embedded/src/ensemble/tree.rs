@@ -1,37 +1,22 @@
 //! The tree of znodes.
 
-use super::reply::Refusal;
-use super::request::AclEntry;
+use super::messages::{AclEntry, Refusal};
 use redlatch_zookeeper::jute::FrameWriter;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Znodes of the server itself, which no client may delete.
-const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
+pub(super) const RESERVED: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
 
 /// All znodes by their paths. Every znode but the root has a parent.
 #[derive(Debug)]
 pub(super) struct Tree {
-    znodes: HashMap<Box<str>, Znode>,
-    ephemerals: BTreeMap<i64, BTreeSet<Box<str>>>,
-    containers: BTreeSet<Box<str>>,
-}
-
-/// How to undo a change of the tree.
-#[derive(Debug)]
-pub(super) enum Undo {
-    Create { path: Box<str>, parent_creates: i32, parent_zxid: i64 },
-    Delete { path: Box<str>, znode: Box<Znode>, parent_zxid: i64 },
-    SetData { path: Box<str>, former: FormerData },
+    znodes: BTreeMap<Box<str>, Znode>,
 }
 
 /// The parent's path and the own name. `None` without a slash.
 pub(super) fn split(path: &str) -> Option<(&str, &str)> {
     let (parent, name) = path.rsplit_once('/')?;
     Some((if parent.is_empty() { "/" } else { parent }, name))
-}
-
-pub(super) fn is_reserved(path: &str) -> bool {
-    RESERVED.contains(&path)
 }
 
 /// Fails unless the path is one that a znode may have, by the rules of ZooKeeper.
@@ -57,22 +42,19 @@ pub(super) fn check_path(path: &str) -> Result<(), Refusal> {
 impl Tree {
     /// The tree of a new server: the root, and the znodes of the server itself.
     pub(super) fn new() -> Self {
-        let mut tree = Self {
-            znodes: HashMap::new(),
-            ephemerals: BTreeMap::new(),
-            containers: BTreeSet::new(),
-        };
+        let mut znodes = BTreeMap::new();
         for path in RESERVED {
-            let acl = if path.ends_with("config") { Acl::read_only() } else { Acl::default() };
+            let read_only = Grant { permissions: permission::READ, to: None };
+            let acl = if path.ends_with("config") { vec![read_only] } else { vec![] };
             let zero = Change { zxid: 0, time_ms: 0 };
-            let mut znode = Znode::new(zero, Lifetime::Persistent, acl, Some(&[]));
+            let mut znode = Znode::new(zero, Lifetime::Persistent, Acl(acl), Some(&[]));
             // Their children were never created.
             let below = RESERVED.iter().filter_map(|other| split(other));
             let below = below.filter(|(parent, name)| *parent == path && !name.is_empty());
             znode.children = below.map(|(_, name)| name.into()).collect();
-            tree.znodes.insert(path.into(), znode);
+            znodes.insert(path.into(), znode);
         }
-        tree
+        Self { znodes }
     }
 
     /// The number of znodes.
@@ -86,117 +68,50 @@ impl Tree {
         self.znodes.get(path).ok_or(Refusal::NoNode)
     }
 
-    fn znode_mut(&mut self, path: &str) -> Option<&mut Znode> {
-        self.znodes.get_mut(path)
-    }
-
     /// The ephemeral znodes of a session.
     pub(super) fn of_session(&self, session: i64) -> Vec<Box<str>> {
-        self.ephemerals.get(&session).into_iter().flatten().cloned().collect()
+        self.paths(|znode| znode.lifetime == Lifetime::Ephemeral(session))
     }
 
     /// The containers that have had children and have none.
     pub(super) fn empty_containers(&self) -> Vec<Box<str>> {
-        let is_empty = |path: &str| {
-            self.znodes.get(path).is_some_and(|it| it.children.is_empty() && it.creates > 0)
-        };
-        self.containers.iter().filter(|path| is_empty(path)).cloned().collect()
+        self.paths(|znode| {
+            let is_empty = znode.children.is_empty() && znode.creates > 0;
+            is_empty && znode.lifetime == Lifetime::Container
+        })
     }
 
-    /// Adds a znode whose parent is there, and which is not there itself.
-    pub(super) fn create(&mut self, path: &str, znode: Znode) -> Result<Undo, Refusal> {
-        let (parent_path, name) = split(path).ok_or(Refusal::BadArguments)?;
-        let parent = self.znode_mut(parent_path).ok_or(Refusal::NoNode)?;
-        let undo = Undo::Create {
-            path: path.into(),
-            parent_creates: parent.creates,
-            parent_zxid: parent.children_zxid,
-        };
-        // At its maximum the counter stands still, and the stat with it, as in ZooKeeper.
-        if let Some(creates) = parent.creates.checked_add(1) {
-            parent.creates = creates;
-            parent.children_zxid = znode.children_zxid;
+    fn paths(&self, is_meant: impl Fn(&Znode) -> bool) -> Vec<Box<str>> {
+        let meant = self.znodes.iter().filter(|(_, znode)| is_meant(znode));
+        meant.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Puts a znode here, or removes the one that is here. Returns the one that was here. Its
+    /// parent is there, and counts nothing.
+    pub(super) fn put(&mut self, path: &str, znode: Option<Znode>) -> Option<Znode> {
+        if let Some((_, name)) = split(path).filter(|(_, name)| !name.is_empty()) {
+            let siblings = &mut self.parent(path).children;
+            match znode {
+                Some(_) => siblings.insert(name.into()),
+                None => siblings.remove(name),
+            };
         }
-        parent.children.insert(name.into());
-        self.insert(path, znode);
-        Ok(undo)
-    }
-
-    fn insert(&mut self, path: &str, znode: Znode) {
-        match znode.lifetime {
-            Lifetime::Persistent => {}
-            Lifetime::Ephemeral(session) => {
-                self.ephemerals.entry(session).or_default().insert(path.into());
-            }
-            Lifetime::Container => {
-                self.containers.insert(path.into());
-            }
+        match znode {
+            Some(znode) => self.znodes.insert(path.into(), znode),
+            None => self.znodes.remove(path),
         }
-        self.znodes.insert(path.into(), znode);
     }
 
-    /// Removes a znode that has no children.
-    pub(super) fn delete(&mut self, path: &str, zxid: i64) -> Result<Undo, Refusal> {
-        let (parent_path, name) = split(path).ok_or(Refusal::BadArguments)?;
-        let znode = self.remove(path).ok_or(Refusal::NoNode)?;
-        let parent = self.znode_mut(parent_path).expect("every znode has a parent");
-        parent.children.remove(name);
-        let parent_zxid = std::mem::replace(&mut parent.children_zxid, zxid);
-        Ok(Undo::Delete { path: path.into(), znode: Box::new(znode), parent_zxid })
-    }
-
-    fn remove(&mut self, path: &str) -> Option<Znode> {
-        let znode = self.znodes.remove(path)?;
-        self.containers.remove(path);
-        if let Lifetime::Ephemeral(session) = znode.lifetime {
-            let paths = self.ephemerals.entry(session).or_default();
-            paths.remove(path);
-            if paths.is_empty() {
-                self.ephemerals.remove(&session);
-            }
-        }
-        Some(znode)
-    }
-
-    pub(super) fn set_data(
-        &mut self,
-        path: &str,
-        change: Change,
-        data: Option<&[u8]>,
-    ) -> Result<Undo, Refusal> {
-        let znode = self.znode_mut(path).ok_or(Refusal::NoNode)?;
-        Ok(Undo::SetData { path: path.into(), former: znode.set_data(change, data) })
-    }
-
-    /// Undoes the latest change that was not undone yet.
-    pub(super) fn undo(&mut self, undo: Undo) {
-        let present = "what was changed is there, as later changes were undone before";
-        match undo {
-            Undo::Create { path, parent_creates, parent_zxid } => {
-                self.remove(&path);
-                let (parent_path, name) = split(&path).expect(present);
-                let parent = self.znode_mut(parent_path).expect(present);
-                parent.children.remove(name);
-                parent.creates = parent_creates;
-                parent.children_zxid = parent_zxid;
-            }
-            Undo::Delete { path, znode, parent_zxid } => {
-                let (parent_path, name) = split(&path).expect(present);
-                let parent = self.znode_mut(parent_path).expect(present);
-                parent.children.insert(name.into());
-                parent.children_zxid = parent_zxid;
-                self.insert(&path, *znode);
-            }
-            Undo::SetData { path, former } => {
-                self.znode_mut(&path).expect(present).restore_data(former);
-            }
-        }
+    /// The parent of a znode that is there, or could be; of the root itself.
+    pub(super) fn parent(&mut self, path: &str) -> &mut Znode {
+        let parent = split(path).and_then(|(parent, _)| self.znodes.get_mut(parent));
+        parent.expect("every znode has a parent")
     }
 
     /// Sets how many children a znode is said to have had: for tests of the counter's end.
     #[cfg(test)]
     pub(super) fn set_creates(&mut self, path: &str, creates: i32) {
-        self.znode_mut(path).expect("a znode of the test").creates = creates;
+        self.znodes.get_mut(path).expect("a znode of the test").creates = creates;
     }
 }
 
@@ -220,13 +135,13 @@ pub(super) enum Lifetime {
     Container,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Znode {
     pub(super) data: Option<Box<[u8]>>,
     pub(super) acl: Acl,
     pub(super) lifetime: Lifetime,
     created: Change,
-    modified: Change,
+    pub(super) modified: Change,
     pub(super) version: i32,
     /// How many children were created so far: the number of the next sequential one. It stands
     /// still at its maximum.
@@ -252,76 +167,21 @@ impl Znode {
         }
     }
 
-    /// Replaces the data. Returns what is needed to undo it.
-    pub(super) fn set_data(&mut self, change: Change, data: Option<&[u8]>) -> FormerData {
-        let former =
-            FormerData { data: self.data.take(), modified: self.modified, version: self.version };
-        self.data = data.map(Box::from);
-        self.modified = change;
-        self.version = self.version.wrapping_add(1);
-        former
-    }
-
-    pub(super) fn restore_data(&mut self, former: FormerData) {
-        self.data = former.data;
-        self.modified = former.modified;
-        self.version = former.version;
-    }
-
-    pub(super) fn stat(&self) -> Stat {
+    /// Appends what a server says about a znode besides its data: 68 bytes.
+    pub(super) fn write_stat(&self, frame: &mut FrameWriter<'_>) {
         let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
         let children = length(self.children.len());
-        Stat {
-            created: self.created,
-            modified: self.modified,
-            version: self.version,
-            // The number of all creates and deletes of children.
-            children_version: self.creates.wrapping_mul(2).wrapping_sub(children),
-            owner: match self.lifetime {
-                Lifetime::Persistent | Lifetime::Container => 0,
-                Lifetime::Ephemeral(session) => session,
-            },
-            data_length: length(self.data.as_ref().map_or(0, |data| data.len())),
-            children,
-            children_zxid: self.children_zxid,
-        }
-    }
-}
-
-/// The data that a znode had before a change, and what the change of it has changed besides.
-#[derive(Debug)]
-pub(super) struct FormerData {
-    data: Option<Box<[u8]>>,
-    modified: Change,
-    version: i32,
-}
-
-/// What a server says about a znode besides its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    created: Change,
-    modified: Change,
-    version: i32,
-    children_version: i32,
-    owner: i64,
-    data_length: i32,
-    children: i32,
-    children_zxid: i64,
-}
-
-impl Stat {
-    /// The number of children.
-    pub(super) fn children(&self) -> i32 {
-        self.children
-    }
-
-    /// Appends its 68 bytes.
-    pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
         frame.long(self.created.zxid).long(self.modified.zxid);
         frame.long(self.created.time_ms).long(self.modified.time_ms);
+        // The number of all creates and deletes of children.
+        let children_version = self.creates.wrapping_mul(2).wrapping_sub(children);
         // No request of this server changes an ACL, whose version is the third.
-        frame.int(self.version).int(self.children_version).int(0);
-        frame.long(self.owner).int(self.data_length).int(self.children);
+        frame.int(self.version).int(children_version).int(0);
+        frame.long(match self.lifetime {
+            Lifetime::Persistent | Lifetime::Container => 0,
+            Lifetime::Ephemeral(session) => session,
+        });
+        frame.int(length(self.data.as_ref().map_or(0, |data| data.len()))).int(children);
         frame.long(self.children_zxid);
     }
 }
@@ -365,7 +225,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// The access control list of a znode. An empty one permits everything to everybody.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Acl(Vec<Grant>);
 
 /// Permissions for one identity, or for everybody.
@@ -376,11 +236,6 @@ struct Grant {
 }
 
 impl Acl {
-    /// Everybody may read it, and nobody may change it.
-    pub(super) fn read_only() -> Self {
-        Self(vec![Grant { permissions: permission::READ, to: None }])
-    }
-
     /// The list for a new znode. `auth` stands for the identities of who creates it.
     pub(super) fn of_request(
         entries: &[AclEntry<'_>],
@@ -429,27 +284,6 @@ mod tests {
         for path in ["", "a", "/a/", "//", "/a//b", "/.", "/a/..", "/./b", "/\0", "/\u{1f512}"] {
             assert_eq!(check_path(path), Err(Refusal::BadArguments), "{path}");
         }
-    }
-
-    #[test]
-    fn what_was_undone_never_was() {
-        let mut tree = Tree::new();
-        let change = |zxid| Change { zxid, time_ms: 0 };
-        let znode = |zxid, lifetime| Znode::new(change(zxid), lifetime, Acl::default(), None);
-        tree.create("/a", znode(1, Lifetime::Container)).unwrap();
-        tree.create("/a/b", znode(2, Lifetime::Ephemeral(9))).unwrap();
-        let before = format!("{:?}", tree.znode("/a").unwrap());
-        let undo = [
-            tree.set_data("/a", change(3), Some(b"data")).unwrap(),
-            tree.delete("/a/b", 3).unwrap(),
-            tree.create("/a/c", znode(3, Lifetime::Ephemeral(9))).unwrap(),
-        ];
-        assert_eq!(tree.of_session(9), ["/a/c".into()]);
-        undo.into_iter().rev().for_each(|undo| tree.undo(undo));
-        assert_eq!(format!("{:?}", tree.znode("/a").unwrap()), before);
-        assert_eq!(tree.of_session(9), ["/a/b".into()]);
-        assert_eq!(tree.znode("/a/c").unwrap_err(), Refusal::NoNode);
-        assert!(tree.empty_containers().is_empty());
     }
 
     mod acl {

@@ -14,7 +14,8 @@ fn at(millis: u64) -> Time {
 }
 
 fn model() -> Model {
-    let settings = Settings { tick: TICK, timeouts: None, sweep_interval: Duration::from_secs(1) };
+    let settings =
+        EnsembleBuilder { tick: TICK, timeouts: None, sweep_interval: Duration::from_secs(1) };
     Model::new(settings, Time::ZERO, 1_700_000_000_000_000)
 }
 
