@@ -3,12 +3,11 @@
 mod connecting;
 
 use super::addresses::{Addresses, Found, History};
-use super::socket_loop::Conversation;
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
 use crate::engine::{NODES_MAX, Node};
-use crate::node::NodeError;
+use crate::node::{Conversation, NodeError};
 use connecting::Earlier;
 pub(super) use connecting::Io;
 #[cfg(feature = "zookeeper")]

@@ -2,8 +2,9 @@
 //! drives it, since a session has to be kept alive whatever the callers do.
 
 use super::IoThread;
-use super::keeper_loop::{KeeperLoop, KeeperMessage, KeeperOrder, Servers};
+use super::keeper_loop::{KeeperMessage, KeeperOrder, Servers};
 use super::leader_followers::LeaderFollowers;
+use super::socket_loop::{Lingering, SocketLoop};
 use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, examination, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// The connection, shared by the threads of a client.
 #[derive(Debug)]
 pub(crate) struct EnsembleNet {
-    event_loop: Arc<LeaderFollowers<KeeperLoop>>,
+    event_loop: Arc<LeaderFollowers<SocketLoop<Servers>>>,
     endpoints: Vec<Endpoint>,
     /// What each server did last.
     reports: Arc<Mutex<Vec<NodeReport>>>,
@@ -52,8 +53,10 @@ impl EnsembleNet {
         let keeper = Keeper::new(session, random);
         let granted_ms = Arc::new(AtomicU64::new(0));
         let servers = Servers::new(keeper, Arc::clone(&reports), Arc::clone(&granted_ms), changes);
-        let (keeper_loop, wake) = KeeperLoop::new(connections, servers, linger)?;
-        let event_loop = Arc::new(LeaderFollowers::new(keeper_loop, wake, true));
+        let lingering = Lingering { most: linger, next: linger };
+        let tell = Box::new(Servers::tell);
+        let (socket_loop, wake) = SocketLoop::new(connections, servers, tell, lingering)?;
+        let event_loop = Arc::new(LeaderFollowers::new(socket_loop, wake, true));
         let io_thread = IoThread::start(&event_loop, linger + MARGIN)?;
         Ok(Self { event_loop, endpoints, reports, granted_ms, _io_thread: io_thread })
     }

@@ -1,21 +1,17 @@
-//! The event loop of a client of a ZooKeeper ensemble: all its locks over one connection at a time.
-//! It decides nothing about locks: [`Keeper`] knows what to write and what the replies mean.
+//! The servers of a ZooKeeper ensemble, of which one is connected at a time: the [`Conversation`] of
+//! a session, which has all locks of a client, and what is reported about each server. It decides
+//! nothing about locks: [`Keeper`] knows what to write and what the replies mean.
 
 use super::change_queue::ChangeQueue;
-use super::connection::Connection;
 use super::follower::Follower;
-use super::leader_followers::{EventLoop, Wake};
-use super::socket_loop::Conversation;
-use super::sockets::PolledSockets;
-use crate::clock::{self, Time};
+use crate::clock::Time;
 use crate::engine::{Node, Token};
-use crate::node::{ChangeRecorder, Host, NodeAnswer, NodeError, NodeReport, Phase};
+use crate::node::{ChangeRecorder, Conversation, Host, NodeAnswer, NodeError, NodeReport, Phase};
 use crate::zookeeper::contender::Plan;
 use crate::zookeeper::keeper::{Keeper, Loss, Outcome};
 use crate::zookeeper::message::{Remedy, Request, ServerError};
 use crate::zookeeper::session::Problem;
 use std::collections::HashMap;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -87,159 +83,13 @@ pub(crate) enum KeeperMessage {
 /// The locks of a client, and who waits for what of them.
 type ClientKeeper = Keeper<Arc<Follower<Outcome>>>;
 
-/// The sockets, and the locks over them.
-pub(super) struct KeeperLoop {
-    sockets: PolledSockets,
-    servers: Servers,
-    /// Whom to tell of the loss of a lock.
-    on_loss: HashMap<Token, OnLoss>,
-    /// For how long the servers are waited for when the client is dropped.
-    linger: Duration,
-    is_poisoned: bool,
-}
-
-impl KeeperLoop {
-    /// An event loop without a connection, and what wakes it.
-    pub(super) fn new(
-        connections: Vec<Connection>,
-        servers: Servers,
-        linger: Duration,
-    ) -> io::Result<(Self, Wake)> {
-        let (sockets, wake) = PolledSockets::new(connections)?;
-        let on_loss = HashMap::new();
-        Ok((Self { sockets, servers, on_loss, linger, is_poisoned: false }, wake))
-    }
-
-    /// Tells of lost locks, and delivers the outcomes. Returns whether there were any.
-    fn deliver(&mut self) -> bool {
-        self.servers.follow_session();
-        // First: a thread that gets an outcome must not take a lost lock for held.
-        while let Some((token, loss)) = self.servers.keeper.poll_loss() {
-            if let Some(on_loss) = self.on_loss.remove(&token) {
-                on_loss(loss);
-            }
-        }
-        let mut is_any = false;
-        while let Some((follower, outcome)) = self.servers.keeper.poll() {
-            follower.deliver(outcome);
-            is_any = true;
-        }
-        is_any
-    }
-
-    /// Waits for events for up to `timeout`, and takes in what has arrived.
-    fn read(&mut self, timeout: Option<Duration>) {
-        if self.sockets.wait(&mut self.servers, timeout) {
-            self.sockets.read_all(&mut self.servers);
-        }
-    }
-
-    /// Waits until the ensemble has confirmed what was written last, for up to `linger`.
-    fn wait_for_the_end(&mut self) {
-        let end = clock::now().after(self.linger);
-        loop {
-            self.flush();
-            let now = clock::now();
-            if now >= end || !self.servers.keeper.is_leaving() {
-                return;
-            }
-            self.read(Some(end.since(now)));
-            self.servers.keeper.tick(clock::now());
-        }
-    }
-}
-
-impl EventLoop for KeeperLoop {
-    type Order = KeeperOrder;
-    type Message = KeeperMessage;
-    type Outcome = Outcome;
-
-    // The thread that runs this is the only one, and has nothing to take over or to catch up with.
-
-    fn open(&mut self, order: KeeperOrder, follower: Arc<Follower<Outcome>>) {
-        let (keeper, now) = (&mut self.servers.keeper, clock::now());
-        match order {
-            KeeperOrder::Contend { token, plan, hold, until } => {
-                keeper.contend(now, token, *plan, hold, (follower, until));
-            }
-            KeeperOrder::Wait { token, until } => keeper.wait(now, token, until, follower),
-            KeeperOrder::TakeOver { token, end } => keeper.take_over(now, token, end, follower),
-            KeeperOrder::Check { token, end, until } => {
-                keeper.check(now, token, end, until, follower);
-            }
-            KeeperOrder::Release { token, until } => {
-                self.on_loss.remove(&token);
-                keeper.release(now, token, until, follower);
-            }
-            KeeperOrder::Ask { requests, until } => keeper.ask(now, requests, until, follower),
-        }
-        self.deliver();
-    }
-
-    fn post(&mut self, message: KeeperMessage) {
-        let (keeper, now) = (&mut self.servers.keeper, clock::now());
-        match message {
-            KeeperMessage::GiveUp(token) => {
-                self.on_loss.remove(&token);
-                keeper.give_up(now, token);
-            }
-            KeeperMessage::Leave(token, end) => {
-                self.on_loss.remove(&token);
-                keeper.leave(now, token, end);
-            }
-            KeeperMessage::Watch(token, on_loss) if keeper.is_held(&token) => {
-                self.on_loss.insert(token, on_loss);
-            }
-            KeeperMessage::Watch(_, on_loss) => on_loss(Loss::Gone),
-            KeeperMessage::EndWaits(token) => keeper.end_waits(token),
-        }
-        self.deliver();
-    }
-
-    fn flush(&mut self) -> bool {
-        self.sockets.flush(&mut self.servers);
-        self.deliver()
-    }
-
-    fn run_once(&mut self, may_sleep: impl FnOnce() -> bool) {
-        let is_decided = self.flush();
-        let timeout = if is_decided || !may_sleep() {
-            Some(Duration::ZERO)
-        } else {
-            let deadline = self.servers.keeper.next_deadline();
-            self.sockets.until(deadline)
-        };
-        self.read(timeout);
-        self.servers.keeper.tick(clock::now());
-        self.deliver();
-    }
-
-    fn set_poisoned(&mut self) {
-        self.is_poisoned = true;
-    }
-
-    fn next_follower(&self) -> Option<&Arc<Follower<Outcome>>> {
-        self.servers.keeper.waiters().next()
-    }
-}
-
-impl Drop for KeeperLoop {
-    fn drop(&mut self) {
-        if !self.is_poisoned {
-            self.servers.keeper.close(clock::now());
-            self.wait_for_the_end();
-        }
-        self.sockets.close();
-    }
-}
-
-// The servers, of which one is connected at a time: the [`Conversation`] of a session, and what is
-// reported about each server.
-
 /// The locks of a client, and the servers that are asked about them.
-#[derive(Debug)]
 pub(super) struct Servers {
     keeper: ClientKeeper,
+    /// How many servers there are.
+    nodes: usize,
+    /// Whom to tell of the loss of a lock.
+    on_loss: HashMap<Token, OnLoss>,
     /// What each server did last, for errors. Other threads read it.
     reports: Arc<Mutex<Vec<NodeReport>>>,
     /// The timeout of the session that was granted last. Other threads read it.
@@ -261,10 +111,13 @@ impl Servers {
         granted_ms: Arc<AtomicU64>,
         changes: Option<Arc<ChangeQueue>>,
     ) -> Self {
+        let nodes = reports.lock().unwrap_or_else(PoisonError::into_inner).len();
         // No server is slow: one that is silent is left.
         let recorder = ChangeRecorder::new(Duration::MAX);
         Self {
             keeper,
+            nodes,
+            on_loss: HashMap::new(),
             reports,
             granted_ms,
             changes,
@@ -272,6 +125,17 @@ impl Servers {
             seen: None,
             phase: Phase::Connecting,
             problem: None,
+        }
+    }
+
+    /// Notes what has become of the connection, and tells of lost locks: a thread that gets an
+    /// outcome must not take a lost lock for held.
+    pub(super) fn tell(&mut self) {
+        self.follow_session();
+        while let Some((token, loss)) = self.keeper.poll_loss() {
+            if let Some(on_loss) = self.on_loss.remove(&token) {
+                on_loss(loss);
+            }
         }
     }
 
@@ -353,6 +217,15 @@ impl Servers {
 }
 
 impl Conversation for Servers {
+    type Order = KeeperOrder;
+    type Message = KeeperMessage;
+    type Outcome = Outcome;
+    type Waiter = Arc<Follower<Outcome>>;
+
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
     fn is_down(&mut self, node: Node) -> bool {
         !self.is_current(node) || self.keeper.session.is_down()
     }
@@ -406,6 +279,68 @@ impl Conversation for Servers {
             self.follow_session();
             self.keeper.settle(now);
         }
+    }
+
+    fn open(&mut self, now: Time, order: KeeperOrder, follower: Arc<Follower<Outcome>>) {
+        let keeper = &mut self.keeper;
+        match order {
+            KeeperOrder::Contend { token, plan, hold, until } => {
+                keeper.contend(now, token, *plan, hold, (follower, until));
+            }
+            KeeperOrder::Wait { token, until } => keeper.wait(now, token, until, follower),
+            KeeperOrder::TakeOver { token, end } => keeper.take_over(now, token, end, follower),
+            KeeperOrder::Check { token, end, until } => {
+                keeper.check(now, token, end, until, follower);
+            }
+            KeeperOrder::Release { token, until } => {
+                self.on_loss.remove(&token);
+                keeper.release(now, token, until, follower);
+            }
+            KeeperOrder::Ask { requests, until } => keeper.ask(now, requests, until, follower),
+        }
+    }
+
+    fn post(&mut self, now: Time, message: KeeperMessage) {
+        let keeper = &mut self.keeper;
+        match message {
+            KeeperMessage::GiveUp(token) => {
+                self.on_loss.remove(&token);
+                keeper.give_up(now, token);
+            }
+            KeeperMessage::Leave(token, end) => {
+                self.on_loss.remove(&token);
+                keeper.leave(now, token, end);
+            }
+            KeeperMessage::Watch(token, on_loss) if keeper.is_held(&token) => {
+                self.on_loss.insert(token, on_loss);
+            }
+            KeeperMessage::Watch(_, on_loss) => on_loss(Loss::Gone),
+            KeeperMessage::EndWaits(token) => keeper.end_waits(token),
+        }
+    }
+
+    fn poll(&mut self) -> Option<(Arc<Follower<Outcome>>, Outcome)> {
+        self.keeper.poll()
+    }
+
+    fn next_waiter(&self) -> Option<&Arc<Follower<Outcome>>> {
+        self.keeper.waiters().next()
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.keeper.next_deadline()
+    }
+
+    fn tick(&mut self, now: Time) {
+        self.keeper.tick(now);
+    }
+
+    fn close(&mut self, now: Time) {
+        self.keeper.close(now);
+    }
+
+    fn is_leaving(&mut self, _: Time) -> bool {
+        self.keeper.is_leaving()
     }
 }
 

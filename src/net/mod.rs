@@ -8,11 +8,11 @@
 //! |---|---|
 //! | `leader_followers` | Leader/Followers: which thread runs the event loop, a trait |
 //! | `follower` | where the other threads wait, with one request or with several |
-//! | `socket_loop` | the event loop over the sockets, and what it asks of the protocol |
+//! | `socket_loop` | the event loop: a conversation over the sockets |
 //! | `sockets` | the poll, the connections to all nodes, and the options of their sockets |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
-//! | `ensemble`, `keeper_loop` | the same for a ZooKeeper ensemble |
+//! | `ensemble`, `keeper_loop` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `examination` | what each server of an ensemble says about itself, when asked |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
@@ -39,17 +39,17 @@ use super::engine::{NodeSet, QueueWait, Request, Token};
 #[cfg(feature = "diagnostics")]
 use super::node::NodeStatus;
 pub(crate) use super::node::RoundOutcome;
-use super::node::{NodeError, Phase, Rounds, Session};
+use super::node::{Message, NodeError, Order, Phase, Rounds, Session};
 use super::node_url::Address;
 pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::EnsembleNet;
-use follower::Batch;
+use follower::{Batch, Follower};
 #[cfg(feature = "zookeeper")]
 pub(crate) use keeper_loop::{KeeperMessage, KeeperOrder, refusal};
 use leader_followers::{EventLoop, LeaderFollowers};
-use socket_loop::{LINGER_ROUNDS, Message, Order, SocketLoop};
+use socket_loop::{Lingering, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -65,6 +65,14 @@ pub use stream::{Received, TlsSession, TlsTarget, UNSENT_MAX};
 /// longer. An I/O thread that is not stopped ends the round at its deadline; the margin is for the
 /// scheduler.
 const MARGIN: Duration = Duration::from_millis(20);
+
+/// How many rounds the last drop waits at most for nodes that reply. Removals for which a
+/// connection has no room at once take several rounds.
+const LINGER_ROUNDS: u32 = 10;
+
+/// The rounds of all threads of a client, and the loop that drives them.
+type ClientRounds = Rounds<Arc<Follower<RoundOutcome>>>;
+type RoundsLoop = SocketLoop<ClientRounds>;
 
 /// How connections are made.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +93,7 @@ pub(crate) struct Endpoint {
 /// The connections of one client, shared by its threads.
 #[derive(Debug)]
 pub(crate) struct Net {
-    event_loop: Arc<LeaderFollowers<SocketLoop>>,
+    event_loop: Arc<LeaderFollowers<RoundsLoop>>,
     /// `None` if the callers lead. Dropped after the reference to the event loop, of which the
     /// thread then has the last.
     io_thread: Option<IoThread>,
@@ -121,8 +129,18 @@ impl Net {
             rounds.watch(node_timeout);
         }
         let connections = socket_loop::connections(endpoints, options);
-        let (socket_loop, wake) = SocketLoop::new(connections, rounds, node_timeout, changes)?;
-        let is_connected = Arc::clone(&socket_loop.is_connected);
+        let is_connected = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&is_connected);
+        let tell = Box::new(move |rounds: &mut ClientRounds| {
+            shared.store(rounds.is_connected(), Ordering::Relaxed);
+            if let Some(changes) = &changes {
+                while let Some(change) = rounds.poll_change() {
+                    changes.push(change);
+                }
+            }
+        });
+        let lingering = Lingering { most: node_timeout * LINGER_ROUNDS, next: node_timeout };
+        let (socket_loop, wake) = SocketLoop::new(connections, rounds, tell, lingering)?;
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, wake, has_io_thread));
         // The event loop lingers before the I/O thread ends.
         let longest = node_timeout * LINGER_ROUNDS + MARGIN;
@@ -192,7 +210,7 @@ impl Drop for Net {
 #[derive(Debug)]
 pub(crate) struct Requests {
     net: Arc<Net>,
-    batch: Batch<SocketLoop>,
+    batch: Batch<RoundsLoop>,
     /// The requests that are not decided, by number: when to stop waiting.
     limits: HashMap<usize, Time>,
 }

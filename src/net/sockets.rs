@@ -3,10 +3,9 @@
 use super::addresses::Resolver;
 use super::connection::{Connection, Io};
 use super::leader_followers::Wake;
-use super::socket_loop::Conversation;
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node};
-use crate::node::{Rounds, Sockets};
+use crate::node::{Conversation, Sockets};
 use mio::net::TcpStream;
 use mio::{Events, Poll, Token, Waker};
 use std::io::{self, ErrorKind};
@@ -65,14 +64,14 @@ impl PolledSockets {
             connection.close(self.poll.registry());
         }
     }
+}
 
-    /// Waits for events for up to `timeout` and records which sockets are ready. Returns whether
-    /// that succeeded.
-    pub(super) fn wait(
-        &mut self,
-        conversation: &mut impl Conversation,
-        timeout: Option<Duration>,
-    ) -> bool {
+impl Sockets for PolledSockets {
+    fn time(&self) -> Time {
+        clock::now()
+    }
+
+    fn poll(&mut self, conversation: &mut impl Conversation, timeout: Option<Duration>) -> bool {
         let has_more = self.connections.iter().any(Connection::has_more);
         let timeout = if has_more { Some(Duration::ZERO) } else { timeout };
         let mut polled = self.poll.poll(&mut self.events, timeout);
@@ -98,37 +97,9 @@ impl PolledSockets {
         true
     }
 
-    /// Reads from all sockets that are ready.
-    #[cfg(feature = "zookeeper")]
-    pub(super) fn read_all(&mut self, conversation: &mut impl Conversation) {
-        for connection in &mut self.connections {
-            connection.read(&mut self.buffer, conversation);
-        }
-    }
-
-    /// Makes the connections that are wanted, and writes all pending output.
-    #[cfg(feature = "zookeeper")]
-    pub(super) fn flush(&mut self, conversation: &mut impl Conversation) {
-        for connection in &mut self.connections {
-            let (registry, resolver) = (self.poll.registry(), &self.resolver);
-            connection.follow_session(&mut Io { conversation, registry, resolver });
-            connection.write(conversation);
-        }
-    }
-}
-
-impl Sockets for PolledSockets {
-    fn time(&self) -> Time {
-        clock::now()
-    }
-
-    fn poll<W>(&mut self, rounds: &mut Rounds<W>, timeout: Option<Duration>) -> bool {
-        self.wait(rounds, timeout)
-    }
-
-    fn refresh<W>(&mut self, rounds: &mut Rounds<W>) {
+    fn refresh(&mut self, conversation: &mut impl Conversation) {
         if clock::now().since(self.polled_at) >= POLL_CURRENT_FOR {
-            self.wait(rounds, Some(Duration::ZERO));
+            self.poll(conversation, Some(Duration::ZERO));
         }
     }
 
@@ -140,18 +111,18 @@ impl Sockets for PolledSockets {
         self.connections[node.index()].is_readable()
     }
 
-    fn read<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
-        self.connections[node.index()].read(&mut self.buffer, rounds);
+    fn read(&mut self, conversation: &mut impl Conversation, node: Node) {
+        self.connections[node.index()].read(&mut self.buffer, conversation);
     }
 
-    fn follow_session<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
+    fn follow(&mut self, conversation: &mut impl Conversation, node: Node) {
         let (registry, resolver) = (self.poll.registry(), &self.resolver);
-        let io = &mut Io { conversation: rounds, registry, resolver };
+        let io = &mut Io { conversation, registry, resolver };
         self.connections[node.index()].follow_session(io);
     }
 
-    fn write<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
-        self.connections[node.index()].write(rounds);
+    fn write(&mut self, conversation: &mut impl Conversation, node: Node) {
+        self.connections[node.index()].write(conversation);
     }
 }
 

@@ -14,6 +14,7 @@
 mod lifecycle;
 mod sockets;
 
+use crate::checker::Invariant;
 use crate::clock::{Clock, MILLIS};
 use crate::context::Context;
 use crate::mistake::Mistake;
@@ -22,8 +23,11 @@ use crate::queue::Event;
 use crate::random::Random;
 use crate::register::Shared;
 use crate::worker::Worker;
-use redlatch_protocol::engine::{Drift, QueueWait, Request, Rules, Token};
-use redlatch_protocol::node::{Credentials, Driver, Rounds, Session, SessionOptions};
+use redlatch_protocol::engine::{Drift, Node, QueueWait, Request, Rules, Token};
+use redlatch_protocol::node::{
+    Credentials, Driver, IN_FLIGHT_MAX, Message, Order, PENDING_MAX, Rounds, Session,
+    SessionOptions,
+};
 use redlatch_protocol::time::Time;
 use sockets::Sockets;
 use std::rc::Rc;
@@ -134,7 +138,7 @@ impl Client {
     fn drive_over<T>(
         &mut self,
         context: &mut Context,
-        work: impl FnOnce(&mut Driver<'_, usize, Sockets<'_>>) -> T,
+        work: impl FnOnce(&mut Driver<'_, Rounds<usize>, Sockets<'_>>) -> T,
     ) -> T {
         let Self { name, clock, links, rounds, .. } = self;
         let mut sockets = Sockets { name: *name, clock: *clock, links, context };
@@ -143,25 +147,21 @@ impl Client {
 
     /// A thread sends a request to all nodes and waits for the outcome.
     pub(crate) fn submit(&mut self, context: &mut Context, worker: usize, request: Request) {
-        self.lead(context, |driver| driver.open(request, worker));
+        self.lead(context, Order::Round(request), worker);
     }
 
     /// A thread waits in the nodes' queue.
-    pub(crate) fn wait(&mut self, context: &mut Context, worker: usize, wait: &QueueWait) {
-        self.lead(context, |driver| driver.wait(wait, worker));
+    pub(crate) fn wait(&mut self, context: &mut Context, worker: usize, wait: QueueWait) {
+        self.lead(context, Order::Wait(wait), worker);
     }
 
-    fn lead(
-        &mut self,
-        context: &mut Context,
-        order: impl FnOnce(&mut Driver<'_, usize, Sockets<'_>>),
-    ) {
+    fn lead(&mut self, context: &mut Context, order: Order, worker: usize) {
         let has_leader = self.is_driven();
         self.drive_over(context, |driver| {
             if !has_leader {
                 driver.catch_up();
             }
-            order(driver);
+            driver.open(order, worker);
         });
         self.deliver(context);
         self.go_on(context);
@@ -169,14 +169,14 @@ impl Client {
 
     /// The waits of one waiter, or all, end.
     fn end_waits(&mut self, context: &mut Context, waiter: Option<Token>) {
-        self.rounds.end_waits(waiter);
+        self.drive_over(context, |driver| driver.post(Message::EndWaits(waiter)));
         self.deliver(context);
         self.go_on(context);
     }
 
     /// A thread sends a request without an outcome.
-    pub(crate) fn post(&mut self, context: &mut Context, request: &Request) {
-        self.drive_over(context, |driver| driver.post(request));
+    pub(crate) fn post(&mut self, context: &mut Context, request: Request) {
+        self.drive_over(context, |driver| driver.post(Message::Post(request)));
         self.deliver(context);
         self.go_on(context);
     }
@@ -226,6 +226,13 @@ impl Client {
         self.drive_over(context, |driver| {
             driver.flush();
         });
+        for node in (0..self.links.len()).map(Node::new) {
+            let (in_flight, pending) = self.rounds.session(node).load();
+            if in_flight > IN_FLIGHT_MAX || pending > PENDING_MAX {
+                let text = format!("client {:?}: {in_flight} {pending} at {node:?}", self.name);
+                context.checker.report_violation(Invariant::Resources, text);
+            }
+        }
         self.deliver(context);
     }
 

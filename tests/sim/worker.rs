@@ -192,7 +192,7 @@ impl Worker {
                 self.state = State::Waiting;
                 (self.is_queued, self.is_turn, self.is_entering) = (true, false, None);
                 self.asked = None;
-                client.wait(context, self.index, &wait);
+                client.wait(context, self.index, wait);
             }
             State::Submitting(request) => {
                 self.note_asked(context, &request);

@@ -4,9 +4,8 @@
 use super::{Connection, Lookup, Socket, TOKENS};
 use crate::clock::{self, Time};
 use crate::net::addresses::Resolver;
-use crate::net::socket_loop::Conversation;
 use crate::net::stream::{Stream, Target, literal};
-use crate::node::{NodeError, Phase, TlsError};
+use crate::node::{Conversation, NodeError, Phase, TlsError};
 use crate::node_url::Address;
 use mio::event::Event;
 use mio::{Registry, Token};

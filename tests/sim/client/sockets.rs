@@ -2,15 +2,12 @@
 //! network.
 
 use super::Link;
-use crate::checker::Invariant;
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::{Read, Setup, Side};
 use redlatch_protocol::engine::Node;
-use redlatch_protocol::node::{
-    IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Rounds, Sockets as DrivenSockets,
-};
+use redlatch_protocol::node::{Conversation, NodeError, Phase, Sockets as DrivenSockets};
 use redlatch_protocol::time::Time;
 use std::io;
 use std::time::Duration;
@@ -28,11 +25,11 @@ impl DrivenSockets for Sockets<'_> {
     }
 
     /// Nothing waits here, and what has arrived can be seen at any time.
-    fn poll<W>(&mut self, _: &mut Rounds<W>, _: Option<Duration>) -> bool {
+    fn poll(&mut self, _: &mut impl Conversation, _: Option<Duration>) -> bool {
         true
     }
 
-    fn refresh<W>(&mut self, _: &mut Rounds<W>) {}
+    fn refresh(&mut self, _: &mut impl Conversation) {}
 
     fn is_finished(&self, node: Node) -> bool {
         match self.links[node.index()] {
@@ -48,7 +45,7 @@ impl DrivenSockets for Sockets<'_> {
         is_connected && !self.context.options.has(Mistake::LooksAtEndsOnly)
     }
 
-    fn read<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
+    fn read(&mut self, rounds: &mut impl Conversation, node: Node) {
         let now = self.time();
         let Self { name, links, context, .. } = self;
         while let Link::Connected(connection) = links[node.index()] {
@@ -59,7 +56,7 @@ impl DrivenSockets for Sockets<'_> {
             match context.network.read(connection, Side::Client, most) {
                 Read::Bytes(bytes) => {
                     rounds.received(now, node, bytes);
-                    if rounds.session(node).is_down() {
+                    if rounds.is_down(node) {
                         context.trace(|| format!("client {name:?} gives {node:?} up"));
                         return;
                     }
@@ -75,17 +72,17 @@ impl DrivenSockets for Sockets<'_> {
         }
     }
 
-    fn follow_session<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
+    fn follow(&mut self, rounds: &mut impl Conversation, node: Node) {
         let now = self.time();
         let link = &mut self.links[node.index()];
         let Context { network, queue, random, .. } = &mut *self.context;
-        if rounds.session(node).is_down() {
+        if rounds.is_down(node) {
             if let Link::Connecting(connection) | Link::Connected(connection) = *link {
                 network.close(queue, random, connection);
                 *link = Link::None;
             }
-            if rounds.session(node).wants_connection(now) {
-                rounds.session(node).connecting(now, Phase::Connecting);
+            if rounds.wants_connection(node, now) {
+                rounds.connecting(node, now, Phase::Connecting);
                 let (client, _) = self.name;
                 *link = Link::Connecting(network.connect(queue, random, client, node.index()));
             }
@@ -96,7 +93,7 @@ impl DrivenSockets for Sockets<'_> {
             Setup::Pending => {}
             Setup::Made => {
                 *link = Link::Connected(connection);
-                rounds.session(node).connected(now);
+                rounds.connected(node, now, None);
             }
             Setup::Refused => {
                 *link = Link::None;
@@ -107,28 +104,21 @@ impl DrivenSockets for Sockets<'_> {
         }
     }
 
-    fn write<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
-        let session = rounds.session(node);
-        if let Link::Connected(connection) = self.links[node.index()] {
-            while !session.output().is_empty() {
-                let Context { network, queue, random, options, .. } = &mut *self.context;
-                let most = match random.chance(options.split_permille / 2) {
-                    true => random.between(1, 30) as usize,
-                    false => usize::MAX,
-                };
-                let bytes = &session.output()[..most.min(session.output().len())];
-                let written = network.send(queue, random, connection, Side::Node, bytes);
-                if written == 0 {
-                    break;
-                }
-                session.wrote(written);
+    fn write(&mut self, rounds: &mut impl Conversation, node: Node) {
+        let Link::Connected(connection) = self.links[node.index()] else { return };
+        while !rounds.output(node).is_empty() {
+            let Context { network, queue, random, options, .. } = &mut *self.context;
+            let most = match random.chance(options.split_permille / 2) {
+                true => random.between(1, 30) as usize,
+                false => usize::MAX,
+            };
+            let output = rounds.output(node);
+            let bytes = &output[..most.min(output.len())];
+            let written = network.send(queue, random, connection, Side::Node, bytes);
+            if written == 0 {
+                return;
             }
-        }
-        let (in_flight, pending_releases) = session.load();
-        if in_flight > IN_FLIGHT_MAX || pending_releases > PENDING_MAX {
-            let text =
-                format!("client {:?}: {in_flight} {pending_releases} at {node:?}", self.name);
-            self.context.checker.report_violation(Invariant::Resources, text);
+            rounds.wrote(node, written);
         }
     }
 }

@@ -20,7 +20,7 @@ impl Worker {
                 context.checker.over(name(held.token.as_bytes()));
                 self.kept_since = client.now(context);
                 if !self.pass_on(client, context, Some(&held)) {
-                    client.post(context, &held.undo(client.now(context), &client.rules));
+                    client.post(context, held.undo(client.now(context), &client.rules));
                     self.pass_on(client, context, None);
                 }
                 self.rest(client, context);
@@ -186,7 +186,7 @@ impl Worker {
             self.advance(client, context);
         } else {
             // Dropped.
-            client.post(context, &held.undo_after(linger, now, &client.rules));
+            client.post(context, held.undo_after(linger, now, &client.rules));
             self.pass_on(client, context, None);
             self.rest(client, context);
         }

@@ -45,7 +45,7 @@ impl Worker {
             Some(Mistake::UndoOnlyWhereGranted) => request.nodes = self.stale,
             _ => {}
         }
-        client.post(context, &request);
+        client.post(context, request);
     }
 
     /// Is this the thread that never retries?

@@ -85,7 +85,7 @@ impl Worker {
     pub(super) fn after_register_step(&mut self, client: &mut Client, context: &mut Context) {
         let Some(Running::Register(task)) = &mut self.operation else { return };
         for request in task.posts() {
-            client.post(context, &request);
+            client.post(context, request);
         }
         for worker in client.registers.woken() {
             let delay = context.network.scheduling_delay(&mut context.random);

@@ -170,7 +170,7 @@ impl Worker {
             if let Some(held) = held {
                 context.checker.over(name(held.token.as_bytes()));
                 self.note_released(context, &held);
-                client.post(context, &held.undo(client.now(context), &client.rules));
+                client.post(context, held.undo(client.now(context), &client.rules));
             }
             self.pass_on(client, context, None);
         }

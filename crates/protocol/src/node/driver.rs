@@ -1,12 +1,104 @@
-//! The order in which an event loop reads, sends, writes and processes deadlines. It is the same
-//! over the sockets of `net` and over those of the simulator.
+//! What is said over the connections of a client, and the order in which an event loop reads, sends,
+//! writes and processes deadlines. It is the same over the sockets of `net` and over those of the
+//! simulator, for rounds over Redis nodes and for the session with a ZooKeeper ensemble.
 
-use super::rounds::Rounds;
-use crate::engine::{Node, QueueWait, Request};
+use super::Phase;
+use super::node_error::NodeError;
+use super::rounds::{RoundOutcome, Rounds};
+use super::warning::Host;
+use crate::engine::{Node, NodeSet, QueueWait, Request, Token};
 use crate::time::Time;
 use std::time::Duration;
 
-/// The sockets of all nodes, at most one in use for each, opened and closed as its session
+/// The protocol over all connections of a client, which sees no socket. It says when a connection
+/// is wanted, what to write, takes what was read, and knows who waits for what. A node is its
+/// number in the configuration.
+pub trait Conversation {
+    /// What a caller waits for.
+    type Order;
+    /// What is done without an outcome.
+    type Message;
+    type Outcome;
+    /// A caller that waits.
+    type Waiter;
+
+    /// The number of nodes.
+    fn nodes(&self) -> usize;
+
+    /// Is there no connection to this node, and none being made? Then its socket is closed.
+    fn is_down(&mut self, node: Node) -> bool;
+
+    /// Is a connection to this node, which has none, to be made now?
+    fn wants_connection(&mut self, node: Node, now: Time) -> bool;
+
+    /// A connection is being made, and has come so far.
+    fn connecting(&mut self, node: Node, now: Time, phase: Phase);
+
+    /// The step that the connection waits for.
+    fn phase(&mut self, node: Node) -> Phase;
+
+    /// The connection is established, and leads to this host, if the operating system says so.
+    fn connected(&mut self, node: Node, now: Time, host: Option<Host>);
+
+    /// The scheme of URLs by which a connection is secured.
+    fn secure_scheme(&self) -> &'static str;
+
+    /// The bytes to write.
+    fn output(&mut self, node: Node) -> &[u8];
+
+    /// The first `count` bytes of the output were written.
+    fn wrote(&mut self, node: Node, count: usize);
+
+    /// Takes bytes that were read.
+    fn received(&mut self, now: Time, node: Node, bytes: &[u8]);
+
+    /// The connection was lost, or could not be made.
+    fn closed(&mut self, now: Time, node: Node, problem: NodeError);
+
+    /// Begins what this order asks for. [`poll`](Self::poll) returns its outcome.
+    fn open(&mut self, now: Time, order: Self::Order, waiter: Self::Waiter);
+
+    fn post(&mut self, now: Time, message: Self::Message);
+
+    /// Must bytes that have arrived from this node be read before this is written? Otherwise a
+    /// repeated or unsolicited reply could be matched to it.
+    fn must_be_read_before(&self, _node: Node, _next: Next<'_, Self>) -> bool {
+        false
+    }
+
+    /// Is there a node without room for this, where it would be refused, or be left in the queue
+    /// because no caller waits for its answer?
+    fn is_crowded(&self, _next: Next<'_, Self>) -> bool {
+        false
+    }
+
+    /// The next outcome, with who waits for it.
+    fn poll(&mut self) -> Option<(Self::Waiter, Self::Outcome)>;
+
+    /// One of those who wait.
+    fn next_waiter(&self) -> Option<&Self::Waiter>;
+
+    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
+    fn next_deadline(&self) -> Option<Time>;
+
+    /// Processes the deadlines that have passed. Pass all bytes that have arrived first.
+    fn tick(&mut self, now: Time);
+
+    /// The client is dropped: nothing is asked for any more.
+    fn close(&mut self, _now: Time) {}
+
+    /// Is a node likely to answer, and has not confirmed yet what was written for good?
+    fn is_leaving(&mut self, now: Time) -> bool;
+}
+
+/// What is about to be written.
+#[derive(Debug)]
+pub enum Next<'a, C: Conversation + ?Sized> {
+    Order(&'a C::Order),
+    Message(&'a C::Message),
+}
+
+/// The sockets of all nodes, at most one in use for each, opened and closed as the conversation
 /// requires.
 pub trait Sockets {
     /// What the clock of their owner says.
@@ -14,10 +106,10 @@ pub trait Sockets {
 
     /// Waits for events for up to `timeout` and records which sockets are ready. Returns whether
     /// that succeeded; if not, nothing may be read.
-    fn poll<W>(&mut self, rounds: &mut Rounds<W>, timeout: Option<Duration>) -> bool;
+    fn poll(&mut self, conversation: &mut impl Conversation, timeout: Option<Duration>) -> bool;
 
     /// Records which sockets are ready, unless that was done a moment ago.
-    fn refresh<W>(&mut self, rounds: &mut Rounds<W>);
+    fn refresh(&mut self, conversation: &mut impl Conversation);
 
     /// Has the node closed its side of the connection, as far as is known?
     fn is_finished(&self, node: Node) -> bool;
@@ -25,48 +117,45 @@ pub trait Sockets {
     /// Are there unread bytes of this node, as far as is known?
     fn is_readable(&self, node: Node) -> bool;
 
-    /// Reads the bytes that have arrived and passes them to the node's session.
-    fn read<W>(&mut self, rounds: &mut Rounds<W>, node: Node);
+    /// Reads the bytes that have arrived and passes them on.
+    fn read(&mut self, conversation: &mut impl Conversation, node: Node);
 
-    /// Closes, opens or finishes opening the node's socket, as its session requires.
-    fn follow_session<W>(&mut self, rounds: &mut Rounds<W>, node: Node);
+    /// Closes, opens or finishes opening the node's socket, as the conversation requires.
+    fn follow(&mut self, conversation: &mut impl Conversation, node: Node);
 
-    /// Writes as much of the session's output as the socket takes.
-    fn write<W>(&mut self, rounds: &mut Rounds<W>, node: Node);
+    /// Writes as much of the output as the socket takes.
+    fn write(&mut self, conversation: &mut impl Conversation, node: Node);
 }
 
-/// Drives the rounds of a client over its sockets. What it decides is to be taken from the rounds
-/// after each call.
+/// Drives the conversation of a client over its sockets. What it decides is to be taken from the
+/// conversation after each call.
 #[derive(Debug)]
-pub struct Driver<'a, W, S> {
-    rounds: &'a mut Rounds<W>,
+pub struct Driver<'a, C, S> {
+    conversation: &'a mut C,
     sockets: &'a mut S,
 }
 
-impl<'a, W, S: Sockets> Driver<'a, W, S> {
-    /// Drives these rounds over these sockets.
-    pub fn new(rounds: &'a mut Rounds<W>, sockets: &'a mut S) -> Self {
-        Self { rounds, sockets }
+impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
+    pub fn new(conversation: &'a mut C, sockets: &'a mut S) -> Self {
+        Self { conversation, sockets }
     }
 
-    /// Continues after another thread drove the rounds, which may have left output to this one.
-    /// Bytes that have arrived from such a node are no reply to it, and are read now.
+    /// Continues after another thread drove the conversation, which may have left output to this
+    /// one. Bytes that have arrived from such a node are no reply to it, and are read now.
     pub fn take_over(&mut self) {
-        if self.nodes().any(|node| self.rounds.has_output(node)) {
-            self.read_before(Rounds::has_output);
-        }
+        self.read_before(|conversation, node| !conversation.output(node).is_empty());
     }
 
-    /// Processes what happened while nobody drove the rounds. Connections that have ended, or have
-    /// been silent for too long, must be known before anything is sent. Other bytes can wait until
-    /// a request is opened for which they matter.
+    /// Processes what happened while nobody drove the conversation. Connections that have ended, or
+    /// have been silent for too long, must be known before anything is sent. Other bytes can wait
+    /// until something is written for which they matter.
     pub fn catch_up(&mut self) {
-        let is_polled = self.sockets.poll(self.rounds, Some(Duration::ZERO));
+        let is_polled = self.sockets.poll(self.conversation, Some(Duration::ZERO));
         let is_due = |deadline| self.sockets.time() >= deadline;
-        let is_late = is_polled && self.rounds.next_deadline().is_some_and(is_due);
+        let is_late = is_polled && self.conversation.next_deadline().is_some_and(is_due);
         for node in self.nodes() {
             if is_late || self.sockets.is_finished(node) {
-                self.sockets.read(self.rounds, node);
+                self.sockets.read(self.conversation, node);
             }
         }
         if is_late {
@@ -74,77 +163,201 @@ impl<'a, W, S: Sockets> Driver<'a, W, S> {
         }
     }
 
-    /// Opens a round: see [`Rounds::open`].
-    pub fn open(&mut self, request: Request, waiter: W) {
-        self.prepare(&request);
-        self.rounds.open(self.sockets.time(), request, waiter);
+    pub fn open(&mut self, order: C::Order, waiter: C::Waiter) {
+        self.prepare(|| Next::Order(&order));
+        self.conversation.open(self.sockets.time(), order, waiter);
     }
 
-    /// Sends a request without a waiter: see [`Rounds::post`].
-    pub fn post(&mut self, request: &Request) {
-        self.prepare(request);
-        self.rounds.post(self.sockets.time(), request);
-    }
-
-    /// Begins a wait in the nodes' queue: see [`Rounds::wait`]. It may watch the lock's key, and
-    /// those replies have no proof.
-    pub fn wait(&mut self, wait: &QueueWait, waiter: W) {
-        self.read_before(|_, _| true);
-        self.rounds.wait(self.sockets.time(), wait, waiter);
+    pub fn post(&mut self, message: C::Message) {
+        self.prepare(|| Next::Message(&message));
+        self.conversation.post(self.sockets.time(), message);
     }
 
     /// Makes the connections that are wanted, and writes all pending output.
     pub fn flush(&mut self) {
         for node in self.nodes() {
-            self.sockets.follow_session(self.rounds, node);
-            self.sockets.write(self.rounds, node);
+            self.sockets.follow(self.conversation, node);
+            self.sockets.write(self.conversation, node);
         }
     }
 
     /// Waits for events for up to `timeout` and reads from all sockets that are ready.
     pub fn read_all(&mut self, timeout: Option<Duration>) {
-        if self.sockets.poll(self.rounds, timeout) {
+        if self.sockets.poll(self.conversation, timeout) {
             for node in self.nodes() {
-                self.sockets.read(self.rounds, node);
+                self.sockets.read(self.conversation, node);
             }
         }
     }
 
     /// Processes the deadlines that have passed. Bytes that arrived before must have been read.
     pub fn tick(&mut self) {
-        self.rounds.tick(self.sockets.time());
+        self.conversation.tick(self.sockets.time());
     }
 
-    fn nodes(&self) -> impl Iterator<Item = Node> + use<W, S> {
-        (0..self.rounds.nodes()).map(Node::new)
+    fn nodes(&self) -> impl Iterator<Item = Node> + use<C, S> {
+        (0..self.conversation.nodes()).map(Node::new)
     }
 
-    /// What must be done before a request is written.
-    fn prepare(&mut self, request: &Request) {
-        self.make_room(request);
-        self.read_before(|rounds, node| rounds.must_be_read_before(node, request));
-    }
-
-    /// If so many commands are unanswered that this request would be refused or left waiting, reads
-    /// the replies that have arrived: a thread that drops one guard after another reads none. If
-    /// the node is silent instead, it is marked as silent here, because a round that is not sent
-    /// may end at once, and then no thread waits for replies.
-    fn make_room(&mut self, request: &Request) {
-        if self.rounds.is_crowded(request) {
+    /// What must be done before this is written.
+    fn prepare<'n>(&mut self, next: impl Fn() -> Next<'n, C>)
+    where
+        C: 'n,
+    {
+        // If so many commands are unanswered that this would be refused or left waiting, the
+        // replies that have arrived are read: a thread that drops one guard after another reads
+        // none. If the node is silent instead, it is marked as silent here, because a round that
+        // is not sent may end at once, and then no thread waits for replies.
+        if self.conversation.is_crowded(next()) {
             self.flush();
             self.read_all(Some(Duration::ZERO));
             self.tick();
         }
+        self.read_before(|conversation, node| conversation.must_be_read_before(node, next()));
     }
 
     /// Before something is written, reads bytes that have arrived and that could be mistaken for
     /// the reply. A connection with bytes that are no reply to any command is closed by that.
-    fn read_before(&mut self, must_be_read: impl Fn(&Rounds<W>, Node) -> bool) {
-        self.sockets.refresh(self.rounds);
-        for node in self.nodes() {
-            if self.sockets.is_readable(node) && must_be_read(self.rounds, node) {
-                self.sockets.read(self.rounds, node);
+    fn read_before(&mut self, must_be_read: impl Fn(&mut C, Node) -> bool) {
+        let all = self.nodes();
+        let nodes: NodeSet = all.filter(|node| must_be_read(self.conversation, *node)).collect();
+        if nodes.is_empty() {
+            return;
+        }
+        self.sockets.refresh(self.conversation);
+        for node in self.nodes().filter(|node| nodes.contains(*node)) {
+            if self.sockets.is_readable(node) {
+                self.sockets.read(self.conversation, node);
             }
         }
+    }
+}
+
+// Rounds over Redis nodes.
+
+/// What a caller waits for.
+#[derive(Debug)]
+pub enum Order {
+    /// The outcome of a round.
+    Round(Request),
+    /// The end of a wait in the nodes' queue. It may watch the lock's key, and those replies have
+    /// no proof.
+    Wait(QueueWait),
+}
+
+/// What has no outcome.
+#[derive(Debug)]
+pub enum Message {
+    /// Send this request.
+    Post(Request),
+    /// End the waits of one waiter in the nodes' queue, or of all, now and from now on.
+    EndWaits(Option<Token>),
+    /// Forget this waiter, about which no request follows.
+    Leave(Token),
+}
+
+impl<W> Conversation for Rounds<W> {
+    type Order = Order;
+    type Message = Message;
+    type Outcome = RoundOutcome;
+    type Waiter = W;
+
+    fn nodes(&self) -> usize {
+        self.nodes()
+    }
+
+    fn is_down(&mut self, node: Node) -> bool {
+        self.session(node).is_down()
+    }
+
+    fn wants_connection(&mut self, node: Node, now: Time) -> bool {
+        self.session(node).wants_connection(now)
+    }
+
+    fn connecting(&mut self, node: Node, now: Time, phase: Phase) {
+        self.session(node).connecting(now, phase);
+    }
+
+    fn phase(&mut self, node: Node) -> Phase {
+        self.session(node).phase()
+    }
+
+    fn connected(&mut self, node: Node, now: Time, host: Option<Host>) {
+        self.session(node).connected(now);
+        self.session(node).leads_to(host);
+    }
+
+    fn secure_scheme(&self) -> &'static str {
+        "rediss"
+    }
+
+    fn output(&mut self, node: Node) -> &[u8] {
+        self.session(node).output()
+    }
+
+    fn wrote(&mut self, node: Node, count: usize) {
+        self.session(node).wrote(count);
+    }
+
+    fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
+        self.received(now, node, bytes);
+    }
+
+    fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
+        self.closed(now, node, problem);
+    }
+
+    fn open(&mut self, now: Time, order: Order, waiter: W) {
+        match order {
+            Order::Round(request) => self.open(now, request, waiter),
+            Order::Wait(wait) => self.wait(now, &wait, waiter),
+        }
+    }
+
+    fn post(&mut self, now: Time, message: Message) {
+        match message {
+            Message::Post(request) => self.post(now, &request),
+            Message::EndWaits(waiter) => self.end_waits(waiter),
+            Message::Leave(waiter) => self.leave(&waiter),
+        }
+    }
+
+    fn must_be_read_before(&self, node: Node, next: Next<'_, Self>) -> bool {
+        match next {
+            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
+                self.must_be_read_before(node, request)
+            }
+            Next::Order(Order::Wait(_)) => true,
+            Next::Message(Message::EndWaits(_) | Message::Leave(_)) => false,
+        }
+    }
+
+    fn is_crowded(&self, next: Next<'_, Self>) -> bool {
+        match next {
+            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
+                self.is_crowded(request)
+            }
+            _ => false,
+        }
+    }
+
+    fn poll(&mut self) -> Option<(W, RoundOutcome)> {
+        self.poll()
+    }
+
+    fn next_waiter(&self) -> Option<&W> {
+        self.waiters().next()
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.next_deadline()
+    }
+
+    fn tick(&mut self, now: Time) {
+        self.tick(now);
+    }
+
+    fn is_leaving(&mut self, now: Time) -> bool {
+        self.has_removals(now)
     }
 }

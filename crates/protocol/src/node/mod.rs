@@ -26,7 +26,7 @@ mod server_error;
 mod session;
 mod warning;
 
-pub use driver::{Driver, Sockets};
+pub use driver::{Conversation, Driver, Message, Next, Order, Sockets};
 pub use examination::Durability;
 pub use examination::Finding;
 pub use examination::{ClockDifference, ClockReading, CrashLoss, Fsync, Memory, Persistence, Role};

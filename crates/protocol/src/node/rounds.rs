@@ -75,11 +75,6 @@ impl<W> Rounds<W> {
         &mut self.sessions[node.index()]
     }
 
-    /// Is there output for this node?
-    pub fn has_output(&self, node: Node) -> bool {
-        !self.sessions[node.index()].output().is_empty()
-    }
-
     /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
     pub fn open(&mut self, now: Time, mut request: Request, waiter: W) {
         request.nodes = request.nodes.union(self.forget_extensions(&request));
@@ -125,22 +120,18 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Must bytes that have arrived from this node be read before this request is opened? Otherwise
-    /// a repeated or unsolicited reply could be matched to the request.
-    pub fn must_be_read_before(&self, node: Node, request: &Request) -> bool {
+    pub(super) fn must_be_read_before(&self, node: Node, request: &Request) -> bool {
         self.sessions[node.index()].must_be_read_before(request)
     }
 
-    /// Is there a node without room for this request, where it would be refused, or be left in the
-    /// queue because no caller waits for its answer?
-    pub fn is_crowded(&self, request: &Request) -> bool {
+    pub(super) fn is_crowded(&self, request: &Request) -> bool {
         self.sessions.iter().any(|session| session.is_crowded(request))
     }
 
     /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
     /// that has been silent for `node_timeout` is not likely to.
-    pub fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
-        self.sessions.iter().any(|session| session.has_removals(now, node_timeout))
+    pub fn has_removals(&self, now: Time) -> bool {
+        self.sessions.iter().any(|session| session.has_removals(now, session.round()))
     }
 
     /// The result of the next decided round, or of a wait that has ended.

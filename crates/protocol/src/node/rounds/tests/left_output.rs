@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::Node;
-use crate::node::{Driver, Sockets};
+use crate::node::{Conversation, Driver, Sockets};
 
 /// The first node has sent a status that nobody asked for.
 #[derive(Default)]
@@ -16,11 +16,11 @@ impl Sockets for Stray {
         at(5)
     }
 
-    fn poll<W>(&mut self, _: &mut Rounds<W>, _: Option<Duration>) -> bool {
+    fn poll(&mut self, _: &mut impl Conversation, _: Option<Duration>) -> bool {
         panic!("it does not wait")
     }
 
-    fn refresh<W>(&mut self, _: &mut Rounds<W>) {
+    fn refresh(&mut self, _: &mut impl Conversation) {
         self.is_polled = true;
     }
 
@@ -32,16 +32,16 @@ impl Sockets for Stray {
         self.is_polled && !self.is_read && of == node(0)
     }
 
-    fn read<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
+    fn read(&mut self, rounds: &mut impl Conversation, node: Node) {
         self.is_read = true;
         rounds.received(at(5), node, b"+OK\r\n");
     }
 
-    fn follow_session<W>(&mut self, _: &mut Rounds<W>, _: Node) {}
+    fn follow(&mut self, _: &mut impl Conversation, _: Node) {}
 
-    fn write<W>(&mut self, rounds: &mut Rounds<W>, node: Node) {
-        let length = rounds.session(node).output().len();
-        rounds.session(node).wrote(length);
+    fn write(&mut self, rounds: &mut impl Conversation, node: Node) {
+        let length = rounds.output(node).len();
+        rounds.wrote(node, length);
     }
 }
 
