@@ -1,6 +1,6 @@
-//! The servers of a ZooKeeper ensemble, of which one is connected at a time: the [`Conversation`] of
-//! a session, which has all locks of a client, and what is reported about each server. It decides
-//! nothing about locks: [`Keeper`] knows what to write and what the replies mean.
+//! The servers of a ZooKeeper ensemble, of which one is connected at a time: the [`Conversation`]
+//! of a session, which has all locks of a client, and what is reported about each server. It
+//! decides nothing about locks: [`Keeper`] knows what to write and what the replies mean.
 
 use super::change_queue::ChangeQueue;
 use super::follower::Follower;

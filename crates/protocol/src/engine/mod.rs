@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
-//! `Done`. After `Send` of a request that [wants an answer](Request::is_answered), put it to the nodes
-//! and `handle` the [`Ballot`] before polling again; any other request is only written. After
+//! `Done`. After `Send` of a request that [wants an answer](Request::is_answered), put it to the
+//! nodes and `handle` the [`Ballot`] before polling again; any other request is only written. After
 //! `Pause(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
 //! later. After `Wait`, `handle` the nodes that have reserved the lock, when a majority has, when
 //! the nodes tell something that makes it worth asking, or when its time has come. Instead of any

@@ -1,6 +1,6 @@
-//! What is said over the connections of a client, and the order in which an event loop reads, sends,
-//! writes and processes deadlines. It is the same over the sockets of `net` and over those of the
-//! simulator, for rounds over Redis nodes and for the session with a ZooKeeper ensemble.
+//! What is said over the connections of a client, and the order in which an event loop reads,
+//! sends, writes and processes deadlines. It is the same over the sockets of `net` and over those
+//! of the simulator, for rounds over Redis nodes and for the session with a ZooKeeper ensemble.
 
 use super::Phase;
 use super::node_error::NodeError;
