@@ -48,10 +48,9 @@ impl Builder {
     /// or a fifth of the [session timeout](Self#method.session_timeout) if that is less; then the
     /// next server is tried.
     ///
-    /// If a name has several addresses, they share this time: IPv6 and IPv4 in turn (RFC 8305),
-    /// each tried 250 ms after the one before it, or sooner if the time is short, or at once if
-    /// that one is refused. The first that accepts the connection is used, and goes first the next
-    /// time, if the name still has it.
+    /// If a name has several addresses, they share this time: IPv6 and IPv4 in turn (RFC 8305), one
+    /// after another, each for the same part of it, or until it is refused. The one whose node
+    /// answered last goes first the next time, if the name still has it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = Some(timeout);
         self

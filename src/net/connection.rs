@@ -2,13 +2,12 @@
 
 mod connecting;
 
-use super::addresses::{Addresses, Found, History};
+use super::addresses::{Addresses, Found, Last};
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
 use crate::engine::{NODES_MAX, Node};
 use crate::node::{Conversation, NodeError};
-use connecting::Earlier;
 pub(super) use connecting::Io;
 #[cfg(feature = "zookeeper")]
 pub(super) use connecting::unreachable;
@@ -31,11 +30,8 @@ pub(super) struct Connection {
     endpoint: Endpoint,
     options: ConnectOptions,
     socket: Option<Socket>,
-    /// Sockets that other addresses of the node's name have not answered yet. There are none
-    /// without `socket`, and none when it is connected.
-    earlier: Earlier,
     lookup: Lookup,
-    history: History,
+    last: Last,
     /// How many sockets there were.
     sockets: usize,
 }
@@ -75,9 +71,8 @@ impl Connection {
             endpoint,
             options,
             socket: None,
-            earlier: Earlier::default(),
             lookup: Lookup::None,
-            history: History::default(),
+            last: Last::default(),
             sockets: 0,
         }
     }
@@ -88,11 +83,8 @@ impl Connection {
     }
 
     pub(super) fn record_readiness(&mut self, event: &Event) {
-        let Some(socket) = &mut self.socket else { return };
-        if socket.token == event.token() {
+        if let Some(socket) = self.socket.as_mut().filter(|it| it.token == event.token()) {
             socket.record_readiness(event);
-        } else {
-            self.earlier.record_readiness(event);
         }
     }
 
@@ -115,7 +107,7 @@ impl Connection {
         match found {
             Ok(addresses) if !addresses.is_empty() => {
                 let timeout = self.options.timeout;
-                self.lookup = Lookup::Found(Addresses::new(&addresses, &mut self.history, timeout));
+                self.lookup = Lookup::Found(Addresses::new(&addresses, self.last, timeout));
             }
             other => {
                 self.lookup = Lookup::None;

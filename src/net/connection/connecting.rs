@@ -1,80 +1,14 @@
-//! Making a connection: the name, its addresses in parallel, the socket, the TLS handshake; and why
-//! a connection is lost.
+//! Making a connection: the name, its addresses one after another, the socket, the TLS handshake;
+//! and why a connection is lost.
 
 use super::{Connection, Lookup, Socket, TOKENS};
 use crate::clock::{self, Time};
-use crate::net::addresses::Resolver;
+use crate::net::addresses::{Last, Resolver};
 use crate::net::stream::{Stream, Target, literal};
 use crate::node::{Conversation, NodeError, Phase, TlsError};
 use crate::node_url::Address;
-use mio::event::Event;
 use mio::{Registry, Token};
 use std::io::{self, ErrorKind};
-
-/// The most sockets that wait for an answer beside the latest one. Names have few addresses.
-const EARLIER_MAX: usize = 7;
-
-/// The sockets, the oldest first.
-#[derive(Debug, Default)]
-pub(super) struct Earlier {
-    sockets: Vec<Socket>,
-    is_woken: bool,
-}
-
-impl Earlier {
-    /// Adds a socket. If there are too many, the oldest is closed.
-    pub(super) fn extend(&mut self, socket: Option<Socket>, registry: &Registry) {
-        if self.sockets.len() == EARLIER_MAX {
-            self.sockets.remove(0).stream.close(registry);
-        }
-        self.sockets.extend(socket);
-        // Its event may have come just before.
-        self.is_woken = true;
-    }
-
-    /// There was an event, of one of the sockets or of one that is closed. It is not repeated, so
-    /// all that it says is recorded: a peer may answer and close before the socket is used.
-    pub(super) fn record_readiness(&mut self, event: &Event) {
-        if let Some(socket) = self.sockets.iter_mut().find(|it| it.token == event.token()) {
-            socket.record_readiness(event);
-            self.is_woken = true;
-        }
-    }
-
-    /// The first socket that is connected. Those that have failed are closed.
-    fn take_connected(&mut self, registry: &Registry) -> Option<Socket> {
-        if !std::mem::take(&mut self.is_woken) {
-            return None;
-        }
-        let mut connected = None;
-        for mut socket in std::mem::take(&mut self.sockets) {
-            match socket.stream.is_connected() {
-                Some(Ok(())) if connected.is_none() => {
-                    socket.is_writable = true;
-                    connected = Some(socket);
-                }
-                None => self.sockets.push(socket),
-                Some(_) => socket.stream.close(registry),
-            }
-        }
-        connected
-    }
-
-    /// The socket that was added last.
-    pub(super) fn pop(&mut self) -> Option<Socket> {
-        // It may be ready: the next look at it tells.
-        self.sockets.pop().map(|socket| Socket { is_writable: true, ..socket })
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.sockets.is_empty()
-    }
-
-    pub(super) fn clear(&mut self, registry: &Registry) {
-        self.sockets.drain(..).for_each(|socket| socket.stream.close(registry));
-    }
-}
 
 /// What the steps of connecting need besides the connection.
 pub(in crate::net) struct Io<'a, C> {
@@ -95,10 +29,6 @@ impl Connection {
             }
             return;
         }
-        if let Some(first) = self.earlier.take_connected(io.registry) {
-            self.release(io.registry);
-            self.socket = Some(first);
-        }
         match &self.socket {
             None => self.connect(io),
             Some(socket) if socket.is_securing => self.secure(io.conversation),
@@ -107,21 +37,19 @@ impl Connection {
                     self.finish_connecting(io);
                 }
             }
-            Some(_) if self.history.is_open() => {
-                if io.conversation.phase(self.node) == Phase::Answering {
-                    self.history.greeted();
-                }
+            Some(_) if !self.last.has_answered => {
+                self.last.has_answered = io.conversation.phase(self.node) == Phase::Answering;
             }
             Some(_) => {}
         }
         if self.next_deadline().is_some_and(|next_at| clock::now() >= next_at) {
-            // This address has had its part of the time. It may still be the first to answer.
-            self.earlier.extend(self.socket.take(), io.registry);
+            // This address has had its part of the time.
+            self.release(io.registry);
             self.connect(io);
         }
     }
 
-    /// When the next address of the name is to be tried although others may still answer.
+    /// When the next address of the name is to be tried, if this one has not answered by then.
     pub(in crate::net) fn next_deadline(&self) -> Option<Time> {
         match (&self.socket, &self.lookup) {
             (Some(socket), Lookup::Found(addresses)) if !socket.has_answered() => {
@@ -131,11 +59,9 @@ impl Connection {
         }
     }
 
-    /// Closes all sockets, if there are any.
+    /// Closes the socket, if there is one.
     pub(in crate::net) fn close(&mut self, registry: &Registry) {
         if self.release(registry) {
-            self.earlier.clear(registry);
-            self.history.closed();
             // The name is resolved again for the next connection: it may mean another host by then.
             if !matches!(self.lookup, Lookup::Running) {
                 self.lookup = Lookup::None;
@@ -207,8 +133,7 @@ impl Connection {
             Some(Ok(())) => {
                 socket.is_securing = true;
                 socket.stream.set_options(self.options.keepalive);
-                self.history.connected(socket.address);
-                self.earlier.clear(io.registry);
+                self.last = Last { address: socket.address, has_answered: false };
                 self.secure(io.conversation);
             }
             Some(Err(error)) => {
@@ -218,14 +143,10 @@ impl Connection {
         }
     }
 
-    /// Connecting failed: tries the next address of the name, or waits for an earlier one.
+    /// Connecting failed: tries the next address of the name, if there is one.
     fn connect_failed<C: Conversation>(&mut self, error: &io::Error, io: &mut Io<'_, C>) {
         if matches!(&self.lookup, Lookup::Found(addresses) if addresses.next_at().is_some()) {
             return self.connect(io);
-        }
-        self.socket = self.earlier.pop();
-        if self.socket.is_some() {
-            return;
         }
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;

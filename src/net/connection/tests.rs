@@ -147,42 +147,12 @@ fn deaf() -> (TcpListener, Vec<std::net::TcpStream>) {
 }
 
 #[test]
-fn an_address_that_answers_after_its_share_of_the_time_is_still_used() {
-    let (first, second) = (deaf(), deaf());
-    let addresses = [&first, &second].map(|(port, _)| port.local_addr().expect("an address"));
+fn an_address_that_does_not_answer_in_its_part_of_the_time_is_left_for_the_next() {
+    let (first, second) = (deaf(), TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let addresses = [&first.0, &second].map(|port| port.local_addr().expect("an address"));
     let mut fixture = Fixture::of_name(addresses.to_vec());
-    fixture.run_until(|connection| !connection.earlier.is_empty());
-    // The kernel asks again after a second, and now there is room.
-    for _ in 0..first.1.len() {
-        drop(first.0.accept().expect("it is queued"));
-    }
     fixture.run_until(is_connected);
     let socket = fixture.connection.socket.as_ref().expect("it is connected");
-    assert_eq!(socket.address, Some(addresses[0]));
-    assert!(fixture.connection.earlier.is_empty(), "the other socket is closed");
+    assert_eq!(socket.address, Some(addresses[1]));
     assert_eq!(fixture.connection.next_deadline(), None);
-}
-
-#[test]
-fn an_earlier_address_that_answers_and_closes_at_once_is_heard() {
-    let (first, second) = (deaf(), deaf());
-    let addresses = [&first, &second].map(|(port, _)| port.local_addr().expect("an address"));
-    let mut fixture = Fixture::of_name(addresses.to_vec());
-    fixture.run_until(|connection| !connection.earlier.is_empty());
-    // It is looked at again only when there is an event.
-    fixture.turn();
-    for _ in 0..first.1.len() {
-        drop(first.0.accept().expect("it is queued"));
-    }
-    let (mut peer, _) = first.0.accept().expect("the kernel asks again");
-    // One event says all of it. The peer does not read, so no other follows.
-    peer.write_all(b"-ERR max number of clients reached\r\n").expect("it fits");
-    peer.shutdown(std::net::Shutdown::Write).expect("it is open");
-    fixture.run_until(is_connected);
-    let buffer = &mut [0; 100];
-    while !fixture.rounds.session(Node::new(0)).is_down() {
-        assert!(is_readable(&fixture.connection), "the end of the stream is not read");
-        fixture.connection.read(buffer, &mut fixture.rounds);
-    }
-    assert!(fixture.last_error().to_string().contains("max number of clients"));
 }

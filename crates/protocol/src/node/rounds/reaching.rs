@@ -4,9 +4,9 @@
 //! thread drives the connections next:
 //!
 //! * **a node that refused**, because it had not carried out a removal yet that others had, gets
-//!   the key by [restoring it](Keep::restores), a few times with growing pauses. If the lock came from the
-//!   nodes' queue, the node tells when it reserves the lock for the waiter, which has it already:
-//!   that proves that the removal has arrived.
+//!   the key by [restoring it](Keep::restores), a few times with growing pauses. If the lock came
+//!   from the nodes' queue, the node tells when it reserves the lock for the waiter, which has it
+//!   already: that proves that the removal has arrived.
 //! * **a node that was not reached** gets it when it has answered the greeting.
 //!
 //! A restoration is no vote. It has the rest of the ttl, replaces no other holder's token, and is
