@@ -76,9 +76,7 @@ impl OwnedReply {
                 line(out, if is_push { b'>' } else { b'*' }, items.len().to_string().as_bytes());
                 items.iter().for_each(|item| item.encode(protocol, out));
             }
-            Self::Messages(messages) => {
-                messages.iter().for_each(|message| message.encode(protocol, out));
-            }
+            Self::Messages(items) => items.iter().for_each(|item| item.encode(protocol, out)),
             Self::Map(pairs) => {
                 let (kind, len) = if resp3 { (b'%', pairs.len()) } else { (b'*', pairs.len() * 2) };
                 line(out, kind, len.to_string().as_bytes());
@@ -158,10 +156,6 @@ impl Failure {
 
     pub(super) fn wrong_type() -> Self {
         Self::new("WRONGTYPE Operation against a key holding the wrong kind of value")
-    }
-
-    pub(super) fn not_an_integer() -> Self {
-        Self::new("ERR value is not an integer or out of range")
     }
 
     pub(super) fn invalid_expire(command: &str) -> Self {
