@@ -194,7 +194,6 @@ fn each_command(
     Ok(())
 }
 
-/// The name of a command and its arguments.
 type Words<'a> = Vec<&'a [u8]>;
 
 /// A null array, the only other value that begins with `*`, counts as an empty array.

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 /// Expired keys are swept only in databases with at least this many keys.
 pub(super) const SWEEP_MIN: usize = 1024;
 
-/// One numbered database.
 #[derive(Debug, Default)]
 pub(super) struct Database {
     pub(super) entries: BTreeMap<Vec<u8>, Entry>,
@@ -161,7 +160,6 @@ pub(super) fn set(call: &mut Call<'_>) -> Answer {
     Ok(before.unwrap_or(OwnedReply::OK))
 }
 
-/// The options of `SET`.
 #[derive(Default)]
 struct SetOptions<'a> {
     /// `XX`: only if the key is there. `NX`, which is `false`: only if it is not.

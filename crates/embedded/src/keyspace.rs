@@ -208,10 +208,8 @@ impl Keyspace {
 
     /// Removes all keys of one database, or of all.
     pub(super) fn flush(&mut self, index: Option<usize>) {
-        match index {
-            Some(index) => self.databases[index].clear(),
-            None => self.databases.iter_mut().for_each(Database::clear),
-        }
+        let flushed = index.map_or(0..DATABASES, |index| index..index + 1);
+        self.databases[flushed].iter_mut().for_each(Database::clear);
         self.pushes.flush();
     }
 }
@@ -220,7 +218,6 @@ impl Keyspace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveKey<'a> {
-    /// The number of its database.
     pub database: usize,
     pub key: &'a [u8],
     /// Its value, if that is a string.

@@ -64,7 +64,6 @@ pub(super) enum TrackingMode {
 /// Who is to be told what.
 #[derive(Debug, Default)]
 pub(super) struct Pushes {
-    /// The connections that track keys.
     pub(super) tracking: BTreeMap<i64, Protocol>,
     /// The connections that have read a key.
     pub(super) readers: Listeners<i64>,

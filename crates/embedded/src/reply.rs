@@ -35,7 +35,6 @@ pub enum OwnedReply {
     Text(String),
     /// Null: a null bulk string in RESP2.
     Null,
-    /// An array of replies.
     Array(Vec<OwnedReply>),
     /// A map: a flat array in RESP2.
     Map(Vec<(OwnedReply, OwnedReply)>),
@@ -46,7 +45,6 @@ pub enum OwnedReply {
 }
 
 impl OwnedReply {
-    /// The reply `+OK`.
     pub const OK: Self = Self::simple("OK");
 
     pub(super) const fn simple(text: &'static str) -> Self {

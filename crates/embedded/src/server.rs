@@ -40,7 +40,6 @@ pub(super) type Connections<C> = HashMap<usize, (Socket<TcpStream>, C)>;
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
-/// The state of the server's thread.
 struct Sockets<S: Service> {
     poll: Poll,
     listener: TcpListener,
@@ -160,7 +159,6 @@ struct ServerThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// An order to the thread.
 #[derive(Debug)]
 enum Control {
     /// Send no more replies, and confirm this on the channel.

@@ -47,7 +47,6 @@ impl ConnectionState {
         self.protocol
     }
 
-    /// The number of the selected database.
     pub fn database(&self) -> usize {
         self.database
     }

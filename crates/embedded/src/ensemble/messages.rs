@@ -50,7 +50,6 @@ pub(super) enum Request<'a> {
     Unknown,
 }
 
-/// A part of a znode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Part {
     Stat,
@@ -61,7 +60,6 @@ pub(super) enum Part {
     ChildrenAndStat,
 }
 
-/// What changes a znode.
 #[derive(Debug, PartialEq)]
 pub(super) enum Operation<'a> {
     Create(Create<'a>),
@@ -70,7 +68,6 @@ pub(super) enum Operation<'a> {
     Check { path: &'a str, version: i32 },
 }
 
-/// Creates a znode.
 #[derive(Debug, PartialEq)]
 pub(super) struct Create<'a> {
     pub(super) path: &'a str,
@@ -81,7 +78,6 @@ pub(super) struct Create<'a> {
     pub(super) with_stat: bool,
 }
 
-/// One entry of an access control list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AclEntry<'a> {
     pub(super) permissions: i32,

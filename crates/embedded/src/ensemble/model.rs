@@ -8,7 +8,7 @@
 use super::EnsembleBuilder;
 use super::messages::{self, Frame, Operation, Part, Refusal, Request, write_results};
 use super::sessions::{Event, Sessions, Watches};
-use super::tree::{Change, Identity, Outcome, Requester, Transaction, Tree, permission};
+use super::tree::{Change, Identity, Outcome, Transaction, Tree, permission};
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 use std::collections::{BTreeMap, VecDeque};
@@ -154,7 +154,7 @@ impl Model {
     /// Deletes znodes in a transaction that is no client's. One that is refused changes nothing.
     fn delete(&mut self, now: Time, paths: &[Box<str>]) {
         let change = self.next_change(now);
-        let mut transaction = Transaction::begin(&mut self.tree, change);
+        let mut transaction = Transaction::begin(&mut self.tree, change, 0, &[]);
         // They have no children, and nobody else deletes them meanwhile.
         match paths.iter().try_for_each(|path| transaction.delete(path)) {
             Ok(()) => {
@@ -334,11 +334,10 @@ impl Model {
     ) -> Result<Vec<Outcome>, (usize, Refusal)> {
         let change = self.next_change(now);
         let identities = self.connections.get(&id).map_or(&[][..], |it| &it.identities);
-        let requester = Requester { session, identities };
-        let mut transaction = Transaction::begin(&mut self.tree, change);
+        let mut transaction = Transaction::begin(&mut self.tree, change, session, identities);
         let mut outcomes = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
-            match transaction.run(requester, operation) {
+            match transaction.run(operation) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(refusal) => {
                     transaction.roll_back();

@@ -54,7 +54,6 @@ impl Tree {
         tree
     }
 
-    /// The number of znodes.
     pub(super) fn len(&self) -> usize {
         self.znodes.len()
     }
@@ -145,7 +144,6 @@ pub(super) struct Znode {
     pub(super) creates: i32,
     /// The last transaction that created or deleted a child, or this znode.
     pub(super) children_zxid: i64,
-    /// The names of its children.
     pub(super) children: BTreeSet<Box<str>>,
 }
 
@@ -188,13 +186,6 @@ impl Znode {
 /// "Whatever version it has."
 const ANY_VERSION: i32 = -1;
 
-/// Who wants the change.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Requester<'a> {
-    pub(super) session: i64,
-    pub(super) identities: &'a [Identity],
-}
-
 /// What became of an operation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
@@ -220,13 +211,21 @@ struct Undo {
 pub(super) struct Transaction<'a> {
     tree: &'a mut Tree,
     change: Change,
+    /// Whose change it is.
+    session: i64,
+    identities: &'a [Identity],
     undo: Vec<Undo>,
     events: Vec<Event>,
 }
 
 impl<'a> Transaction<'a> {
-    pub(super) fn begin(tree: &'a mut Tree, change: Change) -> Self {
-        Self { tree, change, undo: Vec::new(), events: Vec::new() }
+    pub(super) fn begin(
+        tree: &'a mut Tree,
+        change: Change,
+        session: i64,
+        identities: &'a [Identity],
+    ) -> Self {
+        Self { tree, change, session, identities, undo: Vec::new(), events: Vec::new() }
     }
 
     /// What has happened, in its order.
@@ -244,20 +243,16 @@ impl<'a> Transaction<'a> {
     }
 
     /// Carries out one operation, or refuses it and changes nothing.
-    pub(super) fn run(
-        &mut self,
-        requester: Requester<'_>,
-        operation: &Operation<'_>,
-    ) -> Result<Outcome, Refusal> {
+    pub(super) fn run(&mut self, operation: &Operation<'_>) -> Result<Outcome, Refusal> {
         match operation {
-            Operation::Create(create) => self.create(requester, create),
+            Operation::Create(create) => self.create(create),
             Operation::Delete { path, version } => {
                 let (parent, _) = split(path).ok_or(Refusal::BadArguments)?;
                 if path.contains('\0') || RESERVED.contains(path) {
                     return Err(Refusal::BadArguments);
                 }
                 let parent = self.tree.znode(parent)?;
-                parent.acl.check(permission::DELETE, requester.identities)?;
+                parent.acl.check(permission::DELETE, self.identities)?;
                 let znode = self.tree.znode(path)?;
                 check_version(znode, *version)?;
                 if !znode.children.is_empty() {
@@ -269,7 +264,7 @@ impl<'a> Transaction<'a> {
             Operation::SetData { path, data, version } => {
                 check_path(path)?;
                 let mut znode = self.tree.znode(path)?.clone();
-                znode.acl.check(permission::WRITE, requester.identities)?;
+                znode.acl.check(permission::WRITE, self.identities)?;
                 check_version(&znode, *version)?;
                 znode.data = data.map(Box::from);
                 znode.modified = self.change;
@@ -281,26 +276,22 @@ impl<'a> Transaction<'a> {
             Operation::Check { path, version } => {
                 check_path(path)?;
                 let znode = self.tree.znode(path)?;
-                znode.acl.check(permission::READ, requester.identities)?;
+                znode.acl.check(permission::READ, self.identities)?;
                 check_version(znode, *version)?;
                 Ok(Outcome::Checked)
             }
         }
     }
 
-    fn create(
-        &mut self,
-        requester: Requester<'_>,
-        create: &Create<'_>,
-    ) -> Result<Outcome, Refusal> {
-        let lifetime = lifetime(create.flags, requester.session)?;
+    fn create(&mut self, create: &Create<'_>) -> Result<Outcome, Refusal> {
+        let lifetime = lifetime(create.flags, self.session)?;
         let (parent_path, _) = split(create.path).ok_or(Refusal::BadArguments)?;
         if create.path.contains('\0') {
             return Err(Refusal::BadArguments);
         }
-        let acl = Acl::of_request(&create.acl, requester.identities)?;
+        let acl = Acl::of_request(&create.acl, self.identities)?;
         let parent = self.tree.znode(parent_path)?;
-        parent.acl.check(permission::CREATE, requester.identities)?;
+        parent.acl.check(permission::CREATE, self.identities)?;
         let is_sequential =
             create.flags & flags::SEQUENTIAL != 0 && create.flags & flags::CONTAINER == 0;
         let path = if is_sequential {
@@ -475,24 +466,23 @@ mod tests {
     }
 
     fn run(tree: &mut Tree, zxid: i64, operation: &Operation<'_>) -> Result<Outcome, Refusal> {
-        let mut transaction = Transaction::begin(tree, Change { zxid, time_ms: 0 });
-        transaction.run(Requester { session: 7, identities: &[] }, operation)
+        Transaction::begin(tree, Change { zxid, time_ms: 0 }, 7, &[]).run(operation)
     }
 
     #[test]
     fn what_was_undone_never_was() {
         let mut tree = Tree::new();
-        let requester = Requester { session: 7, identities: &[] };
         run(&mut tree, 1, &create("/a", flags::CONTAINER)).unwrap();
         run(&mut tree, 2, &create("/a/b", flags::EPHEMERAL)).unwrap();
         let before = format!("{:?}", tree.znode("/a").unwrap());
-        let mut transaction = Transaction::begin(&mut tree, Change { zxid: 3, time_ms: 0 });
+        let change = Change { zxid: 3, time_ms: 0 };
+        let mut transaction = Transaction::begin(&mut tree, change, 7, &[]);
         for operation in [
             Operation::SetData { path: "/a", data: Some(b"data"), version: 0 },
             Operation::Delete { path: "/a/b", version: 0 },
             create("/a/c", flags::EPHEMERAL),
         ] {
-            transaction.run(requester, &operation).unwrap();
+            transaction.run(&operation).unwrap();
         }
         assert_eq!(transaction.tree.of_session(7), ["/a/c".into()]);
         transaction.roll_back();
