@@ -39,12 +39,6 @@ impl Node {
             }
         }
     }
-
-    fn close(&mut self, id: usize, connections: &mut Connections<Client>) {
-        if let Some((_, client)) = connections.remove(&id) {
-            self.disconnect(id, &client);
-        }
-    }
 }
 
 impl Service for Node {

@@ -38,17 +38,15 @@ impl Database {
 
     /// The value of a key, which must be a string.
     pub(super) fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        match self.find(key) {
-            None => Ok(None),
-            Some(entry) => entry.value.as_string().map(Some).ok_or_else(Failure::wrong_type),
-        }
+        let value = self.find(key).map(|entry| entry.value.as_string());
+        value.map(|value| value.ok_or_else(Failure::wrong_type)).transpose()
     }
 
     /// The value of a key, which must be a sorted set.
     pub(super) fn sorted_set(&mut self, key: &[u8]) -> Result<Option<&mut SortedSet>, Failure> {
-        match self.find(key) {
+        match self.find(key).map(|entry| &mut entry.value) {
             None => Ok(None),
-            Some(Entry { value: Value::SortedSet(set), .. }) => Ok(Some(set)),
+            Some(Value::SortedSet(set)) => Ok(Some(set)),
             Some(_) => Err(Failure::wrong_type()),
         }
     }
@@ -68,9 +66,8 @@ impl Database {
 
     /// Removes a key. Returns whether it existed.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        let is_there = self.find(key).is_some();
+        let is_there = self.find(key).is_some() && self.entries.remove(key).is_some();
         if is_there {
-            self.entries.remove(key);
             self.touch(key);
         }
         is_there

@@ -102,11 +102,7 @@ impl Running {
         let mut keyspace = Keyspace::new(Options::new());
         let session = keyspace.connect();
         let node = Node { keyspace, session, now: Time::ZERO, declared: Vec::new() };
-        Self {
-            node: RefCell::new(node),
-            failure: RefCell::new(Vec::new()),
-            instructions: Cell::new(0),
-        }
+        Self { node: RefCell::new(node), failure: RefCell::default(), instructions: Cell::new(0) }
     }
 
     /// Runs the command of a call of the script.

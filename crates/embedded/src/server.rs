@@ -31,6 +31,12 @@ pub(super) trait Service: Send + 'static {
     fn serve(&mut self, id: usize, connections: &mut Connections<Self::Client>);
     /// Does what time has come for.
     fn advance(&mut self, connections: &mut Connections<Self::Client>);
+
+    fn close(&mut self, id: usize, connections: &mut Connections<Self::Client>) {
+        if let Some((_, client)) = connections.remove(&id) {
+            self.disconnect(id, &client);
+        }
+    }
 }
 
 /// The open connections by their numbers.
