@@ -253,17 +253,17 @@ pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
 
 /// `FLUSHDB [SYNC | ASYNC]`, or `FLUSHALL` of all databases.
 pub(super) fn flush(call: &mut Call<'_>, database: Option<usize>) -> Answer {
-    match call.args {
-        [_] => {}
-        [_, mode] if is_flush_mode(mode) => {}
-        _ => return Err(Failure::syntax()),
+    if !is_flush_mode(&call.args[1..]) {
+        return Err(Failure::syntax());
     }
     call.keyspace.flush(database);
     Ok(OwnedReply::OK)
 }
 
-pub(super) fn is_flush_mode(word: &[u8]) -> bool {
-    word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC")
+/// Are these words nothing, `SYNC` or `ASYNC`?
+pub(super) fn is_flush_mode(words: &[&[u8]]) -> bool {
+    let is_mode = |it: &[u8]| it.eq_ignore_ascii_case(b"SYNC") || it.eq_ignore_ascii_case(b"ASYNC");
+    words.len() <= 1 && words.iter().all(|word| is_mode(word))
 }
 
 // The command `SCAN`: lists keys that match a pattern.

@@ -399,10 +399,8 @@ pub(super) fn script_exists(call: &mut Call<'_>) -> Answer {
 
 /// `SCRIPT FLUSH [SYNC | ASYNC]`
 pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
-    match call.args {
-        [_, _] => {}
-        [_, _, mode] if is_flush_mode(mode) => {}
-        _ => return refuse("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
+    if !is_flush_mode(&call.args[2..]) {
+        return refuse("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
     }
     call.keyspace.flush_scripts();
     Ok(OwnedReply::OK)

@@ -33,11 +33,8 @@ pub(super) fn check_path(path: &str) -> Result<(), Refusal> {
             // A pair of surrogates there, each of which is forbidden.
             || c > '\u{ffff}'
     };
-    if rest.split('/').all(is_name) && !rest.contains(is_forbidden) {
-        Ok(())
-    } else {
-        Err(Refusal::BadArguments)
-    }
+    let is_path = rest.split('/').all(is_name) && !rest.contains(is_forbidden);
+    is_path.then_some(()).ok_or(Refusal::BadArguments)
 }
 
 impl Tree {
@@ -343,11 +340,8 @@ impl<'a> Transaction<'a> {
 }
 
 fn check_version(znode: &Znode, expected: i32) -> Result<(), Refusal> {
-    if expected == ANY_VERSION || expected == znode.version {
-        Ok(())
-    } else {
-        Err(Refusal::BadVersion)
-    }
+    let is_meant = expected == ANY_VERSION || expected == znode.version;
+    is_meant.then_some(()).ok_or(Refusal::BadVersion)
 }
 
 fn lifetime(flags: i32, session: i64) -> Result<Lifetime, Refusal> {
@@ -438,11 +432,8 @@ impl Acl {
         let is_granted = |grant: &Grant| {
             grant.permissions & permission != 0 && grant.to.as_ref().is_none_or(is_for_us)
         };
-        if self.0.is_empty() || self.0.iter().any(is_granted) {
-            Ok(())
-        } else {
-            Err(Refusal::NoAuth)
-        }
+        let is_permitted = self.0.is_empty() || self.0.iter().any(is_granted);
+        is_permitted.then_some(()).ok_or(Refusal::NoAuth)
     }
 }
 
