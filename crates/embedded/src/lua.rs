@@ -150,7 +150,7 @@ impl Interpreter {
         };
         let call = function(|it, lua, words| match it.command(words) {
             Ok(reply) => to_lua(lua, reply),
-            Err(failure) => it.raise(failure.into_text()),
+            Err(failure) => it.raise(failure.0),
         })?;
         let pcall = function(|it, lua, words| {
             to_lua(lua, it.command(words).unwrap_or_else(OwnedReply::from))
@@ -350,7 +350,7 @@ fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
         return Ok(Failure::new(error.as_bytes().to_vec()).into());
     }
     if let Value::String(status) = table.raw_get("ok")? {
-        return Ok(OwnedReply::Simple(Failure::new(status.as_bytes().to_vec()).into_text().into()));
+        return Ok(OwnedReply::Simple(Failure::new(status.as_bytes().to_vec()).0.into()));
     }
     let mut items = Vec::new();
     for index in 1_i64.. {

@@ -8,15 +8,9 @@ use std::borrow::Cow;
 pub enum Protocol {
     /// RESP2, the version of a new connection.
     #[default]
-    Resp2,
+    Resp2 = 2,
     /// RESP3: with maps, a separate null, and verbatim strings.
-    Resp3,
-}
-
-impl Protocol {
-    pub(super) fn version(self) -> i64 {
-        if self == Self::Resp3 { 3 } else { 2 }
-    }
+    Resp3 = 3,
 }
 
 /// A node's reply to one command.
@@ -133,7 +127,7 @@ pub(super) fn decimal(number: f64) -> String {
 pub(super) type Answer = Result<OwnedReply, Failure>;
 
 #[derive(Debug)]
-pub(super) struct Failure(Vec<u8>);
+pub(super) struct Failure(pub(super) Vec<u8>);
 
 impl Failure {
     /// An error whose text begins with its code. A line break in the text, which may come from a
@@ -158,10 +152,6 @@ impl Failure {
 
     pub(super) fn invalid_expire(command: &str) -> Self {
         Self::new(format!("ERR invalid expire time in '{command}' command"))
-    }
-
-    pub(super) fn into_text(self) -> Vec<u8> {
-        self.0
     }
 }
 

@@ -142,7 +142,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
     let pairs = [
         ("server", OwnedReply::bulk("redis")),
         ("version", OwnedReply::bulk(call.keyspace.options.redis_version.as_str())),
-        ("proto", OwnedReply::Integer(call.session.protocol.version())),
+        ("proto", OwnedReply::Integer(call.session.protocol as i64)),
         ("id", OwnedReply::Integer(call.session.id)),
         ("mode", OwnedReply::bulk("standalone")),
         ("role", OwnedReply::bulk("master")),
@@ -204,7 +204,7 @@ pub(super) fn describe(call: &mut Call<'_>, command: &str) -> Answer {
         return Err(Failure::syntax());
     }
     let ConnectionState { id, name, database, protocol, .. } = &*call.session;
-    let (name, version) = (String::from_utf8_lossy(name), protocol.version());
+    let (name, version) = (String::from_utf8_lossy(name), *protocol as i64);
     Ok(OwnedReply::Text(format!(
         "id={id} name={name} db={database} cmd={command} user=default resp={version}\n"
     )))
