@@ -199,21 +199,18 @@ impl Command {
 
 fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {
     let name = args.first().copied().unwrap_or_default();
-    let Some(place) = place(name) else {
-        return Err(unknown_command(name, &args[args.len().min(1)..]));
-    };
+    let unknown = || unknown_command(name, args.get(1..).unwrap_or_default());
+    let place = place(name).ok_or_else(unknown)?;
     let command = &COMMANDS[place];
-    let subcommand =
-        |other: &'static Command| other.name.strip_prefix(command.name)?.strip_prefix('|');
-    let mut subcommands = COMMANDS[place + 1..]
-        .iter()
-        .map_while(|other| Some((other, subcommand(other)?)))
-        .peekable();
+    let subcommand = |other: &'static Command| {
+        Some((other, other.name.strip_prefix(command.name)?.strip_prefix('|')?.as_bytes()))
+    };
+    let mut subcommands = COMMANDS[place + 1..].iter().map_while(subcommand).peekable();
     match args.get(1) {
-        Some(word) if subcommands.peek().is_some() => subcommands
-            .find(|(_, subcommand)| subcommand.as_bytes().eq_ignore_ascii_case(word))
-            .map(|(subcommand, _)| subcommand)
-            .ok_or_else(|| unknown_subcommand(command.name, word)),
+        Some(word) if subcommands.peek().is_some() => {
+            let found = subcommands.find(|(_, name)| name.eq_ignore_ascii_case(word));
+            found.map(|(it, _)| it).ok_or_else(|| unknown_subcommand(command.name, word))
+        }
         _ => Ok(command),
     }
 }
@@ -274,7 +271,8 @@ fn ping(call: &mut Call<'_>) -> Answer {
 /// A number as Redis reads it: only in the form in which Redis prints it, so neither `+5` nor `05`.
 pub(super) fn integer(text: &[u8]) -> Result<i64, Failure> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
-    parsed.filter(|value| value.to_string().as_bytes() == text).ok_or_else(Failure::not_an_integer)
+    let number = parsed.filter(|value| value.to_string().as_bytes() == text);
+    number.ok_or_else(|| Failure::new("ERR value is not an integer or out of range"))
 }
 
 #[cfg(test)]

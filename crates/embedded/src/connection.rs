@@ -39,12 +39,6 @@ impl Node {
             }
         }
     }
-
-    fn close(&mut self, id: usize, connections: &mut Connections<Client>) {
-        if let Some((_, client)) = connections.remove(&id) {
-            self.disconnect(id, &client);
-        }
-    }
 }
 
 impl Service for Node {
@@ -194,7 +188,6 @@ fn each_command(
     Ok(())
 }
 
-/// The name of a command and its arguments.
 type Words<'a> = Vec<&'a [u8]>;
 
 /// A null array, the only other value that begins with `*`, counts as an empty array.

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 /// Expired keys are swept only in databases with at least this many keys.
 pub(super) const SWEEP_MIN: usize = 1024;
 
-/// One numbered database.
 #[derive(Debug, Default)]
 pub(super) struct Database {
     pub(super) entries: BTreeMap<Vec<u8>, Entry>,
@@ -39,17 +38,15 @@ impl Database {
 
     /// The value of a key, which must be a string.
     pub(super) fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        match self.find(key) {
-            None => Ok(None),
-            Some(entry) => entry.value.as_string().map(Some).ok_or_else(Failure::wrong_type),
-        }
+        let value = self.find(key).map(|entry| entry.value.as_string());
+        value.map(|value| value.ok_or_else(Failure::wrong_type)).transpose()
     }
 
     /// The value of a key, which must be a sorted set.
     pub(super) fn sorted_set(&mut self, key: &[u8]) -> Result<Option<&mut SortedSet>, Failure> {
-        match self.find(key) {
+        match self.find(key).map(|entry| &mut entry.value) {
             None => Ok(None),
-            Some(Entry { value: Value::SortedSet(set), .. }) => Ok(Some(set)),
+            Some(Value::SortedSet(set)) => Ok(Some(set)),
             Some(_) => Err(Failure::wrong_type()),
         }
     }
@@ -69,9 +66,8 @@ impl Database {
 
     /// Removes a key. Returns whether it existed.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        let is_there = self.find(key).is_some();
+        let is_there = self.find(key).is_some() && self.entries.remove(key).is_some();
         if is_there {
-            self.entries.remove(key);
             self.touch(key);
         }
         is_there
@@ -161,7 +157,6 @@ pub(super) fn set(call: &mut Call<'_>) -> Answer {
     Ok(before.unwrap_or(OwnedReply::OK))
 }
 
-/// The options of `SET`.
 #[derive(Default)]
 struct SetOptions<'a> {
     /// `XX`: only if the key is there. `NX`, which is `false`: only if it is not.
@@ -258,17 +253,17 @@ pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
 
 /// `FLUSHDB [SYNC | ASYNC]`, or `FLUSHALL` of all databases.
 pub(super) fn flush(call: &mut Call<'_>, database: Option<usize>) -> Answer {
-    match call.args {
-        [_] => {}
-        [_, mode] if is_flush_mode(mode) => {}
-        _ => return Err(Failure::syntax()),
+    if !is_flush_mode(&call.args[1..]) {
+        return Err(Failure::syntax());
     }
     call.keyspace.flush(database);
     Ok(OwnedReply::OK)
 }
 
-pub(super) fn is_flush_mode(word: &[u8]) -> bool {
-    word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC")
+/// Are these words nothing, `SYNC` or `ASYNC`?
+pub(super) fn is_flush_mode(words: &[&[u8]]) -> bool {
+    let is_mode = |it: &[u8]| it.eq_ignore_ascii_case(b"SYNC") || it.eq_ignore_ascii_case(b"ASYNC");
+    words.len() <= 1 && words.iter().all(|word| is_mode(word))
 }
 
 // The command `SCAN`: lists keys that match a pattern.

@@ -9,14 +9,13 @@
 //! | `server.rs` | the server's thread, and its sockets |
 //! | `messages.rs` | bytes to requests; replies and errors to bytes |
 //! | `model.rs` | the model: connections, what happens by itself |
-//! | `tree.rs`, `transaction.rs` | the znodes, and how they change |
+//! | `tree.rs` | the znodes, and how they change |
 //! | `sessions.rs` | what ends by itself, and who is told of changes |
 
 mod messages;
 mod model;
 mod server;
 mod sessions;
-mod transaction;
 mod tree;
 
 use std::io;

@@ -208,10 +208,8 @@ impl Keyspace {
 
     /// Removes all keys of one database, or of all.
     pub(super) fn flush(&mut self, index: Option<usize>) {
-        match index {
-            Some(index) => self.databases[index].clear(),
-            None => self.databases.iter_mut().for_each(Database::clear),
-        }
+        let flushed = index.map_or(0..DATABASES, |index| index..index + 1);
+        self.databases[flushed].iter_mut().for_each(Database::clear);
         self.pushes.flush();
     }
 }
@@ -220,7 +218,6 @@ impl Keyspace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveKey<'a> {
-    /// The number of its database.
     pub database: usize,
     pub key: &'a [u8],
     /// Its value, if that is a string.
@@ -261,11 +258,10 @@ type Section = fn(&mut Call<'_>) -> String;
 pub(super) fn info(call: &mut Call<'_>) -> Answer {
     let asked = &call.args[1..];
     let wants = |name: &str| {
-        asked.is_empty()
-            || asked.iter().any(|word| {
-                let same = |other: &str| word.eq_ignore_ascii_case(other.as_bytes());
-                same(name) || same("default") || same("all") || same("everything")
-            })
+        let words = [name, "default", "all", "everything"];
+        let is_one =
+            |asked: &&[u8]| words.iter().any(|it| asked.eq_ignore_ascii_case(it.as_bytes()));
+        asked.is_empty() || asked.iter().any(is_one)
     };
     let mut text = String::new();
     for (name, section) in SECTIONS.iter().filter(|(name, _)| wants(name)) {
@@ -313,18 +309,14 @@ const SETTINGS: [(&str, &str); 5] = [
 pub(super) fn config_get(call: &mut Call<'_>) -> Answer {
     let mut found = Vec::new();
     for asked in &call.args[2..] {
-        let stem = asked.strip_suffix(b"*");
+        let (stem, shows_name) = asked.strip_suffix(b"*").map_or((*asked, false), |it| (it, true));
         for (name, value) in SETTINGS {
-            let starts = |stem: &[u8]| {
-                let start = name.as_bytes().get(..stem.len());
-                start.is_some_and(|start| start.eq_ignore_ascii_case(stem))
-            };
-            let shown = match stem {
-                Some(stem) if starts(stem) => name.as_bytes(),
-                None if asked.eq_ignore_ascii_case(name.as_bytes()) => asked,
-                _ => continue,
-            };
-            found.push((OwnedReply::bulk(shown), OwnedReply::bulk(value)));
+            let length = if shows_name { stem.len() } else { name.len() };
+            let start = name.as_bytes().get(..length);
+            if start.is_some_and(|start| start.eq_ignore_ascii_case(stem)) {
+                let shown = if shows_name { name.as_bytes() } else { asked };
+                found.push((OwnedReply::bulk(shown), OwnedReply::bulk(value)));
+            }
         }
     }
     Ok(OwnedReply::Map(found))

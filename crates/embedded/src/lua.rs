@@ -102,11 +102,7 @@ impl Running {
         let mut keyspace = Keyspace::new(Options::new());
         let session = keyspace.connect();
         let node = Node { keyspace, session, now: Time::ZERO, declared: Vec::new() };
-        Self {
-            node: RefCell::new(node),
-            failure: RefCell::new(Vec::new()),
-            instructions: Cell::new(0),
-        }
+        Self { node: RefCell::new(node), failure: RefCell::default(), instructions: Cell::new(0) }
     }
 
     /// Runs the command of a call of the script.
@@ -154,7 +150,7 @@ impl Interpreter {
         };
         let call = function(|it, lua, words| match it.command(words) {
             Ok(reply) => to_lua(lua, reply),
-            Err(failure) => it.raise(failure.into_text()),
+            Err(failure) => it.raise(failure.0),
         })?;
         let pcall = function(|it, lua, words| {
             to_lua(lua, it.command(words).unwrap_or_else(OwnedReply::from))
@@ -354,7 +350,7 @@ fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
         return Ok(Failure::new(error.as_bytes().to_vec()).into());
     }
     if let Value::String(status) = table.raw_get("ok")? {
-        return Ok(OwnedReply::Simple(Failure::new(status.as_bytes().to_vec()).into_text().into()));
+        return Ok(OwnedReply::Simple(Failure::new(status.as_bytes().to_vec()).0.into()));
     }
     let mut items = Vec::new();
     for index in 1_i64.. {
@@ -403,10 +399,8 @@ pub(super) fn script_exists(call: &mut Call<'_>) -> Answer {
 
 /// `SCRIPT FLUSH [SYNC | ASYNC]`
 pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
-    match call.args {
-        [_, _] => {}
-        [_, _, mode] if is_flush_mode(mode) => {}
-        _ => return refuse("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
+    if !is_flush_mode(&call.args[2..]) {
+        return refuse("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
     }
     call.keyspace.flush_scripts();
     Ok(OwnedReply::OK)

@@ -81,9 +81,8 @@ impl NodesBuilder {
     /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(self, count: usize) -> io::Result<Nodes> {
         let listeners: Vec<_> = (0..count).map(|_| Server::listen(0)).collect::<io::Result<_>>()?;
-        let addresses = listeners.iter().map(TcpListener::local_addr);
-        let addresses: Vec<_> = addresses.collect::<io::Result<_>>()?;
-        let members = members(addresses.iter().map(|it| format!("{it}/0")))?;
+        let addresses: io::Result<Vec<_>> = listeners.iter().map(TcpListener::local_addr).collect();
+        let members = members(addresses?.iter().map(|it| format!("{it}/0")))?;
         let start = |(listener, member): (TcpListener, _)| {
             let mut options = self.options(listener.local_addr()?.port())?;
             options.member = Some(member).filter(|_| self.are_formed);
@@ -222,8 +221,7 @@ fn percent_encoded(text: &str) -> String {
 
 /// The members of a group in its first epoch: the nodes at these URLs.
 fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
-    let places: Vec<Place> =
-        urls.map(|url| Ok(Place::new(draw()?, &url))).collect::<io::Result<_>>()?;
+    let places = urls.map(|url| Ok(Place::new(draw()?, &url))).collect::<io::Result<Vec<_>>>()?;
     let group = Group { id: draw()?, epoch: 1, token: draw()? };
     let epoch = Epoch { group, members: places.as_slice().into() };
     let member = |Place { id, .. }| {
@@ -300,7 +298,6 @@ impl Options {
         self
     }
 
-    /// The port that `INFO` reports.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self

@@ -15,14 +15,8 @@ use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The connections that are to be told something about a name, such as a key or a path.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Listeners<C>(BTreeMap<Vec<u8>, BTreeSet<C>>);
-
-impl<C> Default for Listeners<C> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
 
 impl<C: Copy + Ord> Listeners<C> {
     pub(crate) fn add(&mut self, name: &[u8], connection: C) {
@@ -70,7 +64,6 @@ pub(super) enum TrackingMode {
 /// Who is to be told what.
 #[derive(Debug, Default)]
 pub(super) struct Pushes {
-    /// The connections that track keys.
     pub(super) tracking: BTreeMap<i64, Protocol>,
     /// The connections that have read a key.
     pub(super) readers: Listeners<i64>,

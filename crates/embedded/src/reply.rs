@@ -8,15 +8,9 @@ use std::borrow::Cow;
 pub enum Protocol {
     /// RESP2, the version of a new connection.
     #[default]
-    Resp2,
+    Resp2 = 2,
     /// RESP3: with maps, a separate null, and verbatim strings.
-    Resp3,
-}
-
-impl Protocol {
-    pub(super) fn version(self) -> i64 {
-        if self == Self::Resp3 { 3 } else { 2 }
-    }
+    Resp3 = 3,
 }
 
 /// A node's reply to one command.
@@ -35,7 +29,6 @@ pub enum OwnedReply {
     Text(String),
     /// Null: a null bulk string in RESP2.
     Null,
-    /// An array of replies.
     Array(Vec<OwnedReply>),
     /// A map: a flat array in RESP2.
     Map(Vec<(OwnedReply, OwnedReply)>),
@@ -46,7 +39,6 @@ pub enum OwnedReply {
 }
 
 impl OwnedReply {
-    /// The reply `+OK`.
     pub const OK: Self = Self::simple("OK");
 
     pub(super) const fn simple(text: &'static str) -> Self {
@@ -76,9 +68,7 @@ impl OwnedReply {
                 line(out, if is_push { b'>' } else { b'*' }, items.len().to_string().as_bytes());
                 items.iter().for_each(|item| item.encode(protocol, out));
             }
-            Self::Messages(messages) => {
-                messages.iter().for_each(|message| message.encode(protocol, out));
-            }
+            Self::Messages(items) => items.iter().for_each(|item| item.encode(protocol, out)),
             Self::Map(pairs) => {
                 let (kind, len) = if resp3 { (b'%', pairs.len()) } else { (b'*', pairs.len() * 2) };
                 line(out, kind, len.to_string().as_bytes());
@@ -137,7 +127,7 @@ pub(super) fn decimal(number: f64) -> String {
 pub(super) type Answer = Result<OwnedReply, Failure>;
 
 #[derive(Debug)]
-pub(super) struct Failure(Vec<u8>);
+pub(super) struct Failure(pub(super) Vec<u8>);
 
 impl Failure {
     /// An error whose text begins with its code. A line break in the text, which may come from a
@@ -160,16 +150,8 @@ impl Failure {
         Self::new("WRONGTYPE Operation against a key holding the wrong kind of value")
     }
 
-    pub(super) fn not_an_integer() -> Self {
-        Self::new("ERR value is not an integer or out of range")
-    }
-
     pub(super) fn invalid_expire(command: &str) -> Self {
         Self::new(format!("ERR invalid expire time in '{command}' command"))
-    }
-
-    pub(super) fn into_text(self) -> Vec<u8> {
-        self.0
     }
 }
 

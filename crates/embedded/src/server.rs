@@ -4,7 +4,7 @@
 //! is paused, the kernel still accepts connections and bytes, and no reply is sent, as with a
 //! stopped process.
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::HashMap;
@@ -31,6 +31,12 @@ pub(super) trait Service: Send + 'static {
     fn serve(&mut self, id: usize, connections: &mut Connections<Self::Client>);
     /// Does what time has come for.
     fn advance(&mut self, connections: &mut Connections<Self::Client>);
+
+    fn close(&mut self, id: usize, connections: &mut Connections<Self::Client>) {
+        if let Some((_, client)) = connections.remove(&id) {
+            self.disconnect(id, &client);
+        }
+    }
 }
 
 /// The open connections by their numbers.
@@ -40,7 +46,6 @@ pub(super) type Connections<C> = HashMap<usize, (Socket<TcpStream>, C)>;
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
-/// The state of the server's thread.
 struct Sockets<S: Service> {
     poll: Poll,
     listener: TcpListener,
@@ -149,23 +154,23 @@ impl<S: Read + Write> Socket<S> {
 
 // The thread of a server, and the orders that it gets from outside.
 //
-// The thread waits in a poll. Orders come through a channel, and a waker ends the poll. When the
-// channel is closed, the thread ends. While it is paused, it waits on the channel only.
+// The thread waits in a poll. Orders come through a channel, and a waker ends the poll. While the
+// thread is paused, it waits on the channel only.
 
 /// A running thread. Dropping it closes all connections and the port, and waits until that is done.
 #[derive(Debug)]
 struct ServerThread {
-    control: Option<Sender<Control>>,
+    control: Sender<Control>,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
 
-/// An order to the thread.
 #[derive(Debug)]
 enum Control {
     /// Send no more replies, and confirm this on the channel.
     Pause(Sender<()>),
     Resume,
+    Stop,
 }
 
 impl ServerThread {
@@ -178,22 +183,19 @@ impl ServerThread {
         let (control, orders) = unbounded();
         let run = move || sockets.run(&orders);
         let thread = thread::Builder::new().name(name).spawn(run)?;
-        Ok(Self { control: Some(control), waker, thread: Some(thread) })
+        Ok(Self { control, waker, thread: Some(thread) })
     }
 
     fn order(&self, order: Control) {
-        if let Some(control) = &self.control {
-            // Both fail only if the thread has ended.
-            let _ = control.send(order);
-            let _ = self.waker.wake();
-        }
+        // Both fail only if the thread has ended.
+        let _ = self.control.send(order);
+        let _ = self.waker.wake();
     }
 }
 
 impl Drop for ServerThread {
     fn drop(&mut self) {
-        self.control = None;
-        let _ = self.waker.wake();
+        self.order(Control::Stop);
         if let Some(thread) = self.thread.take() {
             // The thread's panic, if any, was reported when it happened.
             let _ = thread.join();
@@ -206,19 +208,15 @@ impl Drop for ServerThread {
 fn process(orders: &Receiver<Control>) -> Option<()> {
     let mut paused = false;
     loop {
-        let order = match paused {
-            true => orders.recv().map_err(|_| TryRecvError::Disconnected),
-            false => orders.try_recv(),
-        };
-        match order {
-            Ok(Control::Pause(done)) => {
+        match if paused { orders.recv().ok() } else { orders.try_recv().ok() } {
+            Some(Control::Pause(done)) => {
                 paused = true;
                 // It fails if the caller no longer waits.
                 let _ = done.send(());
             }
-            Ok(Control::Resume) => paused = false,
-            Err(TryRecvError::Empty) => return Some(()),
-            Err(TryRecvError::Disconnected) => return None,
+            Some(Control::Resume) => paused = false,
+            Some(Control::Stop) => return None,
+            None => return Some(()),
         }
     }
 }

@@ -34,11 +34,7 @@ impl ConnectionState {
 
     /// Are the keys that the current command reads to be remembered?
     pub(super) fn remembers_reads(&self) -> bool {
-        match self.tracking {
-            None => false,
-            Some(TrackingMode::All) => true,
-            Some(TrackingMode::OptIn) => self.caching,
-        }
+        self.tracking.is_some_and(|mode| mode == TrackingMode::All || self.caching)
     }
 
     /// The id of the connection, as in `CLIENT ID`.
@@ -51,7 +47,6 @@ impl ConnectionState {
         self.protocol
     }
 
-    /// The number of the selected database.
     pub fn database(&self) -> usize {
         self.database
     }
@@ -144,21 +139,16 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
     if let Some(before) = call.keyspace.pushes.tracking.get_mut(&call.session.id) {
         *before = call.session.protocol;
     }
-    Ok(introduction(call))
-}
-
-fn introduction(call: &Call<'_>) -> OwnedReply {
-    let version = call.session.protocol.version();
     let pairs = [
         ("server", OwnedReply::bulk("redis")),
         ("version", OwnedReply::bulk(call.keyspace.options.redis_version.as_str())),
-        ("proto", OwnedReply::Integer(version)),
+        ("proto", OwnedReply::Integer(call.session.protocol as i64)),
         ("id", OwnedReply::Integer(call.session.id)),
         ("mode", OwnedReply::bulk("standalone")),
         ("role", OwnedReply::bulk("master")),
         ("modules", OwnedReply::Array(Vec::new())),
     ];
-    OwnedReply::Map(pairs.map(|(name, value)| (OwnedReply::bulk(name), value)).into())
+    Ok(OwnedReply::Map(pairs.map(|(name, value)| (OwnedReply::bulk(name), value)).into()))
 }
 
 /// `SELECT index`
@@ -214,7 +204,7 @@ pub(super) fn describe(call: &mut Call<'_>, command: &str) -> Answer {
         return Err(Failure::syntax());
     }
     let ConnectionState { id, name, database, protocol, .. } = &*call.session;
-    let (name, version) = (String::from_utf8_lossy(name), protocol.version());
+    let (name, version) = (String::from_utf8_lossy(name), *protocol as i64);
     Ok(OwnedReply::Text(format!(
         "id={id} name={name} db={database} cmd={command} user=default resp={version}\n"
     )))

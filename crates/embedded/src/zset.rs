@@ -162,7 +162,6 @@ impl ScoreRange {
     }
 }
 
-/// The options of `ZRANGE` and `ZRANGEBYSCORE`.
 struct RangeOptions {
     with_scores: bool,
     offset: i64,
@@ -215,8 +214,8 @@ pub(super) struct SortedSet {
     scores: BTreeMap<Vec<u8>, Score>,
 }
 
-/// A floating-point number as an integer of the same order, as in [`f64::total_cmp`]: no NaN, and no
-/// negative zero.
+/// A floating-point number as an integer of the same order, as in [`f64::total_cmp`]: no NaN, and
+/// no negative zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Score(i64);
 

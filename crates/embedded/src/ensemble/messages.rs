@@ -2,8 +2,7 @@
 //! doubt as a ZooKeeper 3.8 does, which ignores what follows the last value of a request.
 
 use super::sessions::Event;
-use super::transaction::Outcome;
-use super::tree::Znode;
+use super::tree::{Outcome, Znode};
 use redlatch_zookeeper::jute::{FRAME_MAX, FrameWriter, JuteError, Reader};
 use redlatch_zookeeper::message::PASSWORD_LENGTH;
 use std::cmp::Ordering;
@@ -30,29 +29,7 @@ mod opcode {
     pub(super) const ERROR: i32 = -1;
 }
 
-/// The first frame of a connection.
-#[derive(Debug, PartialEq)]
-pub(super) struct Connect<'a> {
-    pub(super) last_zxid: i64,
-    pub(super) timeout_ms: i32,
-    pub(super) session: i64,
-    pub(super) password: &'a [u8],
-}
-
-impl<'a> Connect<'a> {
-    pub(super) fn decode(frame: &'a [u8]) -> Result<Self, JuteError> {
-        let mut reader = Reader::new(frame);
-        let _version = reader.int()?;
-        Ok(Self {
-            last_zxid: reader.long()?,
-            timeout_ms: reader.int()?,
-            session: reader.long()?,
-            password: reader.buffer()?.unwrap_or_default(),
-        })
-    }
-}
-
-/// Any other frame of a client, behind its xid and its type.
+/// A frame of a client but for its first, behind its xid and its type.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request<'a> {
     Write(Operation<'a>),
@@ -73,7 +50,6 @@ pub(super) enum Request<'a> {
     Unknown,
 }
 
-/// A part of a znode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Part {
     Stat,
@@ -84,7 +60,6 @@ pub(super) enum Part {
     ChildrenAndStat,
 }
 
-/// What changes a znode.
 #[derive(Debug, PartialEq)]
 pub(super) enum Operation<'a> {
     Create(Create<'a>),
@@ -93,7 +68,6 @@ pub(super) enum Operation<'a> {
     Check { path: &'a str, version: i32 },
 }
 
-/// Creates a znode.
 #[derive(Debug, PartialEq)]
 pub(super) struct Create<'a> {
     pub(super) path: &'a str,
@@ -104,7 +78,6 @@ pub(super) struct Create<'a> {
     pub(super) with_stat: bool,
 }
 
-/// One entry of an access control list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AclEntry<'a> {
     pub(super) permissions: i32,

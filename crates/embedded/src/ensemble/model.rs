@@ -6,16 +6,15 @@
 //! connections to close, until it returns `None`. Time never goes back.
 
 use super::EnsembleBuilder;
-use super::messages::{self, Connect, Frame, Operation, Part, Refusal, Request, write_results};
+use super::messages::{self, Frame, Operation, Part, Refusal, Request, write_results};
 use super::sessions::{Event, Sessions, Watches};
-use super::transaction::{Outcome, Requester, Transaction};
-use super::tree::{Change, Identity, Tree, permission};
+use super::tree::{Change, Identity, Outcome, Transaction, Tree, permission};
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Identifies a connection. Later ones are larger, and none is used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ConnectionId(pub(super) usize);
 
 /// What is to be done for a connection.
@@ -63,7 +62,7 @@ impl Model {
             wall_clock: (now, wall_micros),
             tree: Tree::new(),
             sessions: Sessions::new(settings.tick, timeouts, first_session),
-            watches: Watches::new(),
+            watches: Watches::default(),
             connections: BTreeMap::new(),
             next_connection: 0,
             zxid: 0,
@@ -77,7 +76,7 @@ impl Model {
     /// The server has started again, with its tree and its sessions and without its connections.
     pub(super) fn restart(&mut self, now: Time) {
         self.connections.clear();
-        self.watches = Watches::new();
+        self.watches = Watches::default();
         self.outputs.clear();
         self.sessions.touch_all(now);
         self.next_sweep = now.after(self.settings.sweep_interval);
@@ -135,10 +134,14 @@ impl Model {
     /// Ends a session: its ephemeral znodes go, its connection is closed.
     fn end_session(&mut self, now: Time, session: i64) {
         self.delete_ephemerals(now, session);
-        let of_it = |connection: &Connection| connection.session == Some(session);
-        let connections = self.connections.iter().filter(|(_, connection)| of_it(connection));
-        let connections: Vec<_> = connections.map(|(id, _)| *id).collect();
-        connections.into_iter().for_each(|id| self.close(id));
+        self.close_that_of(session);
+    }
+
+    /// Closes the connection of a session, if it has one.
+    fn close_that_of(&mut self, session: i64) {
+        let mut connections = self.connections.iter();
+        let connection = connections.find(|(_, it)| it.session == Some(session));
+        connection.map(|(id, _)| *id).into_iter().for_each(|id| self.close(id));
     }
 
     /// Ends a session, but not its connection.
@@ -151,7 +154,7 @@ impl Model {
     /// Deletes znodes in a transaction that is no client's. One that is refused changes nothing.
     fn delete(&mut self, now: Time, paths: &[Box<str>]) {
         let change = self.next_change(now);
-        let mut transaction = Transaction::begin(&mut self.tree, change);
+        let mut transaction = Transaction::begin(&mut self.tree, change, 0, &[]);
         // They have no children, and nobody else deletes them meanwhile.
         match paths.iter().try_for_each(|path| transaction.delete(path)) {
             Ok(()) => {
@@ -247,24 +250,22 @@ impl Model {
     }
 
     fn greet(&mut self, now: Time, id: ConnectionId, frame: &[u8]) -> Result<(), JuteError> {
-        let request = Connect::decode(frame)?;
-        if request.last_zxid > self.zxid {
+        let mut reader = Reader::new(frame);
+        let (_version, last_zxid, timeout_ms) = (reader.int()?, reader.long()?, reader.int()?);
+        let (resumed, password) = (reader.long()?, reader.buffer()?.unwrap_or_default());
+        if last_zxid > self.zxid {
             // The client has seen what this server has not: another one knows more.
             self.close(id);
             return Ok(());
         }
-        let timeout = self.sessions.granted(request.timeout_ms);
-        let session = if request.session == 0 {
+        let timeout = self.sessions.granted(timeout_ms);
+        let session = if resumed == 0 {
             let _ = self.next_change(now);
             Some(self.sessions.begin(now, timeout))
         } else {
             // The former connection is closed in any case, as by ZooKeeper.
-            let of_it = |session: Option<i64>| session == Some(request.session);
-            let former = self.connections.iter().find(|(_, it)| of_it(it.session));
-            let former = former.map(|(id, _)| *id);
-            former.into_iter().for_each(|former| self.close(former));
-            let (session, password) = (request.session, request.password);
-            self.sessions.resume(now, session, password, timeout).then_some(session)
+            self.close_that_of(resumed);
+            self.sessions.resume(now, resumed, password, timeout).then_some(resumed)
         };
         let granted = session.map(|session| (session, timeout, self.sessions.password(session)));
         self.send(id, messages::session(granted));
@@ -333,11 +334,10 @@ impl Model {
     ) -> Result<Vec<Outcome>, (usize, Refusal)> {
         let change = self.next_change(now);
         let identities = self.connections.get(&id).map_or(&[][..], |it| &it.identities);
-        let requester = Requester { session, identities };
-        let mut transaction = Transaction::begin(&mut self.tree, change);
+        let mut transaction = Transaction::begin(&mut self.tree, change, session, identities);
         let mut outcomes = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
-            match transaction.run(requester, operation) {
+            match transaction.run(operation) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(refusal) => {
                     transaction.roll_back();

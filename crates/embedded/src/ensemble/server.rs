@@ -29,7 +29,7 @@ impl SharedModel {
     }
 
     /// Sends what the model has to send, and closes what it closes.
-    fn deliver(&self, connections: &mut Connections<Client>) {
+    fn deliver(&mut self, connections: &mut Connections<Client>) {
         loop {
             let Some(output) = self.lock().poll() else { return };
             let (Output::Send(id, _) | Output::Close(id)) = output;
@@ -39,8 +39,7 @@ impl SharedModel {
                 Output::Close(_) => client.is_ending = true,
             }
             if socket.flush().is_err() || client.is_ending && socket.outbound.is_empty() {
-                connections.remove(&id.0);
-                self.lock().disconnect(id);
+                self.close(id.0, connections);
             }
         }
     }
@@ -73,11 +72,7 @@ impl Service for SharedModel {
                 Ok(Some(Inbound::FourLetters(word))) => {
                     self.lock().four_letters(ConnectionId(id), word);
                 }
-                Err(_) => {
-                    connections.remove(&id);
-                    self.lock().disconnect(ConnectionId(id));
-                    return;
-                }
+                Err(_) => return self.close(id, connections),
             }
             self.deliver(connections);
         }

@@ -52,10 +52,8 @@ impl Sessions {
         password: &[u8],
         timeout: Duration,
     ) -> bool {
-        if password != self.password(id) {
-            return false;
-        }
-        let Some(session) = self.sessions.get_mut(&id) else { return false };
+        let is_right = password == self.password(id);
+        let Some(session) = self.sessions.get_mut(&id).filter(|_| is_right) else { return false };
         session.timeout = timeout;
         self.touch(now, id);
         true
@@ -70,11 +68,7 @@ impl Sessions {
             let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             mixed ^ (mixed >> 31)
         };
-        let mut password = [0; PASSWORD_LENGTH];
-        let (first, second) = password.split_at_mut(PASSWORD_LENGTH / 2);
-        first.copy_from_slice(&word().to_be_bytes());
-        second.copy_from_slice(&word().to_be_bytes());
-        password
+        ((u128::from(word()) << 64) | u128::from(word())).to_be_bytes()
     }
 
     /// The session was heard of.
@@ -143,7 +137,7 @@ impl Event {
 }
 
 /// The watches of all connections. `C` identifies a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Watches<C> {
     /// On a znode itself, or on its creation.
     pub(super) znodes: Listeners<C>,
@@ -152,10 +146,6 @@ pub(super) struct Watches<C> {
 }
 
 impl<C: Copy + Ord> Watches<C> {
-    pub(super) fn new() -> Self {
-        Self { znodes: Listeners::default(), children: Listeners::default() }
-    }
-
     /// The connections to tell of this event, each once. Their watches have ended.
     pub(super) fn trigger(&mut self, event: &Event) -> BTreeSet<C> {
         let (path, kind) = (event.path.as_bytes(), event.kind);
@@ -226,7 +216,7 @@ mod tests {
 
         #[test]
         fn a_watch_is_told_of_one_event() {
-            let mut watches = Watches::new();
+            let mut watches = Watches::default();
             let mut trigger = |kind, watch: &dyn Fn(&mut Watches<u8>)| {
                 watch(&mut watches);
                 watches.trigger(&Event::new(kind, "/a")).into_iter().collect::<Vec<_>>()
