@@ -4,6 +4,7 @@ use super::entry::{Outcome, Stage};
 use super::{Asker, Keeper};
 use crate::message::{Operation, Reply, Request, ServerError};
 use crate::session::{Answer, Failure};
+use crate::validity::Reach;
 use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::Time;
 
@@ -152,7 +153,7 @@ fn changes_nothing(request: &Request) -> bool {
         Request::Multi(operations) => {
             operations.iter().all(|operation| matches!(operation, Operation::Check(_)))
         }
-        request => !request.is_write(),
+        request => request.form().reach != Some(Reach::Majority),
     }
 }
 
