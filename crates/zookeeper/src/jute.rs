@@ -75,8 +75,6 @@ impl fmt::Display for JuteError {
     }
 }
 
-impl std::error::Error for JuteError {}
-
 /// The bytes of a frame's length.
 const HEADER: usize = 4;
 

@@ -29,13 +29,13 @@ use questions::Question;
 use redlatch_protocol::engine::Token;
 use redlatch_protocol::time::{SharedTime, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Random bytes for the name of a contender's znode; `None` if there are none.
-pub type Random = Box<dyn FnMut() -> Option<[u8; 16]> + Send>;
+pub type Random = fn() -> Option<[u8; 16]>;
 
+#[derive(Debug)]
 pub struct Keeper<W> {
     /// Its connection is the caller's business.
     pub session: Session<Asker>,
@@ -245,12 +245,6 @@ impl<W> Keeper<W> {
             self.alarms.remove(&(before, token));
         }
         self.alarms.extend(next.map(|time| (time, token)));
-    }
-}
-
-impl<W> fmt::Debug for Keeper<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("locks", &self.entries.len()).finish_non_exhaustive()
     }
 }
 

@@ -12,20 +12,9 @@
 //! Replies come in the order of the requests. Their bodies do not say of which kind they are, so a
 //! [`RequestKind`] is kept for each request, and [`Reply::decode`] needs it.
 //!
-//! | request | type | reply body |
-//! |---|---|---|
-//! | [`Request::Create`] | 15, 19 for a container | path, stat |
-//! | the same with `is_plain` | 1 | path |
-//! | [`Request::Delete`] | 2 | none |
-//! | [`Request::Exists`] | 3 | stat |
-//! | [`Request::GetData`] | 4 | data, stat |
-//! | [`Request::Sync`] | 9 | path |
-//! | [`Request::GetChildren`] | 12 | names, stat |
-//! | [`Request::Multi`] | 14 | a result for each operation |
-//! | [`Request::Auth`] | 100 | none |
-//! | [`Request::CloseSession`] | -11 | none |
+//! [`Request::form`] says what each request is on the wire.
 //!
-//! Ping is not among them: what it proves is too little (see the module `validity`).
+//! Ping is not among the requests: what it proves is too little (see the module `validity`).
 
 mod reply;
 

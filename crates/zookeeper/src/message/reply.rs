@@ -341,8 +341,6 @@ impl fmt::Display for ServerError {
     }
 }
 
-impl std::error::Error for ServerError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
