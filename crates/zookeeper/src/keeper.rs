@@ -124,26 +124,23 @@ impl<W> Keeper<W> {
     /// Waits on, after [`Outcome::Waiting`].
     pub fn wait(&mut self, now: Time, token: Token, until: Time, waiter: W) {
         let is_closed = self.is_closed;
-        let Some(entry) = self.entries.get_mut(&token) else {
-            return self.outcomes.push_back((waiter, Outcome::Gone));
-        };
-        match &mut entry.stage {
-            Stage::Waiting(wait) if wait.is_ended || is_closed => {
+        match self.entries.get_mut(&token) {
+            Some(Entry { stage: Stage::Waiting(wait), .. }) if wait.is_ended || is_closed => {
                 let place = wait.place;
                 self.outcomes.push_back((waiter, Outcome::Waiting { place }));
             }
-            Stage::Waiting(wait) => {
+            Some(Entry { stage: Stage::Waiting(wait), caller, .. }) => {
                 wait.is_place_told = true;
-                entry.caller = Some((waiter, until));
+                *caller = Some((waiter, until));
                 self.set_alarm(token);
                 self.settle(now);
             }
+            Some(Entry { stage: Stage::Leaving { .. }, .. }) | None => {
+                self.outcomes.push_back((waiter, Outcome::Gone));
+            }
             // It has ended between two waits: what has become of it was kept for the caller.
             // Also if it was delivered to a caller that had given up listening.
-            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => {
-                self.deliver(now, token, waiter);
-            }
-            Stage::Leaving { .. } => self.outcomes.push_back((waiter, Outcome::Gone)),
+            Some(_) => self.deliver(now, token, waiter),
         }
     }
 

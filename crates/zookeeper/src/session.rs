@@ -32,7 +32,7 @@ use super::validity::Validity;
 use beats::Beats;
 pub use beats::PATHS_MAX;
 use flight::{Flight, Owner, PendingDelete};
-pub use outcome::{Answer, Failure, Outcome, Problem};
+pub use outcome::{Answer, Failure, Outcome, Problem, Response};
 use redlatch_protocol::engine::{Backoff, Jitter};
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;

@@ -30,6 +30,9 @@ pub struct Answer {
     pub(super) result: Result<(RequestKind, Box<[u8]>), Failure>,
 }
 
+/// The reply to a request, or why there is none.
+pub type Response<'a> = Result<Reply<'a>, &'a Failure>;
+
 /// Why a request has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -44,7 +47,7 @@ pub enum Failure {
 }
 
 impl Answer {
-    pub fn reply(&self) -> Result<Reply<'_>, &Failure> {
+    pub fn reply(&self) -> Response<'_> {
         let (kind, body) = self.result.as_ref()?;
         Ok(Reply::decode(*kind, body).expect("a reply was decoded before it is an answer"))
     }

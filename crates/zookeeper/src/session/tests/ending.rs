@@ -1,8 +1,7 @@
 //! How a session ends, and what a server may refuse.
 
 use super::*;
-use crate::message::AUTH_XID;
-use crate::message::ServerError;
+use crate::message::{AUTH_XID, ServerError};
 
 /// One with a znode, a request and two deletes in flight.
 fn busy() -> Talk {
