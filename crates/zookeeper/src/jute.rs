@@ -104,7 +104,6 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

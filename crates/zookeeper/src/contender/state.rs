@@ -136,8 +136,6 @@ pub(super) struct Search {
     pub(super) found: Vec<Option<Number>>,
 }
 
-// What a contender wants done, and what has become of it.
-
 /// Identifies a request of one contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serial(pub(super) u32);
@@ -195,8 +193,6 @@ pub enum Left {
     Refused(ServerError),
 }
 
-// What a contender wants: which lock, and as whom.
-
 /// The lock that a contender wants, and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -204,11 +200,9 @@ pub struct Plan {
     above: Arc<[Arc<str>]>,
     /// The lock's directory, or those of a set of locks: at least one, and none twice.
     pub(super) directories: Arc<[Directory]>,
-    /// The family of names.
     pub layout: Layout,
     /// The contender's data: its owner.
     pub data: Arc<[u8]>,
-    /// Who has rights to what it creates.
     pub acl: Acl,
     /// Does it wait for its turn? Otherwise it also looks before it creates anything.
     pub waits: bool,
