@@ -214,7 +214,7 @@ impl<'a> FrameWriter<'a> {
         self.buffer(text.as_bytes())
     }
 
-    /// Writes the frame's length. If that is above [`SENT_MAX`], `out` is as it was before the frame.
+    /// Writes the frame's length. If it is above [`SENT_MAX`], `out` is as it was before the frame.
     pub fn finish(self) -> Result<(), JuteError> {
         self.finish_within(SENT_MAX)
     }

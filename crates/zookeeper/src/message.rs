@@ -154,7 +154,7 @@ pub enum Request {
 pub struct Form {
     opcode: i32,
     pub kind: RequestKind,
-    /// How far it goes, if its answer says anything about the session: that to credentials does not.
+    /// How far it goes. `None`: its answer says nothing about the session, as that to credentials.
     pub reach: Option<Reach>,
 }
 

@@ -42,8 +42,8 @@ use std::time::Duration;
 /// How much memory for received bytes is kept when there are none, in bytes.
 const INPUT_KEPT: usize = 64 * 1024;
 
-/// The session with an ensemble. The module documentation describes how to use it. Its owner chooses
-/// a ticket for each request, and gets it back with the answer.
+/// The session with an ensemble. Its owner chooses a ticket for each request, and gets it back with
+/// the answer.
 #[derive(Debug)]
 pub struct Session<T> {
     options: SessionOptions,
