@@ -167,7 +167,7 @@ const LAYERS: [(&str, &str); 29] = [
     ("node", "engine resp time write_buffer"),
     ("name", "node"),
     ("registers", "engine node resp"),
-    ("zookeeper", "engine time write_buffer"),
+    ("zookeeper", "engine node time write_buffer"),
     ("node_url", "zookeeper"),
     ("inspect", "clock engine name node resp zookeeper"),
     ("embedded", "clock engine glob inspect node registers resp time zookeeper"),

@@ -64,7 +64,7 @@ impl Ensemble {
             servers.collect(),
             settings.connecting,
             session,
-            Box::new(random),
+            random,
             changes,
             rules.node_timeout,
         );

@@ -352,11 +352,15 @@ pub(crate) fn refusal(error: ServerError) -> NodeError {
 
 /// Why a connection has ended, as the session says it.
 fn error(problem: Option<&Problem>, phase: Phase) -> NodeError {
+    let disconnected = |text: &str| NodeError::Disconnected(text.to_owned());
     match problem {
         Some(Problem::Protocol(error)) => NodeError::UnexpectedReply(error.to_string()),
         Some(Problem::Refused(error) | Problem::Moved(error)) => refusal(*error),
         Some(Problem::TimedOut) => NodeError::TimedOut(phase),
-        Some(problem) => NodeError::Disconnected(problem.to_string()),
-        None => NodeError::Disconnected("the session has ended".to_owned()),
+        Some(Problem::WrongXid(xid)) => {
+            disconnected(&format!("answer to request {xid}, which is not the oldest"))
+        }
+        Some(Problem::Disconnected) => disconnected("not connected"),
+        Some(Problem::SessionGone) | None => disconnected("the session has ended"),
     }
 }

@@ -72,7 +72,7 @@ impl Operator {
         assert_eq!(header.xid, xid);
         match header.error {
             Some(error) => Err(error),
-            None => Ok(read(header, Reply::decode(request.kind(), body).expect("a reply"))),
+            None => Ok(read(header, Reply::decode(request.form().kind, body).expect("a reply"))),
         }
     }
 

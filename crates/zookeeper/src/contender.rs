@@ -43,7 +43,7 @@ mod waiting;
 
 use super::message::{Operation, Remedy, Reply, Request, ServerError};
 use super::path::ContenderId;
-use super::session::Failure;
+use super::session::{Failure, Response};
 use joining::refused_directory;
 use redlatch_protocol::time::Time;
 pub use state::{Held, Left, Plan, Serial, Step};
@@ -145,7 +145,7 @@ impl Contender {
     }
 
     /// The answer to the request with this serial.
-    pub fn answered(&mut self, serial: Serial, zxid: i64, reply: Result<Reply<'_>, &Failure>) {
+    pub fn answered(&mut self, serial: Serial, zxid: i64, reply: Response<'_>) {
         if self.noted(serial, reply) {
             return;
         }
@@ -181,7 +181,7 @@ impl Contender {
 
     /// Notes what an answer says about a request before the awaited one: a sync, or the creation of
     /// a directory. Returns whether it was of that kind.
-    fn noted(&mut self, serial: Serial, reply: Result<Reply<'_>, &Failure>) -> bool {
+    fn noted(&mut self, serial: Serial, reply: Response<'_>) -> bool {
         match &mut self.state {
             State::Joining { parents, .. } if parents.contains(&serial) => {
                 self.refusal = self.refusal.or(refused_directory(self.attempted, reply));
@@ -219,7 +219,7 @@ impl Contender {
 
     /// What an answer about znodes says. If that is nothing, it is to be asked for again, after a
     /// pause if a server has refused it.
-    fn said<'a>(&mut self, reply: Result<Reply<'a>, &Failure>) -> Said<'a> {
+    fn said<'a>(&mut self, reply: Response<'a>) -> Said<'a> {
         match reply {
             Ok(reply) => Said::Reply(reply),
             Err(Failure::Server(ServerError::NoNode)) => Said::Absent,
@@ -385,7 +385,7 @@ impl Contender {
         rest: VecDeque<Arc<str>>,
         may_be_done: bool,
         left: Left,
-        reply: Result<Reply<'_>, &Failure>,
+        reply: Response<'_>,
     ) {
         let left = match reply {
             Ok(_) => left,
@@ -401,12 +401,7 @@ impl Contender {
         self.delete(rest, may_be_done, left);
     }
 
-    fn left_together(
-        &mut self,
-        own: Own,
-        mut renewed: Vec<usize>,
-        reply: Result<Reply<'_>, &Failure>,
-    ) {
+    fn left_together(&mut self, own: Own, mut renewed: Vec<usize>, reply: Response<'_>) {
         let failure = match reply {
             Ok(Reply::Results(results)) => results.failure(),
             Ok(_) | Err(Failure::TooLong(_)) => Some((0, ServerError::RuntimeInconsistency)),

@@ -75,8 +75,6 @@ impl fmt::Display for JuteError {
     }
 }
 
-impl std::error::Error for JuteError {}
-
 /// The bytes of a frame's length.
 const HEADER: usize = 4;
 
@@ -106,7 +104,6 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -217,7 +214,7 @@ impl<'a> FrameWriter<'a> {
         self.buffer(text.as_bytes())
     }
 
-    /// Writes the frame's length. If that is above [`SENT_MAX`], `out` is as it was before the frame.
+    /// Writes the frame's length. If it is above [`SENT_MAX`], `out` is as it was before the frame.
     pub fn finish(self) -> Result<(), JuteError> {
         self.finish_within(SENT_MAX)
     }

@@ -29,13 +29,13 @@ use questions::Question;
 use redlatch_protocol::engine::Token;
 use redlatch_protocol::time::{SharedTime, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Random bytes for the name of a contender's znode; `None` if there are none.
-pub type Random = Box<dyn FnMut() -> Option<[u8; 16]> + Send>;
+pub type Random = fn() -> Option<[u8; 16]>;
 
+#[derive(Debug)]
 pub struct Keeper<W> {
     /// Its connection is the caller's business.
     pub session: Session<Asker>,
@@ -124,26 +124,23 @@ impl<W> Keeper<W> {
     /// Waits on, after [`Outcome::Waiting`].
     pub fn wait(&mut self, now: Time, token: Token, until: Time, waiter: W) {
         let is_closed = self.is_closed;
-        let Some(entry) = self.entries.get_mut(&token) else {
-            return self.outcomes.push_back((waiter, Outcome::Gone));
-        };
-        match &mut entry.stage {
-            Stage::Waiting(wait) if wait.is_ended || is_closed => {
+        match self.entries.get_mut(&token) {
+            Some(Entry { stage: Stage::Waiting(wait), .. }) if wait.is_ended || is_closed => {
                 let place = wait.place;
                 self.outcomes.push_back((waiter, Outcome::Waiting { place }));
             }
-            Stage::Waiting(wait) => {
+            Some(Entry { stage: Stage::Waiting(wait), caller, .. }) => {
                 wait.is_place_told = true;
-                entry.caller = Some((waiter, until));
+                *caller = Some((waiter, until));
                 self.set_alarm(token);
                 self.settle(now);
             }
+            Some(Entry { stage: Stage::Leaving { .. }, .. }) | None => {
+                self.outcomes.push_back((waiter, Outcome::Gone));
+            }
             // It has ended between two waits: what has become of it was kept for the caller.
             // Also if it was delivered to a caller that had given up listening.
-            Stage::Granted(_) | Stage::Failed(_) | Stage::Held(_) => {
-                self.deliver(now, token, waiter);
-            }
-            Stage::Leaving { .. } => self.outcomes.push_back((waiter, Outcome::Gone)),
+            Some(_) => self.deliver(now, token, waiter),
         }
     }
 
@@ -245,12 +242,6 @@ impl<W> Keeper<W> {
             self.alarms.remove(&(before, token));
         }
         self.alarms.extend(next.map(|time| (time, token)));
-    }
-}
-
-impl<W> fmt::Debug for Keeper<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("locks", &self.entries.len()).finish_non_exhaustive()
     }
 }
 

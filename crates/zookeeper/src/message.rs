@@ -12,24 +12,14 @@
 //! Replies come in the order of the requests. Their bodies do not say of which kind they are, so a
 //! [`RequestKind`] is kept for each request, and [`Reply::decode`] needs it.
 //!
-//! | request | type | reply body |
-//! |---|---|---|
-//! | [`Request::Create`] | 15, 19 for a container | path, stat |
-//! | the same with `is_plain` | 1 | path |
-//! | [`Request::Delete`] | 2 | none |
-//! | [`Request::Exists`] | 3 | stat |
-//! | [`Request::GetData`] | 4 | data, stat |
-//! | [`Request::Sync`] | 9 | path |
-//! | [`Request::GetChildren`] | 12 | names, stat |
-//! | [`Request::Multi`] | 14 | a result for each operation |
-//! | [`Request::Auth`] | 100 | none |
-//! | [`Request::CloseSession`] | -11 | none |
+//! [`Request::form`] says what each request is on the wire.
 //!
-//! Ping is not among them: what it proves is too little (see the module `validity`).
+//! Ping is not among the requests: what it proves is too little (see the module `validity`).
 
 mod reply;
 
 use super::jute::{FrameWriter, JuteError, Reader};
+use super::validity::Reach;
 pub use reply::{
     Incoming, Names, OperationResult, Remedy, Reply, ReplyHeader, Results, ServerError, Stat,
 };
@@ -159,6 +149,15 @@ pub enum Request {
     CloseSession,
 }
 
+/// What must be known of a request when it is written and when it is answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    opcode: i32,
+    pub kind: RequestKind,
+    /// How far it goes. `None`: its answer says nothing about the session, as that to credentials.
+    pub reach: Option<Reach>,
+}
+
 /// What must be known of a request to read its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
@@ -176,27 +175,21 @@ pub enum RequestKind {
 }
 
 impl Request {
-    /// What its reply must be read as.
-    pub fn kind(&self) -> RequestKind {
+    pub fn form(&self) -> Form {
+        use RequestKind::{self as Kind, Bodiless};
+        let form = |opcode, kind, reach| Form { opcode, kind, reach: Some(reach) };
+        let (server, majority) = (Reach::Server, Reach::Majority);
         match self {
-            Self::Create(Create { is_plain: true, .. }) => RequestKind::PlainCreate,
-            Self::Create(_) => RequestKind::Create,
-            Self::Exists { .. } => RequestKind::Exists,
-            Self::GetData { .. } => RequestKind::GetData,
-            Self::GetChildren { .. } => RequestKind::GetChildren,
-            Self::Sync(_) => RequestKind::Sync,
-            Self::Multi(operations) => RequestKind::Multi(operations.len()),
-            Self::Delete(_) | Self::Auth(_) | Self::CloseSession => RequestKind::Bodiless,
-        }
-    }
-
-    /// Is it carried out by a majority, whatever its outcome? Sync is not: the leader alone answers
-    /// it.
-    pub fn is_write(&self) -> bool {
-        match self {
-            Self::Create(_) | Self::Delete(_) | Self::Multi(_) | Self::CloseSession => true,
-            Self::Exists { .. } | Self::GetData { .. } | Self::GetChildren { .. } => false,
-            Self::Sync(_) | Self::Auth(_) => false,
+            Self::Create(it) if it.is_plain => form(it.opcode(), Kind::PlainCreate, majority),
+            Self::Create(it) => form(it.opcode(), Kind::Create, majority),
+            Self::Delete(_) => form(opcode::DELETE, Bodiless, majority),
+            Self::Exists { .. } => form(opcode::EXISTS, Kind::Exists, server),
+            Self::GetData { .. } => form(opcode::GET_DATA, Kind::GetData, server),
+            Self::GetChildren { .. } => form(opcode::GET_CHILDREN2, Kind::GetChildren, server),
+            Self::Sync(_) => form(opcode::SYNC, Kind::Sync, Reach::Leader),
+            Self::Multi(parts) => form(opcode::MULTI, Kind::Multi(parts.len()), majority),
+            Self::Auth(_) => Form { reach: None, ..form(opcode::AUTH, Bodiless, server) },
+            Self::CloseSession => form(opcode::CLOSE_SESSION, Bodiless, majority),
         }
     }
 
@@ -204,7 +197,7 @@ impl Request {
     /// the same `xid`.
     pub fn encode(&self, xid: i32, out: &mut Vec<u8>) -> Result<(), JuteError> {
         let mut frame = FrameWriter::begin(out);
-        frame.int(xid).int(self.opcode());
+        frame.int(xid).int(self.form().opcode);
         match self {
             Self::Create(create) => create.write(&mut frame),
             Self::Delete(path) => {
@@ -232,20 +225,6 @@ impl Request {
             Self::CloseSession => {}
         }
         frame.finish()
-    }
-
-    fn opcode(&self) -> i32 {
-        match self {
-            Self::Create(create) => create.opcode(),
-            Self::Delete(_) => opcode::DELETE,
-            Self::Exists { .. } => opcode::EXISTS,
-            Self::GetData { .. } => opcode::GET_DATA,
-            Self::GetChildren { .. } => opcode::GET_CHILDREN2,
-            Self::Sync(_) => opcode::SYNC,
-            Self::Multi(_) => opcode::MULTI,
-            Self::Auth(_) => opcode::AUTH,
-            Self::CloseSession => opcode::CLOSE_SESSION,
-        }
     }
 }
 

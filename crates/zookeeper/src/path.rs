@@ -45,8 +45,6 @@ impl fmt::Display for PathError {
     }
 }
 
-impl std::error::Error for PathError {}
-
 /// The znode below which all locks of a client are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {

@@ -32,7 +32,7 @@ use super::validity::Validity;
 use beats::Beats;
 pub use beats::PATHS_MAX;
 use flight::{Flight, Owner, PendingDelete};
-pub use outcome::{Answer, Failure, Outcome, Problem};
+pub use outcome::{Answer, Failure, Outcome, Problem, Response};
 use redlatch_protocol::engine::{Backoff, Jitter};
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
@@ -42,8 +42,8 @@ use std::time::Duration;
 /// How much memory for received bytes is kept when there are none, in bytes.
 const INPUT_KEPT: usize = 64 * 1024;
 
-/// The session with an ensemble. The module documentation describes how to use it. Its owner chooses
-/// a ticket for each request, and gets it back with the answer.
+/// The session with an ensemble. Its owner chooses a ticket for each request, and gets it back with
+/// the answer.
 #[derive(Debug)]
 pub struct Session<T> {
     options: SessionOptions,

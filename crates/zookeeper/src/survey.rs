@@ -64,7 +64,7 @@ impl Survey {
         vec![Request::Sync(Arc::clone(&queue)), list(queue), list(directory.shares())]
     }
 
-    /// Who is there, by the answers to [`requests`](Self::requests). A directory that does not exist
+    /// Who is there, by the answers to [`requests`](Self::requests). A directory that is not there
     /// is an empty one.
     pub fn of(layout: Layout, directory: &Directory, answers: &[Answer]) -> Result<Self, Failure> {
         let list = |index: usize| {

@@ -141,7 +141,7 @@ impl Client {
         let Some(serial) = serial else { return };
         match ServerError::of_code(answer.error) {
             None => {
-                let reply = Reply::decode(request.kind(), &answer.body).expect("a reply");
+                let reply = Reply::decode(request.form().kind, &answer.body).expect("a reply");
                 self.contender.answered(serial, answer.zxid, Ok(reply));
             }
             Some(error) => {

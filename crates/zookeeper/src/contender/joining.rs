@@ -1,11 +1,11 @@
 //! Joining the queues: from the first request to znodes of its own, whatever gets lost.
 
-use super::state::{Look, Said, Search, Turn};
+use super::state::{Looks, Said, Search, Turn};
 use super::waiting::{find, has_contender};
 use super::{Contender, Left, Own, Parents, Serial, State, Step};
 use crate::message::{OperationResult, Reply, ServerError};
 use crate::path::{ContenderId, Number};
-use crate::session::Failure;
+use crate::session::{Failure, Response};
 use crate::shares::Admission;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,12 +43,7 @@ impl Contender {
         self.state = State::Looking { looks };
     }
 
-    pub(super) fn looked(
-        &mut self,
-        mut looks: VecDeque<Look>,
-        serial: Serial,
-        reply: Result<Reply<'_>, &Failure>,
-    ) {
+    pub(super) fn looked(&mut self, mut looks: Looks, serial: Serial, reply: Response<'_>) {
         let is_list = looks.front().is_some_and(|look| look.list == serial);
         let is_contended = match reply {
             Ok(Reply::Children { names, .. }) if is_list => has_contender(self.plan.layout, names),
@@ -78,9 +73,9 @@ impl Contender {
     pub(super) fn created(
         &mut self,
         id: ContenderId,
-        looks: VecDeque<Look>,
+        looks: Looks,
         zxid: i64,
-        reply: Result<Reply<'_>, &Failure>,
+        reply: Response<'_>,
     ) {
         let failure = match reply {
             Ok(Reply::Results(results)) => results.error().map(Failure::Server),
@@ -137,12 +132,7 @@ impl Contender {
     }
 
     /// The next list of a search is answered.
-    pub(super) fn search_on(
-        &mut self,
-        id: ContenderId,
-        mut search: Search,
-        reply: Result<Reply<'_>, &Failure>,
-    ) {
+    pub(super) fn search_on(&mut self, id: ContenderId, mut search: Search, reply: Response<'_>) {
         search.lists.pop_front();
         search.found.push(match self.said(reply) {
             Said::Reply(Reply::Children { names, .. }) => find(self.plan.layout, names, id),
@@ -214,10 +204,7 @@ impl Contender {
 }
 
 /// Why a lock's directory was not created, if that is no use to try again.
-pub(super) fn refused_directory(
-    parents: Parents,
-    reply: Result<Reply<'_>, &Failure>,
-) -> Option<ServerError> {
+pub(super) fn refused_directory(parents: Parents, reply: Response<'_>) -> Option<ServerError> {
     match reply {
         Err(Failure::Server(ServerError::NodeExists | ServerError::Unimplemented)) => None,
         Err(Failure::Server(ServerError::NoNode)) if parents != Parents::All => None,

@@ -3,10 +3,10 @@
 //! Nobody else makes shares while this contender is the first. So a share that is compatible with
 //! what was listed stays compatible until the transaction, and a lock without shares stays without.
 
-use super::state::{Look, Own, OwnShare, Said, Turn};
+use super::state::{Looks, Own, OwnShare, Said, Turn};
 use super::{Contender, Serial, State, Step};
 use crate::message::{Names, Remedy, Reply, ServerError};
-use crate::session::Failure;
+use crate::session::{Failure, Response};
 use crate::shares::{Admission, admit};
 use std::collections::VecDeque;
 
@@ -17,13 +17,7 @@ impl Contender {
         self.checking(own, shares, is_watched, VecDeque::new());
     }
 
-    pub(super) fn checking(
-        &mut self,
-        own: Own,
-        shares: Serial,
-        is_watched: bool,
-        looks: VecDeque<Look>,
-    ) {
+    pub(super) fn checking(&mut self, own: Own, shares: Serial, is_watched: bool, looks: Looks) {
         self.place = self.place.map(|_| 0);
         let turn = Turn::Checking { shares, is_watched, has_changed: false, looks };
         self.state = State::InQueue { own, turn };
@@ -35,7 +29,7 @@ impl Contender {
         &mut self,
         own: Own,
         will_change: bool,
-        looks: VecDeque<Look>,
+        looks: Looks,
         names: Option<Names<'_>>,
     ) {
         match self.admission(names) {
@@ -61,7 +55,7 @@ impl Contender {
     }
 
     /// One lock of a set has neither another contender before it nor shares.
-    fn go_on(&mut self, mut own: Own, looks: VecDeque<Look>) {
+    fn go_on(&mut self, mut own: Own, looks: Looks) {
         own.at += 1;
         if own.at == self.plan.directories.len() {
             self.place = None;
@@ -92,7 +86,7 @@ impl Contender {
         share: OwnShare,
         renews: bool,
         has_tried: bool,
-        reply: Result<Reply<'_>, &Failure>,
+        reply: Response<'_>,
     ) {
         let (place, error) = match reply {
             Ok(Reply::Results(results)) => match results.failure() {
@@ -143,7 +137,7 @@ impl Contender {
         own: Own,
         share: OwnShare,
         is_synced: bool,
-        reply: Result<Reply<'_>, &Failure>,
+        reply: Response<'_>,
     ) {
         let is_there = match self.said(reply) {
             Said::Reply(Reply::Children { names, .. }) => {

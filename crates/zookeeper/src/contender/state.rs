@@ -44,6 +44,9 @@ pub(super) struct Look {
     pub(super) shares: Serial,
 }
 
+/// Those that are not answered, in the order of the locks.
+pub(super) type Looks = VecDeque<Look>;
+
 impl Look {
     pub(super) fn has(self, serial: Serial) -> bool {
         self.list == serial || self.shares == serial
@@ -55,10 +58,10 @@ pub(super) enum State {
     /// To begin, with the lock's directory or without.
     New,
     /// Looking whether others are there, before anything is created.
-    Looking { looks: VecDeque<Look> },
+    Looking { looks: Looks },
     /// The creation is in flight, and lists behind it. Before it that of the directories, if they
     /// are missing.
-    Joining { id: ContenderId, parents: Vec<Serial>, create: Serial, looks: VecDeque<Look> },
+    Joining { id: ContenderId, parents: Vec<Serial>, create: Serial, looks: Looks },
     /// The creation was not answered: looking for its znodes.
     Unknown { id: ContenderId, search: Search },
     /// It has znodes in the queues, and none of them is given up.
@@ -87,7 +90,7 @@ pub(super) enum Turn {
     /// Found by its id: asking which transaction created it.
     Dating { stat: Serial },
     /// Asking for all contenders of the first of these locks.
-    Listing { looks: VecDeque<Look> },
+    Listing { looks: Looks },
     /// Asking which transactions created them, where numbers mean nothing.
     Comparing { others: Vec<String>, asked: String, stat: Serial },
     /// Beginning to watch the znode before its own.
@@ -96,7 +99,7 @@ pub(super) enum Turn {
     Queued { before: String },
     /// Nobody is before it. Asking for the shares that were granted; then the other lists of a set
     /// are answered.
-    Checking { shares: Serial, is_watched: bool, has_changed: bool, looks: VecDeque<Look> },
+    Checking { shares: Serial, is_watched: bool, has_changed: bool, looks: Looks },
     /// Nobody is before it. Waiting until a share is given back.
     Blocked,
 }
@@ -132,8 +135,6 @@ pub(super) struct Search {
     /// The numbers under the id, of the lists that were answered.
     pub(super) found: Vec<Option<Number>>,
 }
-
-// What a contender wants done, and what has become of it.
 
 /// Identifies a request of one contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,8 +193,6 @@ pub enum Left {
     Refused(ServerError),
 }
 
-// What a contender wants: which lock, and as whom.
-
 /// The lock that a contender wants, and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -201,11 +200,9 @@ pub struct Plan {
     above: Arc<[Arc<str>]>,
     /// The lock's directory, or those of a set of locks: at least one, and none twice.
     pub(super) directories: Arc<[Directory]>,
-    /// The family of names.
     pub layout: Layout,
     /// The contender's data: its owner.
     pub data: Arc<[u8]>,
-    /// Who has rights to what it creates.
     pub acl: Acl,
     /// Does it wait for its turn? Otherwise it also looks before it creates anything.
     pub waits: bool,

@@ -1,12 +1,11 @@
 //! Waiting in a queue: the place in it, and the one watch.
 
-use super::state::{Look, Said, Turn};
+use super::state::{Look, Looks, Said, Turn};
 use super::{Contender, Own, Parents, State, Step};
 use crate::message::{Names, Reply, Request};
 use crate::path::{ContenderId, Layout, Number};
-use crate::session::Failure;
+use crate::session::Response;
 use std::cmp::Ordering;
-use std::collections::VecDeque;
 
 impl Contender {
     /// A watch has ended.
@@ -47,7 +46,7 @@ impl Contender {
     }
 
     /// The answer to what was asked in the queue.
-    pub(super) fn told(&mut self, own: Own, turn: Turn, reply: Result<Reply<'_>, &Failure>) {
+    pub(super) fn told(&mut self, own: Own, turn: Turn, reply: Response<'_>) {
         let reply = match self.said(reply) {
             Said::Reply(reply) => Some(reply),
             Said::Absent => None,
@@ -116,7 +115,7 @@ impl Contender {
     }
 
     /// Asks for the contenders and the shares of the locks from this one on.
-    pub(super) fn ask_lists(&mut self, from: usize) -> VecDeque<Look> {
+    pub(super) fn ask_lists(&mut self, from: usize) -> Looks {
         let each = from..self.plan.directories.len();
         each.map(|at| Look {
             list: self.ask(self.plan.list(at)),
@@ -125,7 +124,7 @@ impl Contender {
         .collect()
     }
 
-    fn listed(&mut self, own: Own, mut looks: VecDeque<Look>, names: Names<'_>) {
+    fn listed(&mut self, own: Own, mut looks: Looks, names: Names<'_>) {
         self.delete_strays(own.at, names);
         let name = self.plan.layout.name(own.id, own.number());
         match place(self.plan.layout, names, &name, own.number()) {

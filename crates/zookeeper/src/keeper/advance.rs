@@ -179,8 +179,7 @@ impl<W> Keeper<W> {
     }
 
     fn lost(&mut self, token: Token) {
-        let stage = self.entries.get(&token).map(|entry| &entry.stage);
-        match stage {
+        match self.entries.get(&token).map(|entry| &entry.stage) {
             Some(Stage::Held(held)) => {
                 if !held.is_left {
                     self.losses.push_back((token, Loss::Gone));

@@ -15,7 +15,7 @@ pub(super) struct Entry<W> {
     pub(super) stage: Stage,
     /// Who waits while it is waiting or leaving, and until when.
     pub(super) caller: Option<(W, Time)>,
-    /// For how long it is held, once granted.
+    /// For how long it is held.
     hold: Duration,
     /// The contender has nothing to do before this time.
     pub(super) paused_until: Option<Time>,
@@ -107,7 +107,6 @@ pub enum Outcome {
     TooLong,
     /// The session has as many znodes as is safe.
     NoRoom,
-    /// There were no random numbers.
     NoEntropy,
     /// There is no such lock, or not any more.
     Gone,

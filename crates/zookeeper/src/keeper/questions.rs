@@ -4,6 +4,7 @@ use super::entry::{Outcome, Stage};
 use super::{Asker, Keeper};
 use crate::message::{Operation, Reply, Request, ServerError};
 use crate::session::{Answer, Failure};
+use crate::validity::Reach;
 use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::Time;
 
@@ -30,7 +31,7 @@ impl<W> Keeper<W> {
     /// Sends requests that change nothing of this client's locks, in their order, and collects the
     /// answers.
     pub fn ask(&mut self, now: Time, requests: Vec<Request>, until: Time, waiter: W) {
-        self.put(now, requests, until, waiter, None);
+        self.begin(now, (waiter, until), requests, 0, None);
         self.settle(now);
     }
 
@@ -40,37 +41,32 @@ impl<W> Keeper<W> {
         let held = self.is_held(&token) && now < self.valid.get();
         let request = self.entries.get(&token).and_then(|entry| entry.contender.check_of_held());
         match request.filter(|_| held) {
-            Some(request) => self.put(now, vec![request], until, waiter, Some((token, end))),
+            Some(request) => {
+                self.begin(now, (waiter, until), vec![request], 0, Some((token, end)));
+            }
             None => self.outcomes.push_back((waiter, Outcome::Voted(Vote::Refused))),
         }
         self.settle(now);
     }
 
-    fn put(
+    /// Sends all requests of a question, which were written on so many connections before.
+    fn begin(
         &mut self,
         now: Time,
+        (waiter, until): (W, Time),
         requests: Vec<Request>,
-        until: Time,
-        waiter: W,
+        times: u32,
         checks: Option<(Token, Time)>,
     ) {
-        let answers = Vec::new();
-        let question =
-            Question { waiter, until, requests, times: 0, sent_on: (0, false), answers, checks };
-        self.begin(now, question);
-    }
-
-    /// Sends all requests of a question, for the first time or again.
-    fn begin(&mut self, now: Time, mut question: Question<W>) {
         let number = self.next_question;
         self.next_question += 1;
-        let requests = question.requests.clone();
-        question.sent_on = (self.connections, self.session.is_ready());
-        question.answers = std::iter::repeat_with(|| None).take(requests.len()).collect();
-        self.questions.insert(number, question);
-        for (index, request) in requests.into_iter().enumerate() {
-            self.session.send(now, Asker::Question(number, index), request);
+        let sent_on = (self.connections, self.session.is_ready());
+        for (index, request) in requests.iter().enumerate() {
+            self.session.send(now, Asker::Question(number, index), request.clone());
         }
+        let answers = requests.iter().map(|_| None).collect();
+        let question = Question { waiter, until, requests, times, sent_on, answers, checks };
+        self.questions.insert(number, question);
     }
 
     /// Takes the answer to one request of a question. If the connection was lost before, all of
@@ -89,8 +85,11 @@ impl<W> Keeper<W> {
             let (before, was_ready) = question.sent_on;
             question.times += u32::from(was_ready || connections > before);
             if question.times < TIMES_MAX {
-                let question = self.questions.remove(&number);
-                return question.into_iter().for_each(|question| self.begin(now, question));
+                let call = self.questions.remove(&number);
+                let Some(Question { waiter, until, requests, times, checks, .. }) = call else {
+                    return;
+                };
+                return self.begin(now, (waiter, until), requests, times, checks);
             }
         }
         question.answers[index] = Some(answer);
@@ -114,23 +113,18 @@ impl<W> Keeper<W> {
                 let mut vote = vote(question.answers.first().and_then(Option::as_ref));
                 if vote == Vote::Granted {
                     // It may have ended since the check was sent, and its znodes be deleted.
-                    match self.is_held(&token) && now < self.valid.get() {
-                        true => self.extend(token, end),
-                        false => vote = Vote::Refused,
+                    match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
+                        Some(Stage::Held(held)) if now < self.valid.get() => {
+                            held.end = held.end.max(end);
+                            self.set_alarm(token);
+                        }
+                        _ => vote = Vote::Refused,
                     }
                 }
                 Outcome::Voted(vote)
             }
         };
         self.outcomes.push_back((question.waiter, outcome));
-    }
-
-    /// It is held until this time at least.
-    fn extend(&mut self, token: Token, end: Time) {
-        if let Some(Stage::Held(held)) = self.entries.get_mut(&token).map(|it| &mut it.stage) {
-            held.end = held.end.max(end);
-            self.set_alarm(token);
-        }
     }
 }
 
@@ -152,7 +146,7 @@ fn changes_nothing(request: &Request) -> bool {
         Request::Multi(operations) => {
             operations.iter().all(|operation| matches!(operation, Operation::Check(_)))
         }
-        request => !request.is_write(),
+        request => request.form().reach != Some(Reach::Majority),
     }
 }
 

@@ -39,8 +39,8 @@ impl Talk {
     fn with_random(has_random: bool) -> Self {
         let mut options = SessionOptions::new(1, 7);
         options.drift_parts_per_billion = 0;
-        let random = move || has_random.then_some([1; 16]);
-        let keeper = Keeper::new(options, Box::new(random));
+        let random: Random = if has_random { || Some([1; 16]) } else { || None };
+        let keeper = Keeper::new(options, random);
         Self { keeper, millis: 1_000, xid: 0 }
     }
 

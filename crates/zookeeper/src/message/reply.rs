@@ -89,8 +89,8 @@ pub enum Incoming<'a> {
     /// The reply to the oldest request without one. The body is for [`Reply::decode`]; there is
     /// nothing to read if the header has an error.
     Reply { header: ReplyHeader, body: &'a [u8] },
-    /// A watch has ended, because what it waited for has happened at this path. What that was is not
-    /// kept: whoever watches looks again.
+    /// A watch has ended, because what it waited for has happened at this path. What that was is
+    /// not kept: whoever watches looks again.
     Event { path: &'a str },
 }
 
@@ -340,8 +340,6 @@ impl fmt::Display for ServerError {
         write!(f, "{name} ({code})")
     }
 }
-
-impl std::error::Error for ServerError {}
 
 #[cfg(test)]
 mod tests {

@@ -172,5 +172,5 @@ fn with_reply<T>(name: &str, read: impl FnOnce(ReplyHeader, Reply<'_>) -> T) -> 
     let frame = answer(name);
     let (header, body) = header_and_body(&frame);
     assert_eq!(header.error, None, "{name}");
-    read(header, Reply::decode(request.kind(), body).unwrap())
+    read(header, Reply::decode(request.form().kind, body).unwrap())
 }

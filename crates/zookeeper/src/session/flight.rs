@@ -1,7 +1,7 @@
 //! The requests of one connection that are not answered, and the bytes that are not written.
 
 use crate::jute::JuteError;
-use crate::message::{AUTH_XID, Operation, Request, RequestKind};
+use crate::message::{AUTH_XID, Form, Operation, Request, RequestKind};
 use crate::validity::Reach;
 use redlatch_protocol::time::Time;
 use redlatch_protocol::write_buffer::WriteBuffer;
@@ -49,7 +49,6 @@ pub(super) struct Sent<T> {
     pub(super) xid: i32,
     pub(super) owner: Owner<T>,
     pub(super) kind: RequestKind,
-    /// How far it goes, if it says anything about the session: credentials do not.
     pub(super) reach: Option<Reach>,
     sent_at: Time,
     /// How many bytes it has.
@@ -98,11 +97,9 @@ impl<T> Flight<T> {
         owner: Owner<T>,
         request: &Request,
     ) -> Result<Option<Reach>, (Owner<T>, JuteError)> {
-        let (xid, reach) = match request {
-            Request::Auth(_) => (AUTH_XID, None),
-            Request::Sync(_) => (self.next_xid(), Some(Reach::Leader)),
-            _ if request.is_write() => (self.next_xid(), Some(Reach::Majority)),
-            _ => (self.next_xid(), Some(Reach::Server)),
+        let xid = match request {
+            Request::Auth(_) => AUTH_XID,
+            _ => self.next_xid(),
         };
         let before = self.output.end().len();
         if let Err(error) = request.encode(xid, self.output.end()) {
@@ -113,7 +110,7 @@ impl<T> Flight<T> {
             self.output.end().truncate(before);
             return Err((owner, JuteError::Unaccepted(length)));
         }
-        let kind = request.kind();
+        let Form { kind, reach, .. } = request.form();
         self.requests.push_back(Sent { xid, owner, kind, reach, sent_at: now, length });
         Ok(reach)
     }

@@ -2,7 +2,6 @@
 
 use crate::jute::JuteError;
 use crate::message::{Reply, RequestKind, ServerError};
-use std::fmt;
 use std::sync::Arc;
 
 /// What has happened.
@@ -31,6 +30,9 @@ pub struct Answer {
     pub(super) result: Result<(RequestKind, Box<[u8]>), Failure>,
 }
 
+/// The reply to a request, or why there is none.
+pub type Response<'a> = Result<Reply<'a>, &'a Failure>;
+
 /// Why a request has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -45,7 +47,7 @@ pub enum Failure {
 }
 
 impl Answer {
-    pub fn reply(&self) -> Result<Reply<'_>, &Failure> {
+    pub fn reply(&self) -> Response<'_> {
         let (kind, body) = self.result.as_ref()?;
         Ok(Reply::decode(*kind, body).expect("a reply was decoded before it is an answer"))
     }
@@ -69,18 +71,3 @@ pub enum Problem {
     /// The ensemble does not know the session any more.
     SessionGone,
 }
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disconnected => f.write_str("not connected"),
-            Self::TimedOut => f.write_str("no answer in time"),
-            Self::Protocol(error) => write!(f, "not the protocol of ZooKeeper: {error}"),
-            Self::WrongXid(xid) => write!(f, "answer to request {xid}, which is not the oldest"),
-            Self::Refused(error) | Self::Moved(error) => write!(f, "refused: {error}"),
-            Self::SessionGone => f.write_str("the session has ended"),
-        }
-    }
-}
-
-impl std::error::Error for Problem {}

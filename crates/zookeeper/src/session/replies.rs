@@ -4,7 +4,7 @@ use super::beats::Beats;
 use super::flight::{Owner, PendingDelete, Sent};
 use super::{Answer, Failure, Identity, Outcome, Problem, Session, State};
 use crate::message::{
-    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, RequestKind, ServerError,
+    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, ServerError,
 };
 use crate::validity::{Terms, Validity};
 use redlatch_protocol::time::Time;
@@ -101,7 +101,8 @@ impl<T: Copy> Session<T> {
         body: &[u8],
         reply: Option<Reply<'_>>,
     ) {
-        match (sent.owner, header.error) {
+        let ReplyHeader { zxid, error, .. } = header;
+        match (sent.owner, error) {
             (Owner::End, _) => {
                 self.forget_session(now);
                 self.outcomes.push_back(Outcome::Ended);
@@ -120,30 +121,25 @@ impl<T: Copy> Session<T> {
                 self.pending.push_back(delete);
             }
             (Owner::Delete(delete), Some(ServerError::NoNode)) if delete.may_be_done => {
-                self.answer(delete.ticket, header.zxid, Ok((sent.kind, Box::default())));
+                let result = Ok((sent.kind, Box::default()));
+                self.answer(delete.ticket, Answer { zxid, result });
             }
             (owner, error) => {
                 let result = match error {
                     None => Ok((sent.kind, body.into())),
                     Some(error) => Err(Failure::Server(error)),
                 };
-                self.answer(owner.ticket(), header.zxid, result);
+                self.answer(owner.ticket(), Answer { zxid, result });
             }
         }
     }
 
-    fn answer(
-        &mut self,
-        ticket: Option<T>,
-        zxid: i64,
-        result: Result<(RequestKind, Box<[u8]>), Failure>,
-    ) {
-        let answer = ticket.map(|ticket| Outcome::Answer(ticket, Answer { zxid, result }));
-        self.outcomes.extend(answer);
+    fn answer(&mut self, ticket: Option<T>, answer: Answer) {
+        self.outcomes.extend(ticket.map(|ticket| Outcome::Answer(ticket, answer)));
     }
 
     pub(super) fn fail(&mut self, ticket: Option<T>, failure: Failure) {
-        self.answer(ticket, 0, Err(failure));
+        self.answer(ticket, Answer { zxid: 0, result: Err(failure) });
     }
 
     /// The ensemble does not know the session any more.

@@ -25,11 +25,11 @@ fn every_prefix_of_a_reply_is_refused_and_so_is_more_than_a_reply() {
             continue;
         }
         for length in 0..body.len() {
-            let reply = Reply::decode(request.kind(), &body[..length]);
+            let reply = Reply::decode(request.form().kind, &body[..length]);
             assert_eq!(reply, Err(JuteError::Truncated), "{length} bytes of {name}");
         }
         let longer = [body, &[0]].concat();
-        let reply = Reply::decode(request.kind(), &longer);
+        let reply = Reply::decode(request.form().kind, &longer);
         assert_eq!(reply, Err(JuteError::TrailingBytes(1)), "{name}");
     }
     for name in ["event_deleted", "get_data_no_node"] {
