@@ -128,14 +128,12 @@ impl LockGuard {
     /// to a writer, and less than that of the next.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn write(order: u64, fence: i64) {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("orders:42").fenced().lock()?;
     /// let fence = lock.fencing_token().expect("the request asked for one");
     /// write(42, fence.into()); // the database refuses a number below the last one it has seen
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
@@ -147,13 +145,10 @@ impl LockGuard {
     /// zero, and extending the lock keeps it. `None` for a reader and for the exclusive lock.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let licence = client.request("licence").one_of(3).lock()?;
     /// assert!(licence.slot().is_some_and(|slot| slot < 3));
-    /// # drop(licence);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     #[must_use]
     pub fn slot(&self) -> Option<u32> {

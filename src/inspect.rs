@@ -90,15 +90,14 @@ impl Holder {
     /// token in the key's value. `None` if [another program](Self::other_program) has set that.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
+    /// # use redlatch::LockState;
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// if let LockState::Held(holder) = client.inspect("orders:42")?.state {
     ///     let owner = holder.owner().map(|name| name.to_string());
     ///     let owner = owner.unwrap_or("an unknown owner".to_owned());
     ///     eprintln!("held by {owner} for another {:?}", holder.remaining);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     #[must_use]
     pub fn owner(&self) -> Option<Name<'_>> {
@@ -291,15 +290,14 @@ pub enum LockState {
     /// permits by their slots. Each node reports a hundred holders at most, those that end first.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
+    /// # use redlatch::LockState;
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// if let LockState::Shared(holders) = client.inspect("licences")?.state {
     ///     for holder in holders {
     ///         eprintln!("{:?} has slot {:?}", holder.owner(), holder.slot);
     ///     }
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     Shared(Vec<Holder>),
     /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a

@@ -15,12 +15,11 @@ use std::hash::{Hash, Hasher};
 /// It compares with `str`, `[u8]` and everything else that is bytes:
 ///
 /// ```no_run
-/// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+/// # let client = redlatch::LockClient::new("redis://localhost")?;
 /// let lock = client.lock("orders:42", std::time::Duration::from_secs(10))?;
 /// assert!(lock.resource() == "orders:42");
 /// assert_eq!(lock.resource().to_string(), "orders:42");
-/// # Ok(())
-/// # }
+/// # Ok::<(), redlatch::Error>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct Name<'a>(&'a [u8]);

@@ -17,16 +17,14 @@ impl LockClient {
     /// The election of a leader, of whom there is one at a time. Sends nothing.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn schedule_jobs(epoch: redlatch::FencingToken) {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let election = client.election("scheduler").name("host-17");
     /// let leadership = election.campaign()?; // waits until this one leads
     /// while leadership.is_leader() {
     ///     schedule_jobs(leadership.epoch());
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// It is the lock of this name, which the leader keeps alive. Candidates wait in

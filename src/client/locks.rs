@@ -72,15 +72,13 @@ impl LockClient {
     /// [`KEYS`](https://redis.io/docs/latest/commands/keys/).
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// for lock in client.locks("orders:*") {
     ///     let lock = lock?;
     ///     let seen = client.inspect(&lock)?;
     ///     println!("{}: {:?}, {} wait", lock.resource(), seen.state, seen.waiters.len());
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// It is for operators and their tools, not for programs that lock.

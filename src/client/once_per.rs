@@ -26,10 +26,10 @@ impl LockClient {
     /// [`request(name)`](Self::request)`.`[`once_per(period)`](LockRequest::once_per).
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient, OncePerRun};
+    /// # use redlatch::{Error, OncePerRun};
     /// # use std::time::Duration;
     /// # fn write_the_report() -> Result<u32, Error> { Ok(1) }
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     ///
     /// // Called by the crontab of each machine, at 02:00 by its own clock.
@@ -39,8 +39,7 @@ impl LockClient {
     ///     OncePerRun::HeldByOther => println!("another machine writes it"),
     ///     _ => {}
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn once_per(&self, name: impl AsRef<[u8]>, period: Duration) -> OncePer<'_> {
         self.request(name).once_per(period)

@@ -33,12 +33,11 @@ impl LockClient {
     /// nothing.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let leader = client.register("leader")?;
     /// let changed = leader.change(|_| Some(b"host-17".to_vec()))?;
     /// println!("leads in epoch {:?}", changed.version());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// A name is any non-empty string of bytes, as that of a lock. A register and a lock may have
@@ -139,15 +138,13 @@ impl Register {
     /// ([`WithinChange`](RegisterError::WithinChange)).
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let counter = client.register("orders-today")?;
     /// let changed = counter.change(|value| {
     ///     let count = value.map_or(0, |value| value.bytes().len());
     ///     Some(vec![b'|'; count + 1])
     /// })?;
-    /// # let _ = changed;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors
@@ -194,15 +191,14 @@ impl Register {
     /// than its lock was valid writes nothing over what the next holder has written.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("report").fenced().lock()?;
     /// let token = lock.fencing_token().expect("it was requested");
     /// let report = client.register("report")?;
     /// if let Err(stale) = report.write_fenced(token, b"page 1")? {
     ///     eprintln!("{stale}");
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors

@@ -23,17 +23,15 @@ const DEFAULT_TTL: Duration = Duration::from_secs(10);
 /// [`LockClient::request_all`].
 ///
 /// ```no_run
-/// # use redlatch::{LockClient, Error};
 /// # use std::time::Duration;
 /// # fn charge_the_card() {}
-/// # fn example(client: &LockClient) -> Result<(), Error> {
+/// # let client = redlatch::LockClient::new("redis://localhost")?;
 /// let request = client.request("orders:42").ttl(Duration::from_secs(5)).keep_alive();
 /// if let Some(lock) = request.try_lock_for(Duration::from_secs(1))? {
 ///     charge_the_card();
 ///     drop(lock);
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), redlatch::Error>(())
 /// ```
 #[derive(Clone)]
 #[must_use = "a request does nothing before `lock`, `with_lock` or another verb"]
@@ -91,11 +89,9 @@ impl<'a> LockRequest<'a> {
     /// dead client stays taken: see [`guide::zookeeper`](crate::guide::zookeeper).
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("orders:42").ttl(std::time::Duration::from_secs(3)).lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl;
@@ -108,12 +104,10 @@ impl<'a> LockRequest<'a> {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// // The work takes up to 8 of the 10 seconds.
     /// let lock = client.request("report").min_validity(Duration::from_secs(8)).lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn min_validity(mut self, least: Duration) -> Self {
         self.settings.min_validity = Some(least);
@@ -130,12 +124,11 @@ impl<'a> LockRequest<'a> {
     ///
     /// ```no_run
     /// # fn update(state: &str, token: i64) {}
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("orders:42").fenced().lock()?;
     /// let token = lock.fencing_token().expect("the request is fenced");
     /// update("charged", token.into());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn fenced(mut self) -> Self {
         self.settings.is_fenced = true;
@@ -148,14 +141,13 @@ impl<'a> LockRequest<'a> {
     /// ```no_run
     /// # fn steps() -> Vec<u32> { Vec::new() }
     /// # fn run(step: u32) {}
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("migration").keep_alive().lock()?;
     /// for step in steps() {
     ///     lock.ensure_held()?;
     ///     run(step);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// One thread does that for all locks of the client. It starts with the first lock that is kept
@@ -198,12 +190,10 @@ impl<'a> LockRequest<'a> {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let request = client.request("backup").keep_alive();
     /// let lock = request.max_hold(Duration::from_secs(2 * 60 * 60)).lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn max_hold(mut self, longest: Duration) -> Self {
         self.settings.max_hold = Some(longest);
@@ -215,18 +205,16 @@ impl<'a> LockRequest<'a> {
     /// same time, by clocks that differ a little, and must run once:
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
+    /// # use redlatch::Error;
     /// # use std::time::Duration;
     /// # fn send_the_report() -> Result<(), Error> { Ok(()) }
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// // Started every 15 minutes on each of five machines, whose clocks differ by up to a minute.
     /// let request = client.request("report").ttl(Duration::from_secs(10));
     /// let ran = request.hold_at_least(Duration::from_secs(14 * 60)).try_with_lock(|_lock| {
     ///     send_the_report() // may take a moment or an hour: the lock is kept alive meanwhile
     /// })?; // `None`: another machine runs it, or ran it less than 14 minutes ago
-    /// # let _ = ran;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// A release before that time, also at the end of a body that failed, asks the nodes to end the
@@ -283,18 +271,15 @@ impl LockRequest<'_> {
     /// holder.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn read_the_catalog() {}
     /// # fn write_the_catalog() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let reading = client.request("catalog").shared().lock()?; // other readers may read too
     /// read_the_catalog();
     /// drop(reading);
     /// let writing = client.request("catalog").lock()?; // no reader and no other writer
     /// write_the_catalog();
-    /// # drop(writing);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// A reader is a holder like any other. It needs a majority of the nodes and has a ttl of its
@@ -349,14 +334,11 @@ impl LockRequest<'_> {
     /// time, each in a slot of its own, a number from 0, which [`LockGuard::slot`] returns.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn render_on(gpu: u32) {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let gpu = client.request("gpu").one_of(4).lock()?;
     /// render_on(gpu.slot().expect("it is one of four"));
-    /// # drop(gpu);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// A permit is a lock with a number, and a majority of the nodes has to grant the same one. (It
@@ -396,11 +378,9 @@ impl LockRequest<'_> {
     /// client that can read the keys can read it.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("orders:42").owner("billing, release 7").lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn owner(mut self, label: impl AsRef<[u8]>) -> Self {
         self.settings.owner = label.as_ref().to_vec();
@@ -410,11 +390,9 @@ impl LockRequest<'_> {
     /// Sets an [owner](Self::owner) that names this host, process and thread: `host:pid:thread`.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("orders:42").owned_by_this_thread().lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn owned_by_this_thread(self) -> Self {
         let thread = std::thread::current();

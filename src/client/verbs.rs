@@ -13,66 +13,72 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl LockRequest<'_> {
-    /// Acquires the lock, and waits for it as long as it takes, as
-    /// [`LockClient::lock`](crate::LockClient::lock) does.
+    /// Acquires the lock, and waits for it as long as it takes: for the holder and for [those who
+    /// came before](crate::LockClient) to release it, for enough nodes to be reachable, and, if a
+    /// majority of them was started less than [`max_ttl`](crate::Builder::max_ttl) ago, for their
+    /// grants to count (see [`restart_guard`](crate::Builder::restart_guard)). On servers that have
+    /// just been started that takes a minute by default, and [`Event::Quarantined`] reports it; on
+    /// ZooKeeper nothing has to be waited for after a start. A [token](Self::cancelled_by) ends the
+    /// wait.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("orders:42").ttl(Duration::from_secs(5)).fenced().lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`LockClient::lock`](crate::LockClient::lock), what [`keep_alive`](Self::keep_alive)
-    /// refuses, or a label of the [owner](Self::owner) that is too long.
+    /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
+    /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials.
     pub fn lock(self) -> Result<LockGuard, Error> {
         let guard = self.acquire(Wait::Forever)?;
         Ok(guard.expect("a call that waits as long as it takes does not end without the lock"))
     }
 
-    /// Acquires the lock if it is free, without waiting, as
-    /// [`LockClient::try_lock`](crate::LockClient::try_lock) does. `None` if another client or
-    /// thread holds it.
+    /// Acquires the lock if it is free and no other call waits for it, without waiting.
     ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let lock = client.request_all(["account:1", "account:2"]).try_lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or
+    /// wait for it, or that another thread of this client holds it;
+    /// [`inspect`](crate::LockClient::inspect) tells which.
+    ///
+    /// If several clients ask at the same moment, each may be granted some nodes and none a
+    /// majority. Such a split attempt is undone and repeated after a random pause of about a round:
+    /// up to four attempts, within one [`node_timeout`](crate::Builder::node_timeout), so that one
+    /// of the clients gets the lock. In rare cases all of them still get `None`: when each of the
+    /// four attempts was split, when the nodes take about half of `node_timeout` to answer and
+    /// there is no time for a second attempt, or when an attempt was lost before a grant of a node
+    /// had arrived. So `None` says that another client or thread asked for the lock or holds it,
+    /// not that it works under the lock. To be sure that one of them does the work, ask again or
+    /// [wait](Self::try_lock_for). On ZooKeeper, the first in the queue gets it.
     ///
     /// # Errors
     ///
-    /// As [`LockClient::try_lock`](crate::LockClient::try_lock), and as [`lock`](Self::lock).
+    /// The resource's name, the ttl or another setting of the request cannot be used: what these
+    /// methods say. Or [`Error::NoQuorum`]: too few nodes gave an answer that counts, or too many
+    /// are in [quarantine](crate::Builder::restart_guard); it has a report from each node. Or the
+    /// nodes took too long, two of them are one server, there are no random numbers, or the call
+    /// was [cancelled](Self::cancelled_by).
     pub fn try_lock(self) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::No)
     }
 
-    /// Acquires the lock, and waits for it for up to `wait`, in
-    /// [order](crate::LockClient) with other calls that wait. `None` if another client or thread
-    /// still holds it then. A `wait` of zero is a [`try_lock`](Self::try_lock), and one that
-    /// overflows the clock waits as long as it takes. The lock is [not
-    /// re-entrant](crate::LockClient).
+    /// Acquires the lock, and waits for it for up to `wait`, in [order](crate::LockClient) with
+    /// other calls that wait. `None` if another client or thread still holds it then. A `wait` of
+    /// zero is a [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it
+    /// takes.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
     /// # fn charge_the_card() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let request = client.request("orders:42").ttl(Duration::from_secs(10));
     /// if let Some(lock) = request.try_lock_for(Duration::from_secs(1))? {
     ///     charge_the_card();
     ///     drop(lock);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors
@@ -83,24 +89,9 @@ impl LockRequest<'_> {
         self.acquire(Wait::Until(clock::now().after(wait)))
     }
 
-    /// Acquires the lock, and waits for it until `deadline`. `None` if another client or thread
-    /// still holds it then. A `deadline` that has passed makes it a [`try_lock`](Self::try_lock).
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::{Duration, Instant};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let deadline = Instant::now() + Duration::from_secs(2); // of the request that is served
-    /// let report = client.request("report").try_lock_until(deadline)?;
-    /// let archive = client.request("archive").shared().try_lock_until(deadline)?;
-    /// # drop((report, archive));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`try_lock_for`](Self::try_lock_for).
+    /// As [`try_lock_for`](Self::try_lock_for), until `deadline`: for several locks of one request
+    /// that is served, for instance. A `deadline` that has passed makes it a
+    /// [`try_lock`](Self::try_lock).
     pub fn try_lock_until(self, deadline: Instant) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::Until(clock::at(deadline)))
     }
@@ -192,13 +183,13 @@ impl LockRequest<'_> {
         Ok(value.expect("a call that waits as long as it takes does not end without the lock"))
     }
 
-    /// Runs `body` under the lock if it is free, without waiting. `None`, and `body` was not
-    /// called, if another client or thread holds it. Otherwise as [`with_lock`](Self::with_lock).
+    /// As [`with_lock`](Self::with_lock), if the lock is free, as [`try_lock`](Self::try_lock)
+    /// acquires it. `None`, and `body` was not called, if another client or thread holds it.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
+    /// # use redlatch::Error;
     /// # fn write_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let ran = client.request("report").try_with_lock(|lock| {
     ///     lock.ensure_held()?;
     ///     write_the_report();
@@ -207,13 +198,8 @@ impl LockRequest<'_> {
     /// if ran.is_none() {
     ///     eprintln!("another machine writes the report");
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`with_lock`](Self::with_lock) and [`try_lock`](Self::try_lock).
     pub fn try_with_lock<T, E: From<Error>>(
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
@@ -221,24 +207,8 @@ impl LockRequest<'_> {
         self.run_body(Wait::No, body, lost)
     }
 
-    /// Waits for the lock for up to `wait`, and runs `body` under it. `None`, and `body` was not
-    /// called, if another client or thread still holds it then. Otherwise as
-    /// [`with_lock`](Self::with_lock).
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let (request, wait) = (client.request("report"), Duration::from_secs(1));
-    /// let ran = request.try_with_lock_for(wait, |lock| lock.ensure_held())?;
-    /// # let _ = ran;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`with_lock`](Self::with_lock) and [`try_lock_for`](Self::try_lock_for).
+    /// As [`try_with_lock`](Self::try_with_lock), and waits for the lock for up to `wait`, as
+    /// [`try_lock_for`](Self::try_lock_for) does.
     pub fn try_with_lock_for<T, E: From<Error>>(
         self,
         wait: Duration,
@@ -247,25 +217,7 @@ impl LockRequest<'_> {
         self.run_body(Wait::Until(clock::now().after(wait)), body, lost)
     }
 
-    /// Waits for the lock until `deadline`, and runs `body` under it. `None`, and `body` was not
-    /// called, if another client or thread still holds it then. Otherwise as
-    /// [`with_lock`](Self::with_lock).
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::time::Instant;
-    /// # fn example(client: &LockClient, deadline: Instant) -> Result<(), Error> {
-    /// let request = client.request("report");
-    /// let body = |lock: &redlatch::LockGuard| lock.ensure_held();
-    /// let ran = request.try_with_lock_until(deadline, body)?;
-    /// # let _ = ran;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`with_lock`](Self::with_lock) and [`try_lock_until`](Self::try_lock_until).
+    /// As [`try_with_lock_for`](Self::try_with_lock_for), until `deadline`.
     pub fn try_with_lock_until<T, E: From<Error>>(
         self,
         deadline: Instant,

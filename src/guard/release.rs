@@ -92,17 +92,15 @@ impl LockGuard {
     /// was quick:
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn send_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// // Started by cron at 03:00 on each of five machines.
     /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
     ///     send_the_report();
     ///     lock.let_expire(); // no other machine gets it before 03:00:50
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// On ZooKeeper this client ends the lock when its ttl has passed. If the client or the process
@@ -132,18 +130,16 @@ impl LockGuard {
     /// need not wait for a job that did not start.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
     /// # use std::process::Command;
     /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let mut lock = client.request("report").hold_at_least(Duration::from_secs(60)).lock()?;
     /// match Command::new("./report").spawn() {
     ///     Ok(mut child) => drop(child.wait()),
     ///     Err(_) => lock.waive_hold_at_least(), // another machine may do it now
     /// }
     /// lock.release()?;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn waive_hold_at_least(&mut self) {
         self.hold_at_least = Duration::ZERO;

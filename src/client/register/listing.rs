@@ -44,13 +44,12 @@ impl<'a> Registers<'a> {
     /// Those that were deleted are listed until nothing is left of them: [`Register::read`] tells.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// for register in client.registers().list("jobs:*") {
     ///     let register = register?;
     ///     println!("{}: {:?}", register.name(), register.read()?);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors
@@ -76,12 +75,10 @@ impl<'a> Registers<'a> {
     /// that of this one. A value that is changed meanwhile stays.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let month = std::time::Duration::from_secs(30 * 24 * 3600);
     /// let deleted = client.registers().delete_older_than("done:*", month)?;
-    /// # let _ = deleted;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors
