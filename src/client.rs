@@ -6,7 +6,6 @@ mod acquire;
 mod contend;
 mod election;
 mod event_recorder;
-mod keep_alive;
 #[cfg(feature = "diagnostics")]
 mod locks;
 #[cfg(feature = "registers")]

@@ -2,10 +2,10 @@
 //! token. All ways to acquire it are one implementation, which differs in how long it waits.
 
 use super::LockRequest;
-use super::request::{LockKeys, OWNER_MAX};
+use super::request::LockKeys;
 use crate::clock;
-use crate::engine::{Extend, Extended, LockAttributes, PERMITS_MAX, Share, Wait};
-use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable, ResourceError};
+use crate::engine::{Extend, Extended, Wait};
+use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable};
 use crate::event::Event;
 use crate::guard::{LockGuard, LockToken};
 use crate::name::Name;
@@ -94,35 +94,6 @@ impl LockRequest<'_> {
     /// [`try_lock`](Self::try_lock).
     pub fn try_lock_until(self, deadline: Instant) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::Until(clock::at(deadline)))
-    }
-
-    /// All ways to acquire the lock.
-    pub(super) fn acquire(self, wait: Wait) -> Result<Option<LockGuard>, Error> {
-        let keys = self.keys.map_err(Error::Resource)?;
-        let (length, most) = (self.settings.owner.len(), OWNER_MAX);
-        if length > most {
-            return Err(Error::Resource(ResourceError::OwnerTooLong { length, most }));
-        }
-        let share = self.settings.share;
-        match share {
-            Some(_) if !keys.more.is_empty() => {
-                return Err(Error::Resource(ResourceError::SharedSet));
-            }
-            Some(Share::Permit { of: count, .. }) if !(1..=PERMITS_MAX).contains(&count) => {
-                let most = PERMITS_MAX;
-                return Err(Error::Resource(ResourceError::Permits { count, most }));
-            }
-            _ => {}
-        }
-        let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
-        let attributes = LockAttributes {
-            more_keys: keys.more,
-            owner: self.settings.owner.clone(),
-            fence,
-            share,
-        };
-        let attributes = attributes.unless_plain();
-        self.client.acquire(&keys.first, attributes.as_ref(), &self.settings, wait)
     }
 }
 
@@ -329,9 +300,7 @@ impl LockRequest<'_> {
     fn resumed(&self, keys: &LockKeys, token: &LockToken) -> Result<LockGuard, Error> {
         let Self { client, settings, .. } = self;
         let (core, rules) = (&client.core, &client.core.rules);
-        let least = settings.min_validity.unwrap_or(rules.min_validity);
-        let ttl = core.ttl(settings.ttl, least).map_err(Error::Ttl)?;
-        client.check_hold_at_least(settings).map_err(Error::Ttl)?;
+        let (ttl, least) = self.checked_ttl()?;
         client.prepare_keeping(settings, ttl, keys.iter().map(<[u8]>::len).sum())?;
         let began = clock::now();
         let held = token.held((&keys.first, &keys.more), core.fencing_expiry, ttl, began, rules);
