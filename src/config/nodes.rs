@@ -2,7 +2,10 @@
 
 use super::Builder;
 #[cfg(feature = "zookeeper")]
-use super::{NODE_TIMEOUT_MAX, ensemble::Ensemble, refused};
+use super::ensemble::Ensemble;
+use super::settings::ClientSettings;
+#[cfg(feature = "zookeeper")]
+use super::settings::{NODE_TIMEOUT_MAX, refused};
 use crate::engine::NODES_MAX;
 use crate::error::{ConfigError, NodeListError, NodeUrlError, NodeUrlErrorKind};
 use crate::net::TlsTarget;
@@ -118,7 +121,7 @@ impl Builder {
     /// and differ in nothing but the hosts and `server_name`. Not all servers need to be named, but
     /// the client connects to no others.
     pub fn nodes<Form: ?Sized>(mut self, urls: impl NodeUrls<Form>) -> Self {
-        self.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
+        self.settings.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
         self
     }
 
@@ -135,11 +138,12 @@ impl Builder {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
-        let (name, value) = (variable.to_owned(), env::var(variable));
-        self.nodes.push(NodeSource::Variable { name, value });
+        self.settings.nodes.push(NodeSource::variable(variable.to_owned()));
         self
     }
+}
 
+impl ClientSettings {
     /// The nodes, checked, with the settings that depend on what they are.
     pub(super) fn check_nodes(&self) -> Result<NodeSettings, ConfigError> {
         let entries = entries(&self.nodes)?;
@@ -178,6 +182,14 @@ impl Builder {
 pub(super) enum NodeSource {
     Url(String),
     Variable { name: String, value: Result<String, VarError> },
+}
+
+impl NodeSource {
+    /// Reads the environment variable of this name.
+    pub(super) fn variable(name: String) -> Self {
+        let value = env::var(&name);
+        Self::Variable { name, value }
+    }
 }
 
 /// The text of one URL, and the environment variable that it is from, if it is from one.
@@ -301,7 +313,7 @@ mod tests {
     fn one_url_works_as_a_list_of_it_does() {
         let url = || "redis://localhost".to_owned();
         let of = |builder: Builder| {
-            let urls = node_urls(&entries(&builder.nodes).unwrap()).unwrap();
+            let urls = node_urls(&entries(&builder.settings.nodes).unwrap()).unwrap();
             urls.iter().map(NodeUrl::to_string).collect::<Vec<_>>()
         };
         let list = of(Builder::new().nodes([url()]));
@@ -450,9 +462,9 @@ mod tests {
             ] {
                 let value = Ok(url.clone());
                 let source = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
-                let mut builder = Builder::new();
-                builder.nodes.push(source);
-                let error = builder.check_nodes().unwrap_err();
+                let mut settings = ClientSettings::default();
+                settings.nodes.push(source);
+                let error = settings.check_nodes().unwrap_err();
                 let source = error.source().map(|source| format!("{source} {source:?}"));
                 let shown = format!("{error} {error:?} {source:?}");
                 assert!(!shown.contains("Zq7x"), "{error:?} of {url}");
