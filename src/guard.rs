@@ -75,11 +75,19 @@ impl LockGuard {
         head: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
-        let since = granted.since;
+        Self::of(core, ReusedLock::new(granted), head, max_hold)
+    }
+
+    fn of(
+        core: Arc<Core>,
+        held: ReusedLock,
+        head: Option<QueueHead>,
+        max_hold: Option<Duration>,
+    ) -> Self {
         Self {
+            since: held.granted().since,
             core,
-            held: ReusedLock::new(granted),
-            since,
+            held,
             member: None,
             capacity: None,
             max_hold,

@@ -448,7 +448,7 @@ impl Acquisition<'_> {
         let core = &self.client.core;
         let max_hold = core.max_hold(self.settings.max_hold);
         let guard = LockGuard::of_member(core, member, granted, began, max_hold);
-        if self.settings.keep_alive { guard.kept_with_others() } else { Ok(guard) }.map(Some)
+        if self.settings.keep_alive { guard.kept_by_others() } else { Ok(guard) }.map(Some)
     }
 
     /// What two requests have in common that can take one share together: the lock, and all

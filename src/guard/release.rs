@@ -321,18 +321,10 @@ impl LockGuard {
         let core = Arc::clone(&self.core);
         match &core.backend {
             Backend::Redlock(Redlock { watchdog, .. }) => self.extended_by(watchdog),
+            // It lives as long as the client's session.
             #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(_) => self.kept_by_its_session(),
+            Backend::ZooKeeper(_) => self.kept_by_others(),
         }
-    }
-
-    /// Nothing has to be done for a lock that lives as long as the client's session.
-    #[cfg(feature = "zookeeper")]
-    fn kept_by_its_session(mut self) -> Result<Self, Error> {
-        if self.core.has_listener() {
-            self.emit_when_lost()?;
-        }
-        Ok(self)
     }
 
     fn extended_by(mut self, watchdog: &Watchdog) -> Result<Self, Error> {
@@ -347,10 +339,7 @@ impl LockGuard {
         load.record_round(clock::now().since(since));
         let capacity = Arc::new(load.reserve(core.demand(ttl, self.held.key_bytes()))?);
         self.capacity = Some(Arc::clone(&capacity));
-        let is_emitted = core.has_listener();
-        if is_emitted {
-            self.emit_when_lost()?;
-        }
+        let is_emitted = self.emit_when_lost()?;
         let head = self.head.as_ref().map(|head| head.handle().clone());
         let held = Arc::clone(&self.held);
         let kept = KeptLock { held, plan: Box::new(plan), capacity, head, is_emitted };
@@ -359,9 +348,10 @@ impl LockGuard {
     }
 
     /// Has the notifier emit the loss of this lock when it happens, and not only when a call on the
-    /// guard finds it.
-    pub(super) fn emit_when_lost(&mut self) -> Result<(), Error> {
-        let Some(listener) = self.core.listener.clone() else { return Ok(()) };
+    /// guard finds it, if there is a listener. Returns whether there is.
+    pub(super) fn emit_when_lost(&mut self) -> Result<bool, Error> {
+        let listener = self.core.listener.clone().filter(|_| self.core.has_listener());
+        let Some(listener) = listener else { return Ok(false) };
         let since = self.since;
         let emit = move |lost: LockLost| {
             let (held, reason) = (clock::now().since(since), lost.reason());
@@ -369,7 +359,7 @@ impl LockGuard {
         };
         self.on_lost(emit)?;
         self.is_loss_emitted = true;
-        Ok(())
+        Ok(true)
     }
 }
 
