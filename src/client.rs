@@ -186,16 +186,6 @@ impl LockClient {
 
     /// Starts a client with settings other than the defaults, or with the nodes in an
     /// [environment variable](Builder::nodes_from_env).
-    ///
-    /// ```
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::time::Duration;
-    /// let client = LockClient::builder()
-    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
-    ///     .node_timeout(Duration::from_millis(20))
-    ///     .build()?;
-    /// # Ok::<(), Error>(())
-    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }

@@ -288,17 +288,6 @@ pub enum LockState {
     /// A majority has it shared, by [readers](crate::LockRequest::shared) or
     /// [permits](crate::LockRequest::one_of): those that a majority has, readers first and then
     /// permits by their slots. Each node reports a hundred holders at most, those that end first.
-    ///
-    /// ```no_run
-    /// # use redlatch::LockState;
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// if let LockState::Shared(holders) = client.inspect("licences")?.state {
-    ///     for holder in holders {
-    ///         eprintln!("{:?} has slot {:?}", holder.owner(), holder.slot);
-    ///     }
-    /// }
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
     Shared(Vec<Holder>),
     /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
     /// reservation or no key, and no majority is without a key. As long as the first waiter is

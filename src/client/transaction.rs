@@ -39,27 +39,6 @@ impl Transactions<'_> {
     ///
     /// Names have 1 to 64 bytes and differ; there may be 1 to 16 of them.
     ///
-    /// ```no_run
-    /// # use redlatch::transaction::{Decision, Participant};
-    /// # use redlatch::LockClient;
-    /// # use std::time::Duration;
-    /// # use std::error::Error;
-    /// # fn example<P: Participant<Error = std::fmt::Error>>(
-    /// #     client: &LockClient,
-    /// #     mut shelf: P,
-    /// # ) -> Result<(), Box<dyn Error>> {
-    /// let transactions = client.transactions();
-    /// let id = transactions.begin(&["berlin", "paris"])?;
-    /// // ... paris gets the id and joins as well ...
-    /// match transactions.join(&id, "berlin", &mut shelf, Duration::from_secs(5))? {
-    ///     Decision::Committed => println!("both have changed"),
-    ///     Decision::Aborted => println!("neither has changed"),
-    ///     Decision::Over => println!("asked again: see the database"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// Takes one round; three where another client has repaired a node meanwhile, or the clock of
     /// this one is far behind while a node is down. If it fails, nobody can vote, as nobody knows
     /// the id; a record of a transaction without votes may be left, which

@@ -21,13 +21,6 @@ impl LockRequest<'_> {
     /// ZooKeeper nothing has to be waited for after a start. A [token](Self::cancelled_by) ends the
     /// wait.
     ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// let lock = client.request("orders:42").ttl(Duration::from_secs(5)).fenced().lock()?;
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
@@ -69,18 +62,6 @@ impl LockRequest<'_> {
     /// zero is a [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it
     /// takes.
     ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # fn charge_the_card() {}
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// let request = client.request("orders:42").ttl(Duration::from_secs(10));
-    /// if let Some(lock) = request.try_lock_for(Duration::from_secs(1))? {
-    ///     charge_the_card();
-    ///     drop(lock);
-    /// }
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting cannot
@@ -104,25 +85,20 @@ impl LockRequest<'_> {
     /// Waits for the lock as long as it takes, runs `body` under it, and releases it. Meanwhile the
     /// lock is [kept alive](Self::keep_alive).
     ///
-    /// The guard says whether the lock is [still held](LockGuard::ensure_held), for how long, and
-    /// has its [fencing token](LockGuard::fencing_token) if the request is [fenced](Self::fenced).
     /// The lock ends by the clock all the same if the nodes cannot be reached for too long: call
-    /// `ensure_held` in the line before the one that must not run twice.
-    ///
+    /// [`ensure_held`](LockGuard::ensure_held) in the line before the one that must not run twice.
     /// `Ok` means that the lock was held from beginning to end, as far as the nodes can tell: the
-    /// [release](LockGuard::release) waits for their answers. If `body` succeeds but the lock was
-    /// lost meanwhile, the error is [`Error::Lost`]; what must be undone then, `body` leaves in a
-    /// variable outside of it. If `body` panics, the lock is released and the panic continues.
+    /// [release](LockGuard::release) waits for their answers. If `body` panics, the lock is
+    /// released and the panic continues.
     ///
     /// The error type is the body's own: any that an [`Error`] converts into. If this call is the
     /// last expression of a function, its type is known from there; a `?` behind the call leaves it
     /// open, and the body ends in `Ok::<_, Box<dyn std::error::Error>>(value)` or the like.
     ///
     /// ```no_run
-    /// # use redlatch::LockClient;
     /// # fn next_order() -> std::io::Result<u32> { Ok(1) }
     /// # fn charge(order: u32) -> std::io::Result<()> { Ok(()) }
-    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), Box<dyn std::error::Error>> {
     /// client.request("orders").with_lock(|lock| {
     ///     let order = next_order()?; // std::io::Error
     ///     lock.ensure_held()?; // redlatch::Error
@@ -141,11 +117,11 @@ impl LockRequest<'_> {
     ///
     /// The error of `body`, also if the lock was lost. Or, converted:
     ///
-    /// * [`Error::Lost`]: `body` succeeded, and the lock was lost before it ended. A release that
-    ///   too few nodes answer is no loss.
+    /// * [`Error::Lost`]: `body` succeeded, and the lock was lost before it ended. What must be
+    ///   undone then, `body` leaves in a variable outside of it. A release that too few nodes
+    ///   answer is no loss.
     /// * As [`lock`](Self::lock), or [`Error::TooSlow`] if the process was stopped after it had
-    ///   acquired the lock and before it called `body`, until the lock's validity had passed. Then
-    ///   `body` was not called.
+    ///   acquired the lock, until the lock's validity had passed. Then `body` was not called.
     pub fn with_lock<T, E: From<Error>>(
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
@@ -235,28 +211,15 @@ impl LockRequest<'_> {
     /// [ttl](Self::ttl) of this request, never shortening it. It does not wait, for there is
     /// nothing to wait for.
     ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # fn transcode() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let token = std::env::var("LOCK_TOKEN").unwrap_or_default().parse()?;
-    /// let lock = client.request("video:42").keep_alive().resume(&token)?;
-    /// transcode();
-    /// lock.release()
-    /// # }
-    /// ```
-    ///
     /// The request names the same resources, all of them, as the one that acquired the lock, with
-    /// the same
-    /// [prefix](crate::Builder::key_prefix). Its settings hold from here on, as if it had been
-    /// requested now: [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold),
-    /// [`hold_at_least`](Self::hold_at_least), [`min_validity`](Self::min_validity). What the lock
-    /// is does not change: its [fencing token](LockGuard::fencing_token), its
-    /// [slot](LockGuard::slot), whether it is a reader's and its owner are those of the token.
+    /// the same [prefix](crate::Builder::key_prefix). Its settings for how long the lock is held
+    /// count from here on, as if it had been requested now; the [fencing
+    /// token](LockGuard::fencing_token), the [slot](LockGuard::slot), whether it is a reader's and
+    /// the owner are those of the token.
     ///
-    /// The lock is held from when this returns. If it had ended before, this is an error;
-    /// [the guarantees](crate::guide::guarantees#locks-that-another-process-resumes) have what is
-    /// known of the time in between. The listener gets [`Event::Acquired`], or [`Event::Failed`].
+    /// The lock is held from when this returns; [the
+    /// guarantees](crate::guide::guarantees#locks-that-another-process-resumes) have what is known
+    /// of the time before. The listener gets [`Event::Acquired`], or [`Event::Failed`].
     ///
     /// # Errors
     ///

@@ -125,18 +125,11 @@ impl Builder {
         self
     }
 
-    /// Adds the nodes in this environment variable, a comma-separated list of
-    /// [URLs](Self::nodes), which is read now. Whitespace around a comma is ignored. An empty entry
-    /// is an error, and a comma in a password is written `%2C`. The list may be one `zk://` URL
-    /// with several hosts. [`build`](Self::build) fails if the variable is not set; the error names
-    /// the variable and shows no password.
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
-    /// let client = LockClient::builder().nodes_from_env("LOCK_NODES").build()?;
-    /// # Ok::<(), Error>(())
-    /// ```
+    /// Adds the nodes in this environment variable, a comma-separated list of [URLs](Self::nodes),
+    /// which is read now: `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`.
+    /// Whitespace around a comma is ignored. An empty entry is an error, and a comma in a password
+    /// is written `%2C`. The list may be one `zk://` URL with several hosts. [`build`](Self::build)
+    /// fails if the variable is not set; the error names the variable and shows no password.
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
         self.settings.nodes.push(NodeSource::variable(variable.to_owned()));
         self

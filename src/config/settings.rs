@@ -1,5 +1,7 @@
 //! The settings as plain values, and what a client makes of them once they are checked.
 
+#[cfg(doc)]
+use super::Builder;
 #[cfg(feature = "serde")]
 use super::file;
 use super::nodes::{NodeSettings, NodeSource};
@@ -169,8 +171,6 @@ const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
 
 impl ClientSettings {
     /// Reads the variable that a file names, as [`Builder::nodes_from_env`] does.
-    ///
-    /// [`Builder::nodes_from_env`]: super::Builder::nodes_from_env
     pub(super) fn read_variable(&mut self) {
         let variable = self.nodes_from_env.take();
         self.nodes.extend(variable.map(NodeSource::variable));

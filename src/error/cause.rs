@@ -56,20 +56,6 @@ impl NoQuorum {
     /// For how long no majority can grant a lock because too many nodes were started less than
     /// [`max_ttl`](crate::Builder::max_ttl) ago, if that is so: see
     /// [`restart_guard`](crate::Builder::restart_guard). Never on ZooKeeper.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) {
-    /// match client.try_lock("orders:42", Duration::from_secs(10)) {
-    ///     Err(Error::NoQuorum(error)) => match error.quarantine() {
-    ///         Some(left) => eprintln!("the nodes were just started: try again in {left:?}"),
-    ///         None => eprintln!("{error}"),
-    ///     },
-    ///     result => drop(result),
-    /// }
-    /// # }
-    /// ```
     #[must_use]
     pub fn quarantine(&self) -> Option<Duration> {
         let left = self.reports.iter().filter_map(|report| match &report.answer {

@@ -43,15 +43,6 @@ impl<'a> Registers<'a> {
     /// Lists the registers whose names match `pattern`, as [`locks`](LockClient::locks) does locks.
     /// Those that were deleted are listed until nothing is left of them: [`Register::read`] tells.
     ///
-    /// ```no_run
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// for register in client.registers().list("jobs:*") {
-    ///     let register = register?;
-    ///     println!("{}: {:?}", register.name(), register.read()?);
-    /// }
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// As those of [`locks`](LockClient::locks); and the only item is an error if the nodes are no
@@ -73,13 +64,6 @@ impl<'a> Registers<'a> {
     /// Whoever finds no marker does the work once more, so `age` must be longer than any program
     /// may ask for it. It is measured by wall clocks: the one of the program that has written, and
     /// that of this one. A value that is changed meanwhile stays.
-    ///
-    /// ```no_run
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// let month = std::time::Duration::from_secs(30 * 24 * 3600);
-    /// let deleted = client.registers().delete_older_than("done:*", month)?;
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
     ///
     /// # Errors
     ///
