@@ -164,7 +164,8 @@ const ROUNDS: u32 = 10;
 #[cfg(feature = "zookeeper")]
 const ATTEMPTS_PER_SESSION: u32 = 5;
 
-/// The idle time of a TCP connection, unless it is set, and its limits. The longest that Linux takes is 32,767 s.
+/// The idle time of a TCP connection, unless it is set, and its limits. The longest that Linux
+/// takes is 32,767 s.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
