@@ -177,9 +177,7 @@ impl LockClient {
     /// # Ok::<(), Error>(())
     /// ```
     ///
-    /// # Errors
-    ///
-    /// As [`Builder::build`].
+    /// Errors are those of [`Builder::build`].
     pub fn new<Form: ?Sized>(urls: impl NodeUrls<Form>) -> Result<Self, Error> {
         Self::builder().nodes(urls).build()
     }

@@ -110,9 +110,7 @@ impl Election<'_> {
     /// # }
     /// ```
     ///
-    /// # Errors
-    ///
-    /// As [`campaign`](Self::campaign).
+    /// Errors are those of [`campaign`](Self::campaign).
     pub fn lead<T>(&self, mut term: impl FnMut(&Leadership) -> ControlFlow<T>) -> Result<T, Error> {
         loop {
             let leadership = self.campaign()?;

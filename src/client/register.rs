@@ -162,11 +162,7 @@ impl Register {
 
     /// Replaces the value if its version is still `seen`; `None` means that there is no value. If
     /// it is not, the inner result is an error with the value that there is, and nothing has
-    /// changed.
-    ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// changed. Errors are those of [`change`](Self::change).
     pub fn compare_and_set(
         &self,
         seen: Option<Version>,
@@ -199,9 +195,7 @@ impl Register {
     /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// Errors are those of [`change`](Self::change).
     pub fn write_fenced(
         &self,
         token: FencingToken,
@@ -219,21 +213,15 @@ impl Register {
     }
 
     /// Deletes the value, and returns it. The register can be created again; its versions go on,
-    /// and fencing tokens that have written are forgotten.
-    ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// and fencing tokens that have written are forgotten. Errors are those of
+    /// [`change`](Self::change).
     pub fn delete(&self) -> Result<Option<Value>, RegisterError> {
         self.change(|_| None).map(|changed| changed.before)
     }
 
     /// Deletes the value if its version is still `seen`. If it is not, the inner result is an error
-    /// with the value that there is, and nothing has changed.
-    ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// with the value that there is, and nothing has changed. Errors are those of
+    /// [`change`](Self::change).
     pub fn compare_and_delete(
         &self,
         seen: Version,

@@ -310,6 +310,8 @@ pub enum Decision {
 ///          └──▶ roll_back
 /// ```
 ///
+/// What fails, but for `prepare`, could not be done now: it stays as it was, and is repeated.
+///
 /// Between `prepare` and what follows, weeks may pass: nobody but the record can say how the
 /// transaction ends. So what is prepared must stay possible, such as goods that are set aside.
 pub trait Participant {
@@ -319,49 +321,25 @@ pub trait Participant {
     /// Makes the change ready, invisible to others, and notes the id. After `Ok`, both
     /// [`commit`](Self::commit) and [`roll_back`](Self::roll_back) must be possible, also after a
     /// crash. An error means that this side cannot take part, and the transaction is aborted.
-    ///
-    /// # Errors
-    ///
-    /// The change cannot be made.
     fn prepare(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Makes the change, and notes in the same step that the id is committed and not prepared any
     /// more.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It stays prepared, and is repeated.
     fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Undoes what was prepared, and removes the id in the same step. Does nothing if nothing is
     /// prepared under the id.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It stays prepared, and is repeated.
     fn roll_back(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// The ids that are prepared, and neither committed nor rolled back.
-    ///
-    /// # Errors
-    ///
-    /// They could not be read.
     fn prepared(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
 
     /// The ids that are committed and not forgotten. Without them, a crash between the commit and
     /// the change of the record would leave a record for ever; and an id that is here must not be
     /// among the [prepared](Self::prepared), since its record may be gone, which means aborted.
-    ///
-    /// # Errors
-    ///
-    /// They could not be read.
     fn committed(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
 
     /// Removes a committed id: the record knows that this side has finished.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It is repeated.
     fn forget(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 }
 

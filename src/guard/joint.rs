@@ -35,10 +35,7 @@ impl LockGuard {
     }
 
     /// It is kept alive without this guard: by the thread that took the share, or by a session.
-    ///
-    /// # Errors
-    ///
-    /// The notifier cannot be started. The guard is dropped.
+    /// With an error, the notifier cannot be started, and the guard is dropped.
     pub(crate) fn kept_by_others(mut self) -> Result<Self, Error> {
         self.emit_when_lost()?;
         Ok(self)

@@ -311,12 +311,8 @@ impl LockGuard {
         Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
     }
 
-    /// Extends the lock automatically from now on.
-    ///
-    /// # Errors
-    ///
-    /// The watchdog has no capacity left, or its thread cannot be started. The guard is dropped,
-    /// which releases the lock.
+    /// Extends the lock automatically from now on. With an error, the watchdog has no capacity left
+    /// or its thread cannot be started, and the guard is dropped, which releases the lock.
     pub(crate) fn keep_alive(self) -> Result<Self, Error> {
         let core = Arc::clone(&self.core);
         match &core.backend {

@@ -49,11 +49,7 @@ pub(crate) struct EnsembleHost {
 }
 
 impl EnsembleUrl {
-    /// Reads a URL.
-    ///
-    /// # Errors
-    ///
-    /// When it is not of the form above. The error names the URL, without credentials.
+    /// Reads a URL. An error names the URL, without credentials.
     pub(crate) fn parse(url: &str) -> Result<Self, NodeUrlError> {
         parse(url)
             .and_then(|parsed| parsed.usable_with(Support::HERE))

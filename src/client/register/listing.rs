@@ -63,12 +63,9 @@ impl<'a> Registers<'a> {
     ///
     /// Whoever finds no marker does the work once more, so `age` must be longer than any program
     /// may ask for it. It is measured by wall clocks: the one of the program that has written, and
-    /// that of this one. A value that is changed meanwhile stays.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`list`](Self::list) and [`Register::delete`]. Registers that were deleted
-    /// before it stay deleted.
+    /// that of this one. A value that is changed meanwhile stays. Errors are those of
+    /// [`list`](Self::list) and [`Register::delete`]. Registers that were deleted before it stay
+    /// deleted.
     pub fn delete_older_than(
         &self,
         pattern: impl AsRef<[u8]>,
@@ -93,11 +90,8 @@ impl<'a> Registers<'a> {
     /// otherwise it leaves about 150 bytes on each.
     ///
     /// This reads all keys of all nodes, and takes up to four rounds for each register without a
-    /// value. It may run at any time, and more than once at a time. No value is touched.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`list`](Self::list) and [`Register::read`].
+    /// value. It may run at any time, and more than once at a time. No value is touched. Errors are
+    /// those of [`list`](Self::list) and [`Register::read`].
     pub fn sweep(&self) -> Result<Swept, RegisterError> {
         let mut swept = Swept::default();
         let mut deleted = Vec::new();

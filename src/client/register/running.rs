@@ -332,11 +332,7 @@ impl Register {
     ///
     /// The nodes tell this client of a change (`CLIENT TRACKING`, from Redis 6 on), and it looks
     /// once a second. While one of them is down, cannot tell, or may not be asked to, it looks up
-    /// to four times a second.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
+    /// to four times a second. Errors are those of [`read`](Self::read).
     pub fn wait_for_change(
         &self,
         seen: Option<Version>,
