@@ -261,7 +261,6 @@ impl LockClient {
         LockRequest::new(self, self.keys(resources))
     }
 
-    /// The key of a resource.
     fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
         if resource.is_empty() {
             return Err(ResourceError::Empty);

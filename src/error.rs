@@ -167,7 +167,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error inside, if there is one.
     fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(match self {
             Self::Config(error) => error,

@@ -217,7 +217,6 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What an event is about.
 enum Subject<'a> {
     /// A lock or a register, by its name.
     Resource(Name<'a>),

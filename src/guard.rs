@@ -194,7 +194,6 @@ impl LockGuard {
         self.held.check(clock::now()).map(drop).map_err(|reason| self.loss(reason))
     }
 
-    /// The loss of this lock.
     fn loss(&self, reason: LossReason) -> LockLost {
         LockLost::new(self.resource().as_bytes(), reason)
     }

@@ -320,7 +320,6 @@ impl LockState {
 /// The values that a release by force removes: those that were seen, and no others.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// The lock's key.
     pub(crate) key: Arc<[u8]>,
     /// The values that are locks, each once. On ZooKeeper, the paths of the holders' znodes.
     pub(crate) locks: Arc<[Vec<u8>]>,

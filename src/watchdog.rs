@@ -45,7 +45,6 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// A lock that is extended automatically.
 #[derive(Debug)]
 pub(crate) struct KeptLock {
     pub(crate) held: Arc<GuardedLock>,
@@ -57,7 +56,6 @@ pub(crate) struct KeptLock {
     pub(crate) is_emitted: bool,
 }
 
-/// The watchdog of one client.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     net: Arc<Net>,

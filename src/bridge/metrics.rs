@@ -109,7 +109,6 @@ pub(crate) fn describe_metrics() {
     }
 }
 
-/// A call that acquired a lock, or not.
 fn acquisition(outcome: &'static str, waited: Duration) {
     labelled!(counter, "redlatch_acquisitions_total", "outcome", outcome, [
         "acquired" "contended" "no_quorum" "too_slow" "same_server" "cancelled" "other"
@@ -218,7 +217,6 @@ mod register {
         ),
     ];
 
-    /// A call that reads or changes a register.
     fn call(outcome: &'static str, rounds: Option<u32>, took: Duration) {
         labelled!(counter, "redlatch_register_calls_total", "outcome", outcome, [
             "read" "changed" "no_quorum" "unknown" "no_group" "other"

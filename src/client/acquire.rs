@@ -172,7 +172,6 @@ impl Acquisition<'_> {
         }
     }
 
-    /// The keys that are locked together.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<[u8]>> {
         let more = self.attributes.iter().flat_map(|attributes| &attributes.more_keys);
         std::iter::once(self.key).chain(more)
@@ -234,7 +233,6 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Asks the backend for the lock.
     fn ask(
         &self,
         place: &mut Place,
@@ -291,7 +289,6 @@ impl Acquisition<'_> {
     }
 }
 
-/// A thread that waits for a lock.
 pub(super) struct WaitingCaller<'a> {
     pub(super) call: &'a Call<'a>,
     pub(super) head: Option<&'a QueueHead>,

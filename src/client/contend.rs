@@ -18,7 +18,6 @@ use std::time::Duration;
 /// The longest time for which a caller waits without a look around.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 
-/// What a call wants from an ensemble.
 pub(super) struct Contest<'a> {
     ensemble: &'a Ensemble,
     rules: &'a Rules,
@@ -236,7 +235,6 @@ impl<'a> Contest<'a> {
         plan
     }
 
-    /// Has the caller no time left?
     fn is_over(&self) -> bool {
         self.wait == Wait::No || self.wait.deadline().is_some_and(|end| clock::now() >= end)
     }

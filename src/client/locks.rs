@@ -164,7 +164,6 @@ impl Iterator for Locks<'_> {
 impl std::iter::FusedIterator for Locks<'_> {}
 
 impl Locks<'_> {
-    /// Can the pattern be used?
     #[cfg(feature = "registers")]
     pub(super) fn check(&self) -> Result<(), ResourceError> {
         self.pattern.as_ref().map(|_| ()).map_err(Clone::clone)
@@ -216,7 +215,6 @@ impl Locks<'_> {
         }
     }
 
-    /// Notes the names that are new.
     fn note(&mut self, keys: Vec<Vec<u8>>) {
         let prefix = self.client.core.key_prefix.len();
         for key in keys {
@@ -246,7 +244,6 @@ const BATCH: usize = 200;
 
 #[cfg(feature = "zookeeper")]
 impl Locks<'_> {
-    /// Reads the next names, if there are any.
     fn read_directories(&mut self, ensemble: &Ensemble, pattern: &[u8]) -> Result<(), Error> {
         let Some(directories) = &mut self.directories else {
             let mut all = ensemble.directories().map_err(Error::NoQuorum)?;

@@ -265,7 +265,6 @@ const FORMAT: (&str, &str) = ("once_per", "1");
 const COUNTS: &str = "counts";
 const OPEN: &str = "open";
 
-/// The last run of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LastRun {
     /// Since when the period counts: not earlier than the run began, and later if it began early.
@@ -311,7 +310,6 @@ impl LastRun {
 /// Part of the period: the tolerance, unless it is set, and the most doubt about the time.
 const TOLERANCE_PART: u32 = 10;
 
-/// How often a job runs.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     period: Duration,

@@ -41,7 +41,6 @@ pub struct LockRequest<'a> {
     pub(super) settings: RequestSettings,
 }
 
-/// The keys of a lock.
 #[derive(Clone)]
 pub(super) struct LockKeys {
     pub(super) first: Arc<[u8]>,
@@ -49,7 +48,6 @@ pub(super) struct LockKeys {
     pub(super) more: Vec<Arc<[u8]>>,
 }
 
-/// The settings of a request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestSettings {
     pub(super) ttl: Duration,
@@ -390,7 +388,6 @@ impl LockClient {
     }
 }
 
-/// The name of this machine.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

@@ -190,14 +190,12 @@ impl Transactions<'_> {
     }
 }
 
-/// An id that was never used.
 fn draw_id(group: u64) -> Result<TransactionId, RegisterError> {
     let entropy = draw().ok_or(RegisterError::NoEntropy)?;
     let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
     Ok(TransactionId::new(group, u128::from_be_bytes(*random)))
 }
 
-/// The register of a record.
 struct RecordRegister(Register);
 
 impl RecordRegister {
@@ -218,7 +216,6 @@ impl RecordRegister {
     }
 }
 
-/// Reads a record that a register has.
 fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
     let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
     Record::read(bytes).map_err(invalid)

@@ -22,7 +22,6 @@ const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct Ensemble {
     /// One at least.
     pub(crate) servers: Vec<EnsembleServer>,
-    /// The znode below which the locks are.
     pub(crate) root: Root,
     pub(crate) layout: Layout,
     /// User, colon, password, for the authentication scheme `digest`.
@@ -62,7 +61,6 @@ impl Builder {
 }
 
 impl ClientSettings {
-    /// The ensemble that these URLs name.
     pub(super) fn check_ensemble(&self, entries: &[Entry<'_>]) -> Result<Ensemble, ConfigError> {
         if entries.iter().any(|entry| has_scheme(&entry.text) && !is_ensemble(&entry.text)) {
             let reason = "zk:// and redis:// URLs together: locks are on a ZooKeeper ensemble, or \

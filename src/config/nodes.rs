@@ -17,7 +17,6 @@ use std::time::Duration;
 /// The node timeout of Redis nodes, unless it is set.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Where the locks are.
 #[derive(Debug)]
 pub(crate) enum NodeSettings {
     /// On these nodes; one at least.
@@ -178,7 +177,6 @@ pub(super) enum NodeSource {
 }
 
 impl NodeSource {
-    /// Reads the environment variable of this name.
     pub(super) fn variable(name: String) -> Self {
         let value = env::var(&name);
         Self::Variable { name, value }

@@ -113,7 +113,6 @@ impl fmt::Debug for ClientSettings {
     }
 }
 
-/// Settings that have been checked.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) nodes: NodeSettings,

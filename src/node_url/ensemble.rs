@@ -30,13 +30,10 @@ pub(crate) struct EnsembleUrl {
     pub(crate) hosts: Vec<EnsembleHost>,
     /// User, colon, password: what the authentication scheme `digest` sends.
     pub(crate) credentials: Option<Arc<[u8]>>,
-    /// The znode below which the locks are.
     pub(crate) root: Root,
-    /// The family of programs whose names are used.
     pub(crate) layout: Layout,
 }
 
-/// A host in the URL of an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EnsembleHost {
     /// The host and port as they were written.
@@ -94,7 +91,6 @@ impl EnsembleUrl {
 }
 
 impl EnsembleHost {
-    /// Where the server is.
     pub(crate) fn address(&self) -> Address {
         Address::Tcp { host: self.host.clone(), port: self.port }
     }

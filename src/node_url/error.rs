@@ -6,7 +6,6 @@ use std::fmt;
 /// The most characters of a URL that are shown.
 const SHOWN_MAX: usize = 200;
 
-/// The schemes of node URLs.
 const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys://, unix://, zk:// or zks://";
 
 /// A URL that is not a node URL. Its text shows the URL without the parts that may be secret.

@@ -19,7 +19,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The state of the thread.
 pub(super) struct KeepAliveLoop {
     inbox: Receiver<KeptLock>,
     rules: Arc<Rules>,
@@ -193,7 +192,6 @@ impl Due {
 
 // One automatic extension: due, under way, finished.
 
-/// An extension that is due or under way.
 struct AutoExtension {
     kept: KeptLock,
     ttl: Ttl,
@@ -205,10 +203,8 @@ struct AutoExtension {
     extend: Option<Extend>,
 }
 
-/// The result of an extension.
 struct FinishedExtension {
     kept: KeptLock,
-    /// Until when the lock is held now.
     held_until: Result<Time, LossReason>,
     /// How long the round took, if it was confirmed.
     round: Option<Duration>,
@@ -246,7 +242,6 @@ impl AutoExtension {
         is_sent
     }
 
-    /// The lock of an extension that is dropped.
     fn into_lock(self) -> KeptLock {
         self.kept
     }

@@ -87,7 +87,6 @@ impl Load {
         Ok(ReservedCapacity { load: Arc::clone(self), demand, is_freed: AtomicBool::new(false) })
     }
 
-    /// Records how long a round took.
     pub(crate) fn record_round(&self, round: Duration) {
         let mut state = self.lock();
         let before = if state.round.is_zero() { round } else { state.round };

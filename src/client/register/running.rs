@@ -37,7 +37,6 @@ const LOOKS_MAX: u32 = 3;
 /// A change that a thread makes of a draft.
 type Body<'a> = &'a mut dyn FnMut(&mut Draft);
 
-/// How a change begins.
 type Begin = fn(Proposer) -> Change;
 
 impl Register {
@@ -179,7 +178,6 @@ fn follow(seat: &Seat, body: Body<'_>) -> Option<Result<Made, RegisterError>> {
     }
 }
 
-/// A change on its way.
 struct Running<'a> {
     register: &'a Register,
     redlock: &'a Redlock,
@@ -187,9 +185,7 @@ struct Running<'a> {
     change: Change,
     /// Was nothing accepted after the last prepare?
     has_prepared_last: bool,
-    /// The answers of the last round.
     asked: Option<Asked>,
-    /// How often the nodes were asked.
     rounds: u32,
     looks: u32,
     backoff: Backoff,
