@@ -210,13 +210,6 @@ const RESOURCES_MAX: usize = 64;
 impl LockClient {
     /// Requests the lock of `resource`, with more settings than a ttl. The methods that acquire a
     /// lock directly are short for this.
-    ///
-    /// ```no_run
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// let lock = client.request("orders:42").fenced().keep_alive().lock()?;
-    /// let token = lock.fencing_token();
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
     pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
         let keys = self.key(resource.as_ref());
         LockRequest::new(self, keys.map(|first| LockKeys { first, more: Vec::new() }))

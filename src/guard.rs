@@ -144,16 +144,6 @@ impl LockGuard {
     /// It is measured by the clock of this machine, which also counts suspended time. Clock drift
     /// is already subtracted. On ZooKeeper it is not more than what is left of the [proven
     /// validity](crate::guide::guarantees#until-when-a-session-may-be-relied-on) of the session.
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # fn charge_the_card() {}
-    /// # fn example(lock: redlatch::LockGuard) {
-    /// if lock.remaining() > Duration::from_secs(2) {
-    ///     charge_the_card(); // takes a second at most
-    /// }
-    /// # }
-    /// ```
     #[must_use]
     pub fn remaining(&self) -> Duration {
         if self.core.is_forked() {

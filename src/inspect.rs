@@ -88,17 +88,6 @@ pub struct Holder {
 impl Holder {
     /// The owner's [label](crate::LockRequest::owner), if there is one: the bytes that follow the
     /// token in the key's value. `None` if [another program](Self::other_program) has set that.
-    ///
-    /// ```no_run
-    /// # use redlatch::LockState;
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// if let LockState::Held(holder) = client.inspect("orders:42")?.state {
-    ///     let owner = holder.owner().map(|name| name.to_string());
-    ///     let owner = owner.unwrap_or("an unknown owner".to_owned());
-    ///     eprintln!("held by {owner} for another {:?}", holder.remaining);
-    /// }
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
     #[must_use]
     pub fn owner(&self) -> Option<Name<'_>> {
         self.owner.as_ref().map(Label::name)

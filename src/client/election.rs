@@ -91,25 +91,6 @@ impl Election<'_> {
     /// it has found out that it leads no more. Other candidates come first then. Ends with
     /// [`Break`](ControlFlow::Break), and resigns.
     ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::ops::ControlFlow;
-    /// # use std::time::Duration;
-    /// # fn schedule_jobs() {}
-    /// # fn is_shutting_down() -> bool { true }
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// client.election("scheduler").lead(|leadership| {
-    ///     while leadership.is_leader() {
-    ///         schedule_jobs();
-    ///         if is_shutting_down() {
-    ///             return ControlFlow::Break(());
-    ///         }
-    ///     }
-    ///     ControlFlow::Continue(())
-    /// })
-    /// # }
-    /// ```
-    ///
     /// Errors are those of [`campaign`](Self::campaign).
     pub fn lead<T>(&self, mut term: impl FnMut(&Leadership) -> ControlFlow<T>) -> Result<T, Error> {
         loop {

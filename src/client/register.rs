@@ -184,17 +184,6 @@ impl Register {
     /// A lock makes collisions rare; this makes them harmless. A holder that was stopped for longer
     /// than its lock was valid writes nothing over what the next holder has written.
     ///
-    /// ```no_run
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// let lock = client.request("report").fenced().lock()?;
-    /// let token = lock.fencing_token().expect("it was requested");
-    /// let report = client.register("report")?;
-    /// if let Err(stale) = report.write_fenced(token, b"page 1")? {
-    ///     eprintln!("{stale}");
-    /// }
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
-    ///
     /// Errors are those of [`change`](Self::change).
     pub fn write_fenced(
         &self,

@@ -357,31 +357,6 @@ impl LockClient {
     /// The token of all calls of this client and its clones that acquire locks, for a program that
     /// shuts down. Once it is cancelled, the client acquires no more locks: build another one for
     /// that. [`LockRequest::cancelled_by`] is for a single call.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::Duration;
-    /// # fn wait_for_the_signal_to_stop() {}
-    /// # fn work() {}
-    /// # fn example(client: LockClient) -> Result<(), Error> {
-    /// let token = client.cancel_token();
-    /// std::thread::spawn(move || {
-    ///     wait_for_the_signal_to_stop();
-    ///     token.cancel();
-    /// });
-    /// loop {
-    ///     match client.lock("queue", Duration::from_secs(10)) {
-    ///         Ok(lock) => {
-    ///             work();
-    ///             drop(lock);
-    ///         }
-    ///         Err(Error::Cancelled) => break,
-    ///         Err(error) => return Err(error),
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     #[must_use]
     pub fn cancel_token(&self) -> CancelToken {
         self.core.cancellation.token().clone()

@@ -221,22 +221,6 @@ impl LockGuard {
     /// confirmed that the lock is held. So a lock that is held for long outlives the restart of one
     /// node after another. On ZooKeeper, the ensemble is asked whether the lock is still there.
     ///
-    /// ```no_run
-    /// # use redlatch::LockClient;
-    /// # use std::time::Duration;
-    /// # fn first_half() {}
-    /// # fn second_half() {}
-    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
-    /// let ttl = Duration::from_secs(10);
-    /// let mut lock = client.lock("orders:42", ttl)?;
-    /// first_half();
-    /// lock.extend(ttl)?; // ten seconds from here
-    /// second_half();
-    /// lock.release()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     ///
     /// The ttl cannot be used, the lock was lost, too few nodes confirmed the extension, or the
