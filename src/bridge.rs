@@ -26,7 +26,6 @@ mod words {
     use crate::error::LossReason;
     use crate::released::Released;
 
-    /// Whether a lock was held to the end.
     pub(super) fn released(outcome: Option<Released>) -> &'static str {
         match outcome {
             Some(Released::InTime) => "in_time",

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// the client's own, [`LockClient::cancel_token`](crate::LockClient::cancel_token).
 ///
 /// ```no_run
-/// # use redlatch::{CancelToken, LockClient, Error};
+/// # use redlatch::{CancelToken, Error};
 /// # fn on_hang_up(callback: impl Fn() + Send + 'static) {}
 /// # fn charge_the_card() {}
-/// # fn example(client: &LockClient) -> Result<(), Error> {
+/// # let client = redlatch::LockClient::new("redis://localhost")?;
 /// let hung_up = CancelToken::new();
 /// let token = hung_up.clone();
 /// on_hang_up(move || token.cancel()); // called by the thread that watches the connection
@@ -31,8 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 ///     Err(Error::Cancelled) => {} // nobody waits for the answer any more
 ///     Err(error) => return Err(error),
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), redlatch::Error>(())
 /// ```
 ///
 /// Clones are the same token. One token may be given to any number of calls, of any clients. It

@@ -77,6 +77,7 @@ use std::time::Duration;
 /// That another client holds a lock is no error. Each method says which variants it returns.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum Error {
     /// A client could not be built.
     Config(ConfigError),
@@ -99,22 +100,14 @@ pub enum Error {
     /// Another client may have held it while this one still worked.
     Lost(LockLost),
     /// A majority granted the lock, but too little of its validity was left by then. It was
-    /// released again. The nodes are slow, or the ttl is too short for them.
-    TooSlow {
-        /// How long it took to be granted.
-        took: Duration,
-        /// The ttl that was asked for.
-        ttl: Duration,
-    },
+    /// released again. The nodes are slow, or the ttl is too short for them. `took`: how long it
+    /// took to be granted; `ttl`: the ttl that was asked for.
+    TooSlow { took: Duration, ttl: Duration },
     /// Two nodes are the same server (equal `run_id`), which has one vote and counts as two in the
     /// majority that is needed. From when both are connected, no lock is granted until the
-    /// configuration is fixed.
-    SameServer {
-        /// The URL of the node that comes first in the configuration.
-        first: Arc<str>,
-        /// The URL of the other node.
-        second: Arc<str>,
-    },
+    /// configuration is fixed. `first`: the URL of the node that comes first in the configuration;
+    /// `second`: the URL of the other node.
+    SameServer { first: Arc<str>, second: Arc<str> },
     /// This thread holds the lock itself: a body that runs [under the
     /// lock](crate::LockClient::with_lock) waits for the same lock, or for a share of it, which is
     /// released only when that body ends. A lock is not re-entrant.
@@ -126,31 +119,20 @@ pub enum Error {
     /// detected if the lock was acquired without the wait queue, as
     /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
     HeldByThisThread,
-    /// The lock would be held for longer in all than
-    /// [`max_hold`](crate::LockRequest::max_hold) allows. It is held as before.
-    HeldTooLong {
-        /// For how long it would be held.
-        held: Duration,
-        /// For how long it may be held.
-        max_hold: Duration,
-    },
+    /// The lock would be held for longer in all than [`max_hold`](crate::LockRequest::max_hold)
+    /// allows. It is held as before. `held`: for how long it would be held; `max_hold`: for how
+    /// long it may be held.
+    HeldTooLong { held: Duration, max_hold: Duration },
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
     /// The thread that keeps locks alive, or the one that calls callbacks, could not be started.
     Spawn(SpawnError),
     /// The client keeps so many locks alive already that with this one it could not extend all of
     /// them in time. The nodes were not asked. Use a longer ttl, nearer nodes, or another client,
-    /// which has connections of its own.
-    TooManyKeptAlive {
-        /// How many locks it keeps alive.
-        kept: usize,
-        /// How many locks like this one it could keep alive if there were no others.
-        most: usize,
-        /// The ttl that was asked for.
-        ttl: Duration,
-        /// How long a round takes at present.
-        round: Duration,
-    },
+    /// which has connections of its own. `kept`: how many locks it keeps alive; `most`: how many
+    /// locks like this one it could keep alive if there were no others; `ttl`: the ttl that was
+    /// asked for; `round`: how long a round takes at present.
+    TooManyKeptAlive { kept: usize, most: usize, ttl: Duration, round: Duration },
     /// The client holds or waits for so many locks on ZooKeeper that with this one more the end of
     /// its session could stop the ensemble: the paths of their znodes have 512 KiB. Use another
     /// client, which has a session of its own, or shorter names.
@@ -162,11 +144,9 @@ pub enum Error {
     /// A text is no token of a lock.
     LockToken(LockTokenError),
     /// Not released by force, on Redis: the key's value is no lock: it is not a string, is empty,
-    /// has no ttl, or is longer than any lock's value. Nothing was removed.
-    NotALock {
-        /// The nodes that have such a value.
-        urls: Vec<Arc<str>>,
-    },
+    /// has no ttl, or is longer than any lock's value. Nothing was removed. `urls`: the nodes that
+    /// have such a value.
+    NotALock { urls: Vec<Arc<str>> },
     /// This is a forked child of the process that built the client, which works only there. A lock
     /// that was acquired there stays as it is.
     OtherProcess,
@@ -187,7 +167,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error inside, if there is one.
     fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(match self {
             Self::Config(error) => error,

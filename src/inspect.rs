@@ -88,18 +88,6 @@ pub struct Holder {
 impl Holder {
     /// The owner's [label](crate::LockRequest::owner), if there is one: the bytes that follow the
     /// token in the key's value. `None` if [another program](Self::other_program) has set that.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
-    /// if let LockState::Held(holder) = client.inspect("orders:42")?.state {
-    ///     let owner = holder.owner().map(|name| name.to_string());
-    ///     let owner = owner.unwrap_or("an unknown owner".to_owned());
-    ///     eprintln!("held by {owner} for another {:?}", holder.remaining);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     #[must_use]
     pub fn owner(&self) -> Option<Name<'_>> {
         self.owner.as_ref().map(Label::name)
@@ -289,18 +277,6 @@ pub enum LockState {
     /// A majority has it shared, by [readers](crate::LockRequest::shared) or
     /// [permits](crate::LockRequest::one_of): those that a majority has, readers first and then
     /// permits by their slots. Each node reports a hundred holders at most, those that end first.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
-    /// if let LockState::Shared(holders) = client.inspect("licences")?.state {
-    ///     for holder in holders {
-    ///         eprintln!("{:?} has slot {:?}", holder.owner(), holder.slot);
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     Shared(Vec<Holder>),
     /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
     /// reservation or no key, and no majority is without a key. As long as the first waiter is
@@ -333,7 +309,6 @@ impl LockState {
 /// The values that a release by force removes: those that were seen, and no others.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// The lock's key.
     pub(crate) key: Arc<[u8]>,
     /// The values that are locks, each once. On ZooKeeper, the paths of the holders' znodes.
     pub(crate) locks: Arc<[Vec<u8>]>,

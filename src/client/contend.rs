@@ -1,6 +1,6 @@
 //! Acquiring a lock on a ZooKeeper ensemble.
 
-use super::acquire::Wanted;
+use super::acquire::Acquisition;
 use super::event_recorder::EventRecorder;
 use crate::clock::{self, Time};
 use crate::core::{Call, Ensemble, LastRound, draw};
@@ -18,15 +18,14 @@ use std::time::Duration;
 /// The longest time for which a caller waits without a look around.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 
-/// What a call wants from an ensemble.
 pub(super) struct Contest<'a> {
-    pub(super) ensemble: &'a Ensemble,
-    pub(super) rules: &'a Rules,
-    pub(super) wanted: &'a Wanted<'a>,
+    ensemble: &'a Ensemble,
+    rules: &'a Rules,
+    wanted: &'a Acquisition<'a>,
     /// For how long the lock is held if nothing happens: its ttl, or longer if it is kept alive.
-    pub(super) hold: Duration,
-    pub(super) wait: Wait,
-    pub(super) call: &'a Call<'a>,
+    hold: Duration,
+    wait: Wait,
+    call: &'a Call<'a>,
 }
 
 /// How one attempt has ended, if the call goes on.
@@ -38,7 +37,17 @@ enum Attempt {
     Refused(ServerError),
 }
 
-impl Contest<'_> {
+impl<'a> Contest<'a> {
+    pub(super) fn new(ensemble: &'a Ensemble, wanted: &'a Acquisition<'a>) -> Self {
+        let (core, settings, ttl) = (&wanted.client.core, wanted.settings, wanted.ttl);
+        let hold =
+            if settings.keep_alive { settings.longest_hold(core) } else { ttl.as_duration() };
+        // A time that has come would end the greeting of a new client as well.
+        let is_over = wanted.wait.deadline().is_some_and(|end| end <= clock::now());
+        let wait = if is_over { Wait::No } else { wanted.wait };
+        Self { ensemble, rules: &core.rules, wanted, hold, wait, call: wanted.call }
+    }
+
     /// Takes over a lock that another thread of this client hands over, or contends for it.
     pub(super) fn run(
         &self,
@@ -188,7 +197,7 @@ impl Contest<'_> {
     }
 
     fn held(&self, token: Token, grant: &Grant) -> HeldLock {
-        let share = self.wanted.attributes.and_then(|attributes| attributes.share);
+        let share = self.wanted.share();
         let mut attributes = self.wanted.attributes.cloned();
         if let (Some(Share::Permit { of, .. }), Some(attributes)) = (share, &mut attributes) {
             Arc::make_mut(attributes).share = Some(Share::Permit { of, number: grant.slot });
@@ -214,13 +223,11 @@ impl Contest<'_> {
     }
 
     fn plan(&self) -> Plan {
-        let more = self.wanted.attributes.iter().flat_map(|attributes| &attributes.more_keys);
         let directory = |key: &Arc<[u8]>| {
             self.ensemble.directory(key).expect("a key is checked when a request is made")
         };
-        let keys = std::iter::once(self.wanted.key).chain(more);
-        let mut plan = self.ensemble.plan(keys.map(directory).collect());
-        plan.share = self.wanted.attributes.and_then(|attributes| attributes.share);
+        let mut plan = self.ensemble.plan(self.wanted.keys().map(directory).collect());
+        plan.share = self.wanted.share();
         plan.data =
             self.wanted.attributes.map_or_else(Arc::default, |it| it.owner.as_slice().into());
         plan.waits = self.wait != Wait::No;
@@ -228,7 +235,6 @@ impl Contest<'_> {
         plan
     }
 
-    /// Has the caller no time left?
     fn is_over(&self) -> bool {
         self.wait == Wait::No || self.wait.deadline().is_some_and(|end| clock::now() >= end)
     }

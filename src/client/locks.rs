@@ -1,13 +1,10 @@
 //! Listing the locks whose names match a pattern.
 
-#[cfg(feature = "zookeeper")]
-mod directories;
-
 use super::LockClient;
 use super::check_length;
-#[cfg(feature = "zookeeper")]
-use crate::core::FoundDirectory;
 use crate::core::{Backend, KeyStep, NodeKeys, Redlock};
+#[cfg(feature = "zookeeper")]
+use crate::core::{Ensemble, FoundDirectory};
 use crate::engine::{Node, quorum};
 use crate::error::{Error, NoQuorum, ResourceError};
 use crate::name::Name;
@@ -72,15 +69,13 @@ impl LockClient {
     /// [`KEYS`](https://redis.io/docs/latest/commands/keys/).
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// for lock in client.locks("orders:*") {
     ///     let lock = lock?;
     ///     let seen = client.inspect(&lock)?;
     ///     println!("{}: {:?}, {} wait", lock.resource(), seen.state, seen.waiters.len());
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// It is for operators and their tools, not for programs that lock.
@@ -169,7 +164,6 @@ impl Iterator for Locks<'_> {
 impl std::iter::FusedIterator for Locks<'_> {}
 
 impl Locks<'_> {
-    /// Can the pattern be used?
     #[cfg(feature = "registers")]
     pub(super) fn check(&self) -> Result<(), ResourceError> {
         self.pattern.as_ref().map(|_| ()).map_err(Clone::clone)
@@ -221,19 +215,62 @@ impl Locks<'_> {
         }
     }
 
-    /// Notes the names that are new.
     fn note(&mut self, keys: Vec<Vec<u8>>) {
         let prefix = self.client.core.key_prefix.len();
         for key in keys {
             // A server that lists other keys than it was asked for is no reason to panic.
             let name = key.get(prefix..).and_then(|name| name.strip_prefix(self.infix));
             let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
-            let lock = FoundLock { name: name.into() };
-            if self.known.insert(lock.clone()) {
+            if self.add(name) {
                 self.keys.keep(name.len() + BYTES_PER_NAME);
-                self.found.push(lock);
             }
         }
+    }
+
+    /// Adds a name. Returns whether it is new.
+    fn add(&mut self, name: &[u8]) -> bool {
+        let lock = FoundLock { name: name.into() };
+        let is_new = self.known.insert(lock.clone());
+        self.found.extend(is_new.then_some(lock));
+        is_new
+    }
+}
+
+// On a ZooKeeper ensemble, whose directories are below one root.
+
+/// In how many directories a server is asked at a time whether somebody is there.
+#[cfg(feature = "zookeeper")]
+const BATCH: usize = 200;
+
+#[cfg(feature = "zookeeper")]
+impl Locks<'_> {
+    fn read_directories(&mut self, ensemble: &Ensemble, pattern: &[u8]) -> Result<(), Error> {
+        let Some(directories) = &mut self.directories else {
+            let mut all = ensemble.directories().map_err(Error::NoQuorum)?;
+            let core = &self.client.core;
+            // What cannot be the lock of any client is no lock.
+            let is_lock = |key: &[u8]| {
+                let name = key.get(core.key_prefix.len()..).filter(|name| !name.is_empty());
+                name.is_some_and(|name| self.client.key(name).is_ok())
+            };
+            all.retain(|it| {
+                redlatch_protocol::glob::is_listed(pattern, &it.key) && is_lock(&it.key)
+            });
+            self.directories = Some(all);
+            return Ok(());
+        };
+        let batch = directories.split_off(directories.len().saturating_sub(BATCH));
+        if batch.is_empty() {
+            self.is_over = true;
+            return Ok(());
+        }
+        let inhabited = ensemble.inhabited(batch).map_err(Error::NoQuorum)?;
+        let prefix = self.client.core.key_prefix.len();
+        for directory in inhabited {
+            // The queue and the shares are one lock's.
+            self.add(&directory.key[prefix..]);
+        }
+        Ok(())
     }
 }
 

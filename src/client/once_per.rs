@@ -26,10 +26,10 @@ impl LockClient {
     /// [`request(name)`](Self::request)`.`[`once_per(period)`](LockRequest::once_per).
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient, OncePerRun};
+    /// # use redlatch::{Error, OncePerRun};
     /// # use std::time::Duration;
     /// # fn write_the_report() -> Result<u32, Error> { Ok(1) }
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     ///
     /// // Called by the crontab of each machine, at 02:00 by its own clock.
@@ -39,8 +39,7 @@ impl LockClient {
     ///     OncePerRun::HeldByOther => println!("another machine writes it"),
     ///     _ => {}
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn once_per(&self, name: impl AsRef<[u8]>, period: Duration) -> OncePer<'_> {
         self.request(name).once_per(period)
@@ -266,7 +265,6 @@ const FORMAT: (&str, &str) = ("once_per", "1");
 const COUNTS: &str = "counts";
 const OPEN: &str = "open";
 
-/// The last run of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LastRun {
     /// Since when the period counts: not earlier than the run began, and later if it began early.
@@ -312,7 +310,6 @@ impl LastRun {
 /// Part of the period: the tolerance, unless it is set, and the most doubt about the time.
 const TOLERANCE_PART: u32 = 10;
 
-/// How often a job runs.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     period: Duration,

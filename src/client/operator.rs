@@ -132,7 +132,6 @@ impl LockClient {
         }
     }
 
-    /// Removes the values that were seen.
     fn remove(&self, redlock: &Redlock, seen: &Inspection) -> Result<bool, Error> {
         let Seen { key, locks, others, .. } = &seen.seen;
         if locks.is_empty() {

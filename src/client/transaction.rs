@@ -39,27 +39,6 @@ impl Transactions<'_> {
     ///
     /// Names have 1 to 64 bytes and differ; there may be 1 to 16 of them.
     ///
-    /// ```no_run
-    /// # use redlatch::transaction::{Decision, Participant};
-    /// # use redlatch::LockClient;
-    /// # use std::time::Duration;
-    /// # use std::error::Error;
-    /// # fn example<P: Participant<Error = std::fmt::Error>>(
-    /// #     client: &LockClient,
-    /// #     mut shelf: P,
-    /// # ) -> Result<(), Box<dyn Error>> {
-    /// let transactions = client.transactions();
-    /// let id = transactions.begin(&["berlin", "paris"])?;
-    /// // ... paris gets the id and joins as well ...
-    /// match transactions.join(&id, "berlin", &mut shelf, Duration::from_secs(5))? {
-    ///     Decision::Committed => println!("both have changed"),
-    ///     Decision::Aborted => println!("neither has changed"),
-    ///     Decision::Over => println!("asked again: see the database"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// Takes one round; three where another client has repaired a node meanwhile, or the clock of
     /// this one is far behind while a node is down. If it fails, nobody can vote, as nobody knows
     /// the id; a record of a transaction without votes may be left, which
@@ -211,14 +190,12 @@ impl Transactions<'_> {
     }
 }
 
-/// An id that was never used.
 fn draw_id(group: u64) -> Result<TransactionId, RegisterError> {
     let entropy = draw().ok_or(RegisterError::NoEntropy)?;
     let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
     Ok(TransactionId::new(group, u128::from_be_bytes(*random)))
 }
 
-/// The register of a record.
 struct RecordRegister(Register);
 
 impl RecordRegister {
@@ -239,7 +216,6 @@ impl RecordRegister {
     }
 }
 
-/// Reads a record that a register has.
 fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
     let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
     Record::read(bytes).map_err(invalid)
@@ -331,6 +307,8 @@ pub enum Decision {
 ///          └──▶ roll_back
 /// ```
 ///
+/// What fails, but for `prepare`, could not be done now: it stays as it was, and is repeated.
+///
 /// Between `prepare` and what follows, weeks may pass: nobody but the record can say how the
 /// transaction ends. So what is prepared must stay possible, such as goods that are set aside.
 pub trait Participant {
@@ -340,49 +318,25 @@ pub trait Participant {
     /// Makes the change ready, invisible to others, and notes the id. After `Ok`, both
     /// [`commit`](Self::commit) and [`roll_back`](Self::roll_back) must be possible, also after a
     /// crash. An error means that this side cannot take part, and the transaction is aborted.
-    ///
-    /// # Errors
-    ///
-    /// The change cannot be made.
     fn prepare(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Makes the change, and notes in the same step that the id is committed and not prepared any
     /// more.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It stays prepared, and is repeated.
     fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Undoes what was prepared, and removes the id in the same step. Does nothing if nothing is
     /// prepared under the id.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It stays prepared, and is repeated.
     fn roll_back(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// The ids that are prepared, and neither committed nor rolled back.
-    ///
-    /// # Errors
-    ///
-    /// They could not be read.
     fn prepared(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
 
     /// The ids that are committed and not forgotten. Without them, a crash between the commit and
     /// the change of the record would leave a record for ever; and an id that is here must not be
     /// among the [prepared](Self::prepared), since its record may be gone, which means aborted.
-    ///
-    /// # Errors
-    ///
-    /// They could not be read.
     fn committed(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
 
     /// Removes a committed id: the record knows that this side has finished.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It is repeated.
     fn forget(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 }
 

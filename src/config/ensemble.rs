@@ -1,8 +1,9 @@
 //! The servers of a ZooKeeper ensemble, the session with them, and the settings that mean nothing
 //! there.
 
+use super::Builder;
 use super::nodes::Entry;
-use super::{Builder, refused};
+use super::settings::{ClientSettings, refused};
 use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
 use crate::net::TlsTarget;
@@ -21,7 +22,6 @@ const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct Ensemble {
     /// One at least.
     pub(crate) servers: Vec<EnsembleServer>,
-    /// The znode below which the locks are.
     pub(crate) root: Root,
     pub(crate) layout: Layout,
     /// User, colon, password, for the authentication scheme `digest`.
@@ -55,11 +55,12 @@ impl Builder {
     /// grants counts.
     #[cfg_attr(docsrs, doc(cfg(feature = "zookeeper")))]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.session_timeout = Some(timeout);
+        self.settings.session_timeout = Some(timeout);
         self
     }
+}
 
-    /// The ensemble that these URLs name.
+impl ClientSettings {
     pub(super) fn check_ensemble(&self, entries: &[Entry<'_>]) -> Result<Ensemble, ConfigError> {
         if entries.iter().any(|entry| has_scheme(&entry.text) && !is_ensemble(&entry.text)) {
             let reason = "zk:// and redis:// URLs together: locks are on a ZooKeeper ensemble, or \
@@ -91,8 +92,8 @@ impl Builder {
 
     fn refuse_what_does_not_apply(&self) -> Result<(), ConfigError> {
         let set = [
-            ("wait_for_all", self.wait_for_all),
-            ("queue", !self.queue),
+            ("wait_for_all", self.wait_for_all == Some(true)),
+            ("queue", self.queue == Some(false)),
             ("waiter_lease", self.waiter_lease.is_some()),
             ("fencing_expiry", self.fencing_expiry.is_some()),
         ];
@@ -109,7 +110,7 @@ impl Builder {
             return Err(refused("session_timeout", reason));
         }
         // So much of a session is left at any time while a majority answers.
-        let (least, most) = (self.min_validity, timeout * 3 / 7);
+        let (least, most) = (self.min_validity.unwrap_or_default(), timeout * 3 / 7);
         if least > most {
             let reason = format!("{least:?} is more than 3/7 of the session timeout ({timeout:?})");
             return Err(refused("min_validity", reason));

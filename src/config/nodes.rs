@@ -2,7 +2,10 @@
 
 use super::Builder;
 #[cfg(feature = "zookeeper")]
-use super::{NODE_TIMEOUT_MAX, ensemble::Ensemble, refused};
+use super::ensemble::Ensemble;
+use super::settings::ClientSettings;
+#[cfg(feature = "zookeeper")]
+use super::settings::{NODE_TIMEOUT_MAX, refused};
 use crate::engine::NODES_MAX;
 use crate::error::{ConfigError, NodeListError, NodeUrlError, NodeUrlErrorKind};
 use crate::net::TlsTarget;
@@ -14,7 +17,6 @@ use std::time::Duration;
 /// The node timeout of Redis nodes, unless it is set.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Where the locks are.
 #[derive(Debug)]
 pub(crate) enum NodeSettings {
     /// On these nodes; one at least.
@@ -118,28 +120,22 @@ impl Builder {
     /// and differ in nothing but the hosts and `server_name`. Not all servers need to be named, but
     /// the client connects to no others.
     pub fn nodes<Form: ?Sized>(mut self, urls: impl NodeUrls<Form>) -> Self {
-        self.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
+        self.settings.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
         self
     }
 
-    /// Adds the nodes in this environment variable, a comma-separated list of
-    /// [URLs](Self::nodes), which is read now. Whitespace around a comma is ignored. An empty entry
-    /// is an error, and a comma in a password is written `%2C`. The list may be one `zk://` URL
-    /// with several hosts. [`build`](Self::build) fails if the variable is not set; the error names
-    /// the variable and shows no password.
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
-    /// let client = LockClient::builder().nodes_from_env("LOCK_NODES").build()?;
-    /// # Ok::<(), Error>(())
-    /// ```
+    /// Adds the nodes in this environment variable, a comma-separated list of [URLs](Self::nodes),
+    /// which is read now: `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`.
+    /// Whitespace around a comma is ignored. An empty entry is an error, and a comma in a password
+    /// is written `%2C`. The list may be one `zk://` URL with several hosts. [`build`](Self::build)
+    /// fails if the variable is not set; the error names the variable and shows no password.
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
-        let (name, value) = (variable.to_owned(), env::var(variable));
-        self.nodes.push(NodeSource::Variable { name, value });
+        self.settings.nodes.push(NodeSource::variable(variable.to_owned()));
         self
     }
+}
 
+impl ClientSettings {
     /// The nodes, checked, with the settings that depend on what they are.
     pub(super) fn check_nodes(&self) -> Result<NodeSettings, ConfigError> {
         let entries = entries(&self.nodes)?;
@@ -178,6 +174,13 @@ impl Builder {
 pub(super) enum NodeSource {
     Url(String),
     Variable { name: String, value: Result<String, VarError> },
+}
+
+impl NodeSource {
+    pub(super) fn variable(name: String) -> Self {
+        let value = env::var(&name);
+        Self::Variable { name, value }
+    }
 }
 
 /// The text of one URL, and the environment variable that it is from, if it is from one.
@@ -301,7 +304,7 @@ mod tests {
     fn one_url_works_as_a_list_of_it_does() {
         let url = || "redis://localhost".to_owned();
         let of = |builder: Builder| {
-            let urls = node_urls(&entries(&builder.nodes).unwrap()).unwrap();
+            let urls = node_urls(&entries(&builder.settings.nodes).unwrap()).unwrap();
             urls.iter().map(NodeUrl::to_string).collect::<Vec<_>>()
         };
         let list = of(Builder::new().nodes([url()]));
@@ -450,9 +453,9 @@ mod tests {
             ] {
                 let value = Ok(url.clone());
                 let source = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
-                let mut builder = Builder::new();
-                builder.nodes.push(source);
-                let error = builder.check_nodes().unwrap_err();
+                let mut settings = ClientSettings::default();
+                settings.nodes.push(source);
+                let error = settings.check_nodes().unwrap_err();
                 let source = error.source().map(|source| format!("{source} {source:?}"));
                 let shown = format!("{error} {error:?} {source:?}");
                 assert!(!shown.contains("Zq7x"), "{error:?} of {url}");

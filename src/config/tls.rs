@@ -195,7 +195,7 @@ impl Builder {
     /// the client shows no certificate.
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(mut self, settings: TlsSettings) -> Self {
-        self.tls = settings;
+        self.settings.tls = settings;
         self
     }
 }

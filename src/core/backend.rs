@@ -209,7 +209,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     // needs them.
     let seed = draw().map_or(0, |entropy| entropy.seed);
     let mut options = SessionOptions::new(&url.to_string(), seed);
-    let client_name = settings.client_name.as_deref();
+    let client_name = Some(&*settings.client_name);
     options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
     options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
     options.node_timeout = settings.rules.node_timeout;

@@ -92,17 +92,15 @@ impl LockGuard {
     /// was quick:
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn send_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// // Started by cron at 03:00 on each of five machines.
     /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
     ///     send_the_report();
     ///     lock.let_expire(); // no other machine gets it before 03:00:50
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// On ZooKeeper this client ends the lock when its ttl has passed. If the client or the process
@@ -132,18 +130,16 @@ impl LockGuard {
     /// need not wait for a job that did not start.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
     /// # use std::process::Command;
     /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let mut lock = client.request("report").hold_at_least(Duration::from_secs(60)).lock()?;
     /// match Command::new("./report").spawn() {
     ///     Ok(mut child) => drop(child.wait()),
     ///     Err(_) => lock.waive_hold_at_least(), // another machine may do it now
     /// }
     /// lock.release()?;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn waive_hold_at_least(&mut self) {
         self.hold_at_least = Duration::ZERO;
@@ -225,22 +221,6 @@ impl LockGuard {
     /// confirmed that the lock is held. So a lock that is held for long outlives the restart of one
     /// node after another. On ZooKeeper, the ensemble is asked whether the lock is still there.
     ///
-    /// ```no_run
-    /// # use redlatch::LockClient;
-    /// # use std::time::Duration;
-    /// # fn first_half() {}
-    /// # fn second_half() {}
-    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
-    /// let ttl = Duration::from_secs(10);
-    /// let mut lock = client.lock("orders:42", ttl)?;
-    /// first_half();
-    /// lock.extend(ttl)?; // ten seconds from here
-    /// second_half();
-    /// lock.release()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     ///
     /// The ttl cannot be used, the lock was lost, too few nodes confirmed the extension, or the
@@ -315,28 +295,16 @@ impl LockGuard {
         Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
     }
 
-    /// Extends the lock automatically from now on.
-    ///
-    /// # Errors
-    ///
-    /// The watchdog has no capacity left, or its thread cannot be started. The guard is dropped,
-    /// which releases the lock.
+    /// Extends the lock automatically from now on. With an error, the watchdog has no capacity left
+    /// or its thread cannot be started, and the guard is dropped, which releases the lock.
     pub(crate) fn keep_alive(self) -> Result<Self, Error> {
         let core = Arc::clone(&self.core);
         match &core.backend {
             Backend::Redlock(Redlock { watchdog, .. }) => self.extended_by(watchdog),
+            // It lives as long as the client's session.
             #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(_) => self.kept_by_its_session(),
+            Backend::ZooKeeper(_) => self.kept_by_others(),
         }
-    }
-
-    /// Nothing has to be done for a lock that lives as long as the client's session.
-    #[cfg(feature = "zookeeper")]
-    fn kept_by_its_session(mut self) -> Result<Self, Error> {
-        if self.core.has_listener() {
-            self.emit_when_lost()?;
-        }
-        Ok(self)
     }
 
     fn extended_by(mut self, watchdog: &Watchdog) -> Result<Self, Error> {
@@ -351,10 +319,7 @@ impl LockGuard {
         load.record_round(clock::now().since(since));
         let capacity = Arc::new(load.reserve(core.demand(ttl, self.held.key_bytes()))?);
         self.capacity = Some(Arc::clone(&capacity));
-        let is_emitted = core.has_listener();
-        if is_emitted {
-            self.emit_when_lost()?;
-        }
+        let is_emitted = self.emit_when_lost()?;
         let head = self.head.as_ref().map(|head| head.handle().clone());
         let held = Arc::clone(&self.held);
         let kept = KeptLock { held, plan: Box::new(plan), capacity, head, is_emitted };
@@ -363,9 +328,10 @@ impl LockGuard {
     }
 
     /// Has the notifier emit the loss of this lock when it happens, and not only when a call on the
-    /// guard finds it.
-    pub(super) fn emit_when_lost(&mut self) -> Result<(), Error> {
-        let Some(listener) = self.core.listener.clone() else { return Ok(()) };
+    /// guard finds it, if there is a listener. Returns whether there is.
+    pub(super) fn emit_when_lost(&mut self) -> Result<bool, Error> {
+        let listener = self.core.listener.clone().filter(|_| self.core.has_listener());
+        let Some(listener) = listener else { return Ok(false) };
         let since = self.since;
         let emit = move |lost: LockLost| {
             let (held, reason) = (clock::now().since(since), lost.reason());
@@ -373,7 +339,7 @@ impl LockGuard {
         };
         self.on_lost(emit)?;
         self.is_loss_emitted = true;
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -13,18 +13,8 @@ use std::time::Duration;
 
 /// A lock that is held and has no guard: [`LockGuard::into_token`] makes it, and
 /// [`LockRequest::resume`](crate::LockRequest::resume) makes a guard of it, in this process or in
-/// another one.
-///
-/// As text it is one word of letters, digits and dots, for a message, a file or a variable of the
-/// environment, and `parse` reads it:
-///
-/// ```
-/// # use redlatch::{Error, LockToken};
-/// # let text = "redlatch1.000102030405060708090a0b0c0d0e0f10111213.60000.f7.x0badcafe";
-/// let token: LockToken = text.parse()?;
-/// assert_eq!(token.to_string(), text);
-/// # Ok::<(), Error>(())
-/// ```
+/// another one. As text it is one word of letters, digits and dots, for a message, a file or a
+/// variable of the environment, and `parse` reads it.
 ///
 /// **Whoever has it has the lock**, and can release it: it is a secret, and `Debug` shows a part of
 /// it only. It does not have the lock's name, which goes with it, but a sum over the names of all

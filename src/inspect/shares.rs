@@ -13,7 +13,6 @@ pub(super) fn is_shared(snapshot: &KeySnapshot) -> bool {
     snapshot.value.as_deref() == Some(SHARED)
 }
 
-/// The holders of shares on one node.
 pub(super) fn on_node(snapshot: &KeySnapshot) -> Vec<Holder> {
     let holders = snapshot.holders.iter().filter(|_| is_shared(snapshot));
     holders.filter_map(|holder| read(&holder.member, holder.left)).collect()

@@ -14,7 +14,6 @@ pub(super) struct Schedule<T> {
     sweep_at: usize,
 }
 
-/// A lock, and when it is due.
 #[derive(Debug)]
 struct Entry<T> {
     at: Time,
@@ -39,7 +38,6 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
         self.entries.push(Reverse(Entry { at, slack, lock }));
     }
 
-    /// When the first is due.
     pub(super) fn next_at(&self) -> Option<Time> {
         self.entries.peek().map(|Reverse(entry)| entry.at)
     }
@@ -63,7 +61,6 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
         taken
     }
 
-    /// Takes all that are left.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.entries.drain().map(|Reverse(entry)| entry.lock)
     }

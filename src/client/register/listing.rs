@@ -43,16 +43,6 @@ impl<'a> Registers<'a> {
     /// Lists the registers whose names match `pattern`, as [`locks`](LockClient::locks) does locks.
     /// Those that were deleted are listed until nothing is left of them: [`Register::read`] tells.
     ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// for register in client.registers().list("jobs:*") {
-    ///     let register = register?;
-    ///     println!("{}: {:?}", register.name(), register.read()?);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     ///
     /// As those of [`locks`](LockClient::locks); and the only item is an error if the nodes are no
@@ -73,21 +63,9 @@ impl<'a> Registers<'a> {
     ///
     /// Whoever finds no marker does the work once more, so `age` must be longer than any program
     /// may ask for it. It is measured by wall clocks: the one of the program that has written, and
-    /// that of this one. A value that is changed meanwhile stays.
-    ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let month = std::time::Duration::from_secs(30 * 24 * 3600);
-    /// let deleted = client.registers().delete_older_than("done:*", month)?;
-    /// # let _ = deleted;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As those of [`list`](Self::list) and [`Register::delete`]. Registers that were deleted
-    /// before it stay deleted.
+    /// that of this one. A value that is changed meanwhile stays. Errors are those of
+    /// [`list`](Self::list) and [`Register::delete`]. Registers that were deleted before it stay
+    /// deleted.
     pub fn delete_older_than(
         &self,
         pattern: impl AsRef<[u8]>,
@@ -112,11 +90,8 @@ impl<'a> Registers<'a> {
     /// otherwise it leaves about 150 bytes on each.
     ///
     /// This reads all keys of all nodes, and takes up to four rounds for each register without a
-    /// value. It may run at any time, and more than once at a time. No value is touched.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`list`](Self::list) and [`Register::read`].
+    /// value. It may run at any time, and more than once at a time. No value is touched. Errors are
+    /// those of [`list`](Self::list) and [`Register::read`].
     pub fn sweep(&self) -> Result<Swept, RegisterError> {
         let mut swept = Swept::default();
         let mut deleted = Vec::new();
