@@ -103,6 +103,9 @@ pub struct ClientSettings {
     pub(super) keepalive: Option<Option<Duration>>,
 }
 
+/// Nothing in it changes once it is there.
+impl std::panic::UnwindSafe for ClientSettings {}
+
 /// URLs may have passwords in them.
 impl fmt::Debug for ClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
