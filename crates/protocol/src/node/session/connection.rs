@@ -138,8 +138,8 @@ impl Session {
         self.step_done(now);
         self.connection = Connection::default();
         self.notifications = std::mem::take(&mut self.notifications).after();
-        let (credentials, former) = (&self.options.credentials, self.server.former.clone());
-        let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
+        let (credentials, stale) = (&self.options.credentials, self.server.stale.clone());
+        let handshake = Handshake::begin(credentials, stale, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
     }
 
