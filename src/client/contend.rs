@@ -7,10 +7,10 @@ use crate::core::{Call, Ensemble, LastRound, draw};
 use crate::engine::{Acquired, Backoff, Ballot, Entropy, HeldLock, Jitter, Node};
 use crate::engine::{NodeSet, Rules, Share, Tally, Token, Wait};
 use crate::error::{Error, TtlError};
-use crate::net::{KeeperOrder, refusal};
+use crate::net::{LockOrder, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::zookeeper::contender::Plan;
-use crate::zookeeper::keeper::{Grant, Outcome};
+use crate::zookeeper::lock_table::{Grant, Outcome};
 use crate::zookeeper::message::{Remedy, ServerError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl<'a> Contest<'a> {
         let (plan, hold) = (Box::new(self.plan()), self.hold);
         let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
         let first = end.map_or(until, |end| end.min(until));
-        let mut order = KeeperOrder::Contend { token, plan, hold, until: first };
+        let mut order = LockOrder::Contend { token, plan, hold, until: first };
         self.call.set_waiter(Some(token));
         loop {
             let outcome = self.ensemble.order(order);
@@ -124,7 +124,7 @@ impl<'a> Contest<'a> {
                     }
                     let look = now.after(LOOK_AROUND);
                     let until = end.map_or(look, |end| end.min(look));
-                    order = KeeperOrder::Wait { token, until };
+                    order = LockOrder::Wait { token, until };
                 }
                 Some(Outcome::Contended) => {
                     return Ok(Attempt::Over(Acquired::Contended, LastRound::default()));
@@ -144,7 +144,7 @@ impl<'a> Contest<'a> {
                 None if self.wait != Wait::No && end.is_none_or(|end| now < end) => {
                     let look = now.after(self.ensemble.patience());
                     let until = end.map_or(look, |end| end.min(look));
-                    order = KeeperOrder::Wait { token, until };
+                    order = LockOrder::Wait { token, until };
                 }
                 other => {
                     debug_assert!(other.is_none(), "{other:?}");
@@ -185,7 +185,7 @@ impl<'a> Contest<'a> {
     /// The lock that another thread hands over, if it is still held.
     fn take_over(&self, held: &HeldLock) -> Option<HeldLock> {
         let (token, end) = (held.token, clock::now().after(self.hold));
-        let order = KeeperOrder::TakeOver { token, end };
+        let order = LockOrder::TakeOver { token, end };
         if let Some(Outcome::Granted(grant)) = self.ensemble.order(order) {
             let left = grant.session.get().since(clock::now());
             if left > self.wanted.least {
