@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Called when a lock that was held is lost.
 pub(crate) type OnLoss = Box<dyn Fn(Loss) + Send>;
 
-/// What a caller waits for: see the methods of [`LockTable`](crate::zookeeper::lock_table::LockTable).
+/// What a caller waits for: see the methods of [`LockTable`].
 pub(crate) enum LockOrder {
     Contend {
         token: Token,

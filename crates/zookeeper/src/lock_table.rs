@@ -12,8 +12,8 @@
 //! - A lock that was held when the session's validity passed is lost, also if the session lives on.
 //! - A lock has an end of its own beside the session's, and its znodes are deleted then.
 //!
-//! Whoever drives it gives its session what the connection says, and calls [`LockTable::settle`] after
-//! that. Random bytes come from the function that it was made with.
+//! Whoever drives it gives its session what the connection says, and calls [`LockTable::settle`]
+//! after that. Random bytes come from the function that it was made with.
 
 mod advance;
 mod entry;
