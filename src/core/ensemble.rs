@@ -179,7 +179,8 @@ impl Ensemble {
                 self.vote(LockOrder::Check { token: lock.token, end: after(now, *ttl), until })
             }
             Command::Remove(removal) => self.release(removal, now, until),
-            other => unreachable!("an ensemble is not sent {other:?}"),
+            // Nothing else is asked of an ensemble.
+            _ => Vote::Failed,
         };
         let mut tally = Tally::new(1);
         tally.cast(Node::new(0), vote);
@@ -211,9 +212,7 @@ impl Ensemble {
 
     /// A request that nobody waits for.
     pub(super) fn post(&self, request: &Request) {
-        let Command::Remove(removal) = &request.command else {
-            unreachable!("an ensemble is not sent {:?}", request.command);
-        };
+        let Command::Remove(removal) = &request.command else { return };
         let token = removal.lock.token;
         self.net.post(match removal.linger {
             None => LockMessage::GiveUp(token),
