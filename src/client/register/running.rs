@@ -213,7 +213,7 @@ impl Running<'_> {
                     draw_up(&mut draft);
                     self.change.propose(draft);
                 }
-                ChangeStep::Outbid(times) => {
+                ChangeStep::Preempted(times) => {
                     self.pause(times);
                     self.change.try_again();
                 }
