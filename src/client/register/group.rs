@@ -19,8 +19,7 @@ impl Registers<'_> {
     /// Makes the nodes of this client a group that keeps registers. This is done once, before the
     /// first register is used: all nodes must answer, and none may belong to a group.
     ///
-    /// A node votes on registers as long as it is certain that it has forgotten nothing. For that,
-    /// a server must keep what it has answered: `appendonly yes`, `appendfsync always`, no
+    /// Nodes must keep what they have answered: `appendonly yes`, `appendfsync always`, no
     /// `allkeys-*` policy, and no replicas. With `in_memory`, nodes without these settings become
     /// members as well. Each of them loses its vote when it is started again, and with a majority
     /// of them all registers are lost.
@@ -34,27 +33,24 @@ impl Registers<'_> {
         self.client.core.form(in_memory)
     }
 
-    /// Gives each member that answers and has no vote its vote: one that was emptied, or was
-    /// started again and may have forgotten something. For that, the other nodes must be a majority
-    /// of the group. Returns the URLs of the nodes that have a vote now and had none.
+    /// Gives each member that answers and has no vote [its
+    /// vote](crate::guide::registers#the-nodes): one that was emptied, or was started again and may
+    /// have forgotten something. For that, the other nodes must be a majority of the group. Returns
+    /// the URLs of the nodes that have a vote now and had none.
     ///
     /// An emptied node is known by its address: its host and port in the URLs of the client that
     /// made it a member. A node that shows neither a mark of a member nor the address of one gets
-    /// no place: see [`replace`](Self::replace). So a client that still names a server that was
-    /// replaced does not bring it back.
+    /// no place: see [`replace`](Self::replace).
     ///
-    /// The node gets all registers from a majority of the others; what it had of this group before
-    /// is removed. That takes two rounds for each register; meanwhile registers can be used. The
-    /// others decide first, in a register of their own, that a new epoch begins, and enter it: so
-    /// votes that the node gave before it forgot count no more. It may be called at any time. If
-    /// two clients repair one node at a time, one of them fails.
+    /// That takes two rounds for each register; meanwhile registers can be used. It may be called
+    /// at any time. If two clients repair one node at a time, one of them fails.
     ///
     /// # Errors
     ///
-    /// No majority votes, or the members keep what they answer
-    /// ([`form`](Self::form)) and the node does not. Or the node belongs to another group: if it is
-    /// to be this group's, remove its mark first, with `DEL` of the key `:redlatch:member` behind
-    /// the [prefix](crate::Builder::key_prefix). Or a node could not be repaired: see
+    /// No majority votes, or the members keep what they answer ([`form`](Self::form)) and the node
+    /// does not. Or the node belongs to another group: if it is to be this group's, remove its mark
+    /// first, with `DEL` of the key `:redlatch:member` behind the
+    /// [prefix](crate::Builder::key_prefix). Or a node could not be repaired: see
     /// [`PlaceTaken`](RegisterError::PlaceTaken) and [`NotRepaired`](RegisterError::NotRepaired).
     /// Nodes that were repaired before it stay so.
     pub fn repair(&self) -> Result<Vec<Arc<str>>, RegisterError> {
@@ -63,17 +59,12 @@ impl Registers<'_> {
 
     /// As [`repair`](Self::repair), and a node of this client that is no member takes the place of
     /// the member at `old`, a URL or an address as [`PlaceTaken`](RegisterError::PlaceTaken) names
-    /// it. That one has no vote from then on.
+    /// it, whether that one is still there or not. It has no vote from then on. If all nodes of
+    /// this client have votes, there is no error, and nothing is replaced.
     ///
-    /// To replace a server, name the new one in the URLs of this client, in the place of the old
-    /// one, and call this with the old one's URL, whether it is still there or not. Then give the
+    /// Name the new server in the URLs of this client, in the place of the old one. Then give the
     /// other clients these URLs; until then they ask the old server in vain, and need all others
     /// for a majority.
-    ///
-    /// # Errors
-    ///
-    /// As [`repair`](Self::repair). If all nodes of this client have votes, there is none, and
-    /// nothing is replaced.
     pub fn replace(&self, old: &str) -> Result<Vec<Arc<str>>, RegisterError> {
         let url = NodeUrl::parse(old).map_or_else(|_| old.to_owned(), |url| url.to_string());
         self.repair_with(Some(Place::address(&url)))
@@ -96,12 +87,9 @@ impl Registers<'_> {
     }
 
     /// Gives a node its vote that was started again and may have forgotten something, as it is.
-    /// `url` is the node's as [`nodes`](LockClient::nodes) tells it.
-    ///
-    /// This is for a person who knows that the node has kept all that it answered: for example if a
-    /// majority was started again without being durable, after an orderly stop that saved all. If
-    /// that is wrong, registers may lose changes. With a majority of the others,
-    /// [`repair`](Self::repair) is the way without that danger.
+    /// `url` is the node's as [`nodes`](LockClient::nodes) tells it. This is for a person who knows
+    /// that the node has kept all that it answered. If that is wrong, registers may lose changes.
+    /// With a majority of the others, [`repair`](Self::repair) is the way without that danger.
     ///
     /// # Errors
     ///
