@@ -98,8 +98,7 @@ impl LockGuard {
         self.core.backend.watch(&self.held, self.head.as_ref());
     }
 
-    /// The name of the locked resource; the first of them, if there are
-    /// [several](Self::resources).
+    /// The name of the locked resource; the first of them, if there are [several](Self::resources).
     #[must_use]
     pub fn resource(&self) -> Name<'_> {
         Name::new(&self.held.granted().key[self.core.key_prefix.len()..])
