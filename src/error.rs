@@ -111,9 +111,10 @@ pub enum Error {
     /// released only when that body ends. A lock is not re-entrant.
     ///
     /// Only this case is detected, and only within one client, and not for a body that runs as a
-    /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of); see [`LockClient`](crate::LockClient). It is reported until the keys have expired on
-    /// the nodes, which is up to the drift allowance later than the lock counts as lost. It is not
-    /// detected if the lock was acquired without the wait queue, as
+    /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of); see
+    /// [`LockClient`](crate::LockClient). It is reported until the keys have expired on the nodes,
+    /// which is up to the drift allowance later than the lock counts as lost. It is not detected if
+    /// the lock was acquired without the wait queue, as
     /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
     HeldByThisThread,
     /// The lock would be held for longer in all than [`max_hold`](crate::LockRequest::max_hold)
@@ -126,7 +127,8 @@ pub enum Error {
     /// The client keeps so many locks alive already that with this one it could not extend all of
     /// them in time. The nodes were not asked. Use a longer ttl, nearer nodes, or another client,
     /// which has connections of its own. `kept`: how many locks it keeps alive; `most`: how many
-    /// locks like this one it could keep alive if there were no others; `round`: how long a round takes at present.
+    /// locks like this one it could keep alive if there were no others; `round`: how long a round
+    /// takes at present.
     TooManyKeptAlive { kept: usize, most: usize, ttl: Duration, round: Duration },
     /// The client holds or waits for so many locks on ZooKeeper that with this one more the end of
     /// its session could stop the ensemble: the paths of their znodes have 512 KiB. Use another

@@ -14,6 +14,7 @@ use crate::name::Name;
 use crate::net::ConnectOptions;
 use crate::wait_queue::HandoffLimit;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,6 +103,10 @@ pub struct ClientSettings {
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) keepalive: Option<Option<Duration>>,
 }
+
+/// They are plain values, also where a ready configuration of rustls does not say so.
+impl UnwindSafe for ClientSettings {}
+impl RefUnwindSafe for ClientSettings {}
 
 /// URLs may have passwords in them.
 impl fmt::Debug for ClientSettings {

@@ -161,8 +161,8 @@ pub enum TtlError {
     /// Longer than the lock may be held, for a lock that is kept alive.
     BeyondHold { ttl: Duration, max_hold: Duration },
     /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than the lock
-    /// may be held. `longest`: what [`max_hold`](crate::LockRequest::max_hold) allows, and on ZooKeeper at most half of the
-    /// session timeout.
+    /// may be held. `longest`: what [`max_hold`](crate::LockRequest::max_hold) allows, and on
+    /// ZooKeeper at most half of the session timeout.
     HoldTooLong { hold_at_least: Duration, longest: Duration },
     /// On ZooKeeper, the least validity that is wanted is more than a session has left at any time:
     /// 3/7 of its timeout.

@@ -19,8 +19,8 @@ pub enum RegisterError {
     /// most that it may have.
     TooLong { length: usize, most: usize },
     /// Too few nodes gave an answer that counts. `error`: what each node replied;
-    /// `may_have_happened`: whether a change was sent. Then it may have been made, or be made later,
-    /// by another client that finds it on a node.
+    /// `may_have_happened`: whether a change was sent. Then it may have been made, or be made
+    /// later, by another client that finds it on a node.
     NoQuorum { error: NoQuorum, may_have_happened: bool },
     /// The change was made, or is made later, or was not: its answer was lost, or some nodes have
     /// refused it, and since then the register was deleted or changed more than eight times, or a

@@ -1,6 +1,6 @@
 //! The nodes as a group that keeps registers: formed, mended after some have forgotten what they
-//! promised, and with one node in the place of another; what is in it, and what was deleted; and the
-//! events of all calls.
+//! promised, and with one node in the place of another; what is in it, and what was deleted; and
+//! the events of all calls.
 
 use super::Register;
 #[cfg(doc)]
