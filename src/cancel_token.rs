@@ -65,10 +65,9 @@ impl CancelToken {
         Self { shared: Arc::new(Shared { is_cancelled, clients, owner_process }) }
     }
 
-    /// Makes every call that has this token return
-    /// [`Error::Cancelled`](crate::Error::Cancelled): those that wait now, at once, and all
-    /// later ones without asking a node, also those that do not wait. It cannot be undone, and
-    /// cancelling twice is the same as once.
+    /// Makes every call that has this token return [`Error::Cancelled`](crate::Error::Cancelled):
+    /// those that wait now, at once, and all later ones without asking a node, also those that do
+    /// not wait. It cannot be undone, and cancelling twice is the same as once.
     ///
     /// A call that is asking the nodes at this moment ends that round first, which takes up to
     /// [`node_timeout`](crate::Builder::node_timeout). If they grant the lock, it goes to the next

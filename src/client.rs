@@ -6,8 +6,6 @@ mod acquire;
 mod contend;
 mod election;
 mod event_recorder;
-#[cfg(feature = "diagnostics")]
-mod locks;
 #[cfg(feature = "registers")]
 mod once_per;
 #[cfg(feature = "diagnostics")]
@@ -29,10 +27,10 @@ use super::inspect::Inspection;
 use super::node::RoundOutcome;
 use super::node::command::KEY_MAX;
 pub use election::{Election, Leadership};
-#[cfg(feature = "diagnostics")]
-pub use locks::{FoundLock, Locks};
 #[cfg(feature = "registers")]
 pub use once_per::{OncePer, OncePerRun};
+#[cfg(feature = "diagnostics")]
+pub use operator::{FoundLock, Locks};
 use redlatch_protocol::inspect::{KeySnapshot, Look};
 #[cfg(feature = "registers")]
 pub use register::{Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value};

@@ -100,13 +100,11 @@ pub enum Error {
     /// Another client may have held it while this one still worked.
     Lost(LockLost),
     /// A majority granted the lock, but too little of its validity was left by then. It was
-    /// released again. The nodes are slow, or the ttl is too short for them. `took`: how long it
-    /// took to be granted; `ttl`: the ttl that was asked for.
+    /// released again. The nodes are slow, or the ttl is too short for them.
     TooSlow { took: Duration, ttl: Duration },
     /// Two nodes are the same server (equal `run_id`), which has one vote and counts as two in the
     /// majority that is needed. From when both are connected, no lock is granted until the
-    /// configuration is fixed. `first`: the URL of the node that comes first in the configuration;
-    /// `second`: the URL of the other node.
+    /// configuration is fixed. The nodes are named by their URLs.
     SameServer { first: Arc<str>, second: Arc<str> },
     /// This thread holds the lock itself: a body that runs [under the
     /// lock](crate::LockClient::with_lock) waits for the same lock, or for a share of it, which is
@@ -114,14 +112,13 @@ pub enum Error {
     ///
     /// Only this case is detected, and only within one client, and not for a body that runs as a
     /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of); see
-    /// [`LockClient::lock`](crate::LockClient::lock). It is reported until the keys have expired on
-    /// the nodes, which is up to the drift allowance later than the lock counts as lost. It is not
-    /// detected if the lock was acquired without the wait queue, as
+    /// [`LockClient`](crate::LockClient). It is reported until the keys have expired on the nodes,
+    /// which is up to the drift allowance later than the lock counts as lost. It is not detected if
+    /// the lock was acquired without the wait queue, as
     /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
     HeldByThisThread,
     /// The lock would be held for longer in all than [`max_hold`](crate::LockRequest::max_hold)
-    /// allows. It is held as before. `held`: for how long it would be held; `max_hold`: for how
-    /// long it may be held.
+    /// allows. It is held as before.
     HeldTooLong { held: Duration, max_hold: Duration },
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
@@ -130,8 +127,8 @@ pub enum Error {
     /// The client keeps so many locks alive already that with this one it could not extend all of
     /// them in time. The nodes were not asked. Use a longer ttl, nearer nodes, or another client,
     /// which has connections of its own. `kept`: how many locks it keeps alive; `most`: how many
-    /// locks like this one it could keep alive if there were no others; `ttl`: the ttl that was
-    /// asked for; `round`: how long a round takes at present.
+    /// locks like this one it could keep alive if there were no others; `round`: how long a round
+    /// takes at present.
     TooManyKeptAlive { kept: usize, most: usize, ttl: Duration, round: Duration },
     /// The client holds or waits for so many locks on ZooKeeper that with this one more the end of
     /// its session could stop the ensemble: the paths of their znodes have 512 KiB. Use another

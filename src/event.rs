@@ -34,21 +34,22 @@ use std::time::Duration;
 /// Something that happened to a lock, to a register or to a node.
 ///
 /// It borrows its contents, so that reporting it allocates nothing. Resources are named without the
-/// [prefix](crate::Builder::key_prefix) of their keys, nodes by their URLs without the password.
-/// No event contains a password or a token, nor does its text.
+/// [prefix](crate::Builder::key_prefix) of their keys, nodes by their URLs without the password. No
+/// event contains a password or a token, nor does its text.
 ///
 /// The `Display` text is one line for a log.
 ///
 /// Where its variant does not say more, a field is: `resource` or `register`, the name that the
 /// event is about; `url`, the URL of the node; `attempts`, how many were made; `waited`, from the
 /// call to now; `took`, how long it took; `validity`, how much of the lock's is left; `held`, from
-/// the request for the lock to now; `outcome`, the result; `error`, what the call returns.
+/// the request for the lock to now; `outcome`, the result; `error`, what the call returns, or would
+/// return.
 #[derive(Clone)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the enum and its variants say what each field is")]
 pub enum Event<'a> {
-    /// The nodes were asked once for a lock, and have answered or timed out. `number`: the number
-    /// of the attempt in this call, from 1; `took`: how long the nodes took.
+    /// The nodes were asked once for a lock, and have answered or timed out. `number`: of the
+    /// attempt in this call, from 1.
     #[non_exhaustive]
     Attempt { resource: Name<'a>, number: u64, outcome: AttemptOutcome, took: Duration },
     /// A call that waits for the lock now sleeps until enough nodes have been up for
@@ -96,7 +97,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Extended { resource: Name<'a>, took: Duration, validity: Duration, is_automatic: bool },
     /// A lock was not extended, and is held as before. If it was lost, that is [`Lost`](Self::Lost)
-    /// instead. `error`: the error that the call returns, or would return.
+    /// instead.
     #[non_exhaustive]
     NotExtended {
         resource: Name<'a>,

@@ -27,22 +27,20 @@ pub use token::LockToken;
 /// passed.
 ///
 /// When [`remaining`](Self::remaining) is zero, another client may hold the lock, whatever this
-/// process is doing. Nothing can stop a thread that was just about to write; see the guarantees at
-/// the top of the crate's documentation for what to do about that.
+/// process is doing. Nothing can stop a thread that was just about to write:
+/// [`guide::limits`](crate::guide::limits#a-late-write-is-possible) says what to do about that.
 ///
 /// It is not extended automatically unless the request [says so](crate::LockRequest::keep_alive). A
 /// leaked guard does not release its lock: the lock ends with its validity, or, if it is extended
-/// automatically, with its [`max_hold`](crate::LockRequest::max_hold).
-///
-/// A guard belongs to the process that took the lock. A forked child has a copy, which
-/// [does not hold](LossReason::OtherProcess) the lock; dropping that copy does nothing.
+/// automatically, with its [`max_hold`](crate::LockRequest::max_hold). A guard belongs to the
+/// process that took the lock: a forked child has a copy, which [does not
+/// hold](LossReason::OtherProcess) the lock, and dropping that does nothing.
 ///
 /// Dropping a guard releases the lock as [`release`](Self::release) does, but waits for nothing:
 /// the lock is handed to the next waiting thread of this client, or the release is written to the
 /// nodes at once, and to nodes that are unreachable now with the next call that reaches them. While
 /// other threads of the client wait for answers, one of these may have to write it: a process that
-/// ends in the same millisecond leaves the key to its ttl. `release` returns when nodes have
-/// answered.
+/// ends in the same millisecond leaves the key to its ttl.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     core: Arc<Core>,
@@ -100,8 +98,7 @@ impl LockGuard {
         self.core.backend.watch(&self.held, self.head.as_ref());
     }
 
-    /// The name of the locked resource; the first of them, if there are
-    /// [several](Self::resources).
+    /// The name of the locked resource; the first of them, if there are [several](Self::resources).
     #[must_use]
     pub fn resource(&self) -> Name<'_> {
         Name::new(&self.held.granted().key[self.core.key_prefix.len()..])

@@ -30,7 +30,7 @@ pub(super) struct Contest<'a> {
 
 /// How one attempt has ended, if the call goes on.
 enum Attempt {
-    Over(Acquired, LastRound),
+    Over((Acquired, LastRound)),
     /// The session has ended, or the lock was lost before the caller had it.
     Again,
     /// A server refuses for now.
@@ -56,25 +56,23 @@ impl<'a> Contest<'a> {
         mut recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<(Acquired, LastRound), Error> {
         if not_before.is_some_and(|time| self.call.pause_until(time)) {
-            return Ok((Acquired::Contended, LastRound::default()));
+            return Ok(without_reports(Acquired::Contended));
         }
         if let Some(held) = held.and_then(|held| self.take_over(&held)) {
-            return Ok((Acquired::Held(held), LastRound::default()));
+            return Ok(without_reports(Acquired::Held(held)));
         }
         let mut backoff: Option<Backoff> = None;
         let mut refusal = None;
         loop {
-            let Some(entropy) = draw() else {
-                return Ok((Acquired::NoEntropy, LastRound::default()));
-            };
+            let Some(entropy) = draw() else { return Ok(without_reports(Acquired::NoEntropy)) };
             recorder.iter_mut().for_each(|recorder| recorder.begin_attempt());
             let attempt = self.attempt(entropy, &mut recorder)?;
             let (acquired, last) = match attempt {
                 // What a server has said is more than that it then had no time to say it again.
-                Attempt::Over(Acquired::Unanswered, last) => {
+                Attempt::Over((Acquired::Unanswered, last)) => {
                     refusal.map_or((Acquired::Unanswered, last), |error| self.refused(error))
                 }
-                Attempt::Over(acquired, last) => (acquired, last),
+                Attempt::Over(over) => over,
                 Attempt::Again if self.is_over() => self.unanswered(),
                 Attempt::Again => continue,
                 Attempt::Refused(error) => {
@@ -101,19 +99,18 @@ impl<'a> Contest<'a> {
         recorder: &mut Option<&mut EventRecorder<'_>>,
     ) -> Result<Attempt, Error> {
         let (token, began) = (entropy.token, clock::now());
-        let until = began.after(self.ensemble.patience());
         let (plan, hold) = (Box::new(self.plan()), self.hold);
         let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
-        let first = end.map_or(until, |end| end.min(until));
-        let mut order = LockOrder::Contend { token, plan, hold, until: first };
+        let within = |from: Time, most: Duration| end.unwrap_or(Time::MAX).min(from.after(most));
+        let until = within(began, self.ensemble.patience());
+        let mut order = LockOrder::Contend { token, plan, hold, until };
         self.call.set_waiter(Some(token));
         loop {
             let outcome = self.ensemble.order(order);
             let now = clock::now();
-            match outcome {
+            return Ok(Attempt::Over(match outcome {
                 Some(Outcome::Granted(grant)) => {
-                    let held = self.held(token, &grant);
-                    return Ok(Attempt::Over(Acquired::Held(held), LastRound::default()));
+                    without_reports(Acquired::Held(self.held(token, &grant)))
                 }
                 Some(Outcome::Waiting { place }) => {
                     if let Some((place, recorder)) = place.zip(recorder.as_mut()) {
@@ -122,37 +119,28 @@ impl<'a> Contest<'a> {
                     if let Some(over) = self.look_around(token, place, now)? {
                         return Ok(over);
                     }
-                    let look = now.after(LOOK_AROUND);
-                    let until = end.map_or(look, |end| end.min(look));
-                    order = LockOrder::Wait { token, until };
+                    order = LockOrder::Wait { token, until: within(now, LOOK_AROUND) };
+                    continue;
                 }
-                Some(Outcome::Contended) => {
-                    return Ok(Attempt::Over(Acquired::Contended, LastRound::default()));
-                }
+                Some(Outcome::Contended) => without_reports(Acquired::Contended),
                 Some(Outcome::Refused(error)) => return Ok(Attempt::Refused(error)),
                 Some(Outcome::Gone) => return Ok(Attempt::Again),
-                Some(Outcome::TooLong) => {
-                    let (acquired, last) = self.too_long();
-                    return Ok(Attempt::Over(acquired, last));
-                }
+                Some(Outcome::TooLong) => self.too_long(),
                 Some(Outcome::NoRoom) => return Err(Error::TooManyHeld),
-                Some(Outcome::NoEntropy) => {
-                    return Ok(Attempt::Over(Acquired::NoEntropy, LastRound::default()));
-                }
+                Some(Outcome::NoEntropy) => without_reports(Acquired::NoEntropy),
                 // The thread that drives the connection does not respond in time, or this process
                 // was stopped and this thread goes on first.
                 None if self.wait != Wait::No && end.is_none_or(|end| now < end) => {
-                    let look = now.after(self.ensemble.patience());
-                    let until = end.map_or(look, |end| end.min(look));
+                    let until = within(now, self.ensemble.patience());
                     order = LockOrder::Wait { token, until };
+                    continue;
                 }
                 other => {
                     debug_assert!(other.is_none(), "{other:?}");
                     self.ensemble.give_up(token);
-                    let (acquired, last) = self.unanswered();
-                    return Ok(Attempt::Over(acquired, last));
+                    self.unanswered()
                 }
-            }
+            }));
         }
     }
 
@@ -179,7 +167,7 @@ impl<'a> Contest<'a> {
             Some(_) if self.ensemble.is_answering() => Acquired::Contended,
             _ => Acquired::Unanswered,
         };
-        Ok(Some(Attempt::Over(acquired, self.last_round())))
+        Ok(Some(Attempt::Over((acquired, self.last_round()))))
     }
 
     /// The lock that another thread hands over, if it is still held.
@@ -281,6 +269,10 @@ impl<'a> Contest<'a> {
         }
         (Acquired::Unanswered, last)
     }
+}
+
+fn without_reports(acquired: Acquired) -> (Acquired, LastRound) {
+    (acquired, LastRound::default())
 }
 
 /// The ballot of an ensemble's one vote, for the events.

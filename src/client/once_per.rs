@@ -58,10 +58,11 @@ impl<'a> LockRequest<'a> {
 /// A job that runs once in each period, on one of many machines: see [`LockClient::once_per`].
 ///
 /// **What remembers the last run.** A lock of its own, which stays taken for the period less the
-/// [`tolerance`](Self::tolerance), whether the process lives or not. It needs nothing but nodes,
-/// and holds until a majority of those that have it forget it: an empty restart of one of three
-/// changes nothing, one of two of them, or of a single server that keeps nothing, lets the job run
-/// again. With [`exact`](Self::exact), a [register](LockClient::register).
+/// [`tolerance`](Self::tolerance), whether the process lives or not. It holds until a majority of
+/// those that have it forget it: an empty restart of one of three changes nothing, one of two of
+/// them, or of a single server that keeps nothing, lets the job run again. With
+/// [`exact`](Self::exact), a [register](LockClient::register). Its name is `once_per:` and the
+/// lock's name; of several resources, that of the first.
 ///
 /// **At most once.** A run is claimed there before the job begins. So it is not begun twice in a
 /// period, also if the lock of the run was lost. That lock is held beside it, so that a run that
@@ -70,18 +71,10 @@ impl<'a> LockRequest<'a> {
 /// alive](crate::error::TtlError::TooShortToKeep) if that is longer: so soon after a process was
 /// killed, another one can run the job.
 ///
-/// **Whose clock.** That of the nodes; the clocks of the machines that run the job do not matter.
-///
-/// **When it is due.** A period after the last run began, and a [`tolerance`](Self::tolerance)
-/// earlier; the time of the day does not matter. Of a job that was never run, at once.
-///
-/// **What counts as a run.** What has begun, also if it failed or its process died, unless
+/// **When it is due.** A period after the last run began, by the clocks of the nodes, and a
+/// [`tolerance`](Self::tolerance) earlier; the time of the day does not matter. Of a job that was
+/// never run, at once. What has begun is a run, also if it failed or its process died, unless
 /// [`retry_failed`](Self::retry_failed) is set.
-///
-/// What remembers the run is named `once_per:` and the lock's name; of several resources, that of
-/// the first. To have the job run again before its time, [forget](Self::forget) it, or remove that:
-/// `redlatch release --force once_per:report`, or, with [`exact`](Self::exact), `redlatch registers
-/// delete once_per:report`.
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `run`"]
 pub struct OncePer<'a> {
@@ -193,10 +186,10 @@ impl OncePer<'_> {
         }
     }
 
-    /// Forgets the last run: the job is due at once. What runs now is not stopped.
-    ///
-    /// For a person who wants the job to run again before its time, and within a job that finds
-    /// that it cannot begin.
+    /// Forgets the last run: the job is due at once. What runs now is not stopped. For a person who
+    /// wants the job to run again before its time (`redlatch release --force once_per:report`, or,
+    /// with [`exact`](Self::exact), `redlatch registers delete once_per:report`), and within a job
+    /// that finds that it cannot begin.
     ///
     /// # Errors
     ///

@@ -1,11 +1,9 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
 mod group;
-mod listing;
 mod running;
 
-pub use group::Registers;
-pub use listing::{RegisterList, Swept};
+pub use group::{RegisterList, Registers, Swept};
 
 use super::LockClient;
 use crate::clock::{self, WallTime};

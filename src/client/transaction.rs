@@ -75,19 +75,17 @@ impl Transactions<'_> {
     /// a time may be made for an id, and none during a [`recover`](Self::recover) of that name.
     /// Called again with the same id, also in another process after a crash, it goes on with what
     /// is on the participant's disk, and applies nothing twice. Called once more after that has
-    /// come to its end, it cannot tell how: [`Decision::Over`]. That is also the answer where the
-    /// others have aborted the transaction before the first call.
+    /// come to its end, or where the others have aborted before the first call, it cannot tell how:
+    /// [`Decision::Over`].
     ///
-    /// `patience` is for the other participants. It says nothing about how long this call takes:
-    /// that is the participant's own time, and up to two rounds for each step. The one who votes
-    /// last waits for nobody. The nodes tell the others of the decision:
-    /// [`wait_for_change`](crate::Register::wait_for_change) says how.
+    /// `patience` is for the other participants. This call takes the participant's own time as
+    /// well, and up to two rounds for each step. The one who votes last waits for nobody.
     ///
     /// # Errors
     ///
-    /// The participant cannot prepare, or something of it or of the nodes has failed:
-    /// [`JoinError`] says what that means for the transaction. After a vote, an error never means
-    /// that it is aborted.
+    /// The participant cannot prepare, or something of it or of the nodes has failed: [`JoinError`]
+    /// says what that means for the transaction. After a vote, an error never means that it is
+    /// aborted.
     pub fn join<P: Participant>(
         &self,
         id: &TransactionId,
@@ -102,20 +100,16 @@ impl Transactions<'_> {
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
-    /// are committed, and aborts the others. Returns the decisions. One that the participant has
-    /// committed is among them also if that could not be noted on the nodes, or
-    /// [forgotten](Participant::forget): it stays on the disk for the next call, and nothing else
-    /// is left to do. Call it after each start,
+    /// are committed, and aborts the others. Returns the decisions. Call it after each start,
     /// before the first [`join`](Self::join), and again while it fails. What an earlier process had
-    /// sent to its database must be over by then: it could prepare a transaction afterwards, which
-    /// would stay so until the next call.
+    /// sent to its database must be over by then, and no [`join`](Self::join) of the same name may
+    /// run: it would abort that transaction.
     ///
     /// It also aborts those that wait for a vote of this name and are not on the disk: begun before
     /// this start, perhaps by somebody who has failed as well. To find them, it reads all keys of
-    /// all nodes, as [`list`](Self::list) does.
-    ///
-    /// It must not run while a [`join`](Self::join) of the same name does: it would abort that
-    /// transaction. To bring only one transaction to its end, join it again.
+    /// all nodes, as [`list`](Self::list) does. One that is committed and could not be
+    /// [forgotten](Participant::forget) is among the decisions, and stays on the disk for the next
+    /// call.
     ///
     /// # Errors
     ///

@@ -40,19 +40,14 @@ pub(crate) struct EnsembleServer {
 }
 
 impl Builder {
-    /// How long a ZooKeeper ensemble keeps the session of a client that it does not hear from:
-    /// 100 ms to 1 h, by default 10 s. It is an error with Redis nodes.
+    /// How long a ZooKeeper ensemble keeps the session of a client that it does not hear from: 100
+    /// ms to 1 h, by default 10 s. It is an error with Redis nodes.
     ///
     /// All locks of a client belong to one session. A client that died frees them after this time
     /// and up to one and a half ticks of the servers, **whatever their ttl**. A client that the
     /// ensemble does not answer counts its locks as lost after 3/7 to 4/7 of this time, before
-    /// anyone else can have them. So a longer time bears longer elections and network failures, and
-    /// a shorter one frees the locks of the dead sooner. 10 s bear the restart of a leader, which
-    /// takes a few seconds, and are the timeout of kazoo.
-    ///
-    /// The ensemble has the last word: it grants the nearest time between 2 and 20 of its ticks
-    /// (`minSessionTimeout` and `maxSessionTimeout`), 4 s to 40 s if `tickTime` is 2 s. What it
-    /// grants counts.
+    /// anyone else can have them. 10 s bear the restart of a leader, which takes a few seconds. The
+    /// ensemble [has the last word](crate::guide::zookeeper#setting-it-up): what it grants counts.
     #[cfg_attr(docsrs, doc(cfg(feature = "zookeeper")))]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = Some(timeout);

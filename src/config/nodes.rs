@@ -86,39 +86,24 @@ impl<I: IntoIterator<Item: Into<String>>> NodeUrls<[String]> for I {
 
 impl Builder {
     /// Adds one node by its URL, or several by a list of URLs, with user, password and path
-    /// percent-encoded:
+    /// percent-encoded. [The guide](crate::guide::settings#node-urls) says more of them:
     ///
     /// * `redis://[[user]:password@]host[:port][/db]`, or the same with `valkey://`;
     /// * `rediss://…` or `valkeys://…` for the same over TLS, with the feature `tls`. The option
     ///   `?server_name=redis-1.internal` gives the name or the address for which the server's
     ///   certificate must be valid, if that is not the host;
-    /// * `unix://[[user]:password@]/path[?db=0]` for a Unix domain socket.
-    ///
-    /// A user without a password is written `user:@`: without the colon it might be a password, and
-    /// is refused.
+    /// * `unix://[[user]:password@]/path[?db=0]` for a Unix domain socket;
+    /// * with the feature `zookeeper`,
+    ///   `zk://[user:password@]host[:port][,host[:port]…][/root][?layout=kazoo]` or `zks://…`:
+    ///   instead of Redis nodes, servers of [one ZooKeeper
+    ///   ensemble](crate::guide::zookeeper#setting-it-up). An entry without `://` continues the
+    ///   `zk://` URL before it: `["zk://h1", "h2", "h3/locks"]` is the same as
+    ///   `["zk://h1,h2,h3/locks"]`.
     ///
     /// The nodes must be independent masters. Three nodes tolerate the loss of one, five the loss
     /// of two; an even number tolerates no more than one node fewer, and two tolerate none. One
     /// node [works too](crate::guide::one_server). All clients that share locks must name the same
     /// nodes.
-    ///
-    /// Instead of Redis nodes, the servers of one ZooKeeper ensemble may be named, with the feature
-    /// `zookeeper`:
-    ///
-    /// * `zk://[user:password@]host[:port][,host[:port]…][/root][?layout=kazoo]`;
-    /// * `zks://…` for the same over TLS, with the feature `tls`, and with the option
-    ///   `server_name` for all hosts of this URL.
-    ///
-    /// User and password are for the authentication scheme `digest`, and then only clients with the
-    /// same ones can change the locks. The root is the path below which the locks are, what
-    /// ZooKeeper calls chroot; it is created if it is missing. The locks exclude those of Curator
-    /// in the same place, or with `layout=kazoo` those of kazoo. A comma that does not stand
-    /// between two hosts is written `%2C`.
-    ///
-    /// An entry without `://` continues the `zk://` URL before it: `["zk://h1", "h2", "h3/locks"]`
-    /// is the same as `["zk://h1,h2,h3/locks"]`. Several `zk://` URLs name servers of one ensemble,
-    /// and differ in nothing but the hosts and `server_name`. Not all servers need to be named, but
-    /// the client connects to no others.
     pub fn nodes<Form: ?Sized>(mut self, urls: impl NodeUrls<Form>) -> Self {
         self.settings.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
         self

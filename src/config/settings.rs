@@ -14,6 +14,7 @@ use crate::name::Name;
 use crate::net::ConnectOptions;
 use crate::wait_queue::HandoffLimit;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,8 +104,9 @@ pub struct ClientSettings {
     pub(super) keepalive: Option<Option<Duration>>,
 }
 
-/// Nothing in it changes once it is there.
-impl std::panic::UnwindSafe for ClientSettings {}
+/// They are plain values, also where a ready configuration of rustls does not say so.
+impl UnwindSafe for ClientSettings {}
+impl RefUnwindSafe for ClientSettings {}
 
 /// URLs may have passwords in them.
 impl fmt::Debug for ClientSettings {

@@ -100,23 +100,19 @@ impl Error for NoQuorum {}
 pub enum ResourceError {
     /// The name is empty.
     Empty,
-    /// The name has too many bytes, the key prefix included. `length`: how many it has; `most`: the
-    /// most that it may have.
+    /// The name has too many bytes, the key prefix included: `length`, and not `most`.
     TooLong { length: usize, most: usize },
     /// The key contains `:redlatch:`, as the keys of fencing counters and of queues do.
     Reserved,
     /// The set of resources is empty.
     None,
-    /// The set has too many resources. `count`: how many it has, as far as they were counted;
-    /// `most`: the most that it may have.
+    /// The set has too many resources: `count` as far as they were counted, and not `most`.
     TooMany { count: usize, most: usize },
-    /// The owner's label has too many bytes. `length`: how many it has; `most`: the most that it
-    /// may have.
+    /// The owner's label has too many bytes: `length`, and not `most`.
     OwnerTooLong { length: usize, most: usize },
     /// A set of resources can be locked only as a whole: there are no readers and no permits of it.
     SharedSet,
-    /// There cannot be so many permits. `count`: how many were requested; `most`: the most that
-    /// there may be; the least is 1.
+    /// There cannot be so many permits: from 1 to `most`.
     Permits { count: u32, most: u32 },
 }
 
@@ -157,22 +153,19 @@ pub enum TtlError {
     /// Too short: clock drift and the least validity leave nothing of it. `shortest`: the shortest
     /// ttl that these settings allow.
     TooShort { ttl: Duration, shortest: Duration },
-    /// Longer than [`Builder::max_ttl`](crate::Builder::max_ttl). `max_ttl`: the longest ttl that
-    /// the setting allows.
+    /// Longer than [`Builder::max_ttl`](crate::Builder::max_ttl).
     TooLong { ttl: Duration, max_ttl: Duration },
     /// Too short for a lock that is kept alive: three rounds of `node_timeout` must fit into its
     /// validity. `shortest`: the shortest ttl that these settings allow.
     TooShortToKeep { ttl: Duration, shortest: Duration },
-    /// Longer than the lock may be held, for a lock that is kept alive. `max_hold`: for how long
-    /// the lock may be held.
+    /// Longer than the lock may be held, for a lock that is kept alive.
     BeyondHold { ttl: Duration, max_hold: Duration },
     /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than the lock
-    /// may be held. `hold_at_least`: for how long it is to be held at least; `longest`: the longest
-    /// that [`max_hold`](crate::LockRequest::max_hold) allows, and on ZooKeeper at most half of the
-    /// session timeout.
+    /// may be held. `longest`: what [`max_hold`](crate::LockRequest::max_hold) allows, and on
+    /// ZooKeeper at most half of the session timeout.
     HoldTooLong { hold_at_least: Duration, longest: Duration },
     /// On ZooKeeper, the least validity that is wanted is more than a session has left at any time:
-    /// 3/7 of its timeout. `min_validity`: the least validity; `most`: the most that it can be.
+    /// 3/7 of its timeout.
     BeyondSession { min_validity: Duration, most: Duration },
 }
 

@@ -106,9 +106,8 @@ impl LockGuard {
     /// On ZooKeeper this client ends the lock when its ttl has passed. If the client or the process
     /// is gone by then, the lock [ends with the
     /// session](crate::guide::limits#what-locks-on-zookeeper-do-not-do), earlier or later.
-    ///
     /// Automatic extension stops; one that is under way may still be carried out. Threads of this
-    /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
+    /// client that wait for the lock ask the nodes. The listener gets
     /// [`Event::LetExpire`](crate::Event::LetExpire).
     pub fn let_expire(mut self) {
         if self.core.is_forked() {
@@ -125,22 +124,10 @@ impl LockGuard {
         self.emit_let_expire();
     }
 
-    /// Nothing was done under the lock: giving it up removes it at once, also before the time for
-    /// which the request wants it to be [held at least](crate::LockRequest::hold_at_least). Others
-    /// need not wait for a job that did not start.
-    ///
-    /// ```no_run
-    /// # use std::process::Command;
-    /// # use std::time::Duration;
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// let mut lock = client.request("report").hold_at_least(Duration::from_secs(60)).lock()?;
-    /// match Command::new("./report").spawn() {
-    ///     Ok(mut child) => drop(child.wait()),
-    ///     Err(_) => lock.waive_hold_at_least(), // another machine may do it now
-    /// }
-    /// lock.release()?;
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
+    /// Nothing was done under the lock, because a program could not be started for instance: giving
+    /// it up removes it at once, also before the time for which the request wants it to be [held at
+    /// least](crate::LockRequest::hold_at_least). Others need not wait for a job that did not
+    /// start.
     pub fn waive_hold_at_least(&mut self) {
         self.hold_at_least = Duration::ZERO;
     }

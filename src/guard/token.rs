@@ -117,7 +117,7 @@ impl LockGuard {
     /// hands work to a worker:
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient, LockToken};
+    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
     /// # fn send_to_a_worker(name: &str, token: &str) {}
     /// # fn transcode() {}
@@ -139,11 +139,9 @@ impl LockGuard {
     /// ```
     ///
     /// From here on this process does not extend the lock: it ends when the ttl of the last
-    /// extension, or of the request, has passed, if nobody resumes it. The token has the owner's
-    /// label, the fencing token and the slot; [`hold_at_least`](crate::LockRequest::hold_at_least)
-    /// and [`max_hold`](crate::LockRequest::max_hold) end here, and are set anew by the request
-    /// that resumes it. Threads of this client that wait for the lock go on waiting, and ask the
-    /// nodes. The listener gets [`Event::LetExpire`](crate::Event::LetExpire).
+    /// extension, or of the request, has passed, if nobody resumes it. Threads of this client that
+    /// wait for the lock ask the nodes. The listener gets
+    /// [`Event::LetExpire`](crate::Event::LetExpire).
     ///
     /// # Errors
     ///

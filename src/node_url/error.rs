@@ -202,9 +202,8 @@ pub(crate) fn redact(url: &str) -> String {
     shown.into_iter().collect()
 }
 
-/// `host:port/database` or `/path`, as far as it looks like one. Text in the place of
-/// the port that is not a port may be a password in a URL without a host, and so may all text after
-/// it.
+/// `host:port/database` or `/path`, as far as it looks like one. Text in the place of the port that
+/// is not a port may be a password in a URL without a host, and so may all text after it.
 fn redact_place(place: &str) -> String {
     let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     if authority.is_empty() {
