@@ -343,7 +343,7 @@ impl Builder {
     /// [`guide::monitoring`](crate::guide::monitoring#metrics) lists the names. By default it is
     /// off. Install the recorder before [`build`](Self::build), which describes the metrics to it.
     ///
-    /// Resources are no labels, because there may be any number of them; nodes are. Clients of one
+    /// Resources are not labels, because there may be any number of them; nodes are. Clients of one
     /// process share the metrics.
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]

@@ -74,7 +74,7 @@ use std::time::Duration;
 /// }
 /// ```
 ///
-/// That another client holds a lock is no error. Each method says which variants it returns.
+/// That another client holds a lock is not an error. Each method says which variants it returns.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
@@ -138,7 +138,7 @@ pub enum Error {
     Cancelled,
     /// Another process cannot resume the lock.
     NotResumable(NotResumable),
-    /// A text is no token of a lock.
+    /// A text is not a token of a lock.
     LockToken(LockTokenError),
     /// Not released by force, on Redis: the key's value is no lock: it is not a string, is empty,
     /// has no ttl, or is longer than any lock's value. Nothing was removed. `urls`: the nodes that
@@ -159,7 +159,7 @@ pub enum Error {
     Transaction(TransactionError),
     /// The answer of one node does not count.
     Node(NodeError),
-    /// A number is no fencing token.
+    /// A number is not a fencing token.
     FencingToken(FencingTokenError),
 }
 

@@ -139,7 +139,7 @@ impl TryFrom<i64> for FencingToken {
     }
 }
 
-/// A number that is no fencing token: these are from 1 to 2^63 - 1.
+/// A number that is not a fencing token: these are from 1 to 2^63 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FencingTokenError(i128);
 

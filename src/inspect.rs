@@ -169,7 +169,7 @@ impl Inspection {
                 values.entry(value).or_default().push(snapshot);
             }
         }
-        // A lock whose key has lost its ttl on a minority is one all the same.
+        // A lock whose key has lost its ttl on a minority is one anyway.
         let is_lock = |value: &[u8], holders: &[&KeySnapshot]| {
             value == SHARED || remaining_of_majority(holders, needed).is_some()
         };
@@ -312,7 +312,7 @@ pub(crate) struct Seen {
     pub(crate) key: Arc<[u8]>,
     /// The values that are locks, each once. On ZooKeeper, the paths of the holders' znodes.
     pub(crate) locks: Arc<[Vec<u8>]>,
-    /// The nodes whose value is no lock.
+    /// The nodes whose value is not a lock.
     pub(crate) others: Vec<Arc<str>>,
     /// The value of the exclusive lock that a majority has. On ZooKeeper, the path of its znode.
     held: Option<Vec<u8>>,

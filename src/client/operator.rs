@@ -393,7 +393,7 @@ impl Locks<'_> {
         let Some(directories) = &mut self.directories else {
             let mut all = ensemble.directories().map_err(Error::NoQuorum)?;
             let core = &self.client.core;
-            // What cannot be the lock of any client is no lock.
+            // What cannot be the lock of any client is not a lock.
             let is_lock = |key: &[u8]| {
                 let name = key.get(core.key_prefix.len()..).filter(|name| !name.is_empty());
                 name.is_some_and(|name| self.client.key(name).is_ok())

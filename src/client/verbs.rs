@@ -85,7 +85,7 @@ impl LockRequest<'_> {
     /// Waits for the lock as long as it takes, runs `body` under it, and releases it. Meanwhile the
     /// lock is [kept alive](Self::keep_alive).
     ///
-    /// The lock ends by the clock all the same if the nodes cannot be reached for too long: call
+    /// The lock ends by the clock anyway if the nodes cannot be reached for too long: call
     /// [`ensure_held`](LockGuard::ensure_held) in the line before the one that must not run twice.
     /// `Ok` means that the lock was held from beginning to end, as far as the nodes can tell: the
     /// [release](LockGuard::release) waits for their answers. If `body` panics, the lock is

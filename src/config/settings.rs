@@ -59,7 +59,7 @@ use std::time::Duration;
 /// alone does not say what it counts. Values are checked by [`build`](Builder::build).
 ///
 /// An unknown field is an error, and no error or `Debug` of it shows a URL. An error of the crate
-/// `toml` shows the line that is wrong all the same; its `message()` does not.
+/// `toml` shows the line that is wrong anyway; its `message()` does not.
 #[derive(Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields, default))]
 #[allow(unreachable_pub, reason = "without the feature it is the builder's")]

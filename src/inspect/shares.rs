@@ -62,7 +62,7 @@ fn read(member: &[u8], left: i64) -> Option<Holder> {
     Some(Holder { owner: label(value), slot, remaining, since: None, other_program: None })
 }
 
-// Data under a lock's key that is no lock of this library: none at all, or that of another
+// Data under a lock's key that is not a lock of this library: none at all, or that of another
 // program.
 
 /// Why the data under a lock's key is no lock, neither of this library nor of another program. As

@@ -243,7 +243,7 @@ pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// How many keys there are like `ARGV[1]` that are no counters.
+/// How many keys there are like `ARGV[1]` that are not counters.
 const COUNT_LOCKS: &str = "local count = 0 \
                            for _, key in ipairs(redis.call('KEYS', ARGV[1])) do \
                              local is_counter = string.find(key, ':redlatch:fence$') \

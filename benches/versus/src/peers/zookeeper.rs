@@ -187,7 +187,7 @@ impl Session {
         body.push(1);
         match self.call(EXISTS, &body).0 {
             DONE => assert_eq!(number(&self.read()), NOTIFICATION, "nothing else was asked for"),
-            // It is watched all the same, but nobody makes it again.
+            // It is watched anyway, but nobody makes it again.
             NO_SUCH_NODE => {}
             error => panic!("ZooKeeper looks for no node: {error}"),
         }

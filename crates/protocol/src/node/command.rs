@@ -211,7 +211,7 @@ fn read_error(request: &Request, error: ServerError) -> Result<NodeReply, NoRepl
     let failed = |error| Err(NoReply::Failed(NodeError::Server(error)));
     match error.kind {
         _ if error.is_unknown_script() => Err(NoReply::UnknownScript),
-        // The lock's key holds something that is no lock, so it does not hold our token.
+        // The lock's key holds something that is not a lock, so it does not hold our token.
         ServerErrorKind::WrongType => match request.custom() {
             None => Ok(NodeReply::of(Vote::Refused)),
             Some(command) => match command.of_other_type() {

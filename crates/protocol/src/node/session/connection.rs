@@ -47,7 +47,7 @@ pub(super) struct Connection {
 const AGAIN: u32 = 2;
 
 /// A node that has not accepted the connection may not be there: the part of the time for which it
-/// is waited for all the same.
+/// is waited for anyway.
 const UNSEEN: u32 = 4;
 
 /// A connection, from its first step to the first answer to a command.
