@@ -256,7 +256,6 @@ impl LockGuard {
         self.core.emit(|| Event::Released { resource, held, outcome, remaining });
     }
 
-    /// Emits that the lock was left to its ttl.
     fn emit_let_expire(&mut self) {
         // The next waiter asks the nodes from now on.
         drop(self.head.take());

@@ -240,14 +240,12 @@ fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
     Some(exclusive(value, remaining(snapshot)))
 }
 
-/// The holder of the exclusive lock whose key has this value.
 fn exclusive(value: &[u8], remaining: Option<Duration>) -> Holder {
     let other_program = OtherProgram::of(value);
     let owner = label(value).filter(|_| other_program.is_none());
     Holder { owner, remaining, slot: None, since: None, other_program }
 }
 
-/// The bytes that follow the token in a value.
 fn label(value: &[u8]) -> Option<Label> {
     value.get(Token::LEN..).filter(|label| !label.is_empty()).map(|label| Label(label.to_vec()))
 }

@@ -310,7 +310,6 @@ fn check_names(name: &str, key_prefix: &[u8]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A setting has a value that it cannot have.
 pub(super) fn refused(name: &'static str, reason: impl Into<String>) -> ConfigError {
     ConfigError::Setting { name, reason: reason.into() }
 }
