@@ -7,8 +7,6 @@
 
 #[cfg(feature = "metrics")]
 mod metrics;
-#[cfg(test)]
-mod test_events;
 #[cfg(feature = "tracing")]
 mod tracing;
 
@@ -55,3 +53,6 @@ mod words {
         }
     }
 }
+
+#[cfg(test)]
+mod test_events;

@@ -283,7 +283,6 @@ impl LockClient {
     }
 }
 
-/// Checks the length of a key, of all keys of a set, or of a pattern of keys.
 fn check_length(length: usize) -> Result<(), ResourceError> {
     let most = KEY_MAX;
     if length > most { Err(ResourceError::TooLong { length, most }) } else { Ok(()) }

@@ -60,20 +60,6 @@ use std::time::Duration;
 /// Why something about a lock did not succeed: the one error of all methods of a client, a request
 /// and a guard, so that `?` is enough, also in a function whose own error is made from this one.
 ///
-/// ```no_run
-/// # use redlatch::LockClient;
-/// # use std::time::Duration;
-/// # fn charge_the_card() {}
-/// fn charge_once(client: &LockClient) -> Result<(), redlatch::Error> {
-///     let mut lock = client.lock("orders:42", Duration::from_secs(10))?;
-///     lock.extend(Duration::from_secs(20))?;
-///     lock.ensure_held()?;
-///     charge_the_card();
-///     lock.release()?;
-///     Ok(())
-/// }
-/// ```
-///
 /// That another client holds a lock is not an error. Each method says which variants it returns.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]

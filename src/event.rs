@@ -191,7 +191,6 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The kind of event in a word, and what it is about.
     fn kind(&self) -> (&'static str, Subject<'a>) {
         use Subject::{Node, Resource};
         match *self {

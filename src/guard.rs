@@ -1,7 +1,5 @@
 //! The guard of a lock that is held: how long it is valid, extending it, giving it up.
 
-#[cfg(test)]
-mod fixture;
 mod joint;
 mod release;
 mod token;
@@ -256,7 +254,6 @@ impl LockGuard {
         self.core.emit(|| Event::Released { resource, held, outcome, remaining });
     }
 
-    /// Emits that the lock was left to its ttl.
     fn emit_let_expire(&mut self) {
         // The next waiter asks the nodes from now on.
         drop(self.head.take());
@@ -406,6 +403,9 @@ impl Drop for ReusedLock {
         }
     }
 }
+
+#[cfg(test)]
+mod fixture;
 
 #[cfg(test)]
 mod tests {

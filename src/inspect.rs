@@ -40,18 +40,17 @@ pub struct Inspection {
     /// How many wait for the lock: more than [`waiters`](Self::waiters) has if a node has more than
     /// a hundred in its queue. Then some of them may have gone.
     pub waiter_count: usize,
-    /// Who waits for the lock in the nodes' queue, from the first to the last. Each node reports
-    /// the first hundred, if the user may read the queue.
+    /// Who waits for the lock in the nodes' queue, from the first to the last: one waiter for each
+    /// client that wants the exclusive lock, and one for each call that wants a share of it. Each
+    /// node reports the first hundred, if the user may read the queue.
     ///
-    /// There is one waiter for each client that wants the exclusive lock, since its threads have a
-    /// queue of their own, and one for each call that wants a share of it. Waiters that a majority
-    /// of the nodes has come first, in the order in which they are served. Those that fewer nodes
-    /// have follow: they are just arriving, or have gone and could not reach each node. Calls that
-    /// do not queue are not shown, such as a set of resources, or a client whose
+    /// Waiters that a majority of the nodes has come first, in the order in which they are served.
+    /// Those that fewer nodes have follow: they are just arriving, or have gone and could not reach
+    /// each node. Calls that do not queue are not shown, such as those of a client whose
     /// [`queue`](crate::Builder::queue) is off.
     ///
-    /// On ZooKeeper, these are the first hundred contenders of the lock's queue behind its holder,
-    /// those of other programs and of sets of resources included.
+    /// On ZooKeeper, these are the first hundred contenders behind the lock's holder, those of
+    /// other programs and of sets of resources included.
     pub waiters: Vec<QueuedWaiter>,
     pub(crate) seen: Seen,
 }
@@ -240,14 +239,12 @@ fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
     Some(exclusive(value, remaining(snapshot)))
 }
 
-/// The holder of the exclusive lock whose key has this value.
 fn exclusive(value: &[u8], remaining: Option<Duration>) -> Holder {
     let other_program = OtherProgram::of(value);
     let owner = label(value).filter(|_| other_program.is_none());
     Holder { owner, remaining, slot: None, since: None, other_program }
 }
 
-/// The bytes that follow the token in a value.
 fn label(value: &[u8]) -> Option<Label> {
     value.get(Token::LEN..).filter(|label| !label.is_empty()).map(|label| Label(label.to_vec()))
 }

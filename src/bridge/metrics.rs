@@ -30,7 +30,6 @@ use Kind::{Counter, Gauge, Histogram};
 /// One metric: its name, its kind, its labels, and what it says.
 type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
 
-/// All metrics, as they are described to the recorder.
 const METRICS: [Metric; 17] = [
     (
         "redlatch_acquisitions_total",
@@ -98,7 +97,6 @@ fn metrics() -> impl Iterator<Item = &'static Metric> {
     METRICS.iter()
 }
 
-/// Describes the metrics to the recorder that is installed now.
 pub(crate) fn describe_metrics() {
     for &(name, kind, _, text) in metrics() {
         match kind {

@@ -41,10 +41,8 @@ impl LockClient {
 /// [ttl](Self::ttl) has passed. A leader whose process lives and whose thread hangs goes on to
 /// lead, for at most [`Builder::max_hold`](crate::Builder::max_hold) if that is set.
 ///
-/// A leader that was cut off or stopped may not know yet that another one leads: no election can
-/// exclude that. [`is_leader`](Leadership::is_leader) is right as far as the clock of the machine
-/// is; what must not be done by two is given the [epoch](Leadership::epoch), and refuses a smaller
-/// one.
+/// A leader that was cut off or stopped may not know yet that another one leads: what must not be
+/// done by two is given the [epoch](Leadership::epoch), and refuses a smaller one.
 #[derive(Clone, Debug)]
 #[must_use = "nobody is a candidate before `campaign`"]
 pub struct Election<'a> {

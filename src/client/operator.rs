@@ -22,16 +22,13 @@ impl LockClient {
     /// breaks a promise of the lock.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// for node in client.nodes() {
-    ///     if let Some(error) = node.last_error.as_ref().filter(|_| !node.is_connected) {
-    ///         eprintln!("{}: {error}", node.url);
-    ///     }
     ///     for warning in node.warnings() {
     ///         eprintln!("{}: {warning}", node.url);
     ///     }
     /// }
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// Connects to nodes without a connection, asks them (`INFO`, `CONFIG GET`, `TIME`, `PING`, all
@@ -99,24 +96,21 @@ impl LockClient {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// On ZooKeeper, these are the znodes of the holders that were seen; their names are never used
-    /// twice either. A holder that is alive notices within a seventh of its session timeout, as
-    /// [`LossReason::Gone`](crate::LossReason::Gone). Otherwise all of this holds there too.
-    ///
-    /// Only the values that were seen are removed: a lock that another client has acquired since
-    /// stays, however late a node carries this out. Locks of this library have a value that is
-    /// never used twice; a lock of another program is distinguished by its own value.
-    ///
     /// Dangerous: a holder that is alive works on, and notices nothing before its next extension or
     /// release, while another client can acquire the lock. It is for operators who *know* that the
     /// holder is gone and cannot wait for the ttl. Fencing counters stay as they are. A node that
     /// is unreachable now keeps its key, and is not sent the removal later.
     ///
-    /// Of a lock that is [shared](crate::LockState::Shared), all readers and permits that were seen
-    /// are removed, up to a hundred on each node. To remove one of several is not possible.
+    /// Only the values that were seen are removed: a lock that another client has acquired since
+    /// stays, however late a node carries this out. Of a lock that is
+    /// [shared](crate::LockState::Shared), these are all readers and permits, up to a hundred on
+    /// each node; to remove one of several is not possible. If clients wait in the nodes' queue,
+    /// the first of them acquires the lock next. A [reservation](crate::LockState::Reserved) is no
+    /// lock: it stays, and the result is `false`.
     ///
-    /// If clients wait in the nodes' queue, the first of them acquires the lock next. A
-    /// [reservation](crate::LockState::Reserved) is no lock: it stays, and the result is `false`.
+    /// On ZooKeeper, these are the znodes of the holders that were seen. A holder that is alive
+    /// notices within a seventh of its session timeout, as
+    /// [`LossReason::Gone`](crate::LossReason::Gone).
     ///
     /// # Errors
     ///

@@ -113,18 +113,6 @@ impl<'a> LockRequest<'a> {
     /// Keeps the lock alive as long as its guard exists: the client extends it by its ttl
     /// automatically, each time about a third of that has passed.
     ///
-    /// ```no_run
-    /// # fn steps() -> Vec<u32> { Vec::new() }
-    /// # fn run(step: u32) {}
-    /// # let client = redlatch::LockClient::new("redis://localhost")?;
-    /// let lock = client.request("migration").keep_alive().lock()?;
-    /// for step in steps() {
-    ///     lock.ensure_held()?;
-    ///     run(step);
-    /// }
-    /// # Ok::<(), redlatch::Error>(())
-    /// ```
-    ///
     /// One thread does that for all locks of the client. It starts with the first of them, and
     /// extends those first that end first. Neither another lock nor a callback delays it. An
     /// extension that too few nodes confirm is tried again as long as the lock is valid: after

@@ -30,7 +30,6 @@ pub(crate) struct Ensemble {
     pub(crate) session_timeout: Duration,
 }
 
-/// A server of an ensemble, and how the connections to it are secured.
 #[derive(Debug)]
 pub(crate) struct EnsembleServer {
     /// The URL of this server alone, without credentials.

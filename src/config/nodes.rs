@@ -25,7 +25,6 @@ pub(crate) enum NodeSettings {
     ZooKeeper(Ensemble),
 }
 
-/// A node, and how the connections to it are secured.
 #[derive(Debug)]
 pub(crate) struct RedisNode {
     pub(crate) url: NodeUrl,
@@ -205,7 +204,6 @@ fn add<'a>(entries: &mut Vec<Entry<'a>>, entry: Entry<'a>) {
     }
 }
 
-/// The entries of the list in the environment variable of this name.
 fn entries_of_list<'a>(
     name: &'a str,
     value: &'a Result<String, VarError>,

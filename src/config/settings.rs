@@ -18,24 +18,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The settings of a client in a service's configuration file, of any format that serde reads. It
+/// The settings of a client in a service's [configuration
+/// file](crate::guide::settings#in-a-configuration-file), of any format that serde reads. It
 /// becomes a [`Builder`].
-///
-/// ```
-/// # use redlatch::{Builder, ClientSettings, LockClient};
-/// # use serde::de::{Deserialize, Deserializer, Error};
-/// /// What is in a service's file, beside its other settings.
-/// #[derive(serde::Deserialize)]
-/// struct Configuration {
-///     locks: ClientSettings,
-/// }
-///
-/// /// `file` is of `toml`, `serde_json` or another crate.
-/// fn client<'a, D: Deserializer<'a>>(file: D) -> Result<LockClient, D::Error> {
-///     let configuration = Configuration::deserialize(file)?;
-///     Builder::from(configuration.locks).build().map_err(D::Error::custom)
-/// }
-/// ```
 ///
 /// | field | is |
 /// |---|---|
@@ -310,7 +295,6 @@ fn check_names(name: &str, key_prefix: &[u8]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A setting has a value that it cannot have.
 pub(super) fn refused(name: &'static str, reason: impl Into<String>) -> ConfigError {
     ConfigError::Setting { name, reason: reason.into() }
 }

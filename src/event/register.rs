@@ -41,7 +41,6 @@ pub enum RegisterEvent<'a> {
 }
 
 impl<'a> RegisterEvent<'a> {
-    /// The kind of event in a word, and what it is about.
     pub(super) fn kind(&self) -> (&'static str, Subject<'a>) {
         match *self {
             Self::NodeVotes { url } => ("node_votes", Subject::Node(url)),

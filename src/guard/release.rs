@@ -162,7 +162,6 @@ impl LockGuard {
         }
     }
 
-    /// Hands the lock to the next waiter of this process, if there is one.
     fn hand_off(&self, held: &HeldLock) -> bool {
         let head = self.head.as_ref().filter(|_| self.core.backend.may_hand_off(held));
         head.is_some_and(|head| head.hand_off(held.clone()).is_ok())
@@ -273,7 +272,6 @@ impl LockGuard {
         Ok(begun.expect("an extension that began without an error is there"))
     }
 
-    /// The client's rules, with the limit of this lock.
     fn extension_rules(&self) -> Arc<Rules> {
         let rules = &self.core.rules;
         if self.max_hold == rules.hold_max {

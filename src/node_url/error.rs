@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::fmt;
 
-/// The most characters of a URL that are shown.
 const SHOWN_MAX: usize = 200;
 
 const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys://, unix://, zk:// or zks://";

@@ -32,7 +32,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function to call when a lock is lost.
 pub(crate) type Callback = Box<dyn FnOnce(LossReason) + Send>;
 
 /// A lock that several threads use.

@@ -208,7 +208,6 @@ struct FinishedExtension {
     held_until: Result<Time, LossReason>,
     /// How long the round took, if it was confirmed.
     round: Option<Duration>,
-    /// The event to emit, if there is a listener.
     event: Option<BackgroundEvent>,
 }
 

@@ -25,7 +25,6 @@ const LATENESS_MAX: u64 = 2;
 /// Rates are counted in millionths: thousandths would be too coarse for locks of a day.
 const MICRO: u64 = 1_000_000;
 
-/// The locks that one client keeps alive, and how long its rounds take.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     state: Mutex<State>,

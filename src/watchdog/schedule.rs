@@ -27,7 +27,6 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
         Self { entries: BinaryHeap::new(), sweep_at: 0 }
     }
 
-    /// Adds a lock that is due at this time, or up to `slack` earlier.
     pub(super) fn insert(&mut self, at: Time, slack: Duration, lock: T) {
         if self.entries.len() >= self.sweep_at {
             // A release does not remove its entry: that would cost every release a wake-up. With

@@ -11,8 +11,6 @@
 pub mod command;
 mod driver;
 mod examination;
-#[cfg(test)]
-mod fixture;
 mod flight;
 pub mod handshake;
 mod node_error;
@@ -67,3 +65,6 @@ impl Ticket {
         self.serial
     }
 }
+
+#[cfg(test)]
+mod fixture;
