@@ -155,7 +155,7 @@ pub struct Swept {
     pub values: usize,
     /// The registers without one of which nothing is left now.
     pub removed: usize,
-    /// Those without one of which something is left, because a node did not answer.
+    /// Those without one of which something is left, because a node did not answer, or refused.
     pub left: usize,
 }
 
