@@ -47,14 +47,25 @@ impl Fixture {
         let poll = Poll::new().expect("a poll");
         let waker = Arc::new(Waker::new(poll.registry(), Token(1)).expect("a waker"));
         let session = Session::new(options.clone());
-        let mut rounds = Rounds::new(vec![session], false);
+        let rounds = Rounds::new(vec![session], false);
+        let connection = Connection::new(Node::new(0), endpoint, OPTIONS);
+        let events = Events::with_capacity(8);
+        let mut fixture = Self { connection, rounds, poll, events, resolver: Resolver::new(waker) };
+        fixture.ask();
+        fixture
+    }
+
+    /// A request waits for the connection.
+    fn ask(&mut self) {
         let rules = Rules::new(1, Drift::from_factor(0.01).expect("a usual factor"));
         let mut ping = Request::ping(&rules, clock::now());
         ping.deadline = ping.started.after(Duration::from_secs(60));
-        rounds.open(clock::now(), ping, ());
-        let connection = Connection::new(Node::new(0), endpoint, OPTIONS);
-        let events = Events::with_capacity(8);
-        Self { connection, rounds, poll, events, resolver: Resolver::new(waker) }
+        self.rounds.open(clock::now(), ping, ());
+    }
+
+    /// The address of the socket.
+    fn address(&self) -> Option<SocketAddr> {
+        self.connection.socket.as_ref().and_then(|socket| socket.address)
     }
 
     /// Runs the event loop until the connection fulfils `is_done`.
@@ -152,7 +163,22 @@ fn an_address_that_does_not_answer_in_its_part_of_the_time_is_left_for_the_next(
     let addresses = [&first.0, &second].map(|port| port.local_addr().expect("an address"));
     let mut fixture = Fixture::of_name(addresses.to_vec());
     fixture.run_until(is_connected);
-    let socket = fixture.connection.socket.as_ref().expect("it is connected");
-    assert_eq!(socket.address, Some(addresses[1]));
-    assert_eq!(fixture.connection.next_deadline(), None);
+    assert_eq!((fixture.address(), fixture.connection.next_deadline()), (Some(addresses[1]), None));
+}
+
+#[test]
+fn an_address_that_accepts_and_never_greets_goes_last_the_next_time() {
+    let ports = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let addresses = ports.each_ref().map(|port| port.local_addr().expect("an address"));
+    let mut fixture = Fixture::of_name(addresses.to_vec());
+    for address in [addresses[0], addresses[1], addresses[0]] {
+        fixture.run_until(is_connected);
+        fixture.turn();
+        assert_eq!(fixture.address(), Some(address));
+        let problem = NodeError::Disconnected("no greeting".to_owned());
+        fixture.rounds.closed(clock::now(), Node::new(0), problem);
+        fixture.run_until(|connection| connection.socket.is_none());
+        fixture.ask();
+        fixture.connection.resolved(Ok(addresses.to_vec()), &mut fixture.rounds);
+    }
 }

@@ -6,7 +6,7 @@ mod ended;
 
 use super::{Nodes, set};
 use crate::engine::{Before, NodeSet, QueueWait, Request, Token, Verb};
-use crate::node::fixture::{queue_wait, request};
+use crate::node::fixture::{fenced, queue_wait, request};
 use crate::node::{NodeError, RoundOutcome};
 
 const RESERVED: bool = true;
@@ -266,6 +266,21 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
         }
         let ballot = nodes.over().ballot;
         assert_eq!((ballot.tally.granted, ballot.queue.is_awaited), (NodeSet::all(3), is_awaited));
+    }
+}
+
+#[test]
+fn an_answer_of_an_earlier_round_does_not_say_that_others_wait() {
+    let mut nodes = Nodes::ready(false);
+    for (order, waiting) in [([2, 0, 1], 1), ([0, 1, 2], 0)] {
+        nodes.rounds.open(nodes.now, fenced(Verb::Acquire, 1 + waiting, nodes.now), 1);
+        for (nth, index) in order.into_iter().enumerate() {
+            let number = number(&mut nodes, index);
+            nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:9\r\n:{waiting}\r\n"));
+            if nth == 1 {
+                assert_eq!(nodes.over().ballot.queue.is_awaited, waiting > 0);
+            }
+        }
     }
 }
 
