@@ -86,25 +86,6 @@ impl Handoffs {
         all
     }
 
-    /// The same for permits that have no number: each counts as the one that was released first.
-    /// Panics if there were more than so many at once.
-    pub fn numbered(clients: &[Vec<Record>], permits: u32, window: Range<u64>) -> Self {
-        let mut clients = clients.to_vec();
-        let mut records: Vec<_> = clients.iter_mut().flatten().collect();
-        records.sort_by_key(|record| record.granted);
-        let mut free_since = vec![0; permits as usize];
-        for record in records {
-            let (permit, released) = (0..permits)
-                .zip(&mut free_since)
-                .min_by_key(|(_, since)| **since)
-                .expect("one at least");
-            assert!(*released <= record.granted, "more than {permits} permits at the same time");
-            *released = record.releasing;
-            record.permit = Some(permit);
-        }
-        Self::new(&clients, window)
-    }
-
     /// Each grant with the one before it, of the same permit.
     fn successions(&self) -> impl Iterator<Item = (&Grant, &Grant)> {
         let mut last = HashMap::new();
@@ -288,21 +269,6 @@ mod tests {
     fn two_holders_of_a_permit_are_noticed() {
         let clients = [vec![with(1, held(0, 1)), with(0, held(0, 2))], vec![with(1, held(0, 9))]];
         let _ = Handoffs::new(&clients, 0..MS);
-    }
-
-    #[test]
-    fn permits_without_a_number_are_those_that_lay_free_for_longest() {
-        let clients = [vec![held(0, 1), held(11, 13)], vec![held(0, 2), held(13, 14)]];
-        let handoffs = Handoffs::numbered(&clients, 2, 0..20 * MS);
-        // From the releases at 11 and 12 ms to the grants at 13 and 14 ms.
-        assert_eq!(handoffs.free().quantile(0.5), Duration::from_millis(2));
-        assert_eq!(handoffs.free().count(), 2);
-    }
-
-    #[test]
-    #[should_panic(expected = "more than 1 permits")]
-    fn too_many_permits_at_once_are_noticed() {
-        let _ = Handoffs::numbered(&[vec![held(0, 1)], vec![held(0, 10)]], 1, 0..MS);
     }
 
     #[test]

@@ -155,21 +155,6 @@ impl Drop for Servers {
     }
 }
 
-/// A port that refuses connections, and that no other program gets while this value exists: it is
-/// the local end of a connection, which listens to nothing.
-pub struct ClosedPort {
-    pub port: u16,
-    _ends: (TcpListener, TcpStream),
-}
-
-impl ClosedPort {
-    pub fn new() -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let held = TcpStream::connect(listener.local_addr()?)?;
-        Ok(Self { port: held.local_addr()?.port(), _ends: (listener, held) })
-    }
-}
-
 fn start(directory: &Path, settings: &[&str]) -> Result<Server, String> {
     fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     let mut why = String::new();

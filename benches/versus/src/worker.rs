@@ -84,7 +84,7 @@ impl Job {
 /// Is a worker, until there are no more orders.
 pub fn serve(arguments: &[String]) -> Result<(), String> {
     let job = Job::parse(arguments).ok_or("this is started by the program itself")?;
-    let mut run = job.peer.start(&job.urls, job.threads);
+    let mut run = job.peer.start(&job.urls);
     let mut plan = Plan {
         kind: job.kind,
         threads: job.threads,

@@ -1,10 +1,9 @@
-//! The blocking libraries. Both open a new connection for every command to every server.
+//! The blocking library, which opens a new connection for every command to every server.
 
 use crate::work::{Blocking, TTL};
-use redsync::{RedisInstance, RedsyncBuilder};
 use std::time::Duration;
 
-/// Number of retries and the pause between them. They retry only if another client holds the lock.
+/// Number of retries and the pause between them. It retries only if another client holds the lock.
 const ATTEMPTS: u32 = 1_000_000;
 const RETRY_DELAY: Duration = Duration::from_millis(5);
 
@@ -30,30 +29,5 @@ impl Blocking for Redlock {
 
     fn release<'a>(&'a self, held: redlock::Lock<'a>) {
         self.0.unlock(&held);
-    }
-}
-
-/// <https://crates.io/crates/redsync>
-pub struct Redsync(redsync::Redsync<RedisInstance>);
-
-impl Redsync {
-    pub fn new(urls: &[String]) -> Self {
-        let open = |url: &String| RedisInstance::new(url.as_str()).expect("the URL can be used");
-        let instances = urls.iter().map(open).collect();
-        let builder = RedsyncBuilder::new(instances).retry_count(ATTEMPTS);
-        Self(builder.retry_delay(RETRY_DELAY).build())
-    }
-}
-
-impl Blocking for Redsync {
-    type Held<'a> = redsync::Lock;
-
-    fn acquire(&self, resource: &str, _: bool) -> redsync::Lock {
-        let lock = self.0.lock(resource, TTL);
-        lock.unwrap_or_else(|error| panic!("redsync takes the lock: {error:?}"))
-    }
-
-    fn release(&self, held: redsync::Lock) {
-        self.0.unlock(&held).unwrap_or_else(|error| panic!("redsync gives it back: {error:?}"));
     }
 }

@@ -40,12 +40,8 @@ pub enum Peer {
     RslockSingle,
     /// rslock in threads that block: each calls `block_on` on one shared runtime.
     RslockThreads,
-    /// rslock with its default retry settings, where they matter.
-    RslockDefaults,
     /// redlock, which opens a new connection for every command.
     Redlock,
-    /// redsync, which does the same.
-    Redsync,
     /// Blocking sockets, and nothing else.
     Floor,
     /// Pipelines that keep the servers busy all the time.
@@ -54,14 +50,8 @@ pub enum Peer {
     Local,
     /// One server of etcd, and its lock.
     Etcd,
-    /// One server of ZooKeeper, and its recipe for a lock.
-    Zookeeper,
-    /// The same server, without a lock: a node is made, and deleted.
-    TwoWrites,
     /// kazoo, the library of Python for ZooKeeper, and its lock.
     Kazoo,
-    /// Its semaphore.
-    KazooPermits,
     /// A register of this library that is read.
     RegisterRead,
     /// The same, changed by one client: in one round.
@@ -80,7 +70,7 @@ pub enum Peer {
     ZookeeperSet,
 }
 
-pub const ALL: [Peer; 28] = [
+pub const ALL: [Peer; 23] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::RedlatchFenced,
@@ -90,17 +80,12 @@ pub const ALL: [Peer; 28] = [
     Peer::Rslock,
     Peer::RslockSingle,
     Peer::RslockThreads,
-    Peer::RslockDefaults,
     Peer::Redlock,
-    Peer::Redsync,
     Peer::Floor,
     Peer::Ceiling,
     Peer::Local,
     Peer::Etcd,
-    Peer::Zookeeper,
-    Peer::TwoWrites,
     Peer::Kazoo,
-    Peer::KazooPermits,
     Peer::RegisterRead,
     Peer::RegisterChange,
     Peer::RegisterFirst,
@@ -127,17 +112,12 @@ impl Peer {
             Self::Rslock => "rslock 0.10, tokio multi-thread",
             Self::RslockSingle => "rslock 0.10, tokio current-thread",
             Self::RslockThreads => "rslock 0.10, threads in block_on",
-            Self::RslockDefaults => "rslock 0.10, its default retry delay",
             Self::Redlock => "redlock 2.0",
-            Self::Redsync => "redsync 1.0",
             Self::Floor => "floor: bare sockets",
             Self::Ceiling => "ceiling: pipelines 256 deep",
             Self::Local => "a mutex in the process",
             Self::Etcd => "etcd, one server",
-            Self::Zookeeper => "ZooKeeper, one server",
-            Self::TwoWrites => "two bare writes",
             Self::Kazoo => "kazoo",
-            Self::KazooPermits => "kazoo, Semaphore",
             Self::RegisterRead => "register, read",
             Self::RegisterChange => "register, change by the same client",
             Self::RegisterFirst => "register, first change by a client",
@@ -159,7 +139,7 @@ impl Peer {
     }
 
     /// Connects to these servers, if it ever does, and hands out what runs slices.
-    pub fn start(self, urls: &[String], threads: usize) -> Box<dyn FnMut(&Plan) -> Slice> {
+    pub fn start(self, urls: &[String]) -> Box<dyn FnMut(&Plan) -> Slice> {
         match self {
             Self::Redlatch => blocking(redlatch::Redlatch::new(urls, Way::Release)),
             Self::RedlatchDrop => blocking(redlatch::Redlatch::new(urls, Way::Drop)),
@@ -168,7 +148,6 @@ impl Peer {
             Self::RedlatchReader => blocking(redlatch::Redlatch::new(urls, Way::Reader)),
             Self::RedlatchPermits => blocking(redlatch::Redlatch::new(urls, Way::Permit)),
             Self::Redlock => blocking(blocking::Redlock::new(urls)),
-            Self::Redsync => blocking(blocking::Redsync::new(urls)),
             Self::Floor => blocking(floor::Floor::new(urls)),
             Self::Local => blocking(local::Local::default()),
             Self::Rslock => rslock::start(urls, rslock::multi_thread(), rslock::RETRY_DELAY),
@@ -178,19 +157,11 @@ impl Peer {
             Self::RslockThreads => {
                 blocking(rslock::Threads::new(urls, rslock::multi_thread(), rslock::RETRY_DELAY))
             }
-            Self::RslockDefaults if threads == 1 => {
-                rslock::start(urls, rslock::current_thread(), rslock::RETRY_DELAY_DEFAULT)
-            }
-            Self::RslockDefaults => {
-                rslock::start(urls, rslock::multi_thread(), rslock::RETRY_DELAY_DEFAULT)
-            }
             Self::Ceiling => {
                 let mut ceiling = ceiling::Ceiling::new(urls);
                 Box::new(move |plan| ceiling.run(plan))
             }
             Self::Etcd => blocking(etcd::Etcd::new(&urls[0])),
-            Self::Zookeeper => blocking(zookeeper::Zookeeper::new(&urls[0])),
-            Self::TwoWrites => blocking(zookeeper::TwoWrites::new(&urls[0])),
             Self::RegisterRead => blocking(Registers::new(urls, registers::Action::Read)),
             Self::RegisterChange => blocking(Registers::new(urls, registers::Action::Change)),
             Self::RegisterFirst => blocking(Registers::new(urls, registers::Action::First)),
@@ -199,7 +170,7 @@ impl Peer {
             Self::EtcdRead => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::Read)),
             Self::EtcdChange => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::Change)),
             Self::ZookeeperSet => blocking(zookeeper::Znode::new(&urls[0])),
-            Self::Kazoo | Self::KazooPermits => panic!("a script has no threads of ours"),
+            Self::Kazoo => panic!("a script has no threads of ours"),
         }
     }
 
@@ -212,10 +183,7 @@ impl Peer {
             Self::RedlatchReader => contending(redlatch::Redlatch::new(urls, Way::Reader)),
             Self::RedlatchPermits => contending(redlatch::Redlatch::new(urls, Way::Permit)),
             Self::RslockSingle => contending(rslock(rslock::RETRY_DELAY)),
-            Self::RslockDefaults => contending(rslock(rslock::RETRY_DELAY_DEFAULT)),
             Self::Etcd => contending(etcd::Etcd::new(&urls[0])),
-            Self::Zookeeper => contending(zookeeper::Zookeeper::new(&urls[0])),
-            Self::TwoWrites => contending(zookeeper::TwoWrites::new(&urls[0])),
             _ => return None,
         })
     }
@@ -224,14 +192,13 @@ impl Peer {
     pub fn script(self, urls: &[String]) -> Option<Command> {
         match self {
             Self::Kazoo => Some(kazoo::script("lock", &urls[0])),
-            Self::KazooPermits => Some(kazoo::script(&PERMITS.to_string(), &urls[0])),
             _ => None,
         }
     }
 
     /// Whether what it needs is installed; if not, this says so.
     pub fn can_run(self) -> bool {
-        !matches!(self, Self::Kazoo | Self::KazooPermits) || kazoo::is_installed()
+        !matches!(self, Self::Kazoo) || kazoo::is_installed()
     }
 }
 

@@ -14,9 +14,6 @@ use tokio::task::block_in_place;
 /// most pairs per second in the contended scenario.
 pub const RETRY_DELAY: Duration = Duration::from_millis(5);
 
-/// What rslock has by default.
-pub const RETRY_DELAY_DEFAULT: Duration = Duration::from_millis(200);
-
 pub fn multi_thread() -> Runtime {
     build(&mut Builder::new_multi_thread())
 }

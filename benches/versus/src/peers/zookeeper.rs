@@ -1,6 +1,4 @@
-//! ZooKeeper's recipe for a lock, over a bare socket: each client makes a node that is numbered,
-//! the lowest number holds the lock, and each other watches the number before its own. And a node
-//! whose value is changed.
+//! A node of ZooKeeper whose value is changed, over a bare socket.
 
 use super::address;
 use crate::work::Blocking;
@@ -12,15 +10,11 @@ use std::sync::Mutex;
 const SESSION_MILLIS: i32 = 600_000;
 
 const CREATE: i32 = 1;
-const DELETE: i32 = 2;
-const EXISTS: i32 = 3;
 const GET: i32 = 4;
 const SET: i32 = 5;
-const CHILDREN: i32 = 8;
 
 /// What it answers.
 const DONE: i32 = 0;
-const NO_SUCH_NODE: i32 = -101;
 const BAD_VERSION: i32 = -103;
 const NODE_EXISTS: i32 = -110;
 
@@ -30,26 +24,9 @@ const VERSION_AT: usize = 32;
 /// As long as the values of the other peers.
 const VALUE: [u8; 100] = [b'a'; 100];
 
-/// The number of a message that answers no request: a watched node has changed.
-const NOTIFICATION: i32 = -1;
-
-const EPHEMERAL: i32 = 1;
-const EPHEMERAL_AND_NUMBERED: i32 = 3;
-
-pub struct Zookeeper {
-    session: Mutex<Session>,
-}
-
 struct Session {
     stream: TcpStream,
     requests: i32,
-    /// The folder that is known to be there.
-    folder: String,
-}
-
-/// The least that a lock can cost: a node is made, and deleted.
-pub struct TwoWrites {
-    session: Mutex<Session>,
 }
 
 /// One node that is changed if it has the version that was seen last.
@@ -64,25 +41,13 @@ impl Znode {
     }
 }
 
-impl Zookeeper {
-    pub fn new(url: &str) -> Self {
-        Self { session: Mutex::new(Session::new(url)) }
-    }
-}
-
-impl TwoWrites {
-    pub fn new(url: &str) -> Self {
-        Self { session: Mutex::new(Session::new(url)) }
-    }
-}
-
 impl Session {
     /// Connects to the first of the servers.
     fn new(url: &str) -> Self {
         let first = address(url).split(',').next().expect("a URL has a host");
         let stream = TcpStream::connect(first).expect("the server accepts");
         stream.set_nodelay(true).expect("the option is there");
-        let mut session = Session { stream, requests: 0, folder: String::new() };
+        let mut session = Session { stream, requests: 0 };
         let mut hello = vec![0; 12];
         hello.extend(SESSION_MILLIS.to_be_bytes());
         hello.extend([0; 8]);
@@ -136,14 +101,6 @@ impl Session {
         }
     }
 
-    fn delete(&mut self, path: &str) {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        // In whatever version it is.
-        body.extend((-1_i32).to_be_bytes());
-        assert_eq!(self.call(DELETE, &body).0, DONE, "the node was there");
-    }
-
     /// The version of a node, of which the value is read too.
     fn version(&mut self, path: &str) -> i32 {
         let mut body = Vec::new();
@@ -167,73 +124,6 @@ impl Session {
             (BAD_VERSION, _) => None,
             (error, _) => panic!("ZooKeeper changes no node: {error}"),
         }
-    }
-
-    /// The nodes below this one.
-    fn children(&mut self, path: &str) -> Vec<String> {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        body.push(0);
-        let (error, answer) = self.call(CHILDREN, &body);
-        assert_eq!(error, DONE, "the node is there");
-        let mut rest = &answer[4..];
-        (0..number(&answer)).map(|_| take_string(&mut rest)).collect()
-    }
-
-    /// Waits until this node has changed, if it is there.
-    fn wait_for(&mut self, path: &str) {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        body.push(1);
-        match self.call(EXISTS, &body).0 {
-            DONE => assert_eq!(number(&self.read()), NOTIFICATION, "nothing else was asked for"),
-            // It is watched all the same, but nobody makes it again.
-            NO_SUCH_NODE => {}
-            error => panic!("ZooKeeper looks for no node: {error}"),
-        }
-    }
-}
-
-impl Blocking for Zookeeper {
-    /// The path of the lock's node.
-    type Held<'a> = String;
-
-    fn acquire(&self, resource: &str, _: bool) -> String {
-        let mut session = self.session.lock().expect("nothing panics with it held");
-        let folder = format!("/{}", resource.replace('/', ":"));
-        if session.folder != folder {
-            session.create(&folder, 0);
-            session.folder.clone_from(&folder);
-        }
-        let own = session.create(&format!("{folder}/lock-"), EPHEMERAL_AND_NUMBERED);
-        let name = own.rsplit('/').next().expect("a path has a last part").to_owned();
-        loop {
-            // The numbers have equally many digits.
-            let before = session.children(&folder).into_iter().filter(|other| *other < name).max();
-            match before {
-                None => return own,
-                Some(other) => session.wait_for(&format!("{folder}/{other}")),
-            }
-        }
-    }
-
-    fn release(&self, held: String) {
-        self.session.lock().expect("nothing panics with it held").delete(&held);
-    }
-}
-
-impl Blocking for TwoWrites {
-    /// The path of the node.
-    type Held<'a> = String;
-
-    fn acquire(&self, resource: &str, _: bool) -> String {
-        // Not where a lock of this name is.
-        let path = format!("/bare:{}", resource.replace('/', ":"));
-        self.session.lock().expect("nothing panics with it held").create(&path, EPHEMERAL)
-    }
-
-    fn release(&self, held: String) {
-        self.session.lock().expect("nothing panics with it held").delete(&held);
     }
 }
 

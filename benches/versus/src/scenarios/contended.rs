@@ -24,16 +24,10 @@ pub fn run(context: &Context) -> Vec<Findings> {
 }
 
 fn threads(context: &Context) -> Findings {
-    let peers = [
-        Peer::Redlatch,
-        Peer::RedlatchDrop,
-        Peer::RslockThreads,
-        Peer::Rslock,
-        Peer::RslockDefaults,
-        Peer::Local,
-    ];
+    let peers =
+        [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockThreads, Peer::Rslock, Peer::Local];
     let lanes = measure(context, &peers, MANY, 1);
-    let [release, dropped, threads, multi, defaults, local] = &lanes[..] else {
+    let [release, dropped, threads, multi, local] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
     let share = release.times(local, Slice::rate).min(dropped.times(local, Slice::rate));
@@ -43,7 +37,7 @@ fn threads(context: &Context) -> Findings {
         measured,
         wanted: Wanted::AtLeast(wanted),
     };
-    let rslock = fastest(&[threads, multi, defaults]);
+    let rslock = fastest(&[threads, multi]);
     let shown = [("redlatch", release), ("rslock 0.10", rslock), ("a local mutex", local)];
     let rates = shown.map(|(name, lane)| (name, lane.median(Slice::rate)));
     let shares = shown.map(|(name, lane)| (name, lane.median(Slice::fairness)));
@@ -65,22 +59,9 @@ fn threads(context: &Context) -> Findings {
 }
 
 fn processes(context: &Context) -> Findings {
-    let peers = [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockSingle, Peer::RslockDefaults];
+    let peers = [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockSingle];
     let lanes = measure(context, &peers, 1, MANY);
-    let [release, dropped, tuned, defaults] = &lanes[..] else {
-        unreachable!("there is a lane for each peer")
-    };
-    let mut figures = Vec::new();
-    for (rslock, how) in [(defaults, "as it is by default"), (tuned, "with a 5 ms retry delay")] {
-        let times = release.times(rslock, Slice::rate).min(dropped.times(rslock, Slice::rate));
-        let cpu = release
-            .times(rslock, Slice::cpu_per_pair)
-            .max(dropped.times(rslock, Slice::cpu_per_pair));
-        let what = format!("contended by 8 processes, times the pairs/s of rslock {how}");
-        figures.push(Figure { what, measured: times, wanted: Wanted::AtLeast(1.3) });
-        let what = format!("contended by 8 processes, share of the CPU per pair of rslock {how}");
-        figures.push(Figure { what, measured: cpu, wanted: Wanted::AtMost(0.5) });
-    }
+    let [release, _, tuned] = &lanes[..] else { unreachable!("there is a lane for each peer") };
     let title = format!("{MANY} processes, one lock held for 1 ms");
     let shown = [("redlatch", release), ("rslock 0.10", tuned)];
     let rates = shown.map(|(name, lane)| (name, lane.median(Slice::rate)));
@@ -91,7 +72,7 @@ fn processes(context: &Context) -> Findings {
                 CPU, connections and memory are those of all eight together."
                 .to_owned(),
         table: table(&lanes),
-        figures,
+        figures: Vec::new(),
         groups: vec![Group::new(&title, Unit::Pairs, rates)],
     }
 }

@@ -73,10 +73,9 @@ const SOLO_LIMIT: Duration = Duration::from_secs(10);
 /// Until all contend, at least.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-const PEERS: [Peer; 3] = [Peer::Redlatch, Peer::RslockSingle, Peer::RslockDefaults];
+const PEERS: [Peer; 2] = [Peer::Redlatch, Peer::RslockSingle];
 
-const ON_ZOOKEEPER: [(&str, Peer); 3] =
-    [("redlatch", Peer::Redlatch), ("kazoo", Peer::Kazoo), ("bare recipe", Peer::Zookeeper)];
+const ON_ZOOKEEPER: [(&str, Peer); 2] = [("redlatch", Peer::Redlatch), ("kazoo", Peer::Kazoo)];
 
 /// What was measured of a library, turn by turn.
 struct Series {

@@ -6,12 +6,9 @@ mod contended;
 mod fenced;
 mod frozen;
 pub mod handoff;
-#[cfg(feature = "zookeeper")]
-mod held;
 mod permits;
 mod places;
 mod readers;
-mod refused;
 mod registers;
 mod rtt;
 mod shared;
@@ -57,7 +54,6 @@ pub const ALL: &[Scenario] = &[
     Scenario { name: "places", about: "on how many nodes a lock lies", run: places::run },
     Scenario { name: "waiting", about: "long waits for one lock", run: waiting::run },
     Scenario { name: "frozen", about: "one server is frozen (SIGSTOP)", run: frozen::run },
-    Scenario { name: "refused", about: "one server refuses connections", run: refused::run },
     Scenario { name: "rtt", about: "servers a millisecond away", run: rtt::run },
     Scenario { name: "tls", about: "over TLS: 1 and 32 threads, reconnects", run: tls::run },
     Scenario { name: "ceiling", about: "the servers' limit", run: ceiling::run },
@@ -72,8 +68,6 @@ pub const ALL: &[Scenario] = &[
         about: "two participants commit, beside two-phase commit",
         run: transactions::run,
     },
-    #[cfg(feature = "zookeeper")]
-    Scenario { name: "held", about: "1 000 locks held on ZooKeeper", run: held::run },
 ];
 
 impl Context {

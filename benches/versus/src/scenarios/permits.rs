@@ -7,17 +7,14 @@ mod tables;
 use super::Context;
 use crate::candidate::{Backend, Candidate};
 use crate::contender::{Contender, Order};
-use crate::ensemble::{self, Counts, Ensemble};
+use crate::ensemble::{Counts, Ensemble};
 use crate::handoffs::{Handoffs, Record, nanos, now};
-use crate::peers::{PERMITS, Peer};
+use crate::peers::Peer;
 use crate::report::Findings;
 use crate::traffic::{self, Monitor, Usage};
 use std::ops::Range;
 use std::thread;
 use std::time::Duration;
-
-const ON_ZOOKEEPER: [(&str, Peer); 2] =
-    [("redlatch", Peer::RedlatchPermits), ("kazoo", Peer::KazooPermits)];
 
 const CLIENTS: usize = 16;
 const HOLD: Duration = Duration::from_millis(20);
@@ -61,11 +58,7 @@ struct Commands {
 }
 
 pub fn run(context: &Context) -> Vec<Findings> {
-    let ensembles = ensemble::start_all(context.servers.directory());
     let mut lanes = vec![Candidate::on_redis(&context.servers, "redlatch", Peer::RedlatchPermits)];
-    for ensemble in &ensembles {
-        lanes.extend(Candidate::on_zookeeper(ensemble, ON_ZOOKEEPER));
-    }
     lanes.retain(|lane| context.handoff.has_lane(&lane.name));
     let series = |lane: &Candidate<'_>| Series { name: lane.name.clone(), runs: Vec::new() };
     let mut all: Vec<_> = lanes.iter().map(series).collect();
@@ -114,10 +107,7 @@ fn measure(context: &Context, lane: &Candidate<'_>, index: usize) -> Run {
     if matches!(lane.backend, Backend::Redis) {
         context.servers.expect_gone(&prefix, context.nodes);
     }
-    let handoffs = match lane.peer {
-        Peer::KazooPermits => Handoffs::numbered(&records, PERMITS, opened..closed),
-        _ => Handoffs::new(&records, opened..closed),
-    };
+    let handoffs = Handoffs::new(&records, opened..closed);
     assert!(handoffs.count() > 0, "no permit was granted at all");
     let (traffic, handoffs) = counted.per_grant(context, handoffs, opened..closed);
     Run { handoffs, traffic }

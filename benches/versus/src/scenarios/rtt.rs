@@ -12,13 +12,12 @@ use std::time::Duration;
 /// In each direction.
 const DELAY: Duration = Duration::from_micros(500);
 
-const PEERS: [Peer; 7] = [
+const PEERS: [Peer; 6] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::Rslock,
     Peer::RslockSingle,
     Peer::Redlock,
-    Peer::Redsync,
     Peer::Floor,
 ];
 
@@ -30,7 +29,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "rtt")).into();
     take_turns(&mut lanes, context.turns, context.slice, servers);
 
-    let [release, dropped, multi, single, redlock, _, floor] = &lanes[..] else {
+    let [release, dropped, multi, single, redlock, floor] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
     let figure = |name: &str, measured| Figure {

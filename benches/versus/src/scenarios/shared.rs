@@ -17,8 +17,7 @@ const PEERS: [Peer; 6] = [
 ];
 
 pub fn run(context: &Context) -> Vec<Findings> {
-    let threads: &[usize] = if context.is_quick { &[1, 32] } else { &[1, 8, 32, 64] };
-    threads.iter().map(|&threads| run_with(context, threads)).collect()
+    vec![run_with(context, 32)]
 }
 
 fn run_with(context: &Context, threads: usize) -> Findings {
@@ -27,10 +26,6 @@ fn run_with(context: &Context, threads: usize) -> Findings {
     let setup = Setup { servers, urls: &urls, kind: Kind::Free, threads, processes: 1 };
     let label = format!("shared{threads}");
     let mut lanes: Vec<_> = PEERS.iter().map(|&peer| setup.lane(peer, &label)).collect();
-    // Blocking clients without a pool take a thread each, and a hundred ports for each pair.
-    if threads <= 8 {
-        lanes.extend([Peer::Redlock, Peer::Redsync].map(|peer| setup.lane(peer, &label)));
-    }
     take_turns(&mut lanes, context.turns, context.slice, servers);
 
     Findings {

@@ -1,7 +1,5 @@
 //! One thread acquires a free lock and releases it, again and again.
 
-mod ensemble;
-
 use super::Context;
 use crate::figures::{Group, Unit};
 use crate::lane::{Setup, fastest, take_turns};
@@ -9,14 +7,13 @@ use crate::peers::Peer;
 use crate::report::{Figure, Findings, Table, Wanted};
 use crate::work::{Kind, Slice};
 
-const PEERS: [Peer; 8] = [
+const PEERS: [Peer; 7] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::RslockThreads,
     Peer::Rslock,
     Peer::RslockSingle,
     Peer::Redlock,
-    Peer::Redsync,
     Peer::Floor,
 ];
 
@@ -27,7 +24,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "solo")).into();
     take_turns(&mut lanes, 2 * context.turns, context.slice, servers);
 
-    let [release, dropped, threads, multi, single, redlock, _, floor] = &lanes[..] else {
+    let [release, dropped, threads, multi, single, redlock, floor] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
     // Compared with the fastest way to use rslock.
@@ -55,7 +52,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
         Group::new(title, Unit::Pairs, rates),
         Group::new(&format!("{title}: median time to acquire it"), Unit::Time, times),
     ];
-    let mut findings = vec![Findings {
+    vec![Findings {
         title: context.title("solo"),
         about:
             "One thread acquires a free lock and releases it, again and again. The floor waits for \
@@ -65,7 +62,5 @@ pub fn run(context: &Context) -> Vec<Findings> {
         table: Table::of_lanes(&lanes),
         figures,
         groups,
-    }];
-    findings.extend(ensemble::run(context));
-    findings
+    }]
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const WAITERS: [usize; 3] = [1, 8, 64];
 
-const PEERS: [Peer; 3] = [Peer::Redlatch, Peer::RslockSingle, Peer::RslockDefaults];
+const PEERS: [Peer; 1] = [Peer::Redlatch];
 
 /// Until all waiters have asked, and until the commands of that are over.
 const ASKED: Duration = Duration::from_millis(500);
