@@ -14,6 +14,9 @@ use std::path::Path;
 /// because the README shows them and Cargo leaves this folder out of the package.
 pub const FOLDER: &str = "../../docs";
 
+/// The figures of the chart, in this program's folder.
+pub const FIGURES: &str = "figures.tsv";
+
 const WIDTH: usize = 776;
 const NAMES: usize = 152;
 /// The length of redlatch's bar.
@@ -142,7 +145,7 @@ mod tests {
     #[test]
     fn the_charts_are_those_of_the_figures_beside_them() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let text = fs::read_to_string(folder.join("figures.tsv")).unwrap();
+        let text = fs::read_to_string(folder.join(FIGURES)).unwrap();
         let groups = figures::from_text(&text).unwrap();
         assert_eq!(figures::to_text(&groups), text);
         for theme in &THEMES {

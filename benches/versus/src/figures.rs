@@ -57,13 +57,6 @@ impl Unit {
     }
 }
 
-impl Group {
-    pub fn new<const N: usize>(title: &str, unit: Unit, bars: [(&str, f64); N]) -> Self {
-        let bars = bars.map(|(name, value)| (name.to_owned(), value)).into();
-        Self { title: title.to_owned(), unit, bars }
-    }
-}
-
 /// One line per bar: title, unit, name and value, with tabs between them.
 pub fn to_text(groups: &[Group]) -> String {
     let mut text = String::new();

@@ -1,300 +1,247 @@
-//! The measured work: threads that acquire and release locks for a while, counted and timed.
+//! The measured work: clients that acquire and release locks for a while, and what is written down
+//! of each lock. All scenarios are made of it; where a value is read or changed, or two participants
+//! commit, that is what takes the place of the acquisition, and nothing is released.
+//!
+//! All times are nanoseconds of CLOCK_MONOTONIC, which is one clock for all processes of a machine:
+//! so the records of two processes tell whether both held a lock at once.
 
-use crate::histogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
-use std::fmt;
-use std::fs::{File, TryLockError};
-use std::path::PathBuf;
-use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long a contended lock is held.
-pub const HOLD: Duration = Duration::from_millis(1);
+use std::time::Duration;
 
 /// Long enough that no lock expires during a run, nor while `waiting` holds it.
 pub const TTL: Duration = Duration::from_secs(60);
 
-/// What the threads of a worker do.
+/// Which locks clients want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Each thread acquires and releases a lock of its own, always a free one, as fast as it can.
+    /// Each client acquires a lock of its own, which is always free.
     Free,
-    /// All threads compete for one lock, and hold it for [`HOLD`].
+    /// All clients compete for one lock, and wait for it.
     Contended,
-    /// As [`Free`](Self::Free), but all threads are readers of one lock: none waits.
-    Readers,
+    /// All clients use one name, and none waits: readers of one lock, or clients of one value.
+    Together,
 }
 
-/// One slice of measuring.
-#[derive(Clone, Debug)]
-pub struct Plan {
+/// What clients do: from `start` on, each asks for a lock, holds it, releases it, and begins again,
+/// until `end`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
     pub kind: Kind,
-    pub threads: usize,
+    /// What the names of the locks begin with.
     pub prefix: String,
-    /// The file whose lock shows that only one thread holds the lock. Used only with contention.
-    pub marker: PathBuf,
-    pub duration: Duration,
+    /// On the clock of [`now`], as is `end`.
+    pub start: u64,
+    /// No request begins later. One that waits is waited for.
+    pub end: u64,
+    pub hold: Duration,
+    /// The least time from one request to the next.
+    pub every: Duration,
 }
 
-/// The result of one slice, or of one of its threads.
-#[derive(Clone)]
-pub struct Slice {
-    /// Locks acquired and released.
-    pub pairs: u64,
-    /// How many of these the slowest and the fastest thread made.
-    pub fewest: u64,
-    pub most: u64,
-    pub wall: Duration,
-    /// Of the whole process, kernel time included.
+/// The life of one lock, from the request to the end of its release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Just before the call that waits for the lock.
+    pub asked: u64,
+    /// That call has returned.
+    pub granted: u64,
+    /// Just before the call that releases the lock.
+    pub releasing: u64,
+    /// That call has returned.
+    pub released: u64,
+    pub note: Note,
+}
+
+/// What else a peer says of a lock, or of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Which of several permits it was, if there are several.
+    pub permit: Option<u32>,
+    /// How many calls ended without saying whether they changed the value.
+    pub unknown: u32,
+}
+
+/// What the clients of a process did.
+#[derive(Debug, PartialEq)]
+pub struct Answer {
+    /// Processor time of the whole process, kernel time included.
     pub cpu: Duration,
-    /// Of all servers together, in the same time.
-    pub servers_cpu: Duration,
-    /// Changes of which it is not known whether they were made.
-    pub unknown: u64,
-    /// From the call to the lock.
-    pub acquire: Histogram,
+    /// The locks of each client, in order.
+    pub clients: Vec<Vec<Record>>,
 }
 
-impl Kind {
-    const ALL: [Self; 3] = [Self::Free, Self::Contended, Self::Readers];
-
-    /// The name on the command line of a worker.
-    pub fn word(self) -> String {
-        format!("{self:?}").to_lowercase()
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
-    }
-}
-
-impl Plan {
-    /// The resource of the `index`-th thread.
-    pub fn resource(&self, index: usize) -> String {
-        match self.kind {
-            Kind::Free => format!("{}:{index}", self.prefix),
-            Kind::Contended | Kind::Readers => format!("{}:same", self.prefix),
-        }
-    }
-
-    pub fn is_contended(&self) -> bool {
-        self.kind == Kind::Contended
-    }
-
-    /// What a holder does with the lock.
-    pub fn marker(&self) -> Option<Marker> {
-        self.is_contended().then(|| {
-            let file = File::options().create(true).append(true).open(&self.marker);
-            Marker(file.expect("the marker can be opened"))
-        })
-    }
-}
-
-/// A file that one holder at a time can lock, in whichever thread or process it is: the kernel's
-/// word on whether the lock under test excludes.
-pub struct Marker(File);
-
-impl Marker {
-    pub fn enter(&self) {
-        match self.0.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => panic!("two holders of one lock at the same time"),
-            Err(TryLockError::Error(error)) => panic!("the marker cannot be locked: {error}"),
-        }
-    }
-
-    pub fn leave(&self) {
-        self.0.unlock().expect("a held lock can be released");
-    }
-}
-
-/// A lock library used by threads. Each method panics if the lock was not acquired or released.
+/// A library used by threads. Each method panics if the lock was not acquired or released.
 pub trait Blocking: Sync {
     type Held<'a>
     where
         Self: 'a;
 
-    /// Acquires the lock. It is free unless `is_contended`; then this waits for it.
-    fn acquire(&self, resource: &str, is_contended: bool) -> Self::Held<'_>;
+    /// Acquires the lock. It is free unless `waits`; then this waits for it.
+    fn acquire(&self, resource: &str, waits: bool) -> Self::Held<'_>;
 
     fn release<'a>(&'a self, held: Self::Held<'a>);
 
-    /// Which permit it is, of a peer that takes permits.
-    fn permit(&self, _held: &Self::Held<'_>) -> Option<u32> {
-        None
-    }
-
-    /// How often nodes were asked for a lock so far, of a peer that counts it.
-    fn attempts(&self) -> u64 {
-        0
-    }
-
-    /// How many changes were made or not so far, of a peer that cannot tell.
-    fn unknown(&self) -> u64 {
-        0
+    fn note(&self, _held: &Self::Held<'_>) -> Note {
+        Note::default()
     }
 }
 
-/// Runs a slice of a plan in threads.
-pub fn run<B: Blocking>(peer: &B, plan: &Plan) -> Slice {
-    let (barrier, unknown) = (Barrier::new(plan.threads + 1), peer.unknown());
+/// Carries out an order, with a thread for each client.
+pub fn run<B: Blocking>(peer: &B, order: &Order, clients: usize) -> Answer {
     thread::scope(|scope| {
-        let barrier = &barrier;
-        let spawn = |index| scope.spawn(move || run_thread(peer, plan, index, barrier));
-        let threads: Vec<_> = (0..plan.threads).map(spawn).collect();
-        barrier.wait();
-        let watch = Watch::start();
-        let parts = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
-        let parts: Vec<_> = parts.collect();
-        Slice { unknown: peer.unknown() - unknown, ..watch.stop(&parts) }
+        let spawn = |index| scope.spawn(move || run_client(peer, order, index));
+        let threads: Vec<_> = (0..clients).map(spawn).collect();
+        sleep_until(order.start);
+        let before = cpu_time();
+        let clients = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
+        let clients = clients.collect();
+        Answer { cpu: cpu_time() - before, clients }
     })
 }
 
-fn run_thread<B: Blocking>(peer: &B, plan: &Plan, index: usize, barrier: &Barrier) -> Part {
-    let resource = plan.resource(index);
-    let marker = plan.marker();
-    let mut part = Part::new();
-    barrier.wait();
-    let mut start = Instant::now();
-    let end = start + plan.duration;
-    while start < end {
-        let held = peer.acquire(&resource, plan.is_contended());
-        part.acquired(start.elapsed());
-        if let Some(marker) = &marker {
-            marker.enter();
-            thread::sleep(HOLD);
-            marker.leave();
+fn run_client<B: Blocking>(peer: &B, order: &Order, index: usize) -> Vec<Record> {
+    let resource = order.resource(index);
+    let mut records = Vec::new();
+    sleep_until(order.start);
+    let mut asked = now();
+    while asked < order.end {
+        let held = peer.acquire(&resource, order.kind == Kind::Contended);
+        let granted = now();
+        let note = peer.note(&held);
+        // A loop without a pause reads the clock twice a lock, as few times as it can.
+        let mut releasing = granted;
+        if !order.hold.is_zero() {
+            thread::sleep(order.hold);
+            releasing = now();
         }
         peer.release(held);
-        start = Instant::now();
-    }
-    part
-}
-
-/// The result of one thread.
-pub struct Part {
-    pub pairs: u64,
-    pub acquire: Histogram,
-}
-
-impl Part {
-    pub fn new() -> Self {
-        Self { pairs: 0, acquire: Histogram::new() }
-    }
-
-    pub fn acquired(&mut self, after: Duration) {
-        self.pairs += 1;
-        self.acquire.record(after);
-    }
-}
-
-/// Measures time and processor time while a slice runs.
-pub struct Watch {
-    started: Instant,
-    cpu: Duration,
-}
-
-impl Watch {
-    pub fn start() -> Self {
-        Self { started: Instant::now(), cpu: cpu_time() }
-    }
-
-    pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    pub fn stop(self, parts: &[Part]) -> Slice {
-        let (wall, cpu) = (self.started.elapsed(), cpu_time() - self.cpu);
-        let mut acquire = Histogram::new();
-        parts.iter().for_each(|part| acquire.add(&part.acquire));
-        let pairs = || parts.iter().map(|part| part.pairs);
-        Slice {
-            pairs: pairs().sum(),
-            fewest: pairs().min().unwrap_or(0),
-            most: pairs().max().unwrap_or(0),
-            wall,
-            cpu,
-            servers_cpu: Duration::ZERO,
-            unknown: 0,
-            acquire,
+        let released = now();
+        records.push(Record { asked, granted, releasing, released, note });
+        asked = released;
+        if !order.every.is_zero() {
+            sleep_until(records[records.len() - 1].asked + nanos(order.every));
+            asked = now();
         }
+    }
+    records
+}
+
+/// Now, on the clock of all records.
+pub fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// A length as the records count.
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub fn sleep_until(end: u64) {
+    let left = end.saturating_sub(now());
+    if left > 0 {
+        thread::sleep(Duration::from_nanos(left));
     }
 }
 
 /// The processor time that this process has taken so far, in all its threads and in the kernel.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-impl Slice {
-    pub fn rate(&self) -> f64 {
-        self.pairs as f64 / self.wall.as_secs_f64()
-    }
-
-    /// Seconds of the client's processor time.
-    pub fn cpu_per_pair(&self) -> f64 {
-        self.cpu.as_secs_f64() / self.pairs.max(1) as f64
-    }
-
-    /// Seconds of the servers' processor time.
-    pub fn servers_cpu_per_pair(&self) -> f64 {
-        self.servers_cpu.as_secs_f64() / self.pairs.max(1) as f64
-    }
-
-    /// Seconds to get the lock, half of the time.
-    pub fn p50(&self) -> f64 {
-        self.acquire.quantile(0.5).as_secs_f64()
-    }
-
-    /// The same, for all but one time in a hundred.
-    pub fn p99(&self) -> f64 {
-        self.acquire.quantile(0.99).as_secs_f64()
-    }
-
-    /// The slowest thread's pairs as a share of the fastest one's.
-    pub fn fairness(&self) -> f64 {
-        self.fewest as f64 / self.most.max(1) as f64
-    }
-
-    /// The results of several processes, added up.
-    pub fn together(slices: &[Self]) -> Self {
-        let mut acquire = Histogram::new();
-        slices.iter().for_each(|slice| acquire.add(&slice.acquire));
-        Self {
-            pairs: slices.iter().map(|slice| slice.pairs).sum(),
-            fewest: slices.iter().map(|slice| slice.fewest).min().unwrap_or(0),
-            most: slices.iter().map(|slice| slice.most).max().unwrap_or(0),
-            wall: slices.iter().map(|slice| slice.wall).max().unwrap_or_default(),
-            cpu: slices.iter().map(|slice| slice.cpu).sum(),
-            servers_cpu: Duration::ZERO,
-            unknown: slices.iter().map(|slice| slice.unknown).sum(),
-            acquire,
+impl Order {
+    /// The lock of a client of this process.
+    pub fn resource(&self, client: usize) -> String {
+        match self.kind {
+            Kind::Free => format!("{}:{client}", self.prefix),
+            Kind::Contended | Kind::Together => format!("{}:same", self.prefix),
         }
     }
 
+    /// As a line, for another process.
+    pub fn to_text(&self) -> String {
+        let Self { kind, prefix, start, end, .. } = self;
+        let [hold, every] = [self.hold, self.every].map(nanos);
+        format!("{kind:?} {prefix} {start} {end} {hold} {every}")
+    }
+
     pub fn from_text(text: &str) -> Option<Self> {
-        let mut words = text.split(' ');
-        let mut number = || words.next()?.parse::<u64>().ok();
-        Some(Self {
-            pairs: number()?,
-            fewest: number()?,
-            most: number()?,
-            wall: Duration::from_nanos(number()?),
-            cpu: Duration::from_nanos(number()?),
-            servers_cpu: Duration::ZERO,
-            unknown: number()?,
-            acquire: Histogram::from_text(words.next()?)?,
-        })
+        let words: Vec<&str> = text.split(' ').collect();
+        let [kind, prefix, numbers @ ..] = &words[..] else { return None };
+        let kinds = [Kind::Free, Kind::Contended, Kind::Together];
+        let kind = kinds.into_iter().find(|known| format!("{known:?}") == *kind)?;
+        let numbers: Option<Vec<u64>> = numbers.iter().map(|word| word.parse().ok()).collect();
+        let [start, end, hold, every] = numbers?[..] else { return None };
+        let [hold, every] = [hold, every].map(Duration::from_nanos);
+        Some(Self { kind, prefix: (*prefix).to_owned(), start, end, hold, every })
     }
 }
 
-impl fmt::Display for Slice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (wall, cpu) = (self.wall.as_nanos(), self.cpu.as_nanos());
-        write!(f, "{} {} {} ", self.pairs, self.fewest, self.most)?;
-        write!(f, "{wall} {cpu} {} ", self.unknown)?;
-        f.write_str(&self.acquire.to_text())
+impl Record {
+    /// As a word: the first time, how long each part took, and the note.
+    fn to_text(self) -> String {
+        let Self { asked, granted, releasing, released, note } = self;
+        let [waited, held, left] = [granted - asked, releasing - granted, released - releasing];
+        let permit = note.permit.map_or(0, |permit| permit + 1);
+        format!("{asked}:{waited}:{held}:{left}:{permit}:{}", note.unknown)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let numbers: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
+        let [asked, waited, held, left, permit, unknown] = numbers?[..] else { return None };
+        let permit = u32::try_from(permit).ok()?.checked_sub(1);
+        let note = Note { permit, unknown: u32::try_from(unknown).ok()? };
+        let (granted, releasing) = (asked + waited, asked + waited + held);
+        Some(Self { asked, granted, releasing, released: releasing + left, note })
+    }
+}
+
+impl Answer {
+    /// As a line: processor time, and the records of each client behind a semicolon.
+    pub fn to_text(&self) -> String {
+        let mut text = nanos(self.cpu).to_string();
+        for records in &self.clients {
+            let words: Vec<_> = records.iter().map(|record| record.to_text()).collect();
+            text += ";";
+            text += &words.join(" ");
+        }
+        text
+    }
+
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut parts = text.split(';');
+        let cpu = Duration::from_nanos(parts.next()?.parse().ok()?);
+        let records = |part: &str| -> Option<Vec<Record>> {
+            part.split(' ').filter(|word| !word.is_empty()).map(Record::from_text).collect()
+        };
+        Some(Self { cpu, clients: parts.map(records).collect::<Option<_>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        let mut clients = vec![Vec::new(); 3];
+        for (permit, unknown) in [(None, 2), (Some(0), 0), (Some(7), 0)] {
+            let note = Note { permit, unknown };
+            clients[1].push(Record { asked: 3, granted: 4, releasing: 14, released: 15, note });
+        }
+        let answer = Answer { cpu: Duration::from_micros(7), clients };
+        assert_eq!(Answer::from_text(&answer.to_text()), Some(answer));
+        assert_eq!(Answer::from_text("1;2:3"), None);
+        let order = Order {
+            kind: Kind::Together,
+            prefix: "versus-redlatch:handoff".to_owned(),
+            start: 17,
+            end: u64::MAX,
+            hold: Duration::from_millis(20),
+            every: Duration::ZERO,
+        };
+        assert_eq!(Order::from_text(&order.to_text()), Some(order));
     }
 }

@@ -1,60 +1,53 @@
 //! The servers' limit: the same SET and EVALSHA through pipelines so deep that no server ever waits
 //! for a command.
 
-use super::floor;
-use crate::work::{Part, Plan, Slice, Watch};
+use super::{Run, floor};
+use crate::work::{Answer, Note, Order, Record, cpu_time, now, sleep_until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
 
 /// Commands in one pipeline. Two pipelines are in flight at a time, so that the servers have one to
 /// work on while the answers to the other are read.
 const DEPTH: usize = 256;
 
-pub struct Ceiling {
-    sha1: String,
-    streams: Vec<TcpStream>,
+pub fn start(urls: &[String]) -> Run {
+    let (sha1, mut streams) = floor::connect(urls);
+    Box::new(move |order| run(&sha1, &mut streams, order))
 }
 
-impl Ceiling {
-    pub fn new(urls: &[String]) -> Self {
-        let (sha1, streams) = floor::connect(urls);
-        Self { sha1, streams }
+fn run(sha1: &str, streams: &mut [TcpStream], order: &Order) -> Answer {
+    let (mut batch, mut expected) = (Vec::new(), Vec::new());
+    for index in 0..DEPTH / 2 {
+        let resource = order.resource(index);
+        batch.extend(floor::set(&resource));
+        batch.extend(floor::delete(sha1, &resource));
+        expected.extend_from_slice(b"+OK\r\n:1\r\n");
     }
-
-    pub fn run(&mut self, plan: &Plan) -> Slice {
-        let mut batch = Vec::new();
-        let mut expected = Vec::new();
-        for index in 0..DEPTH / 2 {
-            let resource = plan.resource(index);
-            batch.extend(floor::set(&resource));
-            batch.extend(floor::delete(&self.sha1, &resource));
-            expected.extend_from_slice(b"+OK\r\n:1\r\n");
+    let (mut records, mut replies) = (Vec::new(), vec![0; expected.len()]);
+    sleep_until(order.start);
+    let before = cpu_time();
+    write(streams, &batch);
+    let mut is_last = false;
+    while !is_last {
+        let asked = now();
+        is_last = asked >= order.end;
+        if !is_last {
+            write(streams, &batch);
         }
-        let mut part = Part::new();
-        let mut replies = vec![0; expected.len()];
-        let watch = Watch::start();
-        self.write(&batch);
-        let mut is_last = false;
-        while !is_last {
-            let start = Instant::now();
-            is_last = watch.elapsed() >= plan.duration;
-            if !is_last {
-                self.write(&batch);
-            }
-            for stream in &mut self.streams {
-                stream.read_exact(&mut replies).expect("the server answers");
-                assert!(replies == expected, "the server executes the commands");
-            }
-            part.pairs += DEPTH as u64 / 2;
-            part.acquire.record(start.elapsed());
+        for stream in &mut *streams {
+            stream.read_exact(&mut replies).expect("the server answers");
+            assert!(replies == expected, "the server executes the commands");
         }
-        watch.stop(&[part])
+        let granted = now();
+        let (releasing, released, note) = (granted, granted, Note::default());
+        let record = Record { asked, granted, releasing, released, note };
+        records.extend(std::iter::repeat_n(record, DEPTH / 2));
     }
+    Answer { cpu: cpu_time() - before, clients: vec![records] }
+}
 
-    fn write(&mut self, batch: &[u8]) {
-        for stream in &mut self.streams {
-            stream.write_all(batch).expect("the server takes it");
-        }
+fn write(streams: &mut [TcpStream], batch: &[u8]) {
+    for stream in streams {
+        stream.write_all(batch).expect("the server takes it");
     }
 }

@@ -76,7 +76,7 @@ pub fn delete(sha1: &str, resource: &str) -> Vec<u8> {
     command(&["EVALSHA", sha1, "1", resource, TOKEN])
 }
 
-fn command(arguments: &[&str]) -> Vec<u8> {
+pub fn command(arguments: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {
         let _ = write!(bytes, "${}\r\n{argument}\r\n", argument.len());

@@ -1,16 +1,18 @@
-//! kazoo, the library of Python for ZooKeeper, in a script that is a contender.
+//! kazoo, the library of Python for ZooKeeper, in a script that is a worker.
 
 use super::address;
 use std::process::Command;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/peers/kazoo_contender.py");
+pub const WORD: &str = "kazoo";
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/peers/kazoo_worker.py");
 
 /// Another Python than the system's, such as that of a virtual environment with kazoo.
 const PYTHON: &str = "REDLATCH_VERSUS_PYTHON";
 
-pub fn script(kind: &str, url: &str) -> Command {
+pub fn script(url: &str) -> Command {
     let mut command = python();
-    command.args([SCRIPT, kind, address(url)]);
+    command.args([SCRIPT, address(url)]);
     command
 }
 

@@ -1,9 +1,7 @@
 //! This library.
 
-use crate::work::{Blocking, TTL};
-use ::redlatch::{Event, LockClient, LockGuard};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::work::{Blocking, Note, TTL};
+use ::redlatch::{LockClient, LockGuard};
 use std::time::Duration;
 
 /// How many permits there are.
@@ -13,7 +11,6 @@ pub const PERMITS: u32 = 8;
 pub struct Redlatch {
     client: LockClient,
     way: Way,
-    attempts: Arc<AtomicU64>,
 }
 
 /// Which kind of lock is acquired, and how it is released.
@@ -33,35 +30,30 @@ pub enum Way {
     Drop,
 }
 
+/// A client of servers that were just started.
+pub fn client(urls: &[String]) -> LockClient {
+    // They have forgotten no lock that is still held. The restart guard changes no command; it would
+    // only delay the first lock by a minute.
+    // A long timeout: a machine that stalls for a moment must not end the whole run.
+    let client = LockClient::builder().nodes(urls).restart_guard(false);
+    let client = client.node_timeout(Duration::from_secs(1)).build();
+    client.expect("the servers' URLs can be used")
+}
+
 impl Redlatch {
     pub fn new(urls: &[String], way: Way) -> Self {
-        // The servers were just started and have forgotten no lock that is still held. The restart
-        // guard changes no command; it would only delay the first lock by a minute.
-        // A long timeout: a machine that stalls for a moment must not end the whole run.
-        let client = LockClient::builder().nodes(urls).restart_guard(false);
-        let mut client = client.node_timeout(Duration::from_secs(1));
-        let attempts = Arc::<AtomicU64>::default();
-        if way == Way::Permit {
-            let counted = Arc::clone(&attempts);
-            client = client.on_event(move |event| {
-                if matches!(event, Event::Attempt { .. }) {
-                    counted.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        let client = client.build();
-        let client = client.expect("the servers' URLs can be used");
+        let client = client(urls);
         // Connects and waits as long as a busy machine needs: the measured calls do not wait.
         let resource = format!("versus:connect:{}", std::process::id());
         drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
-        Self { client, way, attempts }
+        Self { client, way }
     }
 }
 
 impl Blocking for Redlatch {
     type Held<'a> = LockGuard;
 
-    fn acquire(&self, resource: &str, is_contended: bool) -> LockGuard {
+    fn acquire(&self, resource: &str, waits: bool) -> LockGuard {
         let request = match self.way {
             Way::Release | Way::Drop => self.client.request(resource),
             Way::Fenced => self.client.request(resource).fenced(),
@@ -70,7 +62,7 @@ impl Blocking for Redlatch {
             Way::Permit => self.client.request(resource).one_of(PERMITS),
         };
         let request = request.ttl(TTL);
-        if is_contended {
+        if waits {
             request.lock().expect("a majority of the servers answers")
         } else {
             let guard = request.try_lock();
@@ -88,13 +80,9 @@ impl Blocking for Redlatch {
         }
     }
 
-    fn permit(&self, held: &LockGuard) -> Option<u32> {
+    fn note(&self, held: &LockGuard) -> Note {
         let permit = held.slot();
         assert_eq!(permit.is_some_and(|permit| permit < PERMITS), self.way == Way::Permit);
-        permit
-    }
-
-    fn attempts(&self) -> u64 {
-        self.attempts.load(Ordering::Relaxed)
+        Note { permit, unknown: 0 }
     }
 }

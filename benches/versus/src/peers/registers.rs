@@ -1,11 +1,11 @@
 //! Registers of this library: values of a hundred bytes, which begin with how often they were
 //! changed.
 
-use crate::work::Blocking;
+use super::redlatch::client;
+use crate::work::{Blocking, Note};
 use ::redlatch::LockClient;
 use ::redlatch::register::Value;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The bytes of a value, and those of them that are the count.
 const LENGTH: usize = 100;
@@ -29,7 +29,6 @@ pub struct Registers {
     clients: Vec<LockClient>,
     action: Action,
     turn: AtomicUsize,
-    unknown: AtomicU64,
 }
 
 impl Registers {
@@ -44,20 +43,19 @@ impl Registers {
                 made.expect("a majority of the servers answers");
             }
         }
-        Self { clients, action, turn: AtomicUsize::new(0), unknown: AtomicU64::new(0) }
+        Self { clients, action, turn: AtomicUsize::new(0) }
     }
 }
 
-/// A client of servers that are a group.
-pub fn client(urls: &[String]) -> LockClient {
-    // A long timeout: a machine that stalls for a moment must not end the whole run.
-    let client = LockClient::builder().nodes(urls).restart_guard(false);
-    let client = client.node_timeout(Duration::from_secs(1)).build();
-    client.expect("the servers' URLs can be used")
+/// A client of these servers, which it makes a group.
+pub fn form(urls: &[String], in_memory: bool) -> LockClient {
+    let client = client(urls);
+    client.registers().form(in_memory).expect("the servers become a group");
+    client
 }
 
 fn one_of_many(index: usize) -> String {
-    format!("versus-registerfirst:{index}")
+    format!("versus-register-first:{index}")
 }
 
 /// The value after so many changes.
@@ -72,9 +70,10 @@ pub fn changes(value: &Value) -> u64 {
 }
 
 impl Blocking for Registers {
-    type Held<'a> = ();
+    /// How many calls left open whether they changed the value.
+    type Held<'a> = u32;
 
-    fn acquire(&self, resource: &str, _: bool) {
+    fn acquire(&self, resource: &str, _: bool) -> u32 {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let client = &self.clients[turn % self.clients.len()];
         let name = match self.action {
@@ -85,19 +84,21 @@ impl Blocking for Registers {
         if self.action == Action::Read
             && register.read().expect("a majority of the servers answers").is_some()
         {
-            return;
+            return 0;
         }
+        let mut unknown = 0;
         // A change that may have been made is counted, and another one follows.
         while let Err(error) = register.change(|before| Some(value(1 + before.map_or(0, changes))))
         {
             assert!(error.may_have_happened(), "a change fails: {error}");
-            self.unknown.fetch_add(1, Ordering::Relaxed);
+            unknown += 1;
         }
+        unknown
     }
 
-    fn release(&self, (): ()) {}
+    fn release(&self, _: u32) {}
 
-    fn unknown(&self) -> u64 {
-        self.unknown.load(Ordering::Relaxed)
+    fn note(&self, unknown: &u32) -> Note {
+        Note { permit: None, unknown: *unknown }
     }
 }
