@@ -29,7 +29,7 @@ const TITLE: usize = 30;
 const SPACE: usize = 16;
 
 /// The colours of one chart.
-pub struct Theme {
+struct Theme {
     file: &'static str,
     text: &'static str,
     faint: &'static str,
@@ -38,24 +38,15 @@ pub struct Theme {
     page: &'static str,
 }
 
-pub const THEMES: [Theme; 2] = [
-    Theme {
-        file: "chart-light.svg",
-        text: "#1f2328",
-        faint: "#59636e",
-        own: "#1f883d",
-        other: "#8c959f",
-        page: "#ffffff",
-    },
-    Theme {
-        file: "chart-dark.svg",
-        text: "#e6edf3",
-        faint: "#9198a1",
-        own: "#3fb950",
-        other: "#6e7681",
-        page: "#0d1117",
-    },
+const THEMES: [Theme; 2] = [
+    theme("chart-light.svg", ["#1f2328", "#59636e", "#1f883d", "#8c959f", "#ffffff"]),
+    theme("chart-dark.svg", ["#e6edf3", "#9198a1", "#3fb950", "#6e7681", "#0d1117"]),
 ];
+
+const fn theme(file: &'static str, colours: [&'static str; 5]) -> Theme {
+    let [text, faint, own, other, page] = colours;
+    Theme { file, text, faint, own, other, page }
+}
 
 /// Writes the charts for all themes into a folder.
 pub fn write(folder: &Path, groups: &[Group]) -> std::io::Result<()> {

@@ -26,25 +26,20 @@ pub enum Unit {
     Share,
 }
 
-const UNITS: [Unit; 3] = [Unit::Pairs, Unit::Time, Unit::Share];
+/// The name of each in the file, and the direction, for the reader of the chart.
+const UNITS: [(Unit, &str, &str); 3] = [
+    (Unit::Pairs, "pairs/s", "pairs/s, higher is better"),
+    (Unit::Time, "seconds", "time, lower is better"),
+    (Unit::Share, "share", "share, higher is better"),
+];
 
 impl Unit {
-    /// The name in the file.
     fn word(self) -> &'static str {
-        match self {
-            Self::Pairs => "pairs/s",
-            Self::Time => "seconds",
-            Self::Share => "share",
-        }
+        UNITS[self as usize].1
     }
 
-    /// The direction, for the reader of the chart.
     pub fn better(self) -> &'static str {
-        match self {
-            Self::Pairs => "pairs/s, higher is better",
-            Self::Time => "time, lower is better",
-            Self::Share => "share, higher is better",
-        }
+        UNITS[self as usize].2
     }
 
     /// A value as text.
@@ -76,8 +71,8 @@ pub fn from_text(text: &str) -> Result<Vec<Group>, String> {
         let [title, unit, name, value] = cells[..] else {
             return Err(format!("not four cells: {line}"));
         };
-        let unit = UNITS.into_iter().find(|known| known.word() == unit);
-        let unit = unit.ok_or_else(|| format!("not a known unit: {line}"))?;
+        let unit = UNITS.into_iter().find(|(_, word, _)| *word == unit);
+        let (unit, ..) = unit.ok_or_else(|| format!("not a known unit: {line}"))?;
         let value = value.parse().map_err(|_| format!("not a number: {line}"))?;
         if groups.last().is_none_or(|group| group.title != title) {
             groups.push(Group { title: title.to_owned(), unit, bars: Vec::new() });

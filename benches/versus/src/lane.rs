@@ -25,7 +25,7 @@ pub struct Lane {
     pub plan: Plan,
     kind: Kind,
     /// How many servers of Redis there are.
-    pub nodes: usize,
+    pub nodes: f64,
     /// What its keys begin with.
     pub prefix: String,
     workers: Vec<Worker>,
@@ -41,12 +41,9 @@ pub struct Lane {
 
 /// Measures the lanes of a plan, as far as what they need is installed.
 pub fn measure(context: &Context, plan: &Plan) -> Vec<Lane> {
-    let is_wanted = |row: &&Row| {
-        let is_there = row.peer != kazoo::WORD || kazoo::is_installed();
-        context.options.has_lane(row.name) && is_there
-    };
     let mut lanes = Vec::new();
-    for row in plan.rows.iter().filter(is_wanted) {
+    let can_run = |row: &&Row| row.peer != kazoo::WORD || kazoo::is_installed();
+    for row in plan.rows.iter().filter(can_run) {
         lanes.extend(Lane::start(context, plan, row, None));
         if row.peer.starts_with("redlatch") {
             let build = context.options.other_build.as_deref();
@@ -101,17 +98,14 @@ impl Lane {
             authority: context.servers.authority(),
             build: build.map(Path::to_owned),
         };
-        let (name, bar) = match build {
-            None => (row.name.to_owned(), row.bar),
-            Some(_) => (format!("{}, the other build", row.name), ""),
-        };
+        let (suffix, bar) = if build.is_some() { (", the other build", "") } else { ("", row.bar) };
         Some(Self {
-            name,
+            name: format!("{}{}{suffix}", row.name, row.on.suffix()),
             bar,
             peer,
             plan: *plan,
             kind: row.kind.unwrap_or(plan.kind),
-            nodes: context.servers.addresses().len(),
+            nodes: context.servers.addresses().len() as f64,
             prefix: format!("versus-{}:{}x{}", peer.word, plan.threads, plan.processes),
             workers: Worker::start_all(plan.processes, &job),
             slices: Vec::new(),

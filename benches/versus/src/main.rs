@@ -21,6 +21,7 @@ mod peers;
 mod process;
 mod proxy;
 mod report;
+mod resp;
 mod scenarios;
 mod servers;
 mod slice;
@@ -69,7 +70,6 @@ fn usage() -> String {
                     redlatch-versus --redraw\n\n\
                     --quick                 shorter, to see whether it works\n\
                     --seconds S --turns N   length and number of each lane's parts\n\
-                    --lanes WORD,WORD       only lanes whose names have one of these words\n\
                     --clients W --hold-ms H processes, and how long each holds the lock: handoff \
                     and permits; waiting has clients\n\
                     --other-build PROGRAM   another build of this program beside each lane of \
@@ -77,8 +77,8 @@ fn usage() -> String {
                     Without a scenario, all run, and the chart is drawn if no option changes them. \
                     --redraw draws it\nfrom figures.tsv, the figures of the last run. Scenarios:\n"
         .to_owned();
-    for scenario in ALL {
-        text += &format!("  {:<12} {}\n", scenario.name, scenario.about);
+    for (name, about, _) in ALL {
+        text += &format!("  {name:<12} {about}\n");
     }
     text
 }
@@ -96,12 +96,8 @@ fn parse(arguments: &[String]) -> Option<Task> {
             "--turns" => options.turns = Some(number(arguments.next())?),
             "--clients" => options.clients = Some(number(arguments.next())?),
             "--hold-ms" => options.hold = Some(Duration::from_millis(number(arguments.next())?)),
-            "--lanes" => {
-                let words = arguments.next()?.to_lowercase();
-                options.lanes = words.split(',').map(str::to_owned).collect();
-            }
             "--other-build" => options.other_build = Some(PathBuf::from(arguments.next()?)),
-            name => scenarios.push(ALL.iter().find(|scenario| scenario.name == name)?),
+            name => scenarios.push(ALL.iter().find(|scenario| scenario.0 == name)?),
         }
     }
     Some(Task::Measure { scenarios, options })
@@ -116,8 +112,8 @@ fn measure(scenarios: &[&Scenario], options: &Options) -> Result<(), String> {
     let draws = scenarios.is_empty() && *options == Options::default();
     let all = ALL.iter().filter(|_| scenarios.is_empty()).chain(scenarios.iter().copied());
     let mut groups: Vec<Group> = Vec::new();
-    for scenario in all {
-        groups.extend(scenario.run(options)?);
+    for (_, _, stages) in all {
+        groups.extend(scenarios::run(stages, options)?);
     }
     if draws {
         let written = std::fs::write(folder().join(chart::FIGURES), figures::to_text(&groups));

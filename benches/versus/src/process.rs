@@ -8,33 +8,28 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server in a directory of its own.
+/// A server, which is a process and a file for its output.
 pub struct Process {
     pub child: Child,
-    directory: PathBuf,
+    log: PathBuf,
 }
 
 impl Process {
-    /// Runs a program whose output goes to a file in this directory.
+    /// Runs a program in this directory.
     pub fn start(mut command: Command, directory: &Path) -> Result<Self, String> {
-        let started = File::create(directory.join("log")).and_then(|log| {
+        let log = directory.join("log");
+        let started = File::create(&log).and_then(|log| {
             command.current_dir(directory).stdin(Stdio::null());
             command.stdout(log.try_clone()?).stderr(log).spawn()
         });
-        let child = started.map_err(|error| error.to_string())?;
-        Ok(Self { child, directory: directory.to_owned() })
+        Ok(Self { child: started.map_err(|error| error.to_string())?, log })
     }
 
     /// Waits until the server serves. If it does not in this time, the error has its log.
     pub fn wait_until(&self, limit: Duration, serves: impl FnMut() -> bool) -> Result<(), String> {
-        if eventually(limit, serves) {
-            return Ok(());
-        }
-        Err(format!("it does not start; its log:\n{}", self.log()))
-    }
-
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+        let log = || fs::read_to_string(&self.log).unwrap_or_default();
+        let failed = || format!("it does not start; its log:\n{}", log());
+        eventually(limit, serves).then_some(()).ok_or_else(failed)
     }
 }
 

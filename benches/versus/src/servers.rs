@@ -1,13 +1,12 @@
 //! The redis-server processes of a run.
 
 use crate::process::{self, Process, command, eventually, free_port};
+use crate::resp::{Connection, ask};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
 use std::cell::Cell;
-use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,9 +16,6 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a server does at once takes a busy machine no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How often another port is tried if another process took the free one first.
-const PORT_ATTEMPTS: usize = 20;
 
 /// Servers on loopback ports, each with a directory of its own, gone when this is dropped.
 pub struct Servers {
@@ -76,7 +72,7 @@ impl Servers {
     /// Closes all connections of clients.
     pub fn disconnect(&self) {
         for server in &self.servers {
-            ask(server.port, &["CLIENT", "KILL", "TYPE", "normal"]).expect("it answers");
+            ask(server.port, &["CLIENT", "KILL", "TYPE", "normal"]);
         }
     }
 
@@ -145,7 +141,7 @@ impl Servers {
     pub fn expect_gone(&self, prefix: &str) {
         for server in &self.servers[..self.servers.len() - self.frozen.get()] {
             let words = ["EVAL", COUNT_LOCKS, "0", &format!("{prefix}*")];
-            let is_empty = || matches!(ask(server.port, &words).as_deref(), Ok(":0"));
+            let is_empty = || ask(server.port, &words) == ":0";
             assert!(eventually(PATIENCE, is_empty), "released keys of {prefix} are still there");
         }
     }
@@ -160,22 +156,13 @@ impl Drop for Servers {
 
 fn start(parent: &Path, index: usize, settings: &[&str]) -> Result<Server, String> {
     let directory = process::directory(parent, &index.to_string())?;
-    let mut why = String::new();
-    for _ in 0..PORT_ATTEMPTS {
-        let (port, secure_port) = (free_port()?, free_port()?);
-        let mut process =
-            Process::start(redis(port, secure_port, &directory, settings), &directory)?;
-        let is_ours = format!("process_id:{}\r\n", process.child.id());
-        let is_up = eventually(START_LIMIT, || {
-            matches!(process.child.try_wait(), Ok(Some(_)))
-                || ask(port, &["INFO", "server"]).is_ok_and(|info| info.contains(&is_ours))
-        });
-        if is_up && matches!(process.child.try_wait(), Ok(None)) {
-            return Ok(Server { process, port, secure_port });
-        }
-        why = process.log();
-    }
-    Err(format!("redis-server does not start; its log:\n{why}"))
+    let (port, secure_port) = (free_port()?, free_port()?);
+    let process = Process::start(redis(port, secure_port, &directory, settings), &directory)?;
+    // Another process may have taken the port first.
+    let is_ours = format!("process_id:{}\r\n", process.child.id());
+    let info = || Connection::new(("127.0.0.1", port))?.ask(&["INFO", "server"]);
+    process.wait_until(START_LIMIT, || info().is_ok_and(|info| info.contains(&is_ours)))?;
+    Ok(Server { process, port, secure_port })
 }
 
 /// Makes a certificate authority, and the certificate that all servers have.
@@ -213,33 +200,3 @@ const COUNT_LOCKS: &str = "local count = 0 \
                              count = is_counter and count or count + 1 \
                            end \
                            return count";
-
-/// One command on a connection of its own; the answer as text, without its header if it is a
-/// string.
-pub fn ask(port: u16, arguments: &[&str]) -> io::Result<String> {
-    let stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    let mut command = format!("*{}\r\n", arguments.len());
-    for argument in arguments {
-        let _ = write!(command, "${}\r\n{argument}\r\n", argument.len());
-    }
-    (&stream).write_all(command.as_bytes())?;
-    let mut reader = BufReader::new(&stream);
-    let mut header = String::new();
-    reader.read_line(&mut header)?;
-    let header = header.trim_end();
-    match header.strip_prefix('$').map(str::parse::<usize>) {
-        Some(Ok(length)) => {
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body)?;
-            Ok(String::from_utf8_lossy(&body).into_owned())
-        }
-        _ => Ok(header.to_owned()),
-    }
-}
-
-/// A number from the answer of INFO.
-pub fn field(info: &str, name: &str) -> Option<i64> {
-    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    line.trim().parse().ok()
-}

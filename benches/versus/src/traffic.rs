@@ -5,7 +5,8 @@
 //! script, but the server then writes every command once more. So it watches one server only, and
 //! not while times are measured.
 
-use crate::servers::{Servers, ask, field};
+use crate::resp::{ask, field};
+use crate::servers::Servers;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
@@ -25,30 +26,27 @@ impl Usage {
     pub fn of(servers: &Servers) -> Self {
         let mut all = Self::default();
         for address in servers.addresses() {
-            let info = |section| {
-                ask(address.port(), &["INFO", section]).expect("a running server answers")
-            };
-            all.add_scripts(&info("commandstats"));
-            let stats = info("stats");
-            let bytes = |name| field(&stats, name).expect("INFO says how many bytes there were");
-            all.received += bytes("total_net_input_bytes") as f64;
-            all.replied += bytes("total_net_output_bytes") as f64;
+            all.add_scripts(&ask(address.port(), &["INFO", "commandstats"]));
+            let stats = ask(address.port(), &["INFO", "stats"]);
+            all.received += field(&stats, "total_net_input_bytes") as f64;
+            all.replied += field(&stats, "total_net_output_bytes") as f64;
         }
         all
     }
 
-    /// Adds lines like `cmdstat_eval:calls=12,usec=345,usec_per_call=28.75`, as far as there are
-    /// some.
+    /// Adds lines like `cmdstat_eval:calls=12,usec=345,usec_per_call=28.75`.
     fn add_scripts(&mut self, info: &str) {
-        for name in ["cmdstat_evalsha:", "cmdstat_eval:"] {
-            let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-            let number = |name| {
-                let values = line.split(',').filter_map(|word| word.split_once('='));
-                let value = values.into_iter().find(|(key, _)| *key == name);
-                value.and_then(|(_, value)| value.parse::<f64>().ok()).unwrap_or(0.0)
-            };
-            self.scripts += number("calls");
-            self.seconds += number("usec") / 1e6;
+        let is_script = |name: &str| matches!(name, "cmdstat_eval" | "cmdstat_evalsha");
+        let lines = info.lines().filter_map(|line| line.split_once(':'));
+        for (_, numbers) in lines.filter(|(name, _)| is_script(name)) {
+            for (key, value) in numbers.split(',').filter_map(|word| word.split_once('=')) {
+                let value = || value.trim().parse::<f64>().expect("INFO counts in numbers");
+                match key {
+                    "calls" => self.scripts += value(),
+                    "usec" => self.seconds += value() / 1e6,
+                    _ => {}
+                }
+            }
         }
     }
 
@@ -63,7 +61,7 @@ impl Usage {
 }
 
 /// The command that ends a watch.
-const END: &[u8] = b"\"ECHO\" \"no more\"\r\n";
+const END: &[u8] = b"\"ECHO\" \"no more\"\r";
 
 /// The end of a queue's key.
 const QUEUE: &[u8] = b":redlatch:queue\"";
@@ -81,37 +79,30 @@ pub struct Commands {
 }
 
 /// Watches one server.
-pub struct Monitor {
-    address: SocketAddr,
-    reader: JoinHandle<Commands>,
-}
+pub struct Monitor(SocketAddr, JoinHandle<Commands>);
 
 impl Monitor {
     pub fn start(address: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(address).expect("the server accepts");
         stream.write_all(b"MONITOR\r\n").expect("the server takes it");
-        let mut lines = BufReader::new(stream);
-        let mut line = Vec::new();
-        lines.read_until(b'\n', &mut line).expect("the server answers");
-        assert_eq!(line, b"+OK\r\n", "the server lets itself be watched");
-        let reader = thread::spawn(move || {
+        let mut lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+        assert_eq!(
+            lines.next().as_deref(),
+            Some(&b"+OK\r"[..]),
+            "the server lets itself be watched"
+        );
+        let count = move || {
             let mut commands = Commands::default();
-            line.clear();
-            while lines.read_until(b'\n', &mut line).is_ok_and(|count| count > 0)
-                && !line.ends_with(END)
-            {
-                commands.count(&line);
-                line.clear();
-            }
+            lines.take_while(|line| !line.ends_with(END)).for_each(|line| commands.count(&line));
             commands
-        });
-        Self { address, reader }
+        };
+        Self(address, thread::spawn(count))
     }
 
     pub fn stop(self) -> Commands {
         // What was executed before this command is counted, however late the server writes it.
-        ask(self.address.port(), &["ECHO", "no more"]).expect("a running server answers");
-        self.reader.join().expect("counting does not panic")
+        ask(self.0.port(), &["ECHO", "no more"]);
+        self.1.join().expect("counting does not panic")
     }
 }
 
@@ -136,30 +127,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_scripts_are_told_apart() {
+    fn calls_of_scripts_and_entries_of_a_queue_are_told_apart() {
         let mut commands = Commands::default();
-        commands.count(b"+1700000000.000001 [0 127.0.0.1:1234] \"EVALSHA\" \"lua]\"\r\n");
-        commands.count(b"+1700000000.000002 [0 lua] \"GET\" \"key\"\r\n");
-        commands.count(b"+1700000000.000003 [0 127.0.0.1:1234] \"SET\" \"a key\" \"b\"\r\n");
-        assert_eq!(commands, Commands { sent: 2, by_digest: 1, by_source: 0, joins: 0 });
-    }
-
-    #[test]
-    fn joins_are_entries_of_a_queue() {
-        let mut commands = Commands::default();
-        commands.count(b"+1.000001 [0 lua] \"ZADD\" \"key:redlatch:queue\" \"1\" \"w\"\r\n");
-        commands.count(b"+1.000002 [0 lua] \"ZADD\" \"key:redlatch:holders\" \"1\" \":w\"\r\n");
-        commands.count(b"+1.000003 [0 lua] \"ZREM\" \"key:redlatch:queue\" \"w\"\r\n");
-        assert_eq!(commands, Commands { joins: 1, ..Commands::default() });
+        commands.count(b"+1700000000.000001 [0 127.0.0.1:1234] \"EVALSHA\" \"lua]\"");
+        commands.count(b"+1700000000.000002 [0 lua] \"GET\" \"key\"");
+        commands.count(b"+1700000000.000003 [0 127.0.0.1:1234] \"SET\" \"a key\" \"b\"");
+        commands.count(b"+1.000001 [0 lua] \"ZADD\" \"key:redlatch:queue\" \"1\" \"w\"");
+        commands.count(b"+1.000002 [0 lua] \"ZADD\" \"key:redlatch:holders\" \"1\" \":w\"");
+        commands.count(b"+1.000003 [0 lua] \"ZREM\" \"key:redlatch:queue\" \"w\"");
+        assert_eq!(commands, Commands { sent: 2, by_digest: 1, by_source: 0, joins: 1 });
     }
 
     #[test]
     fn the_time_of_scripts_is_in_their_lines() {
         let mut usage = Usage::default();
-        usage.add_scripts("# Commandstats\r\ncmdstat_get:calls=7,usec=9,usec_per_call=1.2\r\n");
-        assert_eq!(usage, Usage::default());
         usage.add_scripts(
-            "cmdstat_evalsha:calls=2,usec=9,usec_per_call=4.50\r\n\
+            "# Commandstats\r\ncmdstat_get:calls=7,usec=9,usec_per_call=1.2\r\n\
+             cmdstat_evalsha:calls=2,usec=9,usec_per_call=4.50\r\n\
              cmdstat_eval:calls=4,usec=100,usec_per_call=25.00,rejected_calls=0\r\n",
         );
         assert_eq!(usage.scripts, 6.0);

@@ -40,7 +40,7 @@ pub struct Order {
 }
 
 /// The life of one lock, from the request to the end of its release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Just before the call that waits for the lock.
     pub asked: u64,
@@ -57,9 +57,9 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// Which of several permits it was, if there are several.
-    pub permit: Option<u32>,
+    pub permit: Option<u64>,
     /// How many calls ended without saying whether they changed the value.
-    pub unknown: u32,
+    pub unknown: u64,
 }
 
 /// What the clients of a process did.
@@ -71,26 +71,15 @@ pub struct Answer {
     pub clients: Vec<Vec<Record>>,
 }
 
-/// A library used by threads. Each method panics if the lock was not acquired or released.
-pub trait Blocking: Sync {
-    type Held<'a>
-    where
-        Self: 'a;
-
-    /// Acquires the lock. It is free unless `waits`; then this waits for it.
-    fn acquire(&self, resource: &str, waits: bool) -> Self::Held<'_>;
-
-    fn release<'a>(&'a self, held: Self::Held<'a>);
-
-    fn note(&self, _held: &Self::Held<'_>) -> Note {
-        Note::default()
-    }
-}
+/// A library in the hands of threads: acquires the lock of this name, calls what is to be done while
+/// it is held, and releases it. The lock is free unless the second argument is true: then this waits
+/// for it. It panics if the lock was not acquired or not released.
+pub type Cycle = Box<dyn Fn(&str, bool, &mut dyn FnMut(Note)) + Sync>;
 
 /// Carries out an order, with a thread for each client.
-pub fn run<B: Blocking>(peer: &B, order: &Order, clients: usize) -> Answer {
+pub fn run(cycle: &Cycle, order: &Order, clients: usize) -> Answer {
     thread::scope(|scope| {
-        let spawn = |index| scope.spawn(move || run_client(peer, order, index));
+        let spawn = |index| scope.spawn(move || run_client(cycle, order, index));
         let threads: Vec<_> = (0..clients).map(spawn).collect();
         sleep_until(order.start);
         let before = cpu_time();
@@ -100,27 +89,28 @@ pub fn run<B: Blocking>(peer: &B, order: &Order, clients: usize) -> Answer {
     })
 }
 
-fn run_client<B: Blocking>(peer: &B, order: &Order, index: usize) -> Vec<Record> {
+fn run_client(cycle: &Cycle, order: &Order, index: usize) -> Vec<Record> {
     let resource = order.resource(index);
     let mut records = Vec::new();
     sleep_until(order.start);
     let mut asked = now();
     while asked < order.end {
-        let held = peer.acquire(&resource, order.kind == Kind::Contended);
-        let granted = now();
-        let note = peer.note(&held);
-        // A loop without a pause reads the clock twice a lock, as few times as it can.
-        let mut releasing = granted;
-        if !order.hold.is_zero() {
-            thread::sleep(order.hold);
-            releasing = now();
-        }
-        peer.release(held);
-        let released = now();
-        records.push(Record { asked, granted, releasing, released, note });
-        asked = released;
+        let mut record = Record { asked, ..Record::default() };
+        cycle(&resource, order.kind == Kind::Contended, &mut |note| {
+            record.note = note;
+            record.granted = now();
+            // A loop without a pause reads the clock twice a lock, as few times as it can.
+            record.releasing = record.granted;
+            if !order.hold.is_zero() {
+                thread::sleep(order.hold);
+                record.releasing = now();
+            }
+        });
+        record.released = now();
+        records.push(record);
+        asked = record.released;
         if !order.every.is_zero() {
-            sleep_until(records[records.len() - 1].asked + nanos(order.every));
+            sleep_until(record.asked + nanos(order.every));
             asked = now();
         }
     }
@@ -168,15 +158,19 @@ impl Order {
     }
 
     pub fn from_text(text: &str) -> Option<Self> {
-        let words: Vec<&str> = text.split(' ').collect();
-        let [kind, prefix, numbers @ ..] = &words[..] else { return None };
+        let (kind, rest) = text.split_once(' ')?;
+        let (prefix, numbers) = rest.split_once(' ')?;
         let kinds = [Kind::Free, Kind::Contended, Kind::Together];
-        let kind = kinds.into_iter().find(|known| format!("{known:?}") == *kind)?;
-        let numbers: Option<Vec<u64>> = numbers.iter().map(|word| word.parse().ok()).collect();
-        let [start, end, hold, every] = numbers?[..] else { return None };
+        let kind = kinds.into_iter().find(|known| format!("{known:?}") == kind)?;
+        let [start, end, hold, every] = numbers_of(numbers, ' ')?;
         let [hold, every] = [hold, every].map(Duration::from_nanos);
-        Some(Self { kind, prefix: (*prefix).to_owned(), start, end, hold, every })
+        Some(Self { kind, prefix: prefix.to_owned(), start, end, hold, every })
     }
+}
+
+fn numbers_of<const N: usize>(text: &str, separator: char) -> Option<[u64; N]> {
+    let numbers = text.split(separator).map(|word| word.parse().ok());
+    numbers.collect::<Option<Vec<u64>>>()?.try_into().ok()
 }
 
 impl Record {
@@ -189,10 +183,8 @@ impl Record {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        let numbers: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
-        let [asked, waited, held, left, permit, unknown] = numbers?[..] else { return None };
-        let permit = u32::try_from(permit).ok()?.checked_sub(1);
-        let note = Note { permit, unknown: u32::try_from(unknown).ok()? };
+        let [asked, waited, held, left, permit, unknown] = numbers_of(text, ':')?;
+        let note = Note { permit: permit.checked_sub(1), unknown };
         let (granted, releasing) = (asked + waited, asked + waited + held);
         Some(Self { asked, granted, releasing, released: releasing + left, note })
     }

@@ -92,7 +92,7 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
     let by_itself = "this is started by the program itself";
     let [peer, clients, urls @ ..] = arguments else { return Err(by_itself.to_owned()) };
     let clients = clients.parse().map_err(|_| by_itself)?;
-    let mut run = (peers::find(peer).start)(urls, clients);
+    let mut run = peers::find(peer).start(urls, clients);
     say("ready")?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;

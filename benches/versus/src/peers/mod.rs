@@ -1,116 +1,118 @@
 //! The libraries that are compared, each used as its documentation says to.
 
-mod ceiling;
 pub mod etcd;
-mod floor;
 pub mod kazoo;
-mod local;
 mod redlatch;
-mod redlock;
 pub mod registers;
 mod rslock;
+mod small;
 mod transactions;
 mod zookeeper;
 
-use crate::work::{self, Answer, Blocking, Order};
-use etcd::EtcdKey;
-use redlatch::{Redlatch, Way};
-use registers::Registers;
-
+use crate::work::{Answer, Cycle, Order, run};
 pub use redlatch::client;
+use redlatch::{Way, redlatch};
+use registers::{Action, register};
+use transactions::Protocol;
 
 /// A library, and the way to use it.
 pub struct Peer {
     /// The name on the command line of a worker, and in names of locks.
     pub word: &'static str,
-    /// Whether it takes locks: they must be gone from the servers when they are released.
+    /// Whether it takes locks on Redis: they must be gone when they are released.
     pub is_lock: bool,
-    /// Connects to these servers, if it ever does, as so many clients, and hands out what carries
-    /// out orders.
-    pub start: fn(&[String], usize) -> Run,
+    start: Start,
+}
+
+/// Connects to these servers, if it ever does.
+enum Start {
+    /// For clients that are threads.
+    Threads(fn(&[String]) -> Cycle),
+    /// For clients that are tasks of rslock, on this runtime.
+    Tasks(fn() -> tokio::runtime::Runtime),
 }
 
 /// Carries out orders.
 pub type Run = Box<dyn FnMut(&Order) -> Answer>;
 
-const fn lock(word: &'static str, start: fn(&[String], usize) -> Run) -> Peer {
-    Peer { word, is_lock: true, start }
+const fn lock(word: &'static str, start: fn(&[String]) -> Cycle) -> Peer {
+    Peer { word, is_lock: true, start: Start::Threads(start) }
 }
 
-/// What takes no locks on servers of Redis.
-const fn other(word: &'static str, start: fn(&[String], usize) -> Run) -> Peer {
-    Peer { word, is_lock: false, start }
+const fn other(word: &'static str, start: fn(&[String]) -> Cycle) -> Peer {
+    Peer { word, is_lock: false, start: Start::Threads(start) }
 }
 
-static ALL: [Peer; 23] = [
+const fn tasks(word: &'static str, start: fn() -> tokio::runtime::Runtime) -> Peer {
+    Peer { word, is_lock: true, start: Start::Tasks(start) }
+}
+
+static ALL: [Peer; 25] = [
     // This library, released with `release()`, which waits for a majority's reply.
-    lock("redlatch", |urls, clients| blocking(Redlatch::new(urls, Way::Release), clients)),
+    lock("redlatch", |urls| redlatch(urls, Way::Release)),
     // Released by dropping the guard, which waits for nothing.
-    lock("redlatch-drop", |urls, clients| blocking(Redlatch::new(urls, Way::Drop), clients)),
+    lock("redlatch-drop", |urls| redlatch(urls, Way::Drop)),
     // Each lock with a fencing token.
-    lock("redlatch-fenced", |urls, clients| blocking(Redlatch::new(urls, Way::Fenced), clients)),
+    lock("redlatch-fenced", |urls| redlatch(urls, Way::Fenced)),
     // Two resources at once.
-    lock("redlatch-two", |urls, clients| blocking(Redlatch::new(urls, Way::Two), clients)),
+    lock("redlatch-two", |urls| redlatch(urls, Way::Two)),
     // As a reader of a lock.
-    lock("redlatch-reader", |urls, clients| blocking(Redlatch::new(urls, Way::Reader), clients)),
-    // One of `PERMITS` of a lock.
-    lock("redlatch-permit", |urls, clients| blocking(Redlatch::new(urls, Way::Permit), clients)),
-    // rslock on tokio's default runtime, one worker per processor, with a task for each client.
-    lock("rslock-tasks", |urls, clients| rslock::tasks(urls, rslock::multi_thread(), clients)),
-    // The same on tokio's current-thread runtime.
-    lock("rslock-single", |urls, clients| rslock::tasks(urls, rslock::current_thread(), clients)),
+    lock("redlatch-reader", |urls| redlatch(urls, Way::Reader)),
+    // One of several permits of a lock.
+    lock("redlatch-permit", |urls| redlatch(urls, Way::Permit)),
+    // rslock on tokio's default runtime, one worker per processor.
+    tasks("rslock-tasks", rslock::multi_thread),
+    // rslock on tokio's current-thread runtime.
+    tasks("rslock-single", rslock::current_thread),
     // rslock in threads that block: each calls `block_on` on one shared runtime.
-    lock("rslock-threads", |urls, clients| {
-        blocking(rslock::Threads::new(urls, rslock::multi_thread()), clients)
-    }),
+    lock("rslock-threads", rslock::threads),
     // redlock, which opens a new connection for every command.
-    lock("redlock", |urls, clients| blocking(redlock::Redlock::new(urls), clients)),
+    lock("redlock", small::redlock),
     // Blocking sockets, and nothing else.
-    lock("floor", |urls, clients| blocking(floor::Floor::new(urls), clients)),
-    // Pipelines that keep the servers busy all the time.
-    lock("ceiling", |urls, _| ceiling::start(urls)),
+    lock("bare", small::bare_sockets),
     // A mutex of this process.
-    other("local", |_, clients| blocking(local::Local::default(), clients)),
+    other("mutex", small::mutex),
     // One server of etcd, and its lock.
-    other("etcd", |urls, clients| blocking(etcd::Etcd::new(&urls[0]), clients)),
-    // A register of this library that is read, changed by one client, changed first by a client, or
-    // changed by two in turns.
-    other("register-read", |urls, clients| {
-        blocking(Registers::new(urls, registers::Action::Read), clients)
-    }),
-    other("register-change", |urls, clients| {
-        blocking(Registers::new(urls, registers::Action::Change), clients)
-    }),
-    other("register-first", |urls, clients| {
-        blocking(Registers::new(urls, registers::Action::First), clients)
-    }),
-    other("register-alternate", |urls, clients| {
-        blocking(Registers::new(urls, registers::Action::Alternate), clients)
-    }),
+    other("etcd", etcd::lock),
     // A key of etcd, as one member has it, as a majority has it, or compared and set.
-    other("etcd-local-read", |urls, clients| {
-        blocking(EtcdKey::new(&urls[0], etcd::Action::ReadLocal), clients)
-    }),
-    other("etcd-read", |urls, clients| {
-        blocking(EtcdKey::new(&urls[0], etcd::Action::Read), clients)
-    }),
-    other("etcd-change", |urls, clients| {
-        blocking(EtcdKey::new(&urls[0], etcd::Action::Change), clients)
-    }),
+    other("etcd-local-read", |urls| etcd::read(urls, true)),
+    other("etcd-read", |urls| etcd::read(urls, false)),
+    other("etcd-change", etcd::change),
     // A node of ZooKeeper, compared and set.
-    other("zookeeper-set", |urls, clients| blocking(zookeeper::Znode::new(&urls[0]), clients)),
-    // kazoo, the library of Python for ZooKeeper, and its lock.
-    other(kazoo::WORD, |_, _| panic!("a script is no part of this program")),
+    other("zookeeper-set", zookeeper::change),
+    // kazoo, the library of Python for ZooKeeper, and its lock: a script.
+    other(kazoo::WORD, |_| panic!("a script has no threads of ours")),
+    // A register of this library that is read.
+    other("register-read", |urls| register(urls, Action::Read)),
+    // The same, changed by one client: in one round.
+    other("register-change", |urls| register(urls, Action::Change)),
+    // Registers that a client changes and has no memory of.
+    other("register-first", |urls| register(urls, Action::First)),
+    // One that two clients change in turns: each finds the other's ballot.
+    other("register-alternate", |urls| register(urls, Action::Alternate)),
+    // Two participants that commit.
+    other("transactions", |urls| transactions::start(urls, Protocol::Redlatch)),
+    other("two-phase", |urls| transactions::start(urls, Protocol::TwoPhase)),
+    other("presumed-abort", |urls| transactions::start(urls, Protocol::PresumedAbort)),
 ];
 
 /// The peer with this word, which is one of this program's own.
 pub fn find(word: &str) -> &'static Peer {
-    let peer = ALL.iter().chain(&transactions::ALL).find(|peer| peer.word == word);
+    let peer = ALL.iter().find(|peer| peer.word == word);
     peer.unwrap_or_else(|| panic!("there is no peer {word}"))
 }
 
-fn blocking<B: Blocking + 'static>(peer: B, clients: usize) -> Run {
-    Box::new(move |order| work::run(&peer, order, clients))
+impl Peer {
+    /// Connects, and hands out what carries out orders for so many clients.
+    pub fn start(&self, urls: &[String], clients: usize) -> Run {
+        match self.start {
+            Start::Threads(start) => {
+                let cycle = start(urls);
+                Box::new(move |order| run(&cycle, order, clients))
+            }
+            Start::Tasks(runtime) => rslock::tasks(urls, runtime(), clients),
+        }
+    }
 }
 
 /// The `host:port` of `redis://host:port`.

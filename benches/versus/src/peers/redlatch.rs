@@ -1,17 +1,11 @@
 //! This library.
 
-use crate::work::{Blocking, Note, TTL};
-use ::redlatch::{LockClient, LockGuard};
+use crate::work::{Cycle, Note, TTL};
+use ::redlatch::LockClient;
 use std::time::Duration;
 
 /// How many permits there are.
-pub const PERMITS: u32 = 8;
-
-/// One client for all threads.
-pub struct Redlatch {
-    client: LockClient,
-    way: Way,
-}
+const PERMITS: u32 = 8;
 
 /// Which kind of lock is acquired, and how it is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,49 +34,32 @@ pub fn client(urls: &[String]) -> LockClient {
     client.expect("the servers' URLs can be used")
 }
 
-impl Redlatch {
-    pub fn new(urls: &[String], way: Way) -> Self {
-        let client = client(urls);
-        // Connects and waits as long as a busy machine needs: the measured calls do not wait.
-        let resource = format!("versus:connect:{}", std::process::id());
-        drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
-        Self { client, way }
-    }
-}
-
-impl Blocking for Redlatch {
-    type Held<'a> = LockGuard;
-
-    fn acquire(&self, resource: &str, waits: bool) -> LockGuard {
-        let request = match self.way {
-            Way::Release | Way::Drop => self.client.request(resource),
-            Way::Fenced => self.client.request(resource).fenced(),
-            Way::Two => self.client.request_all([resource, &format!("{resource}:second")]),
-            Way::Reader => self.client.request(resource).shared(),
-            Way::Permit => self.client.request(resource).one_of(PERMITS),
+/// One client for all threads.
+pub fn redlatch(urls: &[String], way: Way) -> Cycle {
+    let client = client(urls);
+    // Connects and waits as long as a busy machine needs: the measured calls do not wait.
+    let resource = format!("versus:connect:{}", std::process::id());
+    drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
+    Box::new(move |resource, waits, while_held| {
+        let request = match way {
+            Way::Release | Way::Drop => client.request(resource),
+            Way::Fenced => client.request(resource).fenced(),
+            Way::Two => client.request_all([resource, &format!("{resource}:second")]),
+            Way::Reader => client.request(resource).shared(),
+            Way::Permit => client.request(resource).one_of(PERMITS),
         };
         let request = request.ttl(TTL);
-        if waits {
-            request.lock().expect("a majority of the servers answers")
+        let guard = if waits { request.lock().map(Some) } else { request.try_lock() };
+        let guard = guard.expect("a majority of the servers answers").expect("the lock is free");
+        let permit = guard.slot();
+        while_held(Note { permit: permit.map(u64::from), unknown: 0 });
+        assert_eq!(permit.is_some_and(|permit| permit < PERMITS), way == Way::Permit);
+        assert_eq!(guard.fencing_token().is_some(), way == Way::Fenced);
+        if way == Way::Drop {
+            assert!(guard.ensure_held().is_ok());
+            drop(guard);
         } else {
-            let guard = request.try_lock();
-            guard.expect("a majority of the servers answers").expect("the lock is free")
+            assert_eq!(guard.release(), Ok(()));
         }
-    }
-
-    fn release(&self, held: LockGuard) {
-        if self.way != Way::Drop {
-            assert_eq!(held.fencing_token().is_some(), self.way == Way::Fenced);
-            assert_eq!(held.release(), Ok(()));
-        } else {
-            assert!(held.ensure_held().is_ok());
-            drop(held);
-        }
-    }
-
-    fn note(&self, held: &LockGuard) -> Note {
-        let permit = held.slot();
-        assert_eq!(permit.is_some_and(|permit| permit < PERMITS), self.way == Way::Permit);
-        Note { permit, unknown: 0 }
-    }
+    })
 }

@@ -2,8 +2,7 @@
 //! changed.
 
 use super::redlatch::client;
-use crate::work::{Blocking, Note};
-use ::redlatch::LockClient;
+use crate::work::{Cycle, Note};
 use ::redlatch::register::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,37 +24,38 @@ pub enum Action {
 }
 
 /// One client for all threads, or two that take turns.
-pub struct Registers {
-    clients: Vec<LockClient>,
-    action: Action,
-    turn: AtomicUsize,
-}
-
-impl Registers {
-    pub fn new(urls: &[String], action: Action) -> Self {
-        let count = if action == Action::Alternate { 2 } else { 1 };
-        let clients: Vec<_> = (0..count).map(|_| client(urls)).collect();
-        if action == Action::First {
-            // What creates a register takes fewer rounds.
-            for index in 0..MANY {
-                let register = clients[0].register(one_of_many(index));
-                let made = register.and_then(|register| register.change(|_| Some(value(0))));
-                made.expect("a majority of the servers answers");
+pub fn register(urls: &[String], action: Action) -> Cycle {
+    let count = if action == Action::Alternate { 2 } else { 1 };
+    let clients: Vec<_> = (0..count).map(|_| client(urls)).collect();
+    let one_of_many = |index| format!("versus-register-first:{index}");
+    if action == Action::First {
+        // What creates a register takes fewer rounds.
+        for index in 0..MANY {
+            let register = clients[0].register(one_of_many(index));
+            let made = register.and_then(|register| register.change(|_| Some(value(0))));
+            made.expect("a majority of the servers answers");
+        }
+    }
+    let turns = AtomicUsize::new(0);
+    Box::new(move |resource, _, while_held| {
+        let turn = turns.fetch_add(1, Ordering::Relaxed);
+        let name = match action {
+            Action::First => one_of_many(turn % MANY),
+            _ => resource.to_owned(),
+        };
+        let register = clients[turn % count].register(name).expect("the name can be used");
+        let mut unknown = 0;
+        let read = || register.read().expect("a majority of the servers answers");
+        if action != Action::Read || read().is_none() {
+            let change = || register.change(|before| Some(value(1 + before.map_or(0, changes))));
+            // A change that may have been made is counted, and another one follows.
+            while let Err(error) = change() {
+                assert!(error.may_have_happened(), "a change fails: {error}");
+                unknown += 1;
             }
         }
-        Self { clients, action, turn: AtomicUsize::new(0) }
-    }
-}
-
-/// A client of these servers, which it makes a group.
-pub fn form(urls: &[String], in_memory: bool) -> LockClient {
-    let client = client(urls);
-    client.registers().form(in_memory).expect("the servers become a group");
-    client
-}
-
-fn one_of_many(index: usize) -> String {
-    format!("versus-register-first:{index}")
+        while_held(Note { permit: None, unknown });
+    })
 }
 
 /// The value after so many changes.
@@ -67,38 +67,4 @@ pub fn value(changes: u64) -> Vec<u8> {
 pub fn changes(value: &Value) -> u64 {
     let digits = std::str::from_utf8(&value.bytes()[..DIGITS]).expect("digits are ASCII");
     digits.parse().expect("digits are a number")
-}
-
-impl Blocking for Registers {
-    /// How many calls left open whether they changed the value.
-    type Held<'a> = u32;
-
-    fn acquire(&self, resource: &str, _: bool) -> u32 {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let client = &self.clients[turn % self.clients.len()];
-        let name = match self.action {
-            Action::First => one_of_many(turn % MANY),
-            _ => resource.to_owned(),
-        };
-        let register = client.register(name).expect("the name can be used");
-        if self.action == Action::Read
-            && register.read().expect("a majority of the servers answers").is_some()
-        {
-            return 0;
-        }
-        let mut unknown = 0;
-        // A change that may have been made is counted, and another one follows.
-        while let Err(error) = register.change(|before| Some(value(1 + before.map_or(0, changes))))
-        {
-            assert!(error.may_have_happened(), "a change fails: {error}");
-            unknown += 1;
-        }
-        unknown
-    }
-
-    fn release(&self, _: u32) {}
-
-    fn note(&self, unknown: &u32) -> Note {
-        Note { permit: None, unknown: *unknown }
-    }
 }

@@ -2,8 +2,8 @@
 //! elsewhere.
 
 use super::Run;
-use crate::work::{Answer, Blocking, Kind, Note, Order, Record, TTL, cpu_time, now, sleep_until};
-use ::rslock::{Lock, LockManager};
+use crate::work::{Answer, Cycle, Kind, Note, Order, Record, TTL, cpu_time, now, sleep_until};
+use ::rslock::LockManager;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -91,31 +91,13 @@ fn hold(duration: Duration) {
 }
 
 /// rslock as a program of blocking threads would use it.
-pub struct Threads {
-    runtime: Runtime,
-    manager: LockManager,
-    patient: LockManager,
-}
-
-impl Threads {
-    pub fn new(urls: &[String], runtime: Runtime) -> Self {
-        let manager = manager(urls, 1);
-        let mut patient = manager.clone();
-        patient.set_retry(u32::MAX, RETRY_DELAY);
-        Self { runtime, manager, patient }
-    }
-}
-
-impl Blocking for Threads {
-    type Held<'a> = Lock;
-
-    fn acquire(&self, resource: &str, waits: bool) -> Lock {
-        let manager = if waits { &self.patient } else { &self.manager };
-        let lock = self.runtime.block_on(manager.lock(resource, TTL));
-        lock.unwrap_or_else(|error| panic!("rslock takes the lock: {error}"))
-    }
-
-    fn release(&self, held: Lock) {
-        self.runtime.block_on(held.release());
-    }
+pub fn threads(urls: &[String]) -> Cycle {
+    let (runtime, manager, patient) = (multi_thread(), manager(urls, 1), manager(urls, u32::MAX));
+    Box::new(move |resource, waits, while_held| {
+        let manager = if waits { &patient } else { &manager };
+        let lock = runtime.block_on(manager.lock(resource, TTL));
+        let lock = lock.unwrap_or_else(|error| panic!("rslock takes the lock: {error}"));
+        while_held(Note::default());
+        runtime.block_on(lock.release());
+    })
 }

@@ -2,13 +2,12 @@
 //! client of its own, or by two-phase commit, whose coordinator is one of the two threads and keeps
 //! its log on one of the servers.
 
-use super::{Peer, Run, address, blocking, other, redlatch::client};
-use crate::work::Blocking;
+use super::{address, redlatch::client};
+use crate::resp::Connection;
+use crate::work::{Cycle, Note};
 use ::redlatch::LockClient;
 use ::redlatch::transaction::{Decision, Participant, TransactionId};
 use std::convert::Infallible;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -18,7 +17,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub enum Protocol {
     Redlatch,
     /// The coordinator logs the begin, that all are prepared, the decision, and the end.
     TwoPhase,
@@ -26,21 +25,18 @@ enum Way {
     PresumedAbort,
 }
 
-pub static ALL: [Peer; 3] = [
-    other("transactions", |urls, pairs| start(Way::Redlatch, urls, pairs)),
-    other("two-phase", |urls, pairs| start(Way::TwoPhase, urls, pairs)),
-    other("presumed-abort", |urls, pairs| start(Way::PresumedAbort, urls, pairs)),
-];
-
-fn start(way: Way, urls: &[String], pairs: usize) -> Run {
-    let free = (0..pairs).map(|_| Pair::new(urls)).collect();
-    blocking(Pairs { way, free: Mutex::new(free) }, pairs)
-}
-
-/// A pair of participants for each client.
-struct Pairs {
-    way: Way,
-    free: Mutex<Vec<Pair>>,
+/// A transaction in place of a lock, from the begin until both sides have committed and forgotten.
+pub fn start(urls: &[String], protocol: Protocol) -> Cycle {
+    let (urls, free) = (urls.to_vec(), Mutex::new(Vec::new()));
+    Box::new(move |_, _, while_held| {
+        let free = || free.lock().expect("nothing panics with it held");
+        // Each client makes a pair when it warms up, and then takes any that is free.
+        let pair = free().pop();
+        let mut pair = pair.unwrap_or_else(|| Pair::new(&urls));
+        pair.transfer(protocol);
+        free().push(pair);
+        while_held(Note::default());
+    })
 }
 
 /// A participant in memory.
@@ -72,28 +68,9 @@ struct Pair {
     side: Side,
     orders: Sender<Order>,
     done: Receiver<u64>,
-    log: Log,
-}
-
-/// The coordinator's log: a connection to a server.
-struct Log {
-    stream: TcpStream,
-    answers: BufReader<TcpStream>,
+    /// The coordinator's log, and how often it was changed.
+    log: Connection,
     writes: u64,
-}
-
-impl Blocking for Pairs {
-    type Held<'a> = ();
-
-    /// One transaction, from the begin until both sides have committed and forgotten.
-    fn acquire(&self, _: &str, _: bool) {
-        let take = || self.free.lock().expect("nothing panics with it held");
-        let mut pair = take().pop().expect("there is a pair for each client");
-        pair.transfer(self.way);
-        take().push(pair);
-    }
-
-    fn release(&self, (): ()) {}
 }
 
 impl Pair {
@@ -108,28 +85,30 @@ impl Pair {
                 outbox.send(second.shelf.applied).expect("the other thread waits for it");
             }
         });
-        Self { side: side("first"), orders, done, log: Log::new(address(&urls[0])) }
+        let log = Connection::new(address(&urls[0])).expect("the server accepts");
+        Self { side: side("first"), orders, done, log, writes: 0 }
     }
 
-    fn transfer(&mut self, way: Way) {
-        if way == Way::Redlatch {
+    fn transfer(&mut self, protocol: Protocol) {
+        if protocol == Protocol::Redlatch {
             let begun = self.side.client.transactions().begin(&["first", "second"]);
             return self.both(Order::Join(begun.expect("a majority answers")));
         }
         // A number of its own, in the log of this connection.
-        let id = TransactionId::new(0, self.log.writes.into());
-        let key = format!("log:{:?}:{}", self.log.stream.local_addr(), self.log.writes);
-        let logs_all = way == Way::TwoPhase;
+        let id = TransactionId::new(0, self.writes.into());
+        let key =
+            format!("log:{}:{:?}:{}", std::process::id(), thread::current().id(), self.writes);
+        let logs_all = protocol == Protocol::TwoPhase;
         if logs_all {
-            self.log.write(&["SET", &key, "begin first second"]);
+            self.write(&["SET", &key, "begin first second"]);
         }
         self.both(Order::Prepare(id));
         if logs_all {
-            self.log.write(&["SET", &key, "prepared first second"]);
+            self.write(&["SET", &key, "prepared first second"]);
         }
-        self.log.write(&["SET", &key, "committed first second"]);
+        self.write(&["SET", &key, "committed first second"]);
         self.both(Order::Commit(id));
-        self.log.write(&["DEL", &key]);
+        self.write(&["DEL", &key]);
     }
 
     fn both(&mut self, order: Order) {
@@ -137,6 +116,13 @@ impl Pair {
         self.side.obey(order);
         let applied = self.done.recv().expect("the other side does not panic");
         assert_eq!(applied, self.side.shelf.applied, "both sides apply each transaction once");
+    }
+
+    /// A change of the log. It is on the disk when this returns.
+    fn write(&mut self, words: &[&str]) {
+        let answer = self.log.ask(words).expect("the server answers");
+        assert!(matches!(&*answer, "+OK" | ":1"), "{answer}");
+        self.writes += 1;
     }
 }
 
@@ -153,25 +139,6 @@ impl Side {
             Order::Prepare(id) => self.shelf.prepare(&id),
             Order::Commit(id) => self.shelf.commit(&id).and_then(|()| self.shelf.forget(&id)),
         };
-    }
-}
-
-impl Log {
-    fn new(server: &str) -> Self {
-        let stream = TcpStream::connect(server).expect("the server accepts");
-        stream.set_nodelay(true).expect("an option of every connection");
-        let answers = BufReader::new(stream.try_clone().expect("it is open"));
-        Self { stream, answers, writes: 0 }
-    }
-
-    /// A change of the log. It is on the disk when this returns.
-    fn write(&mut self, words: &[&str]) {
-        let command = super::floor::command(words);
-        self.stream.write_all(&command).expect("the server takes it");
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).expect("the server answers");
-        assert!(matches!(answer.trim_end(), "+OK" | ":1"), "{answer}");
-        self.writes += 1;
     }
 }
 

@@ -70,6 +70,6 @@ fn watched(lane: &Lane, count: fn(&Commands) -> u64) -> String {
 
 /// Per pair and node.
 fn per_pair(lane: &Lane, of: fn(&Usage) -> f64, show: fn(f64) -> String) -> String {
-    let each = |slice: &Slice| of(&slice.usage) / (slice.pairs as f64 * lane.nodes as f64);
+    let each = |slice: &Slice| of(&slice.usage) / (slice.pairs as f64 * lane.nodes);
     show(median(lane.slices.iter().map(each).collect()))
 }

@@ -3,16 +3,13 @@
 use super::Context;
 use crate::peers::{client, registers::value};
 use crate::report::Table;
-use crate::servers::{ask, field};
+use crate::resp::{ask, field};
 
 pub fn run(context: &Context) {
     let count = if context.options.is_quick { 1_000 } else { 10_000 };
     let client = client(&context.servers.urls());
     let used = || -> Vec<i64> {
-        let memory = |port| {
-            let info = ask(port, &["INFO", "memory"]).expect("a running server answers");
-            field(&info, "used_memory").expect("INFO says how much memory is used")
-        };
+        let memory = |port| field(&ask(port, &["INFO", "memory"]), "used_memory") as i64;
         context.servers.addresses().iter().map(|address| memory(address.port())).collect()
     };
     let mut table = Table::new(&["registers", "bytes each on a node"]);

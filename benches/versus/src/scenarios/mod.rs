@@ -14,7 +14,7 @@ mod writer;
 use crate::figures::{Group, Unit};
 use crate::lane::{Lane, measure};
 use crate::others::Others;
-use crate::peers::registers;
+use crate::peers::client;
 use crate::proxy;
 use crate::report::Table;
 use crate::servers::Servers;
@@ -36,23 +36,18 @@ pub struct Options {
     /// How long a slice is, and how many each lane has.
     pub slice: Option<Duration>,
     pub turns: Option<usize>,
-    /// Words of the names of the lanes that are measured, if not all.
-    pub lanes: Vec<String>,
     /// Another build of this program, to be measured beside this one.
     pub other_build: Option<PathBuf>,
 }
 
-/// Measurements under a name.
-pub struct Scenario {
-    pub name: &'static str,
-    pub about: &'static str,
-    stages: &'static [Stage],
-}
+/// Name, what it measures, and its stages.
+pub type Scenario = (&'static str, &'static str, &'static [Stage]);
 
 /// Servers, and what is measured on them.
-struct Stage {
+pub struct Stage {
     nodes: usize,
-    storage: Storage,
+    /// If they become a group, which keeps registers.
+    group: Option<Storage>,
     /// How many servers of etcd and ZooKeeper there are beside them, where these are installed.
     others: usize,
     plans: &'static [Plan],
@@ -60,13 +55,12 @@ struct Stage {
     also: &'static [fn(&Context)],
 }
 
+/// Where servers keep what they know.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Storage {
     Memory,
-    /// The same for servers that become a group, and keep registers.
-    GroupInMemory,
-    /// A group whose servers write each change to the disk before they answer.
-    GroupOnDisk,
+    /// Each change is written to the disk before it is answered.
+    Disk,
 }
 
 /// Lanes beside one another.
@@ -93,13 +87,13 @@ pub struct Plan {
     /// Whether the commands of one more slice are counted.
     pub is_watched: bool,
     columns: &'static [Column],
-    /// Its part of the chart: groups of bars, of the lanes that have one.
+    /// Its part of the chart.
     bars: &'static [Bars],
     /// What must hold at the end.
     check: fn(&Context, &[Lane]),
 }
 
-/// The title of a group in the chart, its unit, and what is shown of a lane.
+/// A group of the chart: its title, its unit, and what is shown of a lane.
 type Bars = (&'static str, Unit, fn(&Lane) -> f64);
 
 /// A lane of a plan.
@@ -120,76 +114,75 @@ pub struct Row {
 pub enum On {
     Redis,
     RedisTls,
-    /// Behind proxies that add this in each direction.
-    RedisAway(Duration),
-    /// The leader.
+    /// Behind proxies.
+    RedisAway,
+    /// The leader, as for ZooKeeper.
     Etcd,
     ZooKeeper,
 }
+
+/// What proxies add in each direction.
+const DELAY: Duration = Duration::from_micros(500);
 
 /// The servers of a stage.
 pub struct Context {
     pub servers: Servers,
     etcd: Option<Others>,
     zookeeper: Option<Others>,
-    storage: Storage,
+    group: Option<Storage>,
     pub options: Options,
 }
 
-impl Scenario {
-    /// Prints its tables, and returns its part of the chart.
-    pub fn run(&self, options: &Options) -> Result<Vec<Group>, String> {
-        let mut groups = Vec::new();
-        for stage in self.stages {
-            let context = Context::start(stage, options)?;
-            let all = stage.plans.iter().map(|plan| plan.changed_by(options));
-            // What the command line says takes the place of all crowds.
-            let is_first = |(index, plan): &(usize, Plan)| {
-                *index == 0 || !plan.is_crowd || !options.change_crowds()
-            };
-            for (_, plan) in all.enumerate().filter(is_first) {
-                let lanes = measure(&context, &plan);
-                if let Some(first) = lanes.first() {
-                    (plan.check)(&context, &lanes);
-                    plan.table(&lanes, first).print(&plan.title(&context), plan.about);
-                    if !options.change_crowds() {
-                        groups.extend(plan.groups(&lanes));
-                    }
-                }
-            }
-            stage.also.iter().for_each(|measure| measure(&context));
+/// Prints the tables of a scenario, and returns its part of the chart.
+pub fn run(stages: &[Stage], options: &Options) -> Result<Vec<Group>, String> {
+    let mut groups = Vec::new();
+    let changes_crowds = options.clients.is_some() || options.hold.is_some();
+    for stage in stages {
+        let context = Context::start(stage, options)?;
+        // What the command line says takes the place of all crowds.
+        let is_run =
+            |(index, plan): &(usize, &Plan)| *index == 0 || !plan.is_crowd || !changes_crowds;
+        for (_, plan) in stage.plans.iter().enumerate().filter(is_run) {
+            let plan = plan.changed_by(options);
+            let lanes = measure(&context, &plan);
+            (plan.check)(&context, &lanes);
+            plan.table(&lanes).print(&plan.title(&context), plan.about);
+            groups.extend(plan.groups(&lanes));
         }
-        Ok(groups)
+        stage.also.iter().for_each(|measure| measure(&context));
     }
+    Ok(groups)
 }
 
-impl Options {
-    pub fn has_lane(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        self.lanes.is_empty() || self.lanes.iter().any(|word| name.contains(word))
-    }
-
-    fn change_crowds(&self) -> bool {
-        self.clients.is_some() || self.hold.is_some()
+impl On {
+    /// The end of a lane's name.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Redis | Self::RedisAway => "",
+            Self::RedisTls => ", TLS",
+            Self::Etcd => ", etcd",
+            Self::ZooKeeper => ", ZooKeeper",
+        }
     }
 }
 
 impl Context {
     fn start(stage: &Stage, options: &Options) -> Result<Self, String> {
-        let servers = Servers::start(stage.nodes, stage.storage == Storage::GroupOnDisk)?;
-        if stage.storage != Storage::Memory {
-            registers::form(&servers.urls(), stage.storage == Storage::GroupInMemory);
+        let Stage { nodes, group, others, .. } = *stage;
+        let servers = Servers::start(nodes, group == Some(Storage::Disk))?;
+        if let Some(storage) = group {
+            let formed = client(&servers.urls()).registers().form(storage == Storage::Memory);
+            formed.expect("the servers become a group");
         }
-        let other = |name, start: fn(&std::path::Path, usize) -> Result<Others, String>| {
-            if stage.others == 0 {
-                return None;
-            }
-            let started = start(servers.directory(), stage.others);
+        let there = |name, started: Result<Others, String>| {
             started.inspect_err(|why| println!("{name} is not measured: {why}\n")).ok()
         };
+        let start = |start: fn(&_, _) -> _, name| {
+            (others > 0).then(|| there(name, start(servers.directory(), others))).flatten()
+        };
         let (etcd, zookeeper) =
-            (other("etcd", Others::etcd), other("ZooKeeper", Others::zookeeper));
-        Ok(Self { servers, etcd, zookeeper, storage: stage.storage, options: options.clone() })
+            (start(Others::etcd, "etcd"), start(Others::zookeeper, "ZooKeeper"));
+        Ok(Self { servers, etcd, zookeeper, group, options: options.clone() })
     }
 
     /// What starts a client of the servers of Redis in a process of its own.
@@ -200,17 +193,12 @@ impl Context {
 
     /// Where these servers are, if they are there.
     pub fn urls(&self, on: On) -> Option<Vec<String>> {
-        let url = |others: &Option<Others>| others.as_ref().map(|others| vec![others.url.clone()]);
         match on {
             On::Redis => Some(self.servers.urls()),
             On::RedisTls => Some(self.servers.secure_urls()),
-            On::RedisAway(delay) => {
-                let proxies = proxy::start(&self.servers.addresses(), delay);
-                let proxies = proxies.expect("proxies can be started");
-                Some(proxies.iter().map(|address| format!("redis://{address}")).collect())
-            }
-            On::Etcd => url(&self.etcd),
-            On::ZooKeeper => url(&self.zookeeper),
+            On::RedisAway => Some(proxy::start(&self.servers.addresses(), DELAY)),
+            On::Etcd => self.etcd.as_ref().map(|others| vec![others.url.clone()]),
+            On::ZooKeeper => self.zookeeper.as_ref().map(|others| vec![others.url.clone()]),
         }
     }
 }
@@ -232,24 +220,22 @@ impl Plan {
     }
 
     fn title(&self, context: &Context) -> String {
+        let Self { title, processes, hold, .. } = self;
+        let crowd = format!(", {processes} clients that hold for {hold:?}");
+        let storage = match context.group {
+            None => "",
+            Some(Storage::Memory) => " in memory",
+            Some(Storage::Disk) => ", each change on disk",
+        };
         let nodes = context.servers.addresses().len();
-        let crowd = match self.is_crowd {
-            true => format!(", {} clients that hold for {:?}", self.processes, self.hold),
-            false => String::new(),
-        };
-        let storage = match context.storage {
-            Storage::Memory => "",
-            Storage::GroupInMemory => " in memory",
-            Storage::GroupOnDisk => ", each change on disk",
-        };
-        format!("{}{crowd}, {nodes} nodes{storage}", self.title)
+        format!("{title}{}, {nodes} nodes{storage}", if self.is_crowd { &crowd } else { "" })
     }
 
-    fn table(&self, lanes: &[Lane], first: &Lane) -> Table {
-        let heads: Vec<&str> = self.columns.iter().map(|(head, _)| *head).collect();
-        let mut table = Table::new(&[&[""], &heads[..]].concat());
+    fn table(&self, lanes: &[Lane]) -> Table {
+        let heads = self.columns.iter().map(|(head, _)| *head);
+        let mut table = Table::new(&[""].into_iter().chain(heads).collect::<Vec<_>>());
         for lane in lanes {
-            let cells = self.columns.iter().map(|(_, cell)| cell(lane, first));
+            let cells = self.columns.iter().map(|(_, cell)| cell(lane, &lanes[0]));
             table.row([lane.name.clone()].into_iter().chain(cells).collect::<Vec<_>>());
         }
         table

@@ -20,11 +20,8 @@ const MUCH_FARTHER: Duration = Duration::from_micros(2_500);
 pub fn run(context: &Context) {
     let near = context.servers.urls();
     let with_last = |delay: Duration| {
-        let proxies = proxy::start(&[context.servers.last_address()], delay);
-        let last = proxies.expect("a proxy can be started")[0];
-        let mut urls = near.clone();
-        urls[near.len() - 1] = format!("redis://{last}");
-        urls
+        let last = proxy::start(&[context.servers.last_address()], delay);
+        [&near[..near.len() - 1], &last].concat()
     };
     let count = if context.options.is_quick { 5 } else { 60 };
     let inspector = client(&near);

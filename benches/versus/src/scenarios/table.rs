@@ -1,12 +1,12 @@
-//! All scenarios.
+//! All scenarios, and the plans of locks.
 
 use super::columns::{
     BY_DIGEST, BY_SOURCE, CPU, Column, FAIRNESS, FREE_P50, FREE_P99, HEALTHY_LONGEST, HEALTHY_P50,
     HEALTHY_RATIO, JOINS, LONGEST, MOVED, OVERTAKEN, P50, P99, RATE, RATIO, ROUNDS, SENT,
     SERVERS_CPU,
 };
-use super::values::{EIGHT_TRANSACTIONS, REGISTERS, TRANSACTIONS};
-use super::{On, Plan, Row, Scenario, Stage, Storage};
+use super::values::{REGISTERS, TRANSACTIONS};
+use super::{Context, On, Plan, Row, Scenario, Stage, Storage};
 use super::{memory, places, tls, waiting, writer};
 use crate::figures::Unit;
 use crate::lane::Lane;
@@ -14,73 +14,48 @@ use crate::slice::Slice;
 use crate::work::Kind;
 use std::time::Duration;
 
+/// Name, what it measures, and its stages.
 pub const ALL: &[Scenario] = &[
-    scenario("solo", "one thread, a free lock", &[on_five(&[SOLO])]),
-    scenario("fenced", "fenced, and two resources at once", &[on_five(&[FENCED])]),
-    scenario("shared", "32 threads of one client, free locks", &[on_five(&[SHARED])]),
-    scenario(
-        "contended",
-        "8 threads or processes, one lock, frozen servers",
-        &[on_five(&[BY_THREADS, BY_PROCESSES, BESIDE_FROZEN])],
-    ),
-    scenario(
-        "handoff",
-        "many clients, always one lock",
-        &[Stage { others: 1, ..on_five(&[crowd(8, 20, 15), MANY_CLIENTS, crowd(8, 1, 10)]) }],
-    ),
-    scenario(
-        "readers",
-        "readers of one lock, and a writer",
-        &[Stage { also: &[writer::run], ..on_five(&[READING_THREADS, READING_PROCESSES]) }],
-    ),
-    scenario("permits", "many clients, 8 permits", &[on_five(&[PERMITS])]),
-    scenario(
-        "places",
-        "on how many nodes a lock is",
-        &[Stage { also: &[places::run], ..on_five(&[]) }],
-    ),
-    scenario(
-        "waiting",
-        "long waits for one lock",
-        &[Stage { also: &[waiting::run], ..on_five(&[]) }],
-    ),
-    scenario("frozen", "one server is frozen (SIGSTOP)", &[on_five(&[FROZEN])]),
-    scenario("rtt", "servers a millisecond away", &[on_five(&[AWAY])]),
-    scenario(
-        "tls",
-        "over TLS: 1 and 32 threads, reconnects",
-        &[Stage { also: &[tls::run], ..on_five(&[TLS, TLS_SHARED]) }],
-    ),
-    scenario("ceiling", "the servers' limit", &[on_five(&[CEILING])]),
-    scenario(
+    ("solo", "one thread, a free lock", &[on_five(&[SOLO], &[])]),
+    ("fenced", "fenced, and two resources at once", &[on_five(&[FENCED], &[])]),
+    ("shared", "32 threads of one client, free locks", &[on_five(&[SHARED], &[])]),
+    ("contended", "8 threads or processes, one lock, frozen servers", &[on_five(EIGHT, &[])]),
+    ("handoff", "many clients, always one lock", &[Stage { others: 1, ..on_five(CROWDS, &[]) }]),
+    ("readers", "readers of one lock, and a writer", &[on_five(READERS, &[writer::run])]),
+    ("permits", "many clients, 8 permits", &[on_five(&[PERMITS], &[])]),
+    ("places", "on how many nodes a lock is", &[on_five(&[], &[places::run])]),
+    ("waiting", "long waits for one lock", &[on_five(&[], &[waiting::run])]),
+    ("frozen", "one server is frozen (SIGSTOP)", &[on_five(&[FROZEN], &[])]),
+    ("rtt", "servers a millisecond away", &[on_five(&[AWAY], &[])]),
+    ("tls", "over TLS, and reconnects", &[on_five(&[TLS, TLS_SHARED], &[tls::run])]),
+    (
         "registers",
         "values that a majority agrees on, and locks",
         &[
-            Stage { others: NODES_OF_GROUP, ..on_group(Storage::GroupOnDisk, REGISTERS) },
-            Stage { also: &[memory::run], ..on_group(Storage::GroupInMemory, REGISTERS) },
+            Stage { others: NODES_OF_GROUP, ..on_group(Storage::Disk, REGISTERS) },
+            Stage { also: &[memory::run], ..on_group(Storage::Memory, REGISTERS) },
         ],
     ),
-    scenario(
-        "transactions",
-        "two participants commit, beside two-phase commit",
-        &[on_group(Storage::GroupOnDisk, &[TRANSACTIONS, EIGHT_TRANSACTIONS])],
-    ),
+    ("transactions", "beside two-phase commit", &[on_group(Storage::Disk, TRANSACTIONS)]),
 ];
-
-const fn scenario(name: &'static str, about: &'static str, stages: &'static [Stage]) -> Scenario {
-    Scenario { name, about, stages }
-}
 
 const NODES: usize = 5;
 const NODES_OF_GROUP: usize = 3;
 
-const fn on_five(plans: &'static [Plan]) -> Stage {
-    Stage { nodes: NODES, storage: Storage::Memory, others: 0, plans, also: &[] }
+const fn on_five(plans: &'static [Plan], also: &'static [fn(&Context)]) -> Stage {
+    Stage { nodes: NODES, group: None, others: 0, plans, also }
 }
 
 const fn on_group(storage: Storage, plans: &'static [Plan]) -> Stage {
-    Stage { nodes: NODES_OF_GROUP, storage, others: 0, plans, also: &[] }
+    Stage { nodes: NODES_OF_GROUP, group: Some(storage), others: 0, plans, also: &[] }
 }
+
+const EIGHT: &[Plan] = &[BY_THREADS, BY_PROCESSES, BESIDE_FROZEN];
+const CROWDS: &[Plan] = &[crowd(8, 20, 15), MANY_CLIENTS, crowd(8, 1, 10)];
+const READERS: &[Plan] = &[
+    Plan { title: "readers, 32 threads", threads: 32, ..READING },
+    Plan { title: "readers, 8 processes", processes: 8, ..READING },
+];
 
 pub const fn row(name: &'static str, peer: &'static str, bar: &'static str) -> Row {
     Row { name, peer, on: On::Redis, bar, kind: None }
@@ -93,6 +68,14 @@ pub const fn on(on: On, row: Row) -> Row {
 pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
+
+const REDLATCH: Row = row("redlatch, release()", "redlatch", "redlatch");
+const DROPPED: Row = row("redlatch, drop", "redlatch-drop", "redlatch, drop");
+const THREADS: Row = row("rslock 0.10, threads in block_on", "rslock-threads", "rslock 0.10");
+const TASKS: Row = row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rslock 0.10");
+const SINGLE: Row = row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10");
+const REDLOCK: Row = row("redlock 2.0", "redlock", "redlock 2.0");
+const BARE: Row = row("bare sockets", "bare", "bare sockets");
 
 /// Free locks, one thread.
 pub const PLAN: Plan = Plan {
@@ -120,14 +103,7 @@ const SOLO: Plan = Plan {
     about: "One thread acquires a free lock and releases it, again and again. Bare sockets wait \
             for all servers' answers; the others, too, except redlatch, which goes on when a \
             majority has answered.",
-    rows: &[
-        row("redlatch, release()", "redlatch", "redlatch"),
-        row("rslock 0.10, threads in block_on", "rslock-threads", "rslock 0.10"),
-        row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rslock 0.10"),
-        row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10"),
-        row("redlock 2.0", "redlock", "redlock 2.0"),
-        row("bare sockets", "floor", "bare sockets"),
-    ],
+    rows: &[REDLATCH, THREADS, TASKS, SINGLE, REDLOCK, BARE],
     bars: &[
         ("one thread, a free lock", Unit::Pairs, pairs),
         ("one thread, a free lock: median time to acquire it", Unit::Time, time_to_acquire),
@@ -152,7 +128,7 @@ const FENCED: Plan = Plan {
     about: "One thread acquires a free lock and releases it with release(): a plain one, one with \
             a fencing token, and two resources at once, which count as one pair.",
     rows: &[
-        row("redlatch, release()", "redlatch", ""),
+        REDLATCH,
         row("redlatch, fenced", "redlatch-fenced", ""),
         row("redlatch, two resources", "redlatch-two", ""),
     ],
@@ -165,11 +141,11 @@ const SHARED: Plan = Plan {
             is shown with as many tasks, which is how an async program uses it, and with as many \
             threads in `block_on`, which is how a program of blocking threads can use it.",
     rows: &[
-        row("redlatch, release()", "redlatch", "redlatch, release()"),
-        row("redlatch, drop", "redlatch-drop", "redlatch, drop"),
-        row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rslock 0.10, tasks"),
-        row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10, tasks"),
-        row("rslock 0.10, threads in block_on", "rslock-threads", "rslock 0.10, threads"),
+        Row { bar: "redlatch, release()", ..REDLATCH },
+        DROPPED,
+        Row { bar: "rslock 0.10, tasks", ..TASKS },
+        Row { bar: "rslock 0.10, tasks", ..SINGLE },
+        Row { bar: "rslock 0.10, threads", ..THREADS },
     ],
     threads: 32,
     turns: 7,
@@ -180,6 +156,8 @@ const SHARED: Plan = Plan {
 /// Slices are long enough to show fairness: at a millisecond each, every client acquires the lock
 /// some hundred times.
 const CONTENDED: Plan = Plan {
+    about: "Eight threads of one client (tasks, for rslock), or processes, want the same lock and \
+            hold it for 1 ms each. No overlap was seen, or this would have ended here.",
     kind: Kind::Contended,
     hold: ms(1),
     turns: 4,
@@ -189,15 +167,8 @@ const CONTENDED: Plan = Plan {
 };
 
 const BY_THREADS: Plan = Plan {
-    title: "contended, 8 threads of one client",
-    about: "Eight threads (tasks, for rslock) of one client want the same lock and hold it for \
-            1 ms each. No overlap was seen, or this would have ended here.",
-    rows: &[
-        row("redlatch, release()", "redlatch", "redlatch"),
-        row("rslock 0.10, threads in block_on", "rslock-threads", "rslock 0.10"),
-        row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rslock 0.10"),
-        row("a mutex in the process", "local", "a local mutex"),
-    ],
+    title: "contended, 8 threads",
+    rows: &[REDLATCH, THREADS, TASKS, row("a mutex in the process", "mutex", "a local mutex")],
     threads: 8,
     bars: &[
         ("8 threads, one lock held for 1 ms", Unit::Pairs, pairs),
@@ -212,12 +183,7 @@ const BY_THREADS: Plan = Plan {
 
 const BY_PROCESSES: Plan = Plan {
     title: "contended, 8 processes",
-    about: "Eight processes with one thread each want the same lock and hold it for 1 ms each. \
-            CPU is that of all eight together.",
-    rows: &[
-        row("redlatch, release()", "redlatch", "redlatch"),
-        row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10"),
-    ],
+    rows: &[REDLATCH, SINGLE],
     processes: 8,
     bars: &[("8 processes, one lock held for 1 ms", Unit::Pairs, pairs)],
     ..CONTENDED
@@ -228,7 +194,6 @@ const BY_PROCESSES: Plan = Plan {
 /// to find out that they are frozen, which takes one round.
 const BESIDE_FROZEN: Plan = Plan {
     title: "contended, 8 processes, two servers frozen",
-    about: "The same eight processes, with as many servers frozen (SIGSTOP) as can be.",
     frozen: 2,
     settling: ms(1500),
     bars: &[(
@@ -239,24 +204,21 @@ const BESIDE_FROZEN: Plan = Plan {
     ..BY_PROCESSES
 };
 
-/// Clients that always want one lock.
 const HANDOFF: Plan = Plan {
     title: "handoff",
-    about: "Processes, each a client of its own, always want one lock. `lock is free`: from \
-            just before the call that releases it to the return of the next holder's call \
-            that waits for it. `to another`: the share of grants that did not go to the client \
-            that had just released it. `overtaken`: how many other clients waited, per grant, \
-            that had asked more than 5 ms before the one that got the lock. `slowest/fastest`: \
-            grants of the client with the fewest by those of the one with the most. `p99 in \
-            rounds`: by clients x (time held + median time that the lock is free). `commands`: \
-            that clients sent, per grant and node, counted with MONITOR on one node after the \
-            times were measured.",
+    about: "Processes, each a client of its own, always want one lock. `lock is free`: from just \
+            before the call that releases it to the return of the next holder's call that waits \
+            for it. `to another`: the share of grants that did not go to the client that had just \
+            released it. `overtaken`: how many other clients waited, per grant, that had asked \
+            more than 5 ms before the one that got the lock. `p99 in rounds`: by clients x (time \
+            held + median time that the lock is free). `commands`: that clients sent, per grant \
+            and node, counted with MONITOR on one node after the times were measured.",
     rows: &[
         row("redlatch", "redlatch", "redlatch"),
-        row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10"),
-        on(On::ZooKeeper, row("redlatch, ZooKeeper", "redlatch", "")),
-        on(On::ZooKeeper, row("kazoo, ZooKeeper", "kazoo", "")),
-        on(On::Etcd, row("etcd", "etcd", "")),
+        SINGLE,
+        on(On::ZooKeeper, row("redlatch", "redlatch", "")),
+        on(On::ZooKeeper, row("kazoo", "kazoo", "")),
+        on(On::Etcd, row("lock", "etcd", "")),
     ],
     kind: Kind::Contended,
     turns: 1,
@@ -305,15 +267,11 @@ const READING: Plan = Plan {
     columns: &[RATE, RATIO, P50, P99, CPU, SERVERS_CPU, BY_DIGEST, BY_SOURCE, JOINS],
     check: |_, lanes| {
         let joins = |lane: &Lane| lane.watched.map_or(0, |(commands, _)| commands.joins);
-        let is_reader = |lane: &&Lane| lane.peer.word == "redlatch-reader";
-        let joins: u64 = lanes.iter().filter(is_reader).map(joins).sum();
-        assert_eq!(joins, 0, "readers enter the queue while no writer is there");
+        let joins: u64 = lanes.iter().map(joins).sum();
+        assert_eq!(joins, 0, "clients enter the queue while none waits");
     },
     ..PLAN
 };
-
-const READING_THREADS: Plan = Plan { title: "readers, 32 threads", threads: 32, ..READING };
-const READING_PROCESSES: Plan = Plan { title: "readers, 8 processes", processes: 8, ..READING };
 
 const PERMITS: Plan = Plan {
     title: "permits",
@@ -323,8 +281,8 @@ const PERMITS: Plan = Plan {
             waits for it, of the next holder of the same permit.",
     rows: &[row("redlatch", "redlatch-permit", "")],
     turns: 3,
-    warm_up: ms(1000),
     columns: &[RATE, FAIRNESS, OVERTAKEN, FREE_P50, FREE_P99, P50, P99],
+    is_watched: false,
     ..crowd(16, 20, 15)
 };
 
@@ -335,11 +293,7 @@ const FROZEN: Plan = Plan {
             same with all servers running, just before; a frozen server takes no processor time, \
             which on a small machine makes the others faster. redlock is not in the table: it \
             reads without a time-out and does not come back.",
-    rows: &[
-        row("redlatch, release()", "redlatch", "redlatch"),
-        row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rslock 0.10"),
-        row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10"),
-    ],
+    rows: &[REDLATCH, TASKS, SINGLE],
     frozen: 1,
     turns: 4,
     // Long enough for a library that waits half a second for each lock.
@@ -356,17 +310,15 @@ const FROZEN: Plan = Plan {
 pub const WITH_HEALTHY: &[Column] =
     &[P50, HEALTHY_P50, HEALTHY_RATIO, P99, LONGEST, HEALTHY_LONGEST];
 
-const A_MILLISECOND: On = On::RedisAway(Duration::from_micros(500));
-
 const AWAY: Plan = Plan {
     title: "rtt",
     about: "Proxies add 0.5 ms in each direction; one thread acquires free locks.",
     rows: &[
-        on(A_MILLISECOND, row("redlatch, release()", "redlatch", "redlatch")),
-        on(A_MILLISECOND, row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rslock 0.10")),
-        on(A_MILLISECOND, row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10")),
-        on(A_MILLISECOND, row("redlock 2.0", "redlock", "redlock 2.0")),
-        on(A_MILLISECOND, row("bare sockets", "floor", "bare sockets")),
+        on(On::RedisAway, REDLATCH),
+        on(On::RedisAway, TASKS),
+        on(On::RedisAway, SINGLE),
+        on(On::RedisAway, REDLOCK),
+        on(On::RedisAway, BARE),
     ],
     turns: 7,
     bars: &[("servers 1 ms away: median time to acquire a lock", Unit::Time, time_to_acquire)],
@@ -378,36 +330,15 @@ const TLS: Plan = Plan {
     about: "Locks that are free, over TLS 1.3 and over plain connections of the same servers. All \
             of the libraries use rustls with ring.",
     rows: &[
-        row("redlatch, release()", "redlatch", ""),
-        on(On::RedisTls, row("redlatch, release(), TLS", "redlatch", "")),
-        on(On::RedisTls, row("rslock 0.10, threads in block_on, TLS", "rslock-threads", "")),
-        on(On::RedisTls, row("rslock 0.10, tokio multi-thread, TLS", "rslock-tasks", "")),
-        on(On::RedisTls, row("rslock 0.10, tokio current-thread, TLS", "rslock-single", "")),
+        REDLATCH,
+        DROPPED,
+        on(On::RedisTls, REDLATCH),
+        on(On::RedisTls, DROPPED),
+        on(On::RedisTls, THREADS),
+        on(On::RedisTls, TASKS),
+        on(On::RedisTls, SINGLE),
     ],
     ..PLAN
 };
 
-const TLS_SHARED: Plan = Plan {
-    title: "tls, 32 threads",
-    rows: &[
-        row("redlatch, release()", "redlatch", ""),
-        row("redlatch, drop", "redlatch-drop", ""),
-        on(On::RedisTls, row("redlatch, release(), TLS", "redlatch", "")),
-        on(On::RedisTls, row("redlatch, drop, TLS", "redlatch-drop", "")),
-        on(On::RedisTls, row("rslock 0.10, threads in block_on, TLS", "rslock-threads", "")),
-        on(On::RedisTls, row("rslock 0.10, tokio multi-thread, TLS", "rslock-tasks", "")),
-        on(On::RedisTls, row("rslock 0.10, tokio current-thread, TLS", "rslock-single", "")),
-    ],
-    threads: 32,
-    ..TLS
-};
-
-const CEILING: Plan = Plan {
-    title: "ceiling",
-    about: "The same SET and EVALSHA on every server, through pipelines that keep the servers busy \
-            all the time.",
-    rows: &[row("pipelines 256 deep", "ceiling", "")],
-    turns: 7,
-    columns: &[RATE, CPU, SERVERS_CPU],
-    ..PLAN
-};
+const TLS_SHARED: Plan = Plan { title: "tls, 32 threads", threads: 32, ..TLS };

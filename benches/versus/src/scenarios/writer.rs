@@ -21,9 +21,6 @@ const WARM_UP: Duration = Duration::from_millis(500);
 
 /// What was measured with one hold.
 struct Run {
-    /// Pairs/s of the readers.
-    readers: f64,
-    writers: usize,
     /// From the writer's call to its return.
     waits: Durations,
     /// How long the readers held the lock that held it when the writer asked, or were granted it
@@ -37,7 +34,6 @@ pub fn run(context: &Context) {
     let mut table = Table::new(&[
         "readers hold for",
         "readers' pairs/s",
-        "writers",
         "waited p50",
         "p99",
         "longest hold p50",
@@ -45,19 +41,12 @@ pub fn run(context: &Context) {
         "waited, of both",
     ]);
     for hold in HOLDS.map(Duration::from_millis) {
-        let run = measure(context, hold);
+        let (readers, run) = measure(context, hold);
         let [waited, held, handed] =
             [&run.waits, &run.holds, &run.handovers].map(|durations| durations.quantile(0.5));
-        table.row([
-            time(hold),
-            rate(run.readers),
-            run.writers.to_string(),
-            time(waited),
-            time(run.waits.quantile(0.99)),
-            time(held),
-            time(handed),
-            format!("{:.2}", waited.as_secs_f64() / (held + handed).as_secs_f64()),
-        ]);
+        let ratio = waited.as_secs_f64() / (held + handed).as_secs_f64();
+        let times = [waited, run.waits.quantile(0.99), held, handed].map(time);
+        table.row([&[time(hold), rate(readers)][..], &times, &[format!("{ratio:.2}")]].concat());
     }
     let about = format!(
         "{READERS} processes are readers of one lock all the time, and one process wants the lock \
@@ -68,53 +57,45 @@ pub fn run(context: &Context) {
     table.print("readers, and a writer every 100 ms, 5 nodes", &about);
 }
 
-fn measure(context: &Context, hold: Duration) -> Run {
+/// The pairs/s of the readers, and how the writer waited.
+fn measure(context: &Context, hold: Duration) -> (f64, Run) {
     let mut readers = Worker::start_all(READERS, &context.job("redlatch-reader"));
     let mut writer = Worker::start_all(1, &context.job("redlatch"));
     let seconds = Duration::from_secs(if context.options.is_quick { 4 } else { 15 });
     let duration = context.options.slice.unwrap_or(seconds);
     let start = now() + nanos(Duration::from_millis(50));
     let opened = start + nanos(WARM_UP);
-    let mut order = Order {
-        kind: Kind::Contended,
-        prefix: format!("versus-redlatch:writer{}", nanos(hold)),
-        start,
-        end: opened + nanos(duration),
-        hold,
-        every: Duration::ZERO,
-    };
+    let end = opened + nanos(duration);
+    let prefix = format!("versus-redlatch:writer{}", nanos(hold));
+    let (kind, every) = (Kind::Contended, Duration::ZERO);
+    let mut order = Order { kind, prefix, start, end, hold, every };
     readers.iter_mut().for_each(|reader| reader.begin(&order));
     (order.start, order.hold, order.every) = (opened, HELD, EVERY);
     writer[0].begin(&order);
     let writes = writer[0].finish().clients.remove(0);
-    let reads: Vec<Record> =
-        readers.iter_mut().flat_map(|reader| reader.finish().clients.remove(0)).collect();
+    let reads = readers.iter_mut().flat_map(|reader| reader.finish().clients.remove(0));
+    let reads: Vec<Record> = reads.collect();
     context.servers.expect_gone(&order.prefix);
-    let run = Run::new(&reads, &writes, duration);
-    assert!(run.readers > 0.0, "no reader had the lock");
-    run
+    let counted = reads.iter().filter(|read| (opened..end).contains(&read.granted)).count();
+    assert!(counted > 0 && !writes.is_empty(), "no reader or no writer had the lock");
+    (counted as f64 / duration.as_secs_f64(), Run::new(&reads, &writes))
 }
 
 impl Run {
     /// Panics if a reader held the lock beside a writer.
-    fn new(reads: &[Record], writes: &[Record], duration: Duration) -> Self {
+    fn new(reads: &[Record], writes: &[Record]) -> Self {
         let (mut holds, mut handovers) = (Vec::new(), Vec::new());
         for write in writes {
             let is_beside =
-                |read: &&Record| read.granted < write.releasing && write.granted < read.releasing;
-            assert!(!reads.iter().any(|read| is_beside(&read)), "a reader beside the writer");
-            let during = reads
-                .iter()
-                .filter(|read| read.granted < write.granted && read.releasing > write.asked);
+                |read: &Record| read.granted < write.releasing && write.granted < read.releasing;
+            assert!(!reads.iter().any(is_beside), "a reader beside the writer");
+            let during =
+                |read: &&Record| read.granted < write.granted && read.releasing > write.asked;
+            let during = reads.iter().filter(during);
             holds.extend(during.clone().map(|read| read.releasing - read.granted).max());
             handovers.extend(during.map(|read| write.granted - read.releasing).min());
         }
-        let opened = writes.first().map_or(0, |write| write.asked);
-        let window = opened..opened + nanos(duration);
-        let counted = reads.iter().filter(|read| window.contains(&read.granted)).count();
         Self {
-            readers: counted as f64 / duration.as_secs_f64(),
-            writers: writes.len(),
             waits: Durations::new(writes.iter().map(|write| write.granted - write.asked)),
             holds: Durations::new(holds.into_iter()),
             handovers: Durations::new(handovers.into_iter()),
@@ -125,25 +106,22 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::Note;
 
     fn record(asked: u64, granted: u64, releasing: u64) -> Record {
-        Record { asked, granted, releasing, released: releasing, note: Note::default() }
+        Record { asked, granted, releasing, released: releasing, ..Record::default() }
     }
 
     #[test]
     fn the_readers_that_held_the_lock_while_the_writer_waited_count() {
         let reads = [record(0, 10, 20), record(0, 10, 50), record(30, 35, 60), record(40, 90, 95)];
-        let run = Run::new(&reads, &[record(30, 62, 70)], HELD);
-        assert_eq!(run.waits.quantile(1.0), Duration::from_nanos(32));
-        assert_eq!(run.holds.quantile(1.0), Duration::from_nanos(40));
-        assert_eq!(run.handovers.quantile(1.0), Duration::from_nanos(2));
+        let run = Run::new(&reads, &[record(30, 62, 70)]);
+        let longest = [run.waits, run.holds, run.handovers].map(|all| all.quantile(1.0));
+        assert_eq!(longest, [32, 40, 2].map(Duration::from_nanos));
     }
 
     #[test]
     #[should_panic(expected = "a reader beside the writer")]
     fn a_reader_beside_the_writer_is_noticed() {
-        let (read, write) = (record(0, 1, 4), record(2, 3, 5));
-        let _ = Run::new(&[read], &[write], HELD);
+        let _ = Run::new(&[record(0, 1, 4)], &[record(2, 3, 5)]);
     }
 }
