@@ -2,12 +2,12 @@
 //! load on the machine affects all of them alike. Ratios are those of slices that followed one
 //! another.
 
-use crate::peers::{Peer, find, kazoo};
-use crate::scenarios::{Context, Plan, Row};
+use crate::peers::find;
+use crate::scenarios::{Context, On, Plan, Row};
 use crate::slice::{Durations, Slice};
 use crate::traffic::{Commands, Monitor, Usage};
 use crate::work::{Kind, Order, nanos, now};
-use crate::worker::{Job, Worker};
+use crate::worker::{Job, KAZOO, Worker, kazoo_is_installed};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,8 +21,9 @@ const RECOVERY: Duration = Duration::from_millis(300);
 pub struct Lane {
     pub name: String,
     pub bar: &'static str,
-    pub peer: &'static Peer,
     pub plan: Plan,
+    /// Whether it takes locks on Redis: they must be gone when they are released.
+    takes_locks: bool,
     kind: Kind,
     /// How many servers of Redis there are.
     pub nodes: f64,
@@ -42,7 +43,7 @@ pub struct Lane {
 /// Measures the lanes of a plan, as far as what they need is installed.
 pub fn measure(context: &Context, plan: &Plan) -> Vec<Lane> {
     let mut lanes = Vec::new();
-    let can_run = |row: &&Row| row.peer != kazoo::WORD || kazoo::is_installed();
+    let can_run = |row: &&Row| row.peer != KAZOO || kazoo_is_installed();
     for row in plan.rows.iter().filter(can_run) {
         lanes.extend(Lane::start(context, plan, row, None));
         if row.peer.starts_with("redlatch") {
@@ -102,8 +103,8 @@ impl Lane {
         Some(Self {
             name: format!("{}{}{suffix}", row.name, row.on.suffix()),
             bar,
-            peer,
             plan: *plan,
+            takes_locks: peer.is_lock && !matches!(row.on, On::Etcd | On::ZooKeeper),
             kind: row.kind.unwrap_or(plan.kind),
             nodes: context.servers.addresses().len() as f64,
             prefix: format!("versus-{}:{}x{}", peer.word, plan.threads, plan.processes),
@@ -132,7 +133,7 @@ impl Lane {
         let usage = usage().since(before);
         assert!(slice.pairs > 0, "{} took no lock at all", self.name);
         // Where servers are frozen in turns, a client that has given up one has keys there.
-        if self.peer.is_lock && (self.plan.frozen == 0 || servers.are_frozen()) {
+        if self.takes_locks && (self.plan.frozen == 0 || servers.are_frozen()) {
             servers.expect_gone(&self.prefix);
         }
         Slice { servers_cpu, usage, ..slice }
@@ -146,11 +147,11 @@ impl Lane {
                 Kind::Free => format!("{}:{index}", self.prefix),
                 Kind::Contended | Kind::Together => self.prefix.clone(),
             };
-            let (kind, hold, every) = (self.kind, self.plan.hold, Duration::ZERO);
+            let (kind, hold, every) = (self.kind, nanos(self.plan.hold), 0);
             worker.begin(&Order { kind, prefix, start, end, hold, every });
         }
         let answers: Vec<_> = self.workers.iter_mut().map(Worker::finish).collect();
-        let cpu = answers.iter().map(|answer| answer.cpu).sum();
+        let cpu = Duration::from_nanos(answers.iter().map(|answer| answer.cpu).sum());
         let clients: Vec<_> = answers.into_iter().flat_map(|answer| answer.clients).collect();
         let records = clients.iter().flatten();
         self.done += records.clone().count() as u64;
@@ -165,7 +166,7 @@ impl Lane {
 
     /// Has one of the servers say what it does, which makes it slower.
     fn watch(&mut self, context: &Context) {
-        if self.peer.is_lock {
+        if self.takes_locks {
             let before = self.done;
             let monitor = Monitor::start(context.servers.last_address());
             self.work(Duration::ZERO, self.plan.slice / 4);

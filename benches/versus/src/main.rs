@@ -31,18 +31,11 @@ mod worker;
 
 use figures::Group;
 use scenarios::{ALL, Options, Scenario};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
-
-/// What the command line asks for.
-enum Task {
-    /// Draws the chart from the figures of the last run, and measures nothing.
-    Redraw,
-    /// If all scenarios are measured, the chart is drawn.
-    Measure { scenarios: Vec<&'static Scenario>, options: Options },
-}
 
 fn main() -> ExitCode {
     // More than one of the libraries uses rustls: all with the same cryptography.
@@ -51,10 +44,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
         Some((first, rest)) if first == worker::SUBCOMMAND => worker::serve(rest),
-        _ => parse(&arguments).ok_or_else(usage).and_then(|task| match task {
-            Task::Redraw => redraw(),
-            Task::Measure { scenarios, options } => measure(&scenarios, &options),
-        }),
+        Some((first, [])) if first == "--redraw" => redraw(),
+        _ => parse(&arguments).ok_or_else(usage).and_then(|(all, options)| measure(&all, &options)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,7 +66,7 @@ fn usage() -> String {
                     --other-build PROGRAM   another build of this program beside each lane of \
                     redlatch\n\n\
                     Without a scenario, all run, and the chart is drawn if no option changes them. \
-                    --redraw draws it\nfrom figures.tsv, the figures of the last run. Scenarios:\n"
+                    --redraw draws it\nfrom figures.jsonl, the figures of the last run. Scenarios:\n"
         .to_owned();
     for (name, about, _) in ALL {
         text += &format!("  {name:<12} {about}\n");
@@ -83,12 +74,11 @@ fn usage() -> String {
     text
 }
 
-fn parse(arguments: &[String]) -> Option<Task> {
+fn parse(arguments: &[String]) -> Option<(Vec<&'static Scenario>, Options)> {
     let (mut options, mut scenarios) = (Options::default(), Vec::new());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--redraw" => return Some(Task::Redraw),
             "--quick" => options.is_quick = true,
             "--seconds" => {
                 options.slice = Some(Duration::try_from_secs_f64(number(arguments.next())?).ok()?);
@@ -100,7 +90,7 @@ fn parse(arguments: &[String]) -> Option<Task> {
             name => scenarios.push(ALL.iter().find(|scenario| scenario.0 == name)?),
         }
     }
-    Some(Task::Measure { scenarios, options })
+    Some((scenarios, options))
 }
 
 /// A number above zero.
@@ -116,19 +106,16 @@ fn measure(scenarios: &[&Scenario], options: &Options) -> Result<(), String> {
         groups.extend(scenarios::run(stages, options)?);
     }
     if draws {
-        let written = std::fs::write(folder().join(chart::FIGURES), figures::to_text(&groups));
-        written.map_err(|error| error.to_string())?;
+        let text = figures::to_text(&groups).map_err(|error| error.to_string())?;
+        fs::write(folder().join(chart::FIGURES), text).map_err(|error| error.to_string())?;
         redraw()?;
-        println!("The chart is drawn.");
     }
     Ok(())
 }
 
 /// Draws the chart from the figures that are there.
 fn redraw() -> Result<(), String> {
-    let text = std::fs::read_to_string(folder().join(chart::FIGURES));
-    let groups = figures::from_text(&text.map_err(|error| error.to_string())?)?;
-    chart::write(&folder().join(chart::FOLDER), &groups).map_err(|error| error.to_string())
+    chart::redraw(folder()).map_err(|error| error.to_string())
 }
 
 /// The folder of this program, where the figures are.

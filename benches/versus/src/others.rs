@@ -1,7 +1,7 @@
 //! Servers of etcd and ZooKeeper on loopback ports, where their programs are installed.
 
 use crate::peers::etcd;
-use crate::process::{Process, command, directory, eventually, free_port};
+use crate::process::{Process, command, directory, free_port};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -68,13 +68,14 @@ impl Others {
         }
         let start = |(id, [port, ..]): (usize, &[u16; 3])| zookeeper(parent, id, *port, &members);
         let servers = ports.iter().enumerate().map(start).collect::<Result<Vec<_>, _>>()?;
-        let serves = |mode: &str, port: u16| mode_of(port).is_ok_and(|text| text.contains(mode));
-        let all_serve = || ports.iter().all(|[port, ..]| serves("Mode: ", *port));
+        let is = |modes: &[&str], port: u16| {
+            let says = |text: String| modes.iter().any(|mode| text.contains(mode));
+            mode_of(port).is_ok_and(says)
+        };
+        let all_serve = || ports.iter().all(|[port, ..]| is(&["Mode: "], *port));
         servers[0].wait_until(START_LIMIT, all_serve)?;
-        let leads = |port: &u16| serves("Mode: leader", *port) || serves("standalone", *port);
-        let leader = || ports.iter().map(|[port, ..]| *port).find(leads);
-        assert!(eventually(START_LIMIT, || leader().is_some()), "an ensemble that serves has one");
-        let port = leader().expect("it was found just now");
+        let leads = |[port, ..]: &&[u16; 3]| is(&["Mode: leader", "Mode: standalone"], *port);
+        let [port, ..] = ports.iter().find(leads).expect("an ensemble that serves has a leader");
         Ok(Self { _servers: servers, url: format!("zk://127.0.0.1:{port}") })
     }
 }

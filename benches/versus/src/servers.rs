@@ -35,24 +35,21 @@ struct Server {
 const AUTHORITY: &str = "authority.crt";
 
 impl Servers {
-    /// Starts `count` servers, which keep what they know in memory, or write each change to the disk
-    /// before they answer.
+    /// Starts servers that know all in memory, or write each change to the disk before they answer.
     pub fn start(count: usize, on_disk: bool) -> Result<Self, String> {
-        let version = Command::new("redis-server").arg("--version").output();
-        version.map_err(|error| {
-            format!(
-                "redis-server cannot be run ({error}). It is all that this needs: on Debian and \
-                 Ubuntu, `apt-get install redis-server`."
-            )
-        })?;
+        if let Err(error) = Command::new("redis-server").arg("--version").output() {
+            let how = "on Debian and Ubuntu, `apt-get install redis-server`";
+            return Err(format!(
+                "redis-server, all that this needs, cannot be run ({error}): {how}"
+            ));
+        }
         let name = format!("redlatch-versus-{}", std::process::id());
         let directory = process::directory(&std::env::temp_dir(), &name)?;
         certify(&directory).map_err(|error| error.to_string())?;
-        let memory: &[&str] = &["--appendonly", "no"];
-        let disk: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
+        let always = ["--appendonly", "yes", "--appendfsync", "always"];
+        let settings = if on_disk { &always[..] } else { &["--appendonly", "no"] };
         let mut all = Self { servers: Vec::new(), directory, frozen: Cell::new(0) };
         for index in 0..count {
-            let settings = if on_disk { disk } else { memory };
             all.servers.push(start(&all.directory, index, settings)?);
         }
         Ok(all)
@@ -99,32 +96,32 @@ impl Servers {
     /// Freezes the last of them (SIGSTOP): they keep their connections, and answer nothing.
     pub fn freeze_last(&self, count: usize) {
         self.frozen.set(count);
-        for index in self.servers.len() - count..self.servers.len() {
-            self.signal(index, Signal::STOP);
+        self.signal_frozen(Signal::STOP);
+        for server in self.servers.iter().rev().take(count) {
             // The signal alone does not say when.
-            let stat = format!("/proc/{}/stat", self.servers[index].process.child.id());
-            let stopped = || match fs::read_to_string(&stat) {
-                Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')),
-                Err(_) => true,
-            };
-            assert!(eventually(PATIENCE, stopped), "SIGSTOP did not stop server {index}");
+            let stat = format!("/proc/{}/stat", server.process.child.id());
+            let is_stopped =
+                |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
+            let stopped = || fs::read_to_string(&stat).map_or(true, is_stopped);
+            assert!(eventually(PATIENCE, stopped), "SIGSTOP did not stop a server");
         }
     }
 
     /// Continues those that are frozen.
     pub fn resume_all(&self) {
-        let count = self.frozen.take();
-        (self.servers.len() - count..self.servers.len())
-            .for_each(|index| self.signal(index, Signal::CONT));
+        self.signal_frozen(Signal::CONT);
+        self.frozen.set(0);
+    }
+
+    fn signal_frozen(&self, signal: Signal) {
+        for server in self.servers.iter().rev().take(self.frozen.get()) {
+            let pid = Pid::from_child(&server.process.child);
+            kill_process(pid, signal).expect("a signal reaches one's own child");
+        }
     }
 
     pub fn are_frozen(&self) -> bool {
         self.frozen.get() > 0
-    }
-
-    fn signal(&self, index: usize, signal: Signal) {
-        let pid = Pid::from_child(&self.servers[index].process.child);
-        kill_process(pid, signal).expect("a signal reaches one's own child");
     }
 
     /// The processor time that all of them have taken so far; zero where the kernel does not say.

@@ -1,15 +1,23 @@
 //! Each peer is measured in one or several processes of its own, so that its processor time is its
 //! own too: this program runs itself again, writes orders to the input of that process, and reads an
-//! answer to each from its output. Orders and answers are lines.
+//! answer to each from its output. Orders and answers are lines of JSON.
 
-use crate::peers::{self, kazoo};
+use crate::peers::find;
 use crate::work::{Answer, Order};
+use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The first argument of a program that is to be a worker.
 pub const SUBCOMMAND: &str = "worker";
+
+/// kazoo, the library of Python for ZooKeeper, in a script that is a worker.
+pub const KAZOO: &str = "kazoo";
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/peers/kazoo_worker.py");
+
+/// Another Python than the system's, such as that of a virtual environment with kazoo.
+const PYTHON: &str = "REDLATCH_VERSUS_PYTHON";
 
 /// What a worker is started with.
 #[derive(Clone, Debug)]
@@ -43,14 +51,13 @@ impl Worker {
     }
 
     fn start(job: &Job) -> Self {
-        let mut command = if job.peer == kazoo::WORD {
-            kazoo::script(&job.urls[0])
-        } else {
-            let this = || std::env::current_exe().expect("a program knows where it is");
-            let mut command = Command::new(job.build.clone().unwrap_or_else(this));
-            command.args([SUBCOMMAND, job.peer, &job.clients.to_string()]).args(&job.urls);
-            command
-        };
+        let this = || std::env::current_exe().expect("a program knows where it is");
+        let mut command = Command::new(job.build.clone().unwrap_or_else(this));
+        command.args([SUBCOMMAND, job.peer, &job.clients.to_string()]).args(&job.urls);
+        if job.peer == KAZOO {
+            command = python();
+            command.args([SCRIPT, job.urls[0].trim_start_matches("zk://")]);
+        }
         // Where libraries that trust the system's certificates look for them instead.
         command.env("SSL_CERT_FILE", &job.authority);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -63,11 +70,11 @@ impl Worker {
     /// Begins what is ordered. Its end is awaited with [`finish`](Self::finish).
     pub fn begin(&mut self, order: &Order) {
         let orders = self.orders.as_mut().expect("they are closed only at the end");
-        writeln!(orders, "{}", order.to_text()).expect("the worker reads its orders");
+        writeln!(orders, "{}", to_line(order)).expect("the worker reads its orders");
     }
 
     pub fn finish(&mut self) -> Answer {
-        let answer = Answer::from_text(&self.line());
+        let answer = serde_json::from_str(&self.line());
         answer.expect("the worker sends a result; its output above says why it sent none")
     }
 
@@ -77,6 +84,23 @@ impl Worker {
         assert!(line.ends_with('\n'), "the worker ended; its output above says why");
         line.trim_end().to_owned()
     }
+}
+
+/// Whether a script can be a worker; if not, this says why not.
+pub fn kazoo_is_installed() -> bool {
+    let done = python().args(["-c", "import kazoo"]).output();
+    let is_there = done.is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!(
+            "kazoo is not measured: it is not installed (Debian: python3-kazoo; PyPI: kazoo, and \
+             {PYTHON}=venv/bin/python)\n"
+        );
+    }
+    is_there
+}
+
+fn python() -> Command {
+    Command::new(std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into()))
 }
 
 impl Drop for Worker {
@@ -92,14 +116,18 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
     let by_itself = "this is started by the program itself";
     let [peer, clients, urls @ ..] = arguments else { return Err(by_itself.to_owned()) };
     let clients = clients.parse().map_err(|_| by_itself)?;
-    let mut run = peers::find(peer).start(urls, clients);
+    let mut run = find(peer).start(urls, clients);
     say("ready")?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
-        let order = Order::from_text(&line).ok_or_else(|| format!("{line:?} is no order"))?;
-        say(&run(&order).to_text())?;
+        let order = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+        say(&to_line(&run(&order)))?;
     }
     Ok(())
+}
+
+fn to_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("it has nothing that JSON lacks")
 }
 
 /// Writes a line that the parent reads as an answer.

@@ -4,6 +4,7 @@
 
 use super::address;
 use crate::work::{Cycle, Note};
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
@@ -19,14 +20,14 @@ struct Gateway(Mutex<BufReader<TcpStream>>);
 
 pub fn lock(urls: &[String]) -> Cycle {
     let gateway = Gateway::new(&urls[0]);
-    let body = format!("{{\"TTL\":{LEASE_SECONDS}}}");
-    let lease = field(&gateway.call("lease/grant", &body), "ID");
+    let granted = gateway.call("lease/grant", &json!({ "TTL": LEASE_SECONDS }));
+    let lease = granted["ID"].clone();
     Box::new(move |resource, _, while_held| {
-        let body = format!("{{\"name\":\"{}\",\"lease\":\"{lease}\"}}", base64(resource));
-        let key = field(&gateway.call("lock/lock", &body), "key");
-        assert!(!key.is_empty(), "the lock has a key");
+        let wanted = json!({ "name": base64(resource), "lease": lease });
+        let key = gateway.call("lock/lock", &wanted)["key"].take();
+        assert!(key.is_string(), "the lock has a key");
         while_held(Note::default());
-        gateway.call("lock/unlock", &format!("{{\"key\":\"{key}\"}}"));
+        gateway.call("lock/unlock", &json!({ "key": key }));
     })
 }
 
@@ -35,9 +36,9 @@ pub fn read(urls: &[String], is_local: bool) -> Cycle {
     let gateway = Gateway::new(&urls[0]);
     Box::new(move |resource, _, while_held| {
         let key = base64(resource);
-        let body = format!("{{\"key\":\"{key}\",\"serializable\":{is_local}}}");
-        if field(&gateway.call("kv/range", &body), "mod_revision").is_empty() {
-            gateway.change(&key, "0");
+        let answer = gateway.call("kv/range", &json!({ "key": key, "serializable": is_local }));
+        if answer["kvs"].is_null() {
+            gateway.change(&key, json!(0));
         }
         while_held(Note::default());
     })
@@ -45,18 +46,18 @@ pub fn read(urls: &[String], is_local: bool) -> Cycle {
 
 /// Changes a key if it is as it was seen last.
 pub fn change(urls: &[String]) -> Cycle {
-    let (gateway, seen) = (Gateway::new(&urls[0]), Mutex::new("0".to_owned()));
+    let (gateway, seen) = (Gateway::new(&urls[0]), Mutex::new(json!(0)));
     Box::new(move |resource, _, while_held| {
         let mut seen = seen.lock().expect("nothing panics with it held");
-        *seen = gateway.change(&base64(resource), &seen);
+        *seen = gateway.change(&base64(resource), seen.take());
         while_held(Note::default());
     })
 }
 
 /// Does this member lead?
 pub fn leads(url: &str) -> bool {
-    let answer = Gateway::new(url).call("maintenance/status", "{}");
-    field(&answer, "member_id") == field(&answer, "leader")
+    let answer = Gateway::new(url).call("maintenance/status", &json!({}));
+    answer["header"]["member_id"] == answer["leader"]
 }
 
 impl Gateway {
@@ -68,28 +69,26 @@ impl Gateway {
 
     /// Compares and sets until the comparison holds, from the revision that was seen to the one that
     /// this makes. What it fails with is the value that there is.
-    fn change(&self, key: &str, seen: &str) -> String {
+    fn change(&self, key: &str, mut seen: Value) -> Value {
         let value = "a".repeat(VALUE_LENGTH);
-        let compare = format!("\"compare\":[{{\"target\":\"MOD\",\"key\":\"{key}\"");
-        let put = format!("\"request_put\":{{\"key\":\"{key}\",\"value\":\"{value}\"}}");
-        let range = format!("\"request_range\":{{\"key\":\"{key}\"}}");
-        let mut seen = seen.to_owned();
         loop {
-            let body = format!(
-                "{{{compare},\"mod_revision\":\"{seen}\"}}],\"success\":[{{{put}}}],\
-                 \"failure\":[{{{range}}}]}}"
-            );
-            let answer = self.call("kv/txn", &body);
-            if answer.contains("\"succeeded\":true") {
-                return field(&answer, "revision");
+            let wanted = json!({
+                "compare": [{ "target": "MOD", "key": key, "mod_revision": seen }],
+                "success": [{ "request_put": { "key": key, "value": value } }],
+                "failure": [{ "request_range": { "key": key } }],
+            });
+            let mut answer = self.call("kv/txn", &wanted);
+            if answer["succeeded"] == true {
+                return answer["header"]["revision"].take();
             }
-            seen = field(&answer, "mod_revision");
+            seen = answer["responses"][0]["response_range"]["kvs"][0]["mod_revision"].take();
         }
     }
 
     /// Sends a request and returns the body of the answer.
-    fn call(&self, path: &str, body: &str) -> String {
+    fn call(&self, path: &str, body: &Value) -> Value {
         let mut connection = self.0.lock().expect("nothing panics with it held");
+        let body = body.to_string();
         let length = body.len();
         let request = format!(
             "POST /v3/{path} HTTP/1.1\r\nHost: etcd\r\nContent-Length: {length}\r\n\r\n{body}"
@@ -107,14 +106,8 @@ impl Gateway {
         }
         let mut body = vec![0; length];
         connection.read_exact(&mut body).expect("the answer is complete");
-        String::from_utf8(body).expect("JSON is UTF-8")
+        serde_json::from_slice(&body).expect("the gateway answers in JSON")
     }
-}
-
-/// This field of an answer, or nothing if it has none.
-fn field(answer: &str, name: &str) -> String {
-    let (_, value) = answer.split_once(&format!("\"{name}\":\"")).unwrap_or_default();
-    value.split('"').next().unwrap_or_default().to_owned()
 }
 
 /// The name in base64. Four letters or digits are base64 as they are.

@@ -1,5 +1,6 @@
 """kazoo as a worker: the orders and answers of work.rs. Its argument is `host:port,host:port`."""
 
+import json
 import sys
 import time
 
@@ -17,25 +18,25 @@ def sleep_until(end):
 
 
 for line in sys.stdin:
-    kind, prefix, *numbers = line.split()
-    start, end, hold, every = map(int, numbers)
-    assert kind == "Contended"
-    lock = locks.setdefault(prefix, client.Lock("/kazoo/" + prefix))
+    order = json.loads(line)
+    assert order["kind"] == "Contended"
+    lock = locks.setdefault(order["prefix"], client.Lock("/kazoo/" + order["prefix"]))
     records = []
-    sleep_until(start)
+    sleep_until(order["start"])
     cpu = time.process_time_ns()
     asked = time.monotonic_ns()
-    while asked < end:
+    while asked < order["end"]:
         assert lock.acquire()
-        granted = time.monotonic_ns()
-        time.sleep(hold / 1e9)
-        releasing = time.monotonic_ns()
+        record = {"asked": asked, "granted": time.monotonic_ns()}
+        time.sleep(order["hold"] / 1e9)
+        record["releasing"] = time.monotonic_ns()
         assert lock.release()
-        released = time.monotonic_ns()
-        times = (asked, granted - asked, releasing - granted, released - releasing)
-        records.append(":".join(map(str, times)) + ":0:0")
-        sleep_until(asked + every)
+        record["released"] = time.monotonic_ns()
+        record["note"] = {"permit": None, "unknown": 0}
+        records.append(record)
+        sleep_until(asked + order["every"])
         asked = time.monotonic_ns()
-    print(time.process_time_ns() - cpu, " ".join(records), sep=";", flush=True)
+    cpu = time.process_time_ns() - cpu
+    print(json.dumps({"cpu": cpu, "clients": [records]}), flush=True)
 
 client.stop()

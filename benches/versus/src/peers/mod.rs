@@ -1,7 +1,6 @@
 //! The libraries that are compared, each used as its documentation says to.
 
 pub mod etcd;
-pub mod kazoo;
 mod redlatch;
 pub mod registers;
 mod rslock;
@@ -10,6 +9,7 @@ mod transactions;
 mod zookeeper;
 
 use crate::work::{Answer, Cycle, Order, run};
+use crate::worker::KAZOO;
 pub use redlatch::client;
 use redlatch::{Way, redlatch};
 use registers::{Action, register};
@@ -19,7 +19,7 @@ use transactions::Protocol;
 pub struct Peer {
     /// The name on the command line of a worker, and in names of locks.
     pub word: &'static str,
-    /// Whether it takes locks on Redis: they must be gone when they are released.
+    /// Whether its locks are keys with their names.
     pub is_lock: bool,
     start: Start,
 }
@@ -81,7 +81,7 @@ static ALL: [Peer; 25] = [
     // A node of ZooKeeper, compared and set.
     other("zookeeper-set", zookeeper::change),
     // kazoo, the library of Python for ZooKeeper, and its lock: a script.
-    other(kazoo::WORD, |_| panic!("a script has no threads of ours")),
+    other(KAZOO, |_| panic!("a script has no threads of ours")),
     // A register of this library that is read.
     other("register-read", |urls| register(urls, Action::Read)),
     // The same, changed by one client: in one round.

@@ -69,8 +69,8 @@ async fn run_task(manager: &LockManager, order: &Order, index: usize) -> Vec<Rec
         let lock = lock.unwrap_or_else(|error| panic!("rslock takes the lock: {error}"));
         let granted = now();
         let mut releasing = granted;
-        if !order.hold.is_zero() {
-            hold(order.hold);
+        if order.hold > 0 {
+            hold(Duration::from_nanos(order.hold));
             releasing = now();
         }
         // It does not say whether that worked; that the key is gone is checked after the slice.

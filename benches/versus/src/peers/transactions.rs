@@ -47,7 +47,6 @@ struct Shelf {
     applied: u64,
 }
 
-/// One side of a pair.
 struct Side {
     name: &'static str,
     client: LockClient,
@@ -129,6 +128,8 @@ impl Pair {
 impl Side {
     fn obey(&mut self, order: Order) {
         let Ok(()) = match order {
+            Order::Prepare(id) => self.shelf.prepare(&id),
+            Order::Commit(id) => self.shelf.commit(&id).and_then(|()| self.shelf.forget(&id)),
             Order::Join(id) => {
                 let transactions = self.client.transactions();
                 let decision = transactions.join(&id, self.name, &mut self.shelf, PATIENCE);
@@ -136,8 +137,6 @@ impl Side {
                 assert_eq!(decision, Decision::Committed, "nothing makes it abort");
                 Ok(())
             }
-            Order::Prepare(id) => self.shelf.prepare(&id),
-            Order::Commit(id) => self.shelf.commit(&id).and_then(|()| self.shelf.forget(&id)),
         };
     }
 }

@@ -38,24 +38,19 @@ fn measure(context: &Context, waiters: usize, counted: Duration) -> f64 {
     let servers = &context.servers;
     let mut clients = Worker::start_all(waiters + 1, &context.job("redlatch"));
     let start = now();
-    let hold = ASKED + SETTLED + counted + LEFT;
-    let mut order = Order {
-        kind: Kind::Contended,
-        prefix: format!("versus-redlatch:waiting{waiters}"),
-        start,
-        // It asks once only, as do the others: none begins anew when it has released the lock.
-        end: start + nanos(ASKED),
-        hold,
-        every: Duration::ZERO,
-    };
+    let hold = nanos(ASKED + SETTLED + counted + LEFT);
+    // Each asks once only: none begins anew when it has released the lock.
+    let (kind, every, end) = (Kind::Contended, 0, start + nanos(ASKED));
+    let prefix = format!("versus-redlatch:waiting{waiters}");
+    let mut order = Order { kind, prefix, start, end, hold, every };
     clients[0].begin(&order);
-    (order.start, order.hold) = (start + nanos(ASKED), Duration::ZERO);
-    order.end = order.start + nanos(SETTLED);
+    (order.start, order.end) = (end, end + nanos(SETTLED));
+    order.hold = 0;
     clients[1..].iter_mut().for_each(|client| client.begin(&order));
     sleep_until(start + nanos(ASKED + SETTLED));
 
     let (monitor, began) = (Monitor::start(servers.last_address()), now());
-    sleep_until(start + nanos(hold - LEFT));
+    sleep_until(start + hold - nanos(LEFT));
     let seconds = (now() - began) as f64 / 1e9;
     let sent = monitor.stop().sent as f64 / seconds;
 

@@ -67,10 +67,10 @@ fn measure(context: &Context, hold: Duration) -> (f64, Run) {
     let opened = start + nanos(WARM_UP);
     let end = opened + nanos(duration);
     let prefix = format!("versus-redlatch:writer{}", nanos(hold));
-    let (kind, every) = (Kind::Contended, Duration::ZERO);
+    let (kind, hold, every) = (Kind::Contended, nanos(hold), 0);
     let mut order = Order { kind, prefix, start, end, hold, every };
     readers.iter_mut().for_each(|reader| reader.begin(&order));
-    (order.start, order.hold, order.every) = (opened, HELD, EVERY);
+    (order.start, order.hold, order.every) = (opened, nanos(HELD), nanos(EVERY));
     writer[0].begin(&order);
     let writes = writer[0].finish().clients.remove(0);
     let reads = readers.iter_mut().flat_map(|reader| reader.finish().clients.remove(0));
