@@ -68,13 +68,10 @@ impl Others {
         }
         let start = |(id, [port, ..]): (usize, &[u16; 3])| zookeeper(parent, id, *port, &members);
         let servers = ports.iter().enumerate().map(start).collect::<Result<Vec<_>, _>>()?;
-        let is = |modes: &[&str], port: u16| {
-            let says = |text: String| modes.iter().any(|mode| text.contains(mode));
-            mode_of(port).is_ok_and(says)
-        };
-        let all_serve = || ports.iter().all(|[port, ..]| is(&["Mode: "], *port));
-        servers[0].wait_until(START_LIMIT, all_serve)?;
-        let leads = |[port, ..]: &&[u16; 3]| is(&["Mode: leader", "Mode: standalone"], *port);
+        let mode = |port: &u16| mode_of(*port).unwrap_or_default();
+        let serves = |[port, ..]: &[u16; 3]| mode(port).contains("Mode: ");
+        servers[0].wait_until(START_LIMIT, || ports.iter().all(serves))?;
+        let leads = |[port, ..]: &&[u16; 3]| !mode(port).contains("Mode: follower");
         let [port, ..] = ports.iter().find(leads).expect("an ensemble that serves has a leader");
         Ok(Self { _servers: servers, url: format!("zk://127.0.0.1:{port}") })
     }

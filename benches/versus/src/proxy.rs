@@ -4,7 +4,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,11 +51,16 @@ fn serve(listeners: &[(TcpListener, SocketAddr)], delay: Duration) -> io::Result
         }
         let now = Instant::now();
         for pipe in &mut pipes {
-            let passed = pipe.read(&mut buffer, now + delay).and_then(|()| pipe.write(now));
-            // An end that is gone: nothing more comes or goes.
-            pipe.is_open &= passed.is_ok();
+            pipe.is_open = pipe.is_open && pipe.read(&mut buffer, now + delay).is_ok();
+            if pipe.write(now).is_err() {
+                pipe.under_way.clear();
+                pipe.is_open = false;
+            }
+            if !pipe.is_open && pipe.under_way.is_empty() {
+                let _ = pipe.to.shutdown(Shutdown::Write);
+            }
         }
-        pipes.retain(|pipe| pipe.is_open);
+        pipes.retain(|pipe| pipe.is_open || !pipe.under_way.is_empty());
     }
 }
 
@@ -67,7 +72,8 @@ fn wait(listeners: &[(TcpListener, SocketAddr)], pipes: &[Pipe]) -> io::Result<(
         Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) }
     });
     let sockets = listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN));
-    let pipes = pipes.iter().map(|pipe| PollFd::new(&pipe.from, PollFlags::IN));
+    let pipes = pipes.iter().filter(|pipe| pipe.is_open);
+    let pipes = pipes.map(|pipe| PollFd::new(&pipe.from, PollFlags::IN));
     match poll(&mut sockets.chain(pipes).collect::<Vec<_>>(), timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
@@ -77,7 +83,6 @@ fn wait(listeners: &[(TcpListener, SocketAddr)], pipes: &[Pipe]) -> io::Result<(
 impl Pipe {
     fn read(&mut self, buffer: &mut [u8], due: Instant) -> io::Result<()> {
         match not_yet(self.from.read(buffer))? {
-            // Peers that are measured close only when they have all answers.
             Some(0) => Err(ErrorKind::UnexpectedEof.into()),
             Some(count) => {
                 self.under_way.push_back((due, buffer[..count].to_vec()));

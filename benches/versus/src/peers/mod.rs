@@ -13,6 +13,7 @@ use crate::worker::KAZOO;
 pub use redlatch::client;
 use redlatch::{Way, redlatch};
 use registers::{Action, register};
+use tokio::runtime::Runtime;
 use transactions::Protocol;
 
 /// A library, and the way to use it.
@@ -29,7 +30,7 @@ enum Start {
     /// For clients that are threads.
     Threads(fn(&[String]) -> Cycle),
     /// For clients that are tasks of rslock, on this runtime.
-    Tasks(fn() -> tokio::runtime::Runtime),
+    Tasks(fn() -> Runtime),
 }
 
 /// Carries out orders.
@@ -43,8 +44,8 @@ const fn other(word: &'static str, start: fn(&[String]) -> Cycle) -> Peer {
     Peer { word, is_lock: false, start: Start::Threads(start) }
 }
 
-const fn tasks(word: &'static str, start: fn() -> tokio::runtime::Runtime) -> Peer {
-    Peer { word, is_lock: true, start: Start::Tasks(start) }
+const fn tasks(word: &'static str, runtime: fn() -> Runtime) -> Peer {
+    Peer { word, is_lock: true, start: Start::Tasks(runtime) }
 }
 
 static ALL: [Peer; 25] = [

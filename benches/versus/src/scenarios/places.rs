@@ -51,16 +51,13 @@ pub fn run(context: &Context) {
         })
     };
     let mut table = Table::new(&["locks", "on all nodes", "of"]);
-    for (what, everywhere) in [
-        ("first lock of a client, servers at the same distance", first_locks(&near)),
-        ("first lock of a client, the last server 1 ms farther", first_locks(&with_last(FARTHER))),
-        (
-            "in turn, the last server 5 ms farther for the holder",
-            (0..count).filter(hand_over).count(),
-        ),
-    ] {
+    let mut row = |what: &str, everywhere: usize| {
         table.row([what.to_owned(), everywhere.to_string(), count.to_string()]);
-    }
+    };
+    row("first lock of a client, servers at the same distance", first_locks(&near));
+    row("first lock of a client, the last server 1 ms farther", first_locks(&with_last(FARTHER)));
+    let in_turn = (0..count).filter(hand_over).count();
+    row("in turn, the last server 5 ms farther for the holder", in_turn);
     let about = "How many locks are on all servers 100 ms after they were granted, while their \
                  holders make no call.";
     table.print(&format!("places, {} nodes", near.len()), about);
