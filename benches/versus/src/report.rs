@@ -17,27 +17,19 @@ impl Table {
     /// Prints it, below a heading and a description of the measurement.
     pub fn print(&self, title: &str, about: &str) {
         println!("### {title}\n\n{about}\n");
-        let width = |column: usize| {
-            let cells = self.0.iter().map(|row| row[column].chars().count());
-            cells.max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.0[0].len()).map(width).collect();
+        let width = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max();
+        let widths: Vec<_> =
+            (0..self.0[0].len()).map(|column| width(column).unwrap_or(0)).collect();
+        // As wide as the cells and the blanks around them. A colon puts numbers to the right.
+        let dashes = widths[1..].iter().map(|width| format!("-{}:|", "-".repeat(*width)));
+        let dashes = format!("|-{}-|{}", "-".repeat(widths[0]), dashes.collect::<String>());
         for (index, row) in self.0.iter().enumerate() {
-            let mut line = String::new();
-            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-                // The names to the left, the numbers to the right.
-                line += &match column {
-                    0 => format!("| {cell:<width$} |"),
-                    _ => format!(" {cell:>width$} |"),
-                };
-            }
-            println!("{line}");
+            let numbers = row.iter().zip(&widths).skip(1);
+            let numbers: String =
+                numbers.map(|(cell, &width)| format!(" {cell:>width$} |")).collect();
+            println!("| {:<width$} |{numbers}", row[0], width = widths[0]);
             if index == 0 {
-                // As wide as the cells and the blanks around them; a colon puts numbers to the right.
-                let dashes = |(column, &width): (usize, &usize)| {
-                    format!("|{}{}", "-".repeat(width + 1), if column == 0 { '-' } else { ':' })
-                };
-                println!("{}|", widths.iter().enumerate().map(dashes).collect::<String>());
+                println!("{dashes}");
             }
         }
         println!();

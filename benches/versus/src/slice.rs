@@ -15,9 +15,8 @@ const MARGIN: Duration = Duration::from_millis(5);
 pub struct Slice {
     /// Locks granted in the window.
     pub pairs: u64,
-    /// How many of these the slowest and the fastest client had.
-    pub fewest: u64,
-    pub most: u64,
+    /// Those of the slowest client as a share of those of the fastest one.
+    pub fairness: f64,
     pub wall: Duration,
     /// Of the clients' processes.
     pub cpu: Duration,
@@ -47,11 +46,11 @@ impl Slice {
         let records = || clients.iter().flatten();
         let is_granted = |record: &&Record| window.contains(&record.granted);
         let counts = clients.iter().map(|records| records.iter().filter(is_granted).count() as u64);
+        let (fewest, most) = (counts.clone().min(), counts.clone().max());
         let asked = records().filter(|record| window.contains(&record.asked));
         let mut slice = Self {
-            pairs: counts.clone().sum(),
-            fewest: counts.clone().min().unwrap_or(0),
-            most: counts.max().unwrap_or(0),
+            pairs: counts.sum(),
+            fairness: fewest.unwrap_or(0) as f64 / most.unwrap_or(0).max(1) as f64,
             wall: Duration::from_nanos(window.end - window.start),
             unknown: records().map(|record| record.note.unknown).sum(),
             waits: Durations::new(asked.map(|record| record.granted - record.asked)),
@@ -105,11 +104,6 @@ impl Slice {
     pub fn p50(&self) -> f64 {
         self.waits.quantile(0.5).as_secs_f64()
     }
-
-    /// The slowest client's locks as a share of the fastest one's.
-    pub fn fairness(&self) -> f64 {
-        self.fewest as f64 / self.most.max(1) as f64
-    }
 }
 
 /// Durations in ascending order.
@@ -162,7 +156,7 @@ mod tests {
         let clients =
             [vec![held(0, 1), held(13, 37)], vec![held(1, 13)], vec![held(2, 25), held(36, 50)]];
         let slice = contended(&clients, 0..1000 * MS);
-        assert_eq!((slice.overtaken, slice.moved, slice.fairness()), (0.0, 0.8, 0.5));
+        assert_eq!((slice.overtaken, slice.moved, slice.fairness), (0.0, 0.8, 0.5));
     }
 
     #[test]
@@ -173,7 +167,7 @@ mod tests {
         let clients = [first, vec![held(1, 52)], vec![held(2, 40)]];
         assert_eq!(contended(&clients, 0..1000 * MS).overtaken, 4.0 / 5.0);
         let slice = contended(&clients, 10 * MS..30 * MS);
-        assert_eq!((slice.pairs, slice.fewest, slice.most), (2, 0, 2));
+        assert_eq!((slice.pairs, slice.fairness), (2, 0.0));
         assert_eq!((slice.rate(), slice.overtaken, slice.moved), (100.0, 2.0, 0.0));
         // From the releases at 11 and 24 ms to the grants at 14 and 27 ms.
         assert_eq!(slice.free.0, [3 * MS; 2]);

@@ -54,18 +54,13 @@ struct Side {
 }
 
 /// What both sides of a pair do at the same time.
-#[derive(Clone, Copy)]
-enum Order {
-    Join(TransactionId),
-    Prepare(TransactionId),
-    Commit(TransactionId),
-}
+type Step = fn(&mut Side, TransactionId);
 
-/// The side that begins, and the other one in a thread, which answers each order with the number of
+/// The side that begins, and the other one in a thread, which answers each step with the number of
 /// transactions that it has applied.
 struct Pair {
     side: Side,
-    orders: Sender<Order>,
+    steps: Sender<(Step, TransactionId)>,
     done: Receiver<u64>,
     /// The coordinator's log, and how often it was changed.
     log: Connection,
@@ -75,23 +70,23 @@ struct Pair {
 impl Pair {
     fn new(urls: &[String]) -> Self {
         let side = |name| Side { name, client: client(urls), shelf: Shelf::default() };
-        let (orders, inbox) = channel();
+        let (steps, inbox) = channel::<(Step, TransactionId)>();
         let (outbox, done) = channel();
         let mut second = side("second");
         thread::spawn(move || {
-            for order in inbox {
-                second.obey(order);
+            for (step, id) in inbox {
+                step(&mut second, id);
                 outbox.send(second.shelf.applied).expect("the other thread waits for it");
             }
         });
         let log = Connection::new(address(&urls[0])).expect("the server accepts");
-        Self { side: side("first"), orders, done, log, writes: 0 }
+        Self { side: side("first"), steps, done, log, writes: 0 }
     }
 
     fn transfer(&mut self, protocol: Protocol) {
         if protocol == Protocol::Redlatch {
             let begun = self.side.client.transactions().begin(&["first", "second"]);
-            return self.both(Order::Join(begun.expect("a majority answers")));
+            return self.both(Side::join, begun.expect("a majority answers"));
         }
         // A number of its own, in the log of this connection.
         let id = TransactionId::new(0, self.writes.into());
@@ -101,18 +96,18 @@ impl Pair {
         if logs_all {
             self.write(&["SET", &key, "begin first second"]);
         }
-        self.both(Order::Prepare(id));
+        self.both(Side::prepare, id);
         if logs_all {
             self.write(&["SET", &key, "prepared first second"]);
         }
         self.write(&["SET", &key, "committed first second"]);
-        self.both(Order::Commit(id));
+        self.both(Side::commit, id);
         self.write(&["DEL", &key]);
     }
 
-    fn both(&mut self, order: Order) {
-        self.orders.send(order).expect("the other thread waits for it");
-        self.side.obey(order);
+    fn both(&mut self, step: Step, id: TransactionId) {
+        self.steps.send((step, id)).expect("the other thread waits for it");
+        step(&mut self.side, id);
         let applied = self.done.recv().expect("the other side does not panic");
         assert_eq!(applied, self.side.shelf.applied, "both sides apply each transaction once");
     }
@@ -126,18 +121,18 @@ impl Pair {
 }
 
 impl Side {
-    fn obey(&mut self, order: Order) {
-        let Ok(()) = match order {
-            Order::Prepare(id) => self.shelf.prepare(&id),
-            Order::Commit(id) => self.shelf.commit(&id).and_then(|()| self.shelf.forget(&id)),
-            Order::Join(id) => {
-                let transactions = self.client.transactions();
-                let decision = transactions.join(&id, self.name, &mut self.shelf, PATIENCE);
-                let decision = decision.unwrap_or_else(|error| panic!("{error}"));
-                assert_eq!(decision, Decision::Committed, "nothing makes it abort");
-                Ok(())
-            }
-        };
+    fn join(&mut self, id: TransactionId) {
+        let joined = self.client.transactions().join(&id, self.name, &mut self.shelf, PATIENCE);
+        let decision = joined.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(decision, Decision::Committed, "nothing makes it abort");
+    }
+
+    fn prepare(&mut self, id: TransactionId) {
+        let Ok(()) = self.shelf.prepare(&id);
+    }
+
+    fn commit(&mut self, id: TransactionId) {
+        let Ok(()) = self.shelf.commit(&id).and_then(|()| self.shelf.forget(&id));
     }
 }
 

@@ -20,9 +20,9 @@ pub const CPU: Column = ("CPU/pair", |lane, _| seconds(lane.median(Slice::cpu_pe
 pub const SERVERS_CPU: Column =
     ("servers' CPU/pair", |lane, _| seconds(lane.median(Slice::servers_cpu_per_pair)));
 pub const FAIRNESS: Column =
-    ("slowest/fastest", |lane, _| format!("{:.2}", lane.median(Slice::fairness)));
+    ("slowest/fastest", |lane, _| format!("{:.2}", lane.median(|slice| slice.fairness)));
 pub const WORST_FAIRNESS: Column = ("in the worst part", |lane, _| {
-    let worst = lane.slices.iter().map(Slice::fairness).fold(f64::INFINITY, f64::min);
+    let worst = lane.slices.iter().map(|slice| slice.fairness).fold(f64::INFINITY, f64::min);
     format!("{worst:.2}")
 });
 pub const FREE_P50: Column = ("lock is free p50", |lane, _| time(lane.free(0.5)));

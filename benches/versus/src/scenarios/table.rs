@@ -120,7 +120,7 @@ fn time_to_acquire(lane: &Lane) -> f64 {
 }
 
 fn fairness(lane: &Lane) -> f64 {
-    lane.median(Slice::fairness)
+    lane.median(|slice| slice.fairness)
 }
 
 const FENCED: Plan = Plan {
