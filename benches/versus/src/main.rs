@@ -59,8 +59,7 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let mut text = "usage: redlatch-versus [options] [scenario...]\n       \
                     redlatch-versus --redraw\n\n\
-                    --quick                 shorter, to see whether it works\n\
-                    --seconds S --turns N   length and number of each lane's parts\n\
+                    --seconds S --turns N   length and number of each lane's parts: 0.2 and 1 to see whether it works\n\
                     --clients W --hold-ms H processes, and how long each holds the lock: handoff \
                     and permits; waiting has clients\n\
                     --other-build PROGRAM   another build of this program beside each lane of \
@@ -79,7 +78,6 @@ fn parse(arguments: &[String]) -> Option<(Vec<&'static Scenario>, Options)> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--quick" => options.is_quick = true,
             "--seconds" => {
                 options.slice = Some(Duration::try_from_secs_f64(number(arguments.next())?).ok()?);
             }

@@ -6,7 +6,7 @@ use crate::report::Table;
 use crate::resp::{ask, field};
 
 pub fn run(context: &Context) {
-    let count = if context.options.is_quick { 1_000 } else { 10_000 };
+    let count = 10_000;
     let client = client(&context.servers.urls());
     let used = || -> Vec<i64> {
         let memory = |port| field(&ask(port, &["INFO", "memory"]), "used_memory") as i64;

@@ -29,7 +29,6 @@ pub use table::ALL;
 /// What the command line says of all scenarios.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    pub is_quick: bool,
     /// Clients, and how long each holds the lock, where each is a process that always wants one.
     pub clients: Option<usize>,
     pub hold: Option<Duration>,
@@ -174,11 +173,9 @@ impl Context {
             let formed = client(&servers.urls()).registers().form(storage == Storage::Memory);
             formed.expect("the servers become a group");
         }
-        let there = |name, started: Result<Others, String>| {
+        let start = |start: fn(&_, _) -> Result<Others, String>, name| {
+            let started = (others > 0).then(|| start(servers.directory(), others))?;
             started.inspect_err(|why| println!("{name} is not measured: {why}\n")).ok()
-        };
-        let start = |start: fn(&_, _) -> _, name| {
-            (others > 0).then(|| there(name, start(servers.directory(), others))).flatten()
         };
         let (etcd, zookeeper) =
             (start(Others::etcd, "etcd"), start(Others::zookeeper, "ZooKeeper"));
@@ -206,10 +203,6 @@ impl Context {
 impl Plan {
     fn changed_by(&self, options: &Options) -> Self {
         let mut plan = *self;
-        if options.is_quick {
-            plan.turns = plan.turns.min(2);
-            plan.slice = (plan.slice / 4).max(Duration::from_millis(150));
-        }
         plan.turns = options.turns.unwrap_or(plan.turns);
         plan.slice = options.slice.unwrap_or(plan.slice);
         if self.is_crowd {

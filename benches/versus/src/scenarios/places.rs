@@ -23,7 +23,7 @@ pub fn run(context: &Context) {
         let last = proxy::start(&[context.servers.last_address()], delay);
         [&near[..near.len() - 1], &last].concat()
     };
-    let count = if context.options.is_quick { 5 } else { 60 };
+    let count = 60;
     let inspector = client(&near);
     let is_everywhere = |name: &str| {
         let seen = inspector.inspect(name).expect("the nodes answer");

@@ -17,8 +17,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 const LEFT: Duration = Duration::from_millis(300);
 
 pub fn run(context: &Context) {
-    let counted = Duration::from_secs(if context.options.is_quick { 8 } else { 28 });
-    let counted = context.options.slice.unwrap_or(counted);
+    let counted = context.options.slice.unwrap_or(Duration::from_secs(28));
     let waiters = context.options.clients.map_or(WAITERS.to_vec(), |clients| vec![clients]);
     let mut table = Table::new(&["waiters", "commands/s", "per waiter"]);
     for count in waiters {

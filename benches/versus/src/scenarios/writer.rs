@@ -61,8 +61,7 @@ pub fn run(context: &Context) {
 fn measure(context: &Context, hold: Duration) -> (f64, Run) {
     let mut readers = Worker::start_all(READERS, &context.job("redlatch-reader"));
     let mut writer = Worker::start_all(1, &context.job("redlatch"));
-    let seconds = Duration::from_secs(if context.options.is_quick { 4 } else { 15 });
-    let duration = context.options.slice.unwrap_or(seconds);
+    let duration = context.options.slice.unwrap_or(Duration::from_secs(15));
     let start = now() + nanos(Duration::from_millis(50));
     let opened = start + nanos(WARM_UP);
     let end = opened + nanos(duration);
