@@ -59,13 +59,11 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let mut text = "usage: redlatch-versus [options] [scenario...]\n       \
                     redlatch-versus --redraw\n\n\
-                    --seconds S --turns N   length and number of each lane's parts: 0.2 and 1 to see whether it works\n\
-                    --clients W --hold-ms H processes, and how long each holds the lock: handoff \
-                    and permits; waiting has clients\n\
-                    --other-build PROGRAM   another build of this program beside each lane of \
-                    redlatch\n\n\
-                    Without a scenario, all run, and the chart is drawn if no option changes them. \
-                    --redraw draws it\nfrom figures.jsonl, the figures of the last run. Scenarios:\n"
+                    --seconds S --turns N    length and number of each lane's parts\n\
+                    --clients W --hold-ms H  of handoff and permits; waiting has clients\n\
+                    --other-build PROGRAM    another build beside each lane of redlatch\n\n\
+                    Without arguments, all scenarios run, and the chart is drawn. --redraw draws \
+                    it from\nfigures.jsonl, the figures of the last run. Scenarios:\n"
         .to_owned();
     for (name, about, _) in ALL {
         text += &format!("  {name:<12} {about}\n");

@@ -19,7 +19,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// The servers of one system, as many as were asked for.
 pub struct Others {
     _servers: Vec<Process>,
-    /// Of the member that leads, or that serves alone: clients of another one wait for one hop more.
+    /// Of the member that leads or serves alone: clients of another one wait for one hop more.
     pub url: String,
 }
 

@@ -133,8 +133,8 @@ impl Servers {
         Duration::from_nanos(self.servers.iter().filter_map(of_one).sum())
     }
 
-    /// Waits until no key with this prefix is left on the servers that are not frozen, and panics if
-    /// one stays: released locks must be gone. The counters of fenced locks stay.
+    /// Waits until no key with this prefix is left on the servers that are not frozen, and panics
+    /// if one stays: released locks must be gone. The counters of fenced locks stay.
     pub fn expect_gone(&self, prefix: &str) {
         for server in &self.servers[..self.servers.len() - self.frozen.get()] {
             let words = ["EVAL", COUNT_LOCKS, "0", &format!("{prefix}*")];

@@ -40,8 +40,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Counts the grants and requests of the window. Panics if two clients held a contended lock, or
-    /// the same permit of it, at once: the time from `granted` to `releasing` belongs to one alone.
+    /// Counts the grants and requests of the window. Panics if two clients held a contended lock,
+    /// or the same permit of it, at once: the time from `granted` to `releasing` belongs to one alone.
     pub fn new(clients: &[Vec<Record>], kind: Kind, window: Range<u64>) -> Self {
         let records = || clients.iter().flatten();
         let is_granted = |record: &&Record| window.contains(&record.granted);

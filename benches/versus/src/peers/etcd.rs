@@ -67,8 +67,8 @@ impl Gateway {
         Self(Mutex::new(BufReader::new(stream)))
     }
 
-    /// Compares and sets until the comparison holds, from the revision that was seen to the one that
-    /// this makes. What it fails with is the value that there is.
+    /// Compares and sets until the comparison holds, from the revision that was seen to the one
+    /// that this makes. What it fails with is the value that there is.
     fn change(&self, key: &str, mut seen: Value) -> Value {
         let value = "a".repeat(VALUE_LENGTH);
         loop {

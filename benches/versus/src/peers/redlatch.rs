@@ -26,8 +26,8 @@ pub enum Way {
 
 /// A client of servers that were just started.
 pub fn client(urls: &[String]) -> LockClient {
-    // They have forgotten no lock that is still held. The restart guard changes no command; it would
-    // only delay the first lock by a minute.
+    // They have forgotten no lock that is still held. The restart guard changes no command; it
+    // would only delay the first lock by a minute.
     // A long timeout: a machine that stalls for a moment must not end the whole run.
     let client = LockClient::builder().nodes(urls).restart_guard(false);
     let client = client.node_timeout(Duration::from_secs(1)).build();

@@ -80,8 +80,8 @@ fn resident() -> f64 {
     pages.expect("the second number") * 4096.0
 }
 
-/// Clients that have used their connections, and how many bytes each connection takes with its share
-/// of a client.
+/// Clients that have used their connections, and how many bytes each connection takes with its
+/// share of a client.
 fn memory(urls: &[String], tls: &TlsSettings) -> (Vec<LockClient>, f64) {
     const CLIENTS: usize = 100;
     let before = resident();
