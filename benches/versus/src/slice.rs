@@ -41,7 +41,8 @@ pub struct Slice {
 
 impl Slice {
     /// Counts the grants and requests of the window. Panics if two clients held a contended lock,
-    /// or the same permit of it, at once: the time from `granted` to `releasing` belongs to one alone.
+    /// or the same permit of it, at once: the time from `granted` to `releasing` belongs to one
+    /// alone.
     pub fn new(clients: &[Vec<Record>], kind: Kind, window: Range<u64>) -> Self {
         let records = || clients.iter().flatten();
         let is_granted = |record: &&Record| window.contains(&record.granted);
@@ -161,8 +162,8 @@ mod tests {
 
     #[test]
     fn a_grant_of_the_window_overtakes_those_that_asked_earlier_and_still_wait() {
-        // The first client takes the lock twice more while two others wait since 1 and 2 ms. The one
-        // at 40 ms had asked 1 ms later than the one that it overtakes: they have no order.
+        // The first client takes the lock twice more while two others wait since 1 and 2 ms. The
+        // one at 40 ms had asked 1 ms later than the one that it overtakes: they have no order.
         let first = vec![held(0, 1), held(13, 14), held(26, 27)];
         let clients = [first, vec![held(1, 52)], vec![held(2, 40)]];
         assert_eq!(contended(&clients, 0..1000 * MS).overtaken, 4.0 / 5.0);

@@ -1,9 +1,9 @@
 //! The measured work: clients that acquire and release locks for a while, and what is written down
-//! of each lock. All scenarios are made of it; where a value is read or changed, or two participants
-//! commit, that is what takes the place of the acquisition, and nothing is released.
+//! of each lock. All scenarios are made of it; where a value is read or changed, or two
+//! participants commit, that is what takes the place of the acquisition, and nothing is released.
 //!
-//! All times and lengths are nanoseconds of CLOCK_MONOTONIC, which is one clock for all processes of a machine:
-//! so the records of two processes tell whether both held a lock at once.
+//! All times and lengths are nanoseconds of CLOCK_MONOTONIC, which is one clock for all processes
+//! of a machine: so the records of two processes tell whether both held a lock at once.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -72,9 +72,9 @@ pub struct Answer {
     pub clients: Vec<Vec<Record>>,
 }
 
-/// A library in the hands of threads: acquires the lock of this name, calls what is to be done while
-/// it is held, and releases it. The lock is free unless the second argument is true: then this waits
-/// for it. It panics if the lock was not acquired or not released.
+/// A library in the hands of threads: acquires the lock of this name, calls what is to be done
+/// while it is held, and releases it. The lock is free unless the second argument is true: then
+/// this waits for it. It panics if the lock was not acquired or not released.
 pub type Cycle = Box<dyn Fn(&str, bool, &mut dyn FnMut(Note)) + Sync>;
 
 /// Carries out an order, with a thread for each client.

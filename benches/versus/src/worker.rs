@@ -1,6 +1,6 @@
 //! Each peer is measured in one or several processes of its own, so that its processor time is its
-//! own too: this program runs itself again, writes orders to the input of that process, and reads an
-//! answer to each from its output. Orders and answers are lines of JSON.
+//! own too: this program runs itself again, writes orders to the input of that process, and reads
+//! an answer to each from its output. Orders and answers are lines of JSON.
 
 use crate::peers::find;
 use crate::work::{Answer, Order};
