@@ -7,8 +7,6 @@
 
 #[cfg(feature = "metrics")]
 mod metrics;
-#[cfg(test)]
-mod test_events;
 #[cfg(feature = "tracing")]
 mod tracing;
 
@@ -26,7 +24,6 @@ mod words {
     use crate::error::LossReason;
     use crate::released::Released;
 
-    /// Whether a lock was held to the end.
     pub(super) fn released(outcome: Option<Released>) -> &'static str {
         match outcome {
             Some(Released::InTime) => "in_time",
@@ -56,3 +53,6 @@ mod words {
         }
     }
 }
+
+#[cfg(test)]
+mod test_events;

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// the client's own, [`LockClient::cancel_token`](crate::LockClient::cancel_token).
 ///
 /// ```no_run
-/// # use redlatch::{CancelToken, LockClient, Error};
+/// # use redlatch::{CancelToken, Error};
 /// # fn on_hang_up(callback: impl Fn() + Send + 'static) {}
 /// # fn charge_the_card() {}
-/// # fn example(client: &LockClient) -> Result<(), Error> {
+/// # let client = redlatch::LockClient::new("redis://localhost")?;
 /// let hung_up = CancelToken::new();
 /// let token = hung_up.clone();
 /// on_hang_up(move || token.cancel()); // called by the thread that watches the connection
@@ -31,8 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 ///     Err(Error::Cancelled) => {} // nobody waits for the answer any more
 ///     Err(error) => return Err(error),
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), redlatch::Error>(())
 /// ```
 ///
 /// Clones are the same token. One token may be given to any number of calls, of any clients. It
@@ -66,10 +65,9 @@ impl CancelToken {
         Self { shared: Arc::new(Shared { is_cancelled, clients, owner_process }) }
     }
 
-    /// Makes every call that has this token return
-    /// [`Error::Cancelled`](crate::Error::Cancelled): those that wait now, at once, and all
-    /// later ones without asking a node, also those that do not wait. It cannot be undone, and
-    /// cancelling twice is the same as once.
+    /// Makes every call that has this token return [`Error::Cancelled`](crate::Error::Cancelled):
+    /// those that wait now, at once, and all later ones without asking a node, also those that do
+    /// not wait. It cannot be undone, and cancelling twice is the same as once.
     ///
     /// A call that is asking the nodes at this moment ends that round first, which takes up to
     /// [`node_timeout`](crate::Builder::node_timeout). If they grant the lock, it goes to the next

@@ -6,9 +6,6 @@ mod acquire;
 mod contend;
 mod election;
 mod event_recorder;
-mod keep_alive;
-#[cfg(feature = "diagnostics")]
-mod locks;
 #[cfg(feature = "registers")]
 mod once_per;
 #[cfg(feature = "diagnostics")]
@@ -30,10 +27,10 @@ use super::inspect::Inspection;
 use super::node::RoundOutcome;
 use super::node::command::KEY_MAX;
 pub use election::{Election, Leadership};
-#[cfg(feature = "diagnostics")]
-pub use locks::{FoundLock, Locks};
 #[cfg(feature = "registers")]
 pub use once_per::{OncePer, OncePerRun};
+#[cfg(feature = "diagnostics")]
+pub use operator::{FoundLock, Locks};
 use redlatch_protocol::inspect::{KeySnapshot, Look};
 #[cfg(feature = "registers")]
 pub use register::{Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value};
@@ -49,37 +46,29 @@ pub use transaction::{Decision, Participant, Transaction, Transactions};
 /// Acquires locks. Cheap to clone: all clones share one connection to each node, however many
 /// threads use them.
 ///
+/// Its methods that take a name and a ttl are short for a [`request`](Self::request), which has all
+/// settings, and whose [`lock`](LockRequest::lock) and [`try_lock`](LockRequest::try_lock) say what
+/// is promised.
+///
 /// | method | waits for the lock | if others hold it or wait for it |
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | no | `Ok(None)` |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 /// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
-/// These three take a name and a ttl. Everything else is said by a [`request`](Self::request): [for
-/// how long](LockRequest::try_lock_for) the call waits, several resources, readers, permits,
-/// fencing tokens, locks that are kept alive.
-///
-/// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or wait
-/// for it, or that another thread of this client holds it; [`inspect`](Self::inspect) tells which.
-/// If too few nodes answered to know, or too many are in
-/// [quarantine](Builder::restart_guard), the result is [`Error::NoQuorum`], with a report from
-/// each node.
+/// A resource's name is any non-empty string of bytes. The lock's key on the nodes is the name with
+/// the [prefix](Builder::key_prefix) before it: 63 KiB at most, without `:redlatch:` in it, since
+/// such keys are fencing counters and queues of other locks.
 ///
 /// Calls that wait are served in the order in which their clients came, and a release wakes the
 /// next one: they stand in a queue that the nodes keep. `try_lock` overtakes no call that waits.
 /// [The guarantees](crate::guide::guarantees#the-nodes-queue) say what this assumes.
 ///
-/// A resource's name is any non-empty string of bytes. The lock's key on the nodes is the name with
-/// the [prefix](Builder::key_prefix) before it: 63 KiB at most, without `:redlatch:` in it, since
-/// such keys are fencing counters and queues of other locks. A ttl is rounded down to whole
-/// milliseconds. It must leave some validity after [drift](Builder::drift_factor) and 2 ms, and is
-/// at most [`max_ttl`](Builder::max_ttl).
-///
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
-/// and waits for the same lock waits until the lock's validity has passed; if the lock is
-/// [kept alive](LockRequest::keep_alive), that is up to 24 hours. As a guard may be sent to another
+/// and waits for the same lock waits until the lock's validity has passed; if the lock is [kept
+/// alive](LockRequest::keep_alive), that is up to 24 hours. As a guard may be sent to another
 /// thread, which then releases it, such a wait may be right and is no error. Only a body that runs
-/// [under a lock](Self::with_lock) and waits for the same lock gets one:
+/// [under a lock](LockRequest::with_lock) and waits for the same lock gets one:
 /// [`Error::HeldByThisThread`].
 ///
 /// With a `zk://` URL, a [ZooKeeper ensemble](crate::guide::zookeeper) keeps the locks instead of
@@ -92,45 +81,27 @@ pub use transaction::{Decision, Participant, Transaction, Transactions};
 /// and waits at most ten times as long, which takes thousands of locks or a slow node. On ZooKeeper
 /// it ends the session, which frees all locks at once, and waits for `node_timeout` at most.
 ///
-/// In a forked child of the process that built it, every method fails
-/// ([`Error::OtherProcess`]), and dropping it does nothing.
+/// In a forked child of the process that built it, every method fails ([`Error::OtherProcess`]),
+/// and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {
     core: Arc<Core>,
 }
 
 impl LockClient {
-    /// Acquires the lock of `resource` for `ttl` if it is free and no other call waits for it,
-    /// without waiting.
+    /// Acquires the lock of `resource` for `ttl` if it is free, without waiting: see
+    /// [`LockRequest::try_lock`].
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn send_newsletter() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// if let Some(lock) = client.try_lock("newsletter", Duration::from_secs(10))? {
     ///     send_newsletter();
     ///     drop(lock); // releases it
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
-    ///
-    /// If several clients ask at the same moment, each may be granted some nodes and none a
-    /// majority. Such a split attempt is undone and repeated after a random pause of about a round:
-    /// up to four attempts, within one [`node_timeout`](Builder::node_timeout), so that one of the
-    /// clients gets the lock. In rare cases all of them still get `None`: when each of the four
-    /// attempts was split, when the nodes take about half of `node_timeout` to answer and there is
-    /// no time for a second attempt, or when an attempt was lost before a grant of a node had
-    /// arrived. So `None` says that another client or thread asked for the lock or holds it, not
-    /// that it works under the lock. To be sure that one of them does the work, ask again or
-    /// [wait](LockRequest::try_lock_for). On ZooKeeper, the first in the queue gets it.
-    ///
-    /// # Errors
-    ///
-    /// The resource's name or the ttl cannot be used, too few nodes gave an answer that counts,
-    /// they took too long, two of them are one server, there are no random numbers, or the client
-    /// was [cancelled](Self::cancel_token).
     pub fn try_lock(
         &self,
         resource: impl AsRef<[u8]>,
@@ -139,69 +110,42 @@ impl LockClient {
         self.request(resource).ttl(ttl).try_lock()
     }
 
-    /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the
-    /// holder and for [those who came before](LockClient) to release it, for enough nodes to be
-    /// reachable, and for the grants of nodes to count if a majority of them was started less than
-    /// [`max_ttl`](Builder::max_ttl) ago (see
-    /// [`restart_guard`](Builder::restart_guard)). On servers that have just been started that
-    /// takes a minute by default, and [`Event::Quarantined`](crate::Event::Quarantined) reports it.
-    /// On ZooKeeper nothing has to be waited for after a start.
+    /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: see
+    /// [`LockRequest::lock`].
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
     /// # fn charge_the_card() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.lock("orders:42", Duration::from_secs(10))?;
     /// charge_the_card();
-    /// let in_time = lock.release()?;
-    /// # let _ = in_time;
-    /// # Ok(())
-    /// # }
+    /// lock.release()?; // fails if the lock was lost before
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
-    ///
-    /// The lock is [not re-entrant](LockClient): a thread that has a guard of it and waits for it
-    /// again waits until the validity of its own lock has passed. A
-    /// [token](crate::CancelToken) ends the wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
-    /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials.
     pub fn lock(&self, resource: impl AsRef<[u8]>, ttl: Duration) -> Result<LockGuard, Error> {
         self.request(resource).ttl(ttl).lock()
     }
 
-    /// Waits for the lock of `resource` as long as it takes, runs `body` under it, and releases it.
-    /// Meanwhile the lock is extended automatically by `ttl`.
+    /// Waits for the lock of `resource`, runs `body` under it, and releases it. Meanwhile the lock
+    /// is extended automatically by `ttl`.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
     /// # fn orders() -> Vec<u32> { Vec::new() }
     /// # fn send(order: u32) {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let sent = client.with_lock("outbox", Duration::from_secs(10), |lock| {
-    ///     let mut sent = 0;
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
+    /// client.with_lock("outbox", Duration::from_secs(10), |lock| {
     ///     for order in orders() {
     ///         lock.ensure_held()?;
     ///         send(order);
-    ///         sent += 1;
     ///     }
-    ///     Ok(sent)
+    ///     Ok(())
     /// })?;
-    /// # let _: u32 = sent;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// This `body` fails in no other way than a lock does. One with errors of its own, of whatever
-    /// type, is run by [`LockRequest::with_lock`], which is the same otherwise:
-    /// `client.request("outbox").ttl(ttl).with_lock(body)`.
-    ///
-    /// # Errors
-    ///
-    /// As [`LockRequest::with_lock`].
+    /// type, is run by [`LockRequest::with_lock`], which is the same otherwise.
     pub fn with_lock<T>(
         &self,
         resource: impl AsRef<[u8]>,
@@ -231,25 +175,13 @@ impl LockClient {
     /// # Ok::<(), Error>(())
     /// ```
     ///
-    /// # Errors
-    ///
-    /// As [`Builder::build`].
+    /// Errors are those of [`Builder::build`].
     pub fn new<Form: ?Sized>(urls: impl NodeUrls<Form>) -> Result<Self, Error> {
         Self::builder().nodes(urls).build()
     }
 
     /// Starts a client with settings other than the defaults, or with the nodes in an
     /// [environment variable](Builder::nodes_from_env).
-    ///
-    /// ```
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::time::Duration;
-    /// let client = LockClient::builder()
-    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
-    ///     .node_timeout(Duration::from_millis(20))
-    ///     .build()?;
-    /// # Ok::<(), Error>(())
-    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -276,16 +208,6 @@ const RESOURCES_MAX: usize = 64;
 impl LockClient {
     /// Requests the lock of `resource`, with more settings than a ttl. The methods that acquire a
     /// lock directly are short for this.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let lock = client.request("orders:42").fenced().keep_alive().lock()?;
-    /// let token = lock.fencing_token();
-    /// # let _ = token;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
         let keys = self.key(resource.as_ref());
         LockRequest::new(self, keys.map(|first| LockKeys { first, more: Vec::new() }))
@@ -295,34 +217,26 @@ impl LockClient {
     /// with 63 KiB of keys in all; a resource that is named twice is locked once.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
     /// # fn transfer() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let locks = client.request_all(["account:1", "account:2"]).lock()?;
     /// transfer();
     /// drop(locks); // releases both
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// On each node, one script locks all of them or none, and a majority of such nodes decides.
     /// One guard with one validity holds all of them; it extends and releases them together.
-    /// Requests for the same resources in another order, or for some of them, cannot deadlock:
-    /// no client holds some while it waits for others.
+    /// Requests for the same resources in another order, or for some of them, cannot deadlock: no
+    /// client holds some while it waits for others. (This is a two-phase commit with the keys'
+    /// expiry as its time-out: the script prepares, the majority commits, and after a failed
+    /// attempt a removal rolls back, or the ttl where that does not arrive.)
     ///
-    /// A set that waits stands in the [nodes' queue](crate::guide::guarantees#sets-in-the-queue) of
-    /// each of its resources, with one number in all of them. While the others are held, those that
-    /// are free are reserved for it, until it has waited for one ttl of this request. Then it waits
-    /// for the one that it lacks alone, with its number, and others have the rest; when that one is
-    /// reserved for it, it waits for all again, as the first.
-    ///
-    /// This is a two-phase commit with the keys' expiry as its time-out. The script prepares: all
-    /// keys of a node, or none. The majority commits. After a failed attempt, a removal rolls back;
-    /// where it does not arrive, the ttl does, so that no node is in doubt for longer than that.
-    ///
-    /// On a [ZooKeeper ensemble](crate::guide::zookeeper), one transaction puts a set into all its
-    /// queues. It keeps its place for as long as it waits, and what is said here of a ttl and of
-    /// clusters does not apply.
+    /// A set that waits stands in the queue of each of its resources. While the others are held,
+    /// those that are free are reserved for it, for as long as [the
+    /// guarantees](crate::guide::guarantees#sets-in-the-queue) say: one ttl of this request. On a
+    /// [ZooKeeper ensemble](crate::guide::zookeeper), one transaction puts a set into all its
+    /// queues, and it keeps its place for as long as it waits.
     ///
     /// What it does not provide:
     ///
@@ -338,7 +252,6 @@ impl LockClient {
         LockRequest::new(self, self.keys(resources))
     }
 
-    /// The key of a resource.
     fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
         if resource.is_empty() {
             return Err(ResourceError::Empty);
@@ -370,7 +283,6 @@ impl LockClient {
     }
 }
 
-/// Checks the length of a key, of all keys of a set, or of a pattern of keys.
 fn check_length(length: usize) -> Result<(), ResourceError> {
     let most = KEY_MAX;
     if length > most { Err(ResourceError::TooLong { length, most }) } else { Ok(()) }
@@ -384,8 +296,8 @@ impl LockClient {
     /// waits for it in the nodes' queue.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # use redlatch::LockState;
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let seen = client.inspect("orders:42")?;
     /// match seen.state {
     ///     LockState::Free => eprintln!("free"),
@@ -396,8 +308,7 @@ impl LockClient {
     ///     let owner = waiter.owner().map(|name| name.to_string());
     ///     eprintln!("{} waits", owner.unwrap_or("an unknown owner".to_owned()));
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// It takes as long as the slowest node, up to [`node_timeout`](crate::Builder::node_timeout),

@@ -60,23 +60,10 @@ use std::time::Duration;
 /// Why something about a lock did not succeed: the one error of all methods of a client, a request
 /// and a guard, so that `?` is enough, also in a function whose own error is made from this one.
 ///
-/// ```no_run
-/// # use redlatch::LockClient;
-/// # use std::time::Duration;
-/// # fn charge_the_card() {}
-/// fn charge_once(client: &LockClient) -> Result<(), redlatch::Error> {
-///     let mut lock = client.lock("orders:42", Duration::from_secs(10))?;
-///     lock.extend(Duration::from_secs(20))?;
-///     lock.ensure_held()?;
-///     charge_the_card();
-///     lock.release()?;
-///     Ok(())
-/// }
-/// ```
-///
-/// That another client holds a lock is no error. Each method says which variants it returns.
+/// That another client holds a lock is not an error. Each method says which variants it returns.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum Error {
     /// A client could not be built.
     Config(ConfigError),
@@ -100,57 +87,35 @@ pub enum Error {
     Lost(LockLost),
     /// A majority granted the lock, but too little of its validity was left by then. It was
     /// released again. The nodes are slow, or the ttl is too short for them.
-    TooSlow {
-        /// How long it took to be granted.
-        took: Duration,
-        /// The ttl that was asked for.
-        ttl: Duration,
-    },
+    TooSlow { took: Duration, ttl: Duration },
     /// Two nodes are the same server (equal `run_id`), which has one vote and counts as two in the
     /// majority that is needed. From when both are connected, no lock is granted until the
-    /// configuration is fixed.
-    SameServer {
-        /// The URL of the node that comes first in the configuration.
-        first: Arc<str>,
-        /// The URL of the other node.
-        second: Arc<str>,
-    },
+    /// configuration is fixed. The nodes are named by their URLs.
+    SameServer { first: Arc<str>, second: Arc<str> },
     /// This thread holds the lock itself: a body that runs [under the
     /// lock](crate::LockClient::with_lock) waits for the same lock, or for a share of it, which is
     /// released only when that body ends. A lock is not re-entrant.
     ///
     /// Only this case is detected, and only within one client, and not for a body that runs as a
     /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of); see
-    /// [`LockClient::lock`](crate::LockClient::lock). It is reported until the keys have expired on
-    /// the nodes, which is up to the drift allowance later than the lock counts as lost. It is not
-    /// detected if the lock was acquired without the wait queue, as
+    /// [`LockClient`](crate::LockClient). It is reported until the keys have expired on the nodes,
+    /// which is up to the drift allowance later than the lock counts as lost. It is not detected if
+    /// the lock was acquired without the wait queue, as
     /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
     HeldByThisThread,
-    /// The lock would be held for longer in all than
-    /// [`max_hold`](crate::LockRequest::max_hold) allows. It is held as before.
-    HeldTooLong {
-        /// For how long it would be held.
-        held: Duration,
-        /// For how long it may be held.
-        max_hold: Duration,
-    },
+    /// The lock would be held for longer in all than [`max_hold`](crate::LockRequest::max_hold)
+    /// allows. It is held as before.
+    HeldTooLong { held: Duration, max_hold: Duration },
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
     /// The thread that keeps locks alive, or the one that calls callbacks, could not be started.
     Spawn(SpawnError),
     /// The client keeps so many locks alive already that with this one it could not extend all of
     /// them in time. The nodes were not asked. Use a longer ttl, nearer nodes, or another client,
-    /// which has connections of its own.
-    TooManyKeptAlive {
-        /// How many locks it keeps alive.
-        kept: usize,
-        /// How many locks like this one it could keep alive if there were no others.
-        most: usize,
-        /// The ttl that was asked for.
-        ttl: Duration,
-        /// How long a round takes at present.
-        round: Duration,
-    },
+    /// which has connections of its own. `kept`: how many locks it keeps alive; `most`: how many
+    /// locks like this one it could keep alive if there were no others; `round`: how long a round
+    /// takes at present.
+    TooManyKeptAlive { kept: usize, most: usize, ttl: Duration, round: Duration },
     /// The client holds or waits for so many locks on ZooKeeper that with this one more the end of
     /// its session could stop the ensemble: the paths of their znodes have 512 KiB. Use another
     /// client, which has a session of its own, or shorter names.
@@ -159,14 +124,12 @@ pub enum Error {
     Cancelled,
     /// Another process cannot resume the lock.
     NotResumable(NotResumable),
-    /// A text is no token of a lock.
+    /// A text is not a token of a lock.
     LockToken(LockTokenError),
     /// Not released by force, on Redis: the key's value is no lock: it is not a string, is empty,
-    /// has no ttl, or is longer than any lock's value. Nothing was removed.
-    NotALock {
-        /// The nodes that have such a value.
-        urls: Vec<Arc<str>>,
-    },
+    /// has no ttl, or is longer than any lock's value. Nothing was removed. `urls`: the nodes that
+    /// have such a value.
+    NotALock { urls: Vec<Arc<str>> },
     /// This is a forked child of the process that built the client, which works only there. A lock
     /// that was acquired there stays as it is.
     OtherProcess,
@@ -182,12 +145,11 @@ pub enum Error {
     Transaction(TransactionError),
     /// The answer of one node does not count.
     Node(NodeError),
-    /// A number is no fencing token.
+    /// A number is not a fencing token.
     FencingToken(FencingTokenError),
 }
 
 impl Error {
-    /// The error inside, if there is one.
     fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(match self {
             Self::Config(error) => error,

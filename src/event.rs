@@ -34,44 +34,36 @@ use std::time::Duration;
 /// Something that happened to a lock, to a register or to a node.
 ///
 /// It borrows its contents, so that reporting it allocates nothing. Resources are named without the
-/// [prefix](crate::Builder::key_prefix) of their keys, nodes by their URLs without the password.
-/// No event contains a password or a token, nor does its text.
+/// [prefix](crate::Builder::key_prefix) of their keys, nodes by their URLs without the password. No
+/// event contains a password or a token, nor does its text.
 ///
 /// The `Display` text is one line for a log.
+///
+/// Where its variant does not say more, a field is: `resource` or `register`, the name that the
+/// event is about; `url`, the URL of the node; `attempts`, how many were made; `waited`, from the
+/// call to now; `took`, how long it took; `validity`, how much of the lock's is left; `held`, from
+/// the request for the lock to now; `outcome`, the result; `error`, what the call returns, or would
+/// return.
 #[derive(Clone)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the enum and its variants say what each field is")]
 pub enum Event<'a> {
-    /// The nodes were asked once for a lock, and have answered or timed out.
+    /// The nodes were asked once for a lock, and have answered or timed out. `number`: of the
+    /// attempt in this call, from 1.
     #[non_exhaustive]
-    Attempt {
-        /// The resource to be locked.
-        resource: Name<'a>,
-        /// The number of the attempt in this call, from 1.
-        number: u64,
-        /// The result.
-        outcome: AttemptOutcome,
-        /// How long the nodes took.
-        took: Duration,
-    },
+    Attempt { resource: Name<'a>, number: u64, outcome: AttemptOutcome, took: Duration },
     /// A call that waits for the lock now sleeps until enough nodes have been up for
     /// [`max_ttl`](crate::Builder::max_ttl), because no lock can be granted before: see
     /// [`restart_guard`](crate::Builder::restart_guard). Reported once for each such wait, by the
     /// thread that asks the nodes; other threads of this client wait in the queue behind it.
+    /// `left`: for how long no majority can grant it; `reports`: the report of each node. Those
+    /// whose grants do not count yet have [`NodeError::Quarantined`] with the time that is left.
     #[non_exhaustive]
-    Quarantined {
-        /// The resource to be locked.
-        resource: Name<'a>,
-        /// For how long no majority can grant it.
-        left: Duration,
-        /// The report of each node. Those whose grants do not count yet have
-        /// [`NodeError::Quarantined`] with the time that is left.
-        reports: &'a [NodeReport],
-    },
+    Quarantined { resource: Name<'a>, left: Duration, reports: &'a [NodeReport] },
     /// A call has a place in the [nodes' queue](crate::guide::guarantees#the-nodes-queue) for the
     /// lock: others hold it or wait for it. Reported once in a call, before it sleeps.
     #[non_exhaustive]
     Queued {
-        /// The resource to be locked.
         resource: Name<'a>,
         /// How many waiters are before it. A client has one waiter for the exclusive lock, and one
         /// for each call that wants to be a [reader](crate::LockRequest::shared) or a
@@ -83,74 +75,34 @@ pub enum Event<'a> {
     /// nodes reserves it for this call, or has it shared and has a share for this call too.
     /// Reported once in a call.
     #[non_exhaustive]
-    Woken {
-        /// The resource to be locked.
-        resource: Name<'a>,
-        /// From the call to now.
-        waited: Duration,
-    },
+    Woken { resource: Name<'a>, waited: Duration },
     /// A call has acquired the lock, from the nodes or from another thread of this client, or a
-    /// share of it; or has [resumed](crate::LockRequest::resume) it.
+    /// share of it; or has [resumed](crate::LockRequest::resume) it. `attempts`: how many attempts
+    /// it took: none if it was resumed, or if another thread of this client made them for a
+    /// [share](crate::LockRequest::shared) that both have.
     #[non_exhaustive]
-    Acquired {
-        /// The resource.
-        resource: Name<'a>,
-        /// How many attempts it took: none if it was resumed, or if another thread of this client
-        /// made them for a [share](crate::LockRequest::shared) that both have.
-        attempts: u64,
-        /// From the call to now.
-        waited: Duration,
-        /// How much of the lock's validity is left.
-        validity: Duration,
-    },
-    /// A call has returned without the lock, because another client or thread holds it.
+    Acquired { resource: Name<'a>, attempts: u64, waited: Duration, validity: Duration },
+    /// A call has returned without the lock, because another client or thread holds it. `attempts`:
+    /// how many attempts were made: none if another thread of this client held it all along.
     #[non_exhaustive]
-    Contended {
-        /// The resource to be locked.
-        resource: Name<'a>,
-        /// How many attempts were made: none if another thread of this client held it all along.
-        attempts: u64,
-        /// From the call to now.
-        waited: Duration,
-    },
+    Contended { resource: Name<'a>, attempts: u64, waited: Duration },
     /// A call has failed because of the nodes or the system, or was
     /// [cancelled](crate::CancelToken) while it waited. Calls that are refused at once, because
     /// the ttl is too long for instance, are not reported.
     #[non_exhaustive]
-    Failed {
-        /// The resource to be locked.
-        resource: Name<'a>,
-        /// How many attempts were made.
-        attempts: u64,
-        /// From the call to now.
-        waited: Duration,
-        /// The error that the call returns.
-        error: &'a Error,
-    },
-    /// A majority confirmed an extension of a lock.
+    Failed { resource: Name<'a>, attempts: u64, waited: Duration, error: &'a Error },
+    /// A majority confirmed an extension of a lock. `is_automatic`: whether it was extended
+    /// automatically, because it is [kept alive](crate::LockRequest::keep_alive), and not by a
+    /// call.
     #[non_exhaustive]
-    Extended {
-        /// The resource.
-        resource: Name<'a>,
-        /// How long it took.
-        took: Duration,
-        /// How much of the lock's validity is left.
-        validity: Duration,
-        /// Whether it was extended automatically, because it is
-        /// [kept alive](crate::LockRequest::keep_alive), and not by a call.
-        is_automatic: bool,
-    },
-    /// A lock was not extended, and is held as before. If it was lost, that is
-    /// [`Lost`](Self::Lost) instead.
+    Extended { resource: Name<'a>, took: Duration, validity: Duration, is_automatic: bool },
+    /// A lock was not extended, and is held as before. If it was lost, that is [`Lost`](Self::Lost)
+    /// instead.
     #[non_exhaustive]
     NotExtended {
-        /// The resource.
         resource: Name<'a>,
-        /// How long it took.
         took: Duration,
-        /// How much of the lock's validity is left.
         validity: Duration,
-        /// The error that the call returns, or would return.
         error: &'a Error,
         /// Whether this was an automatic extension, because the lock is
         /// [kept alive](crate::LockRequest::keep_alive), and not a call. Then it is tried again. Of
@@ -161,26 +113,18 @@ pub enum Event<'a> {
     },
     /// A lock was lost while its guard still existed. Reported once for each guard: when it happens
     /// if the lock is [kept alive](crate::LockRequest::keep_alive), otherwise when the client
-    /// notices, because the lock is extended or released.
+    /// notices, because the lock is extended or released. `held`: from the request for it to now,
+    /// so more than it was really held; `reason`: how it was lost.
     #[non_exhaustive]
-    Lost {
-        /// The resource.
-        resource: Name<'a>,
-        /// From the request for it to now, so more than it was really held.
-        held: Duration,
-        /// How it was lost.
-        reason: LossReason,
-    },
+    Lost { resource: Name<'a>, held: Duration, reason: LossReason },
     /// A lock was released, by a call or because its guard was dropped: on the nodes, or by a
-    /// handoff to another thread of this client that waited for it.
+    /// handoff to another thread of this client that waited for it. `outcome`: whether it was held
+    /// to the end. `None` if that is not known: too few nodes answered, or no call waited for their
+    /// answers.
     #[non_exhaustive]
     Released {
-        /// The resource.
         resource: Name<'a>,
-        /// From the request for it to now.
         held: Duration,
-        /// Whether it was held to the end. `None` if that is not known: too few nodes answered, or
-        /// no call waited for their answers.
         outcome: Option<Released>,
         /// For how much longer the nodes keep it, because the request set
         /// [`hold_at_least`](crate::LockRequest::hold_at_least): zero without that setting, if that
@@ -188,60 +132,34 @@ pub enum Event<'a> {
         remaining: Duration,
     },
     /// A lock was [left](crate::LockGuard::let_expire) to its ttl, or [given
-    /// away](crate::LockGuard::into_token).
+    /// away](crate::LockGuard::into_token). `remaining`: for how much longer no other client can
+    /// have it: zero if it was lost before.
     #[non_exhaustive]
-    LetExpire {
-        /// The resource.
-        resource: Name<'a>,
-        /// From the request for it to now.
-        held: Duration,
-        /// For how much longer no other client can have it: zero if it was lost before.
-        remaining: Duration,
-    },
+    LetExpire { resource: Name<'a>, held: Duration, remaining: Duration },
     /// A node is connected and has answered the handshake. On ZooKeeper, where a client is
     /// connected to one server at a time: it is this one now.
     #[non_exhaustive]
-    NodeUp {
-        /// The node's URL.
-        url: &'a str,
-    },
+    NodeUp { url: &'a str },
     /// The connection to a node was lost, or the first one could not be made, or it is the same
     /// server as another node, so that its answers do not count. Reported once until the node is up
-    /// again, and not for each attempt to connect that fails.
+    /// again, and not for each attempt to connect that fails. `error`: why it is down.
     #[non_exhaustive]
-    NodeDown {
-        /// The node's URL.
-        url: &'a str,
-        /// Why it is down.
-        error: &'a NodeError,
-    },
+    NodeDown { url: &'a str, error: &'a NodeError },
     /// A node has been silent for longer than [`node_timeout`](crate::Builder::node_timeout), with
-    /// something to answer. Reported once until it has answered something in time.
+    /// something to answer. Reported once until it has answered something in time. `silent`: for
+    /// how long it has been silent.
     #[non_exhaustive]
-    NodeSlow {
-        /// The node's URL.
-        url: &'a str,
-        /// For how long it has been silent.
-        silent: Duration,
-    },
+    NodeSlow { url: &'a str, silent: Duration },
     /// Waiting for a lock in a queue does not work on a node, or not fully. Reported once for each
-    /// node, when a call first waits there.
+    /// node, when a call first waits there. `support`: what works.
     #[non_exhaustive]
-    NodeQueue {
-        /// The node's URL.
-        url: &'a str,
-        /// What works.
-        support: QueueSupport,
-    },
+    NodeQueue { url: &'a str, support: QueueSupport },
     /// The client's session on a ZooKeeper ensemble has ended: the ensemble had not heard of the
     /// client for the session timeout. All locks that were held in it are [`Lost`](Self::Lost), and
     /// calls that wait go on in a new session, at the end of the queue. Never reported of Redis
-    /// nodes.
+    /// nodes. `url`: the URL of the server that has told.
     #[non_exhaustive]
-    SessionLost {
-        /// The URL of the server that has told.
-        url: &'a str,
-    },
+    SessionLost { url: &'a str },
     /// Something happened to a register, or to the vote of a node on registers.
     #[cfg(feature = "registers")]
     #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
@@ -273,7 +191,6 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The kind of event in a word, and what it is about.
     fn kind(&self) -> (&'static str, Subject<'a>) {
         use Subject::{Node, Resource};
         match *self {
@@ -300,7 +217,6 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What an event is about.
 enum Subject<'a> {
     /// A lock or a register, by its name.
     Resource(Name<'a>),

@@ -6,8 +6,6 @@ use std::fmt;
 
 /// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`].
 ///
-/// Readers have the number of a writer: see [below](#readers-and-permits).
-///
 /// A lock ends by the clock: a thread that is stopped at the wrong moment can write after another
 /// client has acquired the lock. A lock service cannot prevent that; the resource that is written
 /// to can. Send the token with every write, have the resource remember the largest token it has
@@ -32,16 +30,7 @@ use std::fmt;
 /// ```
 ///
 /// It converts into `u64` and `i64`, and back with `try_from`, so that it can be stored in a column
-/// of a database:
-///
-/// ```
-/// use redlatch::FencingToken;
-///
-/// let token = FencingToken::try_from(1_700_000_000_000_000_i64)?;
-/// assert_eq!(i64::from(token), 1_700_000_000_000_000);
-/// assert!(FencingToken::try_from(-1_i64).is_err());
-/// # Ok::<(), redlatch::Error>(())
-/// ```
+/// of a database.
 ///
 /// # What is guaranteed
 ///
@@ -52,14 +41,9 @@ use std::fmt;
 /// counter is never below the wall clock of the client that was granted the lock, in microseconds
 /// since 1970.
 ///
-/// # Sets of resources
-///
 /// A set that is locked with [`request_all`](crate::LockClient::request_all) gets one token for all
-/// its resources. Each resource has one counter, whether it is locked alone or in a set: on each
-/// node the token of a set is larger than the counters of all its resources, and all of them are
-/// set to it. So what is guaranteed for one resource holds across both kinds of grants: the token
-/// of a set is larger than every token given before to any of its resources, alone or in any set;
-/// and every later grant of one of them, alone or in any set, gets a larger token.
+/// its resources. It is larger than every token given before to any of them, alone or in any set;
+/// and every later grant of one of them gets a larger one.
 ///
 /// # Readers and permits
 ///
@@ -86,9 +70,8 @@ use std::fmt;
 /// * A token orders grants. It does not stop a writer that sends no token, and a resource that does
 ///   not compare tokens is not protected.
 /// * A counter lives for [`fencing_expiry`] after the last grant (7 days by default), and
-///   extensions do not lengthen that. If a lock is held for longer, its counters are gone before
-///   it is granted again, and then only the wall clocks make the next token larger. Keep
-///   [`max_hold`] below `fencing_expiry`, or the clocks in agreement.
+///   extensions do not lengthen that. After a longer hold, only the wall clocks make the next token
+///   larger. Keep [`max_hold`] below `fencing_expiry`, or the clocks in agreement.
 /// * If another program sets a counter to more than the largest token, that node grants nothing,
 ///   and the lock is acquired from the other nodes. If that happens on a majority, no client can
 ///   acquire the lock until the counters have expired or are removed. If a counter is set a little
@@ -156,7 +139,7 @@ impl TryFrom<i64> for FencingToken {
     }
 }
 
-/// A number that is no fencing token: these are from 1 to 2^63 - 1.
+/// A number that is not a fencing token: these are from 1 to 2^63 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FencingTokenError(i128);
 

@@ -1,7 +1,5 @@
 //! The guard of a lock that is held: how long it is valid, extending it, giving it up.
 
-#[cfg(test)]
-mod fixture;
 mod joint;
 mod release;
 mod token;
@@ -27,25 +25,20 @@ pub use token::LockToken;
 /// passed.
 ///
 /// When [`remaining`](Self::remaining) is zero, another client may hold the lock, whatever this
-/// process is doing. Nothing can stop a thread that was just about to write; see the guarantees at
-/// the top of the crate's documentation for what to do about that.
+/// process is doing. Nothing can stop a thread that was just about to write:
+/// [`guide::limits`](crate::guide::limits#a-late-write-is-possible) says what to do about that.
 ///
 /// It is not extended automatically unless the request [says so](crate::LockRequest::keep_alive). A
 /// leaked guard does not release its lock: the lock ends with its validity, or, if it is extended
-/// automatically, with its [`max_hold`](crate::LockRequest::max_hold).
-///
-/// A guard belongs to the process that took the lock. A forked child has a copy, which
-/// [does not hold](LossReason::OtherProcess) the lock; dropping that copy does nothing.
-///
-/// A lock whose request sets [`hold_at_least`](crate::LockRequest::hold_at_least) stays taken for
-/// that time, even if it is released or its guard is dropped earlier.
+/// automatically, with its [`max_hold`](crate::LockRequest::max_hold). A guard belongs to the
+/// process that took the lock: a forked child has a copy, which [does not
+/// hold](LossReason::OtherProcess) the lock, and dropping that does nothing.
 ///
 /// Dropping a guard releases the lock as [`release`](Self::release) does, but waits for nothing:
 /// the lock is handed to the next waiting thread of this client, or the release is written to the
 /// nodes at once, and to nodes that are unreachable now with the next call that reaches them. While
 /// other threads of the client wait for answers, one of these may have to write it: a process that
-/// ends in the same millisecond leaves the key to its ttl. `release` returns when nodes have
-/// answered.
+/// ends in the same millisecond leaves the key to its ttl.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     core: Arc<Core>,
@@ -75,11 +68,19 @@ impl LockGuard {
         head: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
-        let since = granted.since;
+        Self::of(core, ReusedLock::new(granted), head, max_hold)
+    }
+
+    fn of(
+        core: Arc<Core>,
+        held: ReusedLock,
+        head: Option<QueueHead>,
+        max_hold: Option<Duration>,
+    ) -> Self {
         Self {
+            since: held.granted().since,
             core,
-            held: ReusedLock::new(granted),
-            since,
+            held,
             member: None,
             capacity: None,
             max_hold,
@@ -95,14 +96,7 @@ impl LockGuard {
         self.core.backend.watch(&self.held, self.head.as_ref());
     }
 
-    /// The name of the locked resource; the first of them, if there are
-    /// [several](Self::resources).
-    ///
-    /// ```no_run
-    /// # fn example(lock: redlatch::LockGuard) {
-    /// eprintln!("working on {}", lock.resource());
-    /// # }
-    /// ```
+    /// The name of the locked resource; the first of them, if there are [several](Self::resources).
     #[must_use]
     pub fn resource(&self) -> Name<'_> {
         Name::new(&self.held.granted().key[self.core.key_prefix.len()..])
@@ -110,14 +104,6 @@ impl LockGuard {
 
     /// The names of the locked resources, in the order of their bytes: more than one if they were
     /// [requested together](crate::LockClient::request_all).
-    ///
-    /// ```no_run
-    /// # fn example(lock: redlatch::LockGuard) {
-    /// for resource in lock.resources() {
-    ///     eprintln!("locked {resource}");
-    /// }
-    /// # }
-    /// ```
     pub fn resources(&self) -> impl Iterator<Item = Name<'_>> {
         self.held.granted().keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
     }
@@ -128,14 +114,12 @@ impl LockGuard {
     /// to a writer, and less than that of the next.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn write(order: u64, fence: i64) {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let lock = client.request("orders:42").fenced().lock()?;
     /// let fence = lock.fencing_token().expect("the request asked for one");
     /// write(42, fence.into()); // the database refuses a number below the last one it has seen
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
@@ -145,16 +129,6 @@ impl LockGuard {
     /// Which of the [permits](crate::LockRequest::one_of) it is: a number from 0 to one below their
     /// count. No other holder has this slot as long as [`remaining`](Self::remaining) is above
     /// zero, and extending the lock keeps it. `None` for a reader and for the exclusive lock.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let licence = client.request("licence").one_of(3).lock()?;
-    /// assert!(licence.slot().is_some_and(|slot| slot < 3));
-    /// # drop(licence);
-    /// # Ok(())
-    /// # }
-    /// ```
     #[must_use]
     pub fn slot(&self) -> Option<u32> {
         self.held.granted().attributes.as_ref()?.share?.permit()
@@ -165,16 +139,6 @@ impl LockGuard {
     /// It is measured by the clock of this machine, which also counts suspended time. Clock drift
     /// is already subtracted. On ZooKeeper it is not more than what is left of the [proven
     /// validity](crate::guide::guarantees#until-when-a-session-may-be-relied-on) of the session.
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # fn charge_the_card() {}
-    /// # fn example(lock: redlatch::LockGuard) {
-    /// if lock.remaining() > Duration::from_secs(2) {
-    ///     charge_the_card(); // takes a second at most
-    /// }
-    /// # }
-    /// ```
     #[must_use]
     pub fn remaining(&self) -> Duration {
         if self.core.is_forked() {
@@ -215,7 +179,6 @@ impl LockGuard {
         self.held.check(clock::now()).map(drop).map_err(|reason| self.loss(reason))
     }
 
-    /// The loss of this lock.
     fn loss(&self, reason: LossReason) -> LockLost {
         LockLost::new(self.resource().as_bytes(), reason)
     }
@@ -291,7 +254,6 @@ impl LockGuard {
         self.core.emit(|| Event::Released { resource, held, outcome, remaining });
     }
 
-    /// Emits that the lock was left to its ttl.
     fn emit_let_expire(&mut self) {
         // The next waiter asks the nodes from now on.
         drop(self.head.take());
@@ -317,7 +279,9 @@ impl LockGuard {
 
     /// Calls `callback` when the lock is lost: exactly once, within milliseconds after its validity
     /// has passed, or as soon as the nodes say that it is gone. At once if it is lost already.
-    /// Never if the lock is released, dropped, left or handed off before that.
+    /// Never if the lock is released, dropped, left or handed off before that. A lock may have
+    /// several callbacks; each is called. This does not extend the lock: see
+    /// [`keep_alive`](crate::LockRequest::keep_alive).
     ///
     /// The callbacks of all locks of a client run one after another on one thread, the notifier,
     /// which starts with the first callback and ends with the client. It also emits the
@@ -326,20 +290,18 @@ impl LockGuard {
     /// [`ensure_held`](Self::ensure_held) and [`wait_lost`](Self::wait_lost) need no thread. A
     /// callback may panic, drop the guard or the client, and use the client; but it must not wait
     /// for another callback. Leave long work, such as taking the same lock again, to a thread of
-    /// your own. A lock may have several callbacks; each is called.
+    /// your own.
     ///
-    /// This does not extend the lock: see [`keep_alive`](crate::LockRequest::keep_alive). The timer
-    /// behind it stands still while the machine is suspended. After that, the call may be late by
-    /// as long as the machine slept, but [`ensure_held`](Self::ensure_held) is right at once.
+    /// The timer behind it stands still while the machine is suspended. After that, the call may be
+    /// late by as long as the machine slept, but [`ensure_held`](Self::ensure_held) is right at
+    /// once.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # use std::sync::Arc;
     /// # use std::sync::atomic::{AtomicBool, Ordering};
     /// # fn work_step() {}
-    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
-    /// let request = client.request("orders:42").keep_alive();
-    /// let lock = request.lock()?;
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
+    /// let lock = client.request("orders:42").keep_alive().lock()?;
     /// let stop = Arc::new(AtomicBool::new(false));
     /// let on_lost = Arc::clone(&stop);
     /// lock.on_lost(move |lost| {
@@ -349,8 +311,7 @@ impl LockGuard {
     /// while !stop.load(Ordering::Relaxed) {
     ///     work_step();
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors
@@ -442,6 +403,9 @@ impl Drop for ReusedLock {
         }
     }
 }
+
+#[cfg(test)]
+mod fixture;
 
 #[cfg(test)]
 mod tests {

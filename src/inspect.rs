@@ -40,18 +40,17 @@ pub struct Inspection {
     /// How many wait for the lock: more than [`waiters`](Self::waiters) has if a node has more than
     /// a hundred in its queue. Then some of them may have gone.
     pub waiter_count: usize,
-    /// Who waits for the lock in the nodes' queue, from the first to the last. Each node reports
-    /// the first hundred, if the user may read the queue.
+    /// Who waits for the lock in the nodes' queue, from the first to the last: one waiter for each
+    /// client that wants the exclusive lock, and one for each call that wants a share of it. Each
+    /// node reports the first hundred, if the user may read the queue.
     ///
-    /// There is one waiter for each client that wants the exclusive lock, since its threads have a
-    /// queue of their own, and one for each call that wants a share of it. Waiters that a majority
-    /// of the nodes has come first, in the order in which they are served. Those that fewer nodes
-    /// have follow: they are just arriving, or have gone and could not reach each node. Calls that
-    /// do not queue are not shown, such as a set of resources, or a client whose
+    /// Waiters that a majority of the nodes has come first, in the order in which they are served.
+    /// Those that fewer nodes have follow: they are just arriving, or have gone and could not reach
+    /// each node. Calls that do not queue are not shown, such as those of a client whose
     /// [`queue`](crate::Builder::queue) is off.
     ///
-    /// On ZooKeeper, these are the first hundred contenders of the lock's queue behind its holder,
-    /// those of other programs and of sets of resources included.
+    /// On ZooKeeper, these are the first hundred contenders behind the lock's holder, those of
+    /// other programs and of sets of resources included.
     pub waiters: Vec<QueuedWaiter>,
     pub(crate) seen: Seen,
 }
@@ -88,18 +87,6 @@ pub struct Holder {
 impl Holder {
     /// The owner's [label](crate::LockRequest::owner), if there is one: the bytes that follow the
     /// token in the key's value. `None` if [another program](Self::other_program) has set that.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
-    /// if let LockState::Held(holder) = client.inspect("orders:42")?.state {
-    ///     let owner = holder.owner().map(|name| name.to_string());
-    ///     let owner = owner.unwrap_or("an unknown owner".to_owned());
-    ///     eprintln!("held by {owner} for another {:?}", holder.remaining);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     #[must_use]
     pub fn owner(&self) -> Option<Name<'_>> {
         self.owner.as_ref().map(Label::name)
@@ -181,7 +168,7 @@ impl Inspection {
                 values.entry(value).or_default().push(snapshot);
             }
         }
-        // A lock whose key has lost its ttl on a minority is one all the same.
+        // A lock whose key has lost its ttl on a minority is one anyway.
         let is_lock = |value: &[u8], holders: &[&KeySnapshot]| {
             value == SHARED || remaining_of_majority(holders, needed).is_some()
         };
@@ -252,14 +239,12 @@ fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
     Some(exclusive(value, remaining(snapshot)))
 }
 
-/// The holder of the exclusive lock whose key has this value.
 fn exclusive(value: &[u8], remaining: Option<Duration>) -> Holder {
     let other_program = OtherProgram::of(value);
     let owner = label(value).filter(|_| other_program.is_none());
     Holder { owner, remaining, slot: None, since: None, other_program }
 }
 
-/// The bytes that follow the token in a value.
 fn label(value: &[u8]) -> Option<Label> {
     value.get(Token::LEN..).filter(|label| !label.is_empty()).map(|label| Label(label.to_vec()))
 }
@@ -289,18 +274,6 @@ pub enum LockState {
     /// A majority has it shared, by [readers](crate::LockRequest::shared) or
     /// [permits](crate::LockRequest::one_of): those that a majority has, readers first and then
     /// permits by their slots. Each node reports a hundred holders at most, those that end first.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
-    /// if let LockState::Shared(holders) = client.inspect("licences")?.state {
-    ///     for holder in holders {
-    ///         eprintln!("{:?} has slot {:?}", holder.owner(), holder.slot);
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     Shared(Vec<Holder>),
     /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
     /// reservation or no key, and no majority is without a key. As long as the first waiter is
@@ -333,11 +306,10 @@ impl LockState {
 /// The values that a release by force removes: those that were seen, and no others.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// The lock's key.
     pub(crate) key: Arc<[u8]>,
     /// The values that are locks, each once. On ZooKeeper, the paths of the holders' znodes.
     pub(crate) locks: Arc<[Vec<u8>]>,
-    /// The nodes whose value is no lock.
+    /// The nodes whose value is not a lock.
     pub(crate) others: Vec<Arc<str>>,
     /// The value of the exclusive lock that a majority has. On ZooKeeper, the path of its znode.
     held: Option<Vec<u8>>,

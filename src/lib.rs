@@ -89,16 +89,10 @@
 //!
 //! A call that waits stands in a queue that each node keeps beside the lock, and sleeps. A release
 //! reserves the lock for the first waiter in the same step, and the node tells its client, which
-//! then acquires the lock in one round.
-//! [`guide::guarantees`](guide::guarantees#the-nodes-queue) has the details.
-//!
-//! While readers or permits are held, the lock's key has one value for all of them, and a set
-//! beside it has their tokens, each with an end of its own. A permit needs a majority of the nodes
-//! for the same number ([more](guide::guarantees#readers-and-permits)).
-//!
-//! On ZooKeeper, a lock is a znode in a directory, and the order of its znodes is the queue. A
-//! holder believes in its lock for as long as answered writes prove that its session lives
-//! ([more](guide::guarantees#until-when-a-session-may-be-relied-on)).
+//! then acquires the lock in one round. The guarantees have the details of [the
+//! queue](guide::guarantees#the-nodes-queue), of [readers and
+//! permits](guide::guarantees#readers-and-permits), and of [locks on
+//! ZooKeeper](guide::guarantees#until-when-a-session-may-be-relied-on).
 //!
 //! # Features
 //!
@@ -141,6 +135,9 @@
 
 // docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+// To read redlatch in an afternoon, begin with the eight files that CONTRIBUTING.md names: `core`
+// first, then `engine` and `node` of redlatch-protocol, and `net::leader_followers` last.
 
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 mod bridge;

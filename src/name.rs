@@ -4,24 +4,14 @@ use crate::node::is_unseen;
 use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 
-/// Bytes chosen by a user: the name of a resource, or the label of an owner.
+/// Bytes chosen by a user: the name of a resource, or the label of an owner. It compares with
+/// `str`, `[u8]` and everything else that is bytes.
 ///
 /// Usually they are text, and [`as_str`](Self::as_str) returns it. `Display` shows them on one
 /// line, so that they can be written to a log or a terminal: control characters, marks of
 /// bidirectional text, characters of no width, quotation marks and backslashes are escaped as in
 /// Rust (`\n`, `\u{202e}`, `\'`), and bytes that are not UTF-8 as `\xff`. Two different names are
 /// never shown the same.
-///
-/// It compares with `str`, `[u8]` and everything else that is bytes:
-///
-/// ```no_run
-/// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-/// let lock = client.lock("orders:42", std::time::Duration::from_secs(10))?;
-/// assert!(lock.resource() == "orders:42");
-/// assert_eq!(lock.resource().to_string(), "orders:42");
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy)]
 pub struct Name<'a>(&'a [u8]);
 

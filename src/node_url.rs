@@ -81,11 +81,7 @@ pub enum Address {
 }
 
 impl NodeUrl {
-    /// Reads a URL.
-    ///
-    /// # Errors
-    ///
-    /// When it is not one of the forms above. The error names the URL, without credentials.
+    /// Reads a URL. An error names the URL, without credentials.
     pub fn parse(url: &str) -> Result<Self, NodeUrlError> {
         parse(url)
             .and_then(|parsed| parsed.usable_with(Support::HERE))

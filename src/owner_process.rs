@@ -15,7 +15,6 @@
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The process that built a client.
 #[derive(Debug)]
 pub(crate) struct OwnerProcess {
     process: u32,
@@ -23,12 +22,10 @@ pub(crate) struct OwnerProcess {
 }
 
 impl OwnerProcess {
-    /// This process.
     pub(crate) fn here() -> Self {
         Self { process: process::id(), is_known_forked: AtomicBool::new(false) }
     }
 
-    /// Is this another process?
     pub(crate) fn is_forked(&self) -> bool {
         let is_forked = process::id() != self.process;
         if is_forked {

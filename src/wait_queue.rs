@@ -51,7 +51,6 @@ static HEADS: AtomicUsize = AtomicUsize::new(0);
 
 struct HeadEntry {
     number: usize,
-    /// When it became the head.
     since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
     key_expiry: Option<Time>,
@@ -221,7 +220,6 @@ impl WaitQueue {
         self.handoffs >= limit.count || now.since(self.granted_at) >= limit.time
     }
 
-    /// Makes the first waiter the head.
     fn promote_next(&mut self, held: Option<HeldLock>, is_after_limit: bool) {
         match self.waiters.pop_front() {
             Some(next) => {
@@ -246,7 +244,6 @@ impl WaitQueue {
     }
 }
 
-/// A thread in a queue.
 struct Waiter {
     wake_up: Condvar,
     /// A token that cancels its wait, besides the client's.
@@ -258,7 +255,6 @@ struct Waiter {
 /// What a waiter gets when it becomes the head of its queue.
 struct Promotion {
     number: usize,
-    /// The lock, if it is handed off.
     held: Option<HeldLock>,
     /// The handoff limit is reached: other processes first.
     is_after_limit: bool,
@@ -301,7 +297,6 @@ impl Waiter {
     }
 }
 
-/// How joining a queue ended.
 pub(crate) enum Joined {
     /// The caller is the head, perhaps with a lock to take over.
     Head(QueueHead, Option<HeldLock>),
@@ -312,7 +307,6 @@ pub(crate) enum Joined {
     TimedOut,
     /// The caller is not in the queue: this thread would wait for itself.
     HeldByThisThread,
-    /// The wait is cancelled.
     Cancelled,
 }
 

@@ -15,14 +15,12 @@
 //! | `load` | how many locks can be kept alive: admission control |
 //! | `schedule` | locks, by when each is due |
 //! | `keep_alive_loop` | the thread that extends |
-//! | `auto_extension` | one extension under way |
 //! | `notifier` | the thread that calls callbacks |
 //!
 //! Their timers stand still while the machine is suspended, as all waiting does. So after that they
 //! may be late, by at most as long as the machine slept. Timers do not decide whether a lock is
 //! held: the [clock](crate::clock) does, and an extension that comes too late is not sent.
 
-mod auto_extension;
 mod guarded_lock;
 mod keep_alive_loop;
 mod load;
@@ -47,7 +45,6 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// A lock that is extended automatically.
 #[derive(Debug)]
 pub(crate) struct KeptLock {
     pub(crate) held: Arc<GuardedLock>,
@@ -59,7 +56,6 @@ pub(crate) struct KeptLock {
     pub(crate) is_emitted: bool,
 }
 
-/// The watchdog of one client.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     net: Arc<Net>,

@@ -1,5 +1,5 @@
 //! The counters of fencing tokens: how long they live, their maximum, and values under their keys
-//! that are no counters.
+//! that are not counters.
 
 use std::time::{Duration, Instant};
 

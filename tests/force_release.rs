@@ -86,7 +86,7 @@ fn a_value_that_is_no_lock_is_refused_and_stays() {
         let is_refused = matches!(refused, Err(Error::NotALock { .. }));
         assert!(is_refused, "{thing}: {refused:?}");
         run_on_each(&servers, "PEXPIRE job 50000");
-        // A string with a ttl may be a lock of another program. Any other value is no lock.
+        // A string with a ttl may be a lock of another program. Any other value is not a lock.
         if !thing.starts_with("SET") {
             let refused = client.force_release(&look(&client));
             let is_refused = matches!(refused, Err(Error::NotALock { .. }));
@@ -199,7 +199,7 @@ fn a_lock_is_removed_although_another_node_has_a_value_that_is_no_lock() {
         assert_eq!(urls.len(), 1);
         assert!(error.to_string().contains(&*urls[0]), "{error}");
         assert_eq!(servers[1].command(&["EXISTS", "data"]).integer(), 1, "{words:?}");
-        // The lock on the other nodes is removed all the same, and that value stays.
+        // The lock on the other nodes is removed anyway, and that value stays.
         servers[0].command(&["SET", "data", "lock", "PX", "60000"]);
         assert!(force(&client, "data").unwrap(), "{words:?}");
         assert_eq!(servers[0].command(&["EXISTS", "data"]).integer(), 0);

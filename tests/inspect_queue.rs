@@ -1,5 +1,5 @@
 //! Inspecting the nodes' queue: who waits, since when and in which order; and reservations, which
-//! are no locks.
+//! are not locks.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};

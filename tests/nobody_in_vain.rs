@@ -1,5 +1,5 @@
 //! Waiters that live and never take their turn, and locks that become free without a word: the next
-//! one is served all the same.
+//! one is served anyway.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};

@@ -13,7 +13,7 @@ use support::servers::Servers;
 
 use crate::registers::{client, formed, keys, read, set};
 
-/// What the others say while one of three nodes is no member.
+/// What the others say while one of three nodes is not a member.
 fn read_without(servers: &[Server], node: usize, names: &[&str]) -> Vec<Option<String>> {
     let mark = |words: &[&str]| servers[node].command(words).text();
     let member = mark(&["GETSET", ":redlatch:member", "another program's"]);

@@ -93,7 +93,7 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
 
     assert!(eventually(LIMIT, || quarantines(&client).iter().all(Option::is_none)));
 
-    // A restarted node does not count, and a restarted majority is no majority.
+    // A restarted node does not count, and a restarted majority is not a majority.
     servers[0].restart();
     take(&client, "one", ttl).release().unwrap();
     servers[1].restart();

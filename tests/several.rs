@@ -88,7 +88,7 @@ fn foreign_keys_on_a_minority_are_no_problem() {
         assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (1, 1), "foreign keys stay");
         servers[1].command(&["DEL", "b"]);
     }
-    // A value that is no string is foreign as well.
+    // A value that is not a string is foreign as well.
     servers[0].command(&["DEL", "a"]);
     servers[0].command(&["LPUSH", "b", "x"]);
     let mut both = take_all(&client, &["a", "b"]);

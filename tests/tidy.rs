@@ -178,7 +178,7 @@ const LAYERS: [(&str, &str); 29] = [
     ("cancel_token", "owner_process"),
     ("wait_queue", "cancel_token clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process time wait_queue"),
-    ("config", "bridge clock engine error event net node_url wait_queue zookeeper"),
+    ("config", "bridge clock engine error event name net node_url wait_queue zookeeper"),
     (
         "core",
         "cancel_token clock config engine error event inspect name net node node_url \

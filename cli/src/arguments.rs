@@ -147,7 +147,7 @@ pub(crate) struct StatusArguments {
 ///
 /// With --quiet, nothing is printed, and the exit code is that of a `redlatch run --no-wait` that
 /// would come now: 0 if the lock is free; 1 if it is held or shared; 3 if it is free and others
-/// wait for it; 71 if it is free and quarantined; 69 if no majority agrees; 70 if it is no lock.
+/// wait for it; 71 if it is free and quarantined; 69 if no majority agrees; 70 if it is not a lock.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
     #[command(flatten)]

@@ -85,7 +85,7 @@ fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure>
                 .to_string()
         }
         false => {
-            let why = if left > 0 { " (a node did not answer)" } else { "" };
+            let why = if left > 0 { " (a node did not answer, or refused)" } else { "" };
             let deleted = deleted.map_or(String::new(), |it| format!("{it} deleted; "));
             format!("{deleted}{}; deleted ones: {removed} removed, {left} left{why}", count(values))
         }

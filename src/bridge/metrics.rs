@@ -12,9 +12,6 @@ macro_rules! labelled {
     };
 }
 
-#[cfg(feature = "registers")]
-mod register;
-
 use super::words;
 use crate::event::Event;
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
@@ -33,7 +30,6 @@ use Kind::{Counter, Gauge, Histogram};
 /// One metric: its name, its kind, its labels, and what it says.
 type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
 
-/// All metrics, as they are described to the recorder.
 const METRICS: [Metric; 17] = [
     (
         "redlatch_acquisitions_total",
@@ -101,7 +97,6 @@ fn metrics() -> impl Iterator<Item = &'static Metric> {
     METRICS.iter()
 }
 
-/// Describes the metrics to the recorder that is installed now.
 pub(crate) fn describe_metrics() {
     for &(name, kind, _, text) in metrics() {
         match kind {
@@ -112,7 +107,6 @@ pub(crate) fn describe_metrics() {
     }
 }
 
-/// A call that acquired a lock, or not.
 fn acquisition(outcome: &'static str, waited: Duration) {
     labelled!(counter, "redlatch_acquisitions_total", "outcome", outcome, [
         "acquired" "contended" "no_quorum" "too_slow" "same_server" "cancelled" "other"
@@ -179,6 +173,89 @@ pub(crate) fn measure(event: &Event<'_>) {
         Event::SessionLost { .. } => counter!("redlatch_sessions_lost_total").increment(1),
         #[cfg(feature = "registers")]
         Event::Register(ref event) => register::measure(event),
+    }
+}
+
+#[cfg(feature = "registers")]
+mod register {
+    //! Those of registers.
+
+    use super::Kind::{Counter, Gauge, Histogram};
+    use super::Metric;
+    use crate::error::RegisterError;
+    use crate::event::RegisterEvent;
+    use ::metrics::{counter, gauge, histogram};
+    use std::time::Duration;
+
+    pub(super) const METRICS: [Metric; 5] = [
+        ("redlatch_node_votes", Gauge, &["node"], "Whether a node has a vote on registers"),
+        (
+            "redlatch_node_without_vote_total",
+            Counter,
+            &["node", "reason"],
+            "Times that a node was found without a vote on registers",
+        ),
+        (
+            "redlatch_register_calls_total",
+            Counter,
+            &["outcome"],
+            "Calls that read or change registers",
+        ),
+        (
+            "redlatch_register_call_duration_seconds",
+            Histogram,
+            &["outcome"],
+            "How long such a call took",
+        ),
+        (
+            "redlatch_register_rounds_total",
+            Counter,
+            &["outcome"],
+            "Times that the nodes were asked in such calls",
+        ),
+    ];
+
+    fn call(outcome: &'static str, rounds: Option<u32>, took: Duration) {
+        labelled!(counter, "redlatch_register_calls_total", "outcome", outcome, [
+            "read" "changed" "no_quorum" "unknown" "no_group" "other"
+        ])
+        .increment(1);
+        labelled!(histogram, "redlatch_register_call_duration_seconds", "outcome", outcome, [
+            "read" "changed" "no_quorum" "unknown" "no_group" "other"
+        ])
+        .record(took);
+        if let Some(rounds) = rounds {
+            labelled!(counter, "redlatch_register_rounds_total", "outcome", outcome, [
+                "read" "changed"
+            ])
+            .increment(rounds.into());
+        }
+    }
+
+    /// Why a call that uses a register failed.
+    fn not_agreed(error: &RegisterError) -> &'static str {
+        match error {
+            RegisterError::NoQuorum { .. } => "no_quorum",
+            RegisterError::Unknown => "unknown",
+            RegisterError::NotFormed | RegisterError::NodesDiffer { .. } => "no_group",
+            _ => "other",
+        }
+    }
+
+    pub(super) fn measure(event: &RegisterEvent<'_>) {
+        match *event {
+            RegisterEvent::NodeVotes { url } => {
+                gauge!("redlatch_node_votes", "node" => url.to_owned()).set(1.0);
+            }
+            RegisterEvent::NodeWithoutVote { url, why } => {
+                gauge!("redlatch_node_votes", "node" => url.to_owned()).set(0.0);
+                let (node, name) = (url.to_owned(), "redlatch_node_without_vote_total");
+                counter!(name, "node" => node, "reason" => why.name()).increment(1);
+            }
+            RegisterEvent::Read { rounds, took, .. } => call("read", Some(rounds), took),
+            RegisterEvent::Changed { rounds, took, .. } => call("changed", Some(rounds), took),
+            RegisterEvent::Failed { took, error, .. } => call(not_agreed(error), None, took),
+        }
     }
 }
 

@@ -1,16 +1,16 @@
 //! Acquiring a lock on a ZooKeeper ensemble.
 
-use super::acquire::Wanted;
+use super::acquire::Acquisition;
 use super::event_recorder::EventRecorder;
 use crate::clock::{self, Time};
 use crate::core::{Call, Ensemble, LastRound, draw};
 use crate::engine::{Acquired, Backoff, Ballot, Entropy, HeldLock, Jitter, Node};
 use crate::engine::{NodeSet, Rules, Share, Tally, Token, Wait};
 use crate::error::{Error, TtlError};
-use crate::net::{KeeperOrder, refusal};
+use crate::net::{LockOrder, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::zookeeper::contender::Plan;
-use crate::zookeeper::keeper::{Grant, Outcome};
+use crate::zookeeper::lock_table::{Grant, Outcome};
 use crate::zookeeper::message::{Remedy, ServerError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,27 +18,36 @@ use std::time::Duration;
 /// The longest time for which a caller waits without a look around.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 
-/// What a call wants from an ensemble.
 pub(super) struct Contest<'a> {
-    pub(super) ensemble: &'a Ensemble,
-    pub(super) rules: &'a Rules,
-    pub(super) wanted: &'a Wanted<'a>,
+    ensemble: &'a Ensemble,
+    rules: &'a Rules,
+    wanted: &'a Acquisition<'a>,
     /// For how long the lock is held if nothing happens: its ttl, or longer if it is kept alive.
-    pub(super) hold: Duration,
-    pub(super) wait: Wait,
-    pub(super) call: &'a Call<'a>,
+    hold: Duration,
+    wait: Wait,
+    call: &'a Call<'a>,
 }
 
 /// How one attempt has ended, if the call goes on.
 enum Attempt {
-    Over(Acquired, LastRound),
+    Over((Acquired, LastRound)),
     /// The session has ended, or the lock was lost before the caller had it.
     Again,
     /// A server refuses for now.
     Refused(ServerError),
 }
 
-impl Contest<'_> {
+impl<'a> Contest<'a> {
+    pub(super) fn new(ensemble: &'a Ensemble, wanted: &'a Acquisition<'a>) -> Self {
+        let (core, settings, ttl) = (&wanted.client.core, wanted.settings, wanted.ttl);
+        let hold =
+            if settings.keep_alive { settings.longest_hold(core) } else { ttl.as_duration() };
+        // A time that has come would end the greeting of a new client as well.
+        let is_over = wanted.wait.deadline().is_some_and(|end| end <= clock::now());
+        let wait = if is_over { Wait::No } else { wanted.wait };
+        Self { ensemble, rules: &core.rules, wanted, hold, wait, call: wanted.call }
+    }
+
     /// Takes over a lock that another thread of this client hands over, or contends for it.
     pub(super) fn run(
         &self,
@@ -47,25 +56,23 @@ impl Contest<'_> {
         mut recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<(Acquired, LastRound), Error> {
         if not_before.is_some_and(|time| self.call.pause_until(time)) {
-            return Ok((Acquired::Contended, LastRound::default()));
+            return Ok(without_reports(Acquired::Contended));
         }
         if let Some(held) = held.and_then(|held| self.take_over(&held)) {
-            return Ok((Acquired::Held(held), LastRound::default()));
+            return Ok(without_reports(Acquired::Held(held)));
         }
         let mut backoff: Option<Backoff> = None;
         let mut refusal = None;
         loop {
-            let Some(entropy) = draw() else {
-                return Ok((Acquired::NoEntropy, LastRound::default()));
-            };
+            let Some(entropy) = draw() else { return Ok(without_reports(Acquired::NoEntropy)) };
             recorder.iter_mut().for_each(|recorder| recorder.begin_attempt());
             let attempt = self.attempt(entropy, &mut recorder)?;
             let (acquired, last) = match attempt {
                 // What a server has said is more than that it then had no time to say it again.
-                Attempt::Over(Acquired::Unanswered, last) => {
+                Attempt::Over((Acquired::Unanswered, last)) => {
                     refusal.map_or((Acquired::Unanswered, last), |error| self.refused(error))
                 }
-                Attempt::Over(acquired, last) => (acquired, last),
+                Attempt::Over(over) => over,
                 Attempt::Again if self.is_over() => self.unanswered(),
                 Attempt::Again => continue,
                 Attempt::Refused(error) => {
@@ -92,19 +99,18 @@ impl Contest<'_> {
         recorder: &mut Option<&mut EventRecorder<'_>>,
     ) -> Result<Attempt, Error> {
         let (token, began) = (entropy.token, clock::now());
-        let until = began.after(self.ensemble.patience());
         let (plan, hold) = (Box::new(self.plan()), self.hold);
         let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
-        let first = end.map_or(until, |end| end.min(until));
-        let mut order = KeeperOrder::Contend { token, plan, hold, until: first };
+        let within = |from: Time, most: Duration| end.unwrap_or(Time::MAX).min(from.after(most));
+        let until = within(began, self.ensemble.patience());
+        let mut order = LockOrder::Contend { token, plan, hold, until };
         self.call.set_waiter(Some(token));
         loop {
             let outcome = self.ensemble.order(order);
             let now = clock::now();
-            match outcome {
+            return Ok(Attempt::Over(match outcome {
                 Some(Outcome::Granted(grant)) => {
-                    let held = self.held(token, &grant);
-                    return Ok(Attempt::Over(Acquired::Held(held), LastRound::default()));
+                    without_reports(Acquired::Held(self.held(token, &grant)))
                 }
                 Some(Outcome::Waiting { place }) => {
                     if let Some((place, recorder)) = place.zip(recorder.as_mut()) {
@@ -113,37 +119,28 @@ impl Contest<'_> {
                     if let Some(over) = self.look_around(token, place, now)? {
                         return Ok(over);
                     }
-                    let look = now.after(LOOK_AROUND);
-                    let until = end.map_or(look, |end| end.min(look));
-                    order = KeeperOrder::Wait { token, until };
+                    order = LockOrder::Wait { token, until: within(now, LOOK_AROUND) };
+                    continue;
                 }
-                Some(Outcome::Contended) => {
-                    return Ok(Attempt::Over(Acquired::Contended, LastRound::default()));
-                }
+                Some(Outcome::Contended) => without_reports(Acquired::Contended),
                 Some(Outcome::Refused(error)) => return Ok(Attempt::Refused(error)),
                 Some(Outcome::Gone) => return Ok(Attempt::Again),
-                Some(Outcome::TooLong) => {
-                    let (acquired, last) = self.too_long();
-                    return Ok(Attempt::Over(acquired, last));
-                }
+                Some(Outcome::TooLong) => self.too_long(),
                 Some(Outcome::NoRoom) => return Err(Error::TooManyHeld),
-                Some(Outcome::NoEntropy) => {
-                    return Ok(Attempt::Over(Acquired::NoEntropy, LastRound::default()));
-                }
+                Some(Outcome::NoEntropy) => without_reports(Acquired::NoEntropy),
                 // The thread that drives the connection does not respond in time, or this process
                 // was stopped and this thread goes on first.
                 None if self.wait != Wait::No && end.is_none_or(|end| now < end) => {
-                    let look = now.after(self.ensemble.patience());
-                    let until = end.map_or(look, |end| end.min(look));
-                    order = KeeperOrder::Wait { token, until };
+                    let until = within(now, self.ensemble.patience());
+                    order = LockOrder::Wait { token, until };
+                    continue;
                 }
                 other => {
                     debug_assert!(other.is_none(), "{other:?}");
                     self.ensemble.give_up(token);
-                    let (acquired, last) = self.unanswered();
-                    return Ok(Attempt::Over(acquired, last));
+                    self.unanswered()
                 }
-            }
+            }));
         }
     }
 
@@ -170,13 +167,13 @@ impl Contest<'_> {
             Some(_) if self.ensemble.is_answering() => Acquired::Contended,
             _ => Acquired::Unanswered,
         };
-        Ok(Some(Attempt::Over(acquired, self.last_round())))
+        Ok(Some(Attempt::Over((acquired, self.last_round()))))
     }
 
     /// The lock that another thread hands over, if it is still held.
     fn take_over(&self, held: &HeldLock) -> Option<HeldLock> {
         let (token, end) = (held.token, clock::now().after(self.hold));
-        let order = KeeperOrder::TakeOver { token, end };
+        let order = LockOrder::TakeOver { token, end };
         if let Some(Outcome::Granted(grant)) = self.ensemble.order(order) {
             let left = grant.session.get().since(clock::now());
             if left > self.wanted.least {
@@ -188,7 +185,7 @@ impl Contest<'_> {
     }
 
     fn held(&self, token: Token, grant: &Grant) -> HeldLock {
-        let share = self.wanted.attributes.and_then(|attributes| attributes.share);
+        let share = self.wanted.share();
         let mut attributes = self.wanted.attributes.cloned();
         if let (Some(Share::Permit { of, .. }), Some(attributes)) = (share, &mut attributes) {
             Arc::make_mut(attributes).share = Some(Share::Permit { of, number: grant.slot });
@@ -214,13 +211,11 @@ impl Contest<'_> {
     }
 
     fn plan(&self) -> Plan {
-        let more = self.wanted.attributes.iter().flat_map(|attributes| &attributes.more_keys);
         let directory = |key: &Arc<[u8]>| {
             self.ensemble.directory(key).expect("a key is checked when a request is made")
         };
-        let keys = std::iter::once(self.wanted.key).chain(more);
-        let mut plan = self.ensemble.plan(keys.map(directory).collect());
-        plan.share = self.wanted.attributes.and_then(|attributes| attributes.share);
+        let mut plan = self.ensemble.plan(self.wanted.keys().map(directory).collect());
+        plan.share = self.wanted.share();
         plan.data =
             self.wanted.attributes.map_or_else(Arc::default, |it| it.owner.as_slice().into());
         plan.waits = self.wait != Wait::No;
@@ -228,7 +223,6 @@ impl Contest<'_> {
         plan
     }
 
-    /// Has the caller no time left?
     fn is_over(&self) -> bool {
         self.wait == Wait::No || self.wait.deadline().is_some_and(|end| clock::now() >= end)
     }
@@ -275,6 +269,10 @@ impl Contest<'_> {
         }
         (Acquired::Unanswered, last)
     }
+}
+
+fn without_reports(acquired: Acquired) -> (Acquired, LastRound) {
+    (acquired, LastRound::default())
 }
 
 /// The ballot of an ensemble's one vote, for the events.

@@ -17,16 +17,14 @@ impl LockClient {
     /// The election of a leader, of whom there is one at a time. Sends nothing.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn schedule_jobs(epoch: redlatch::FencingToken) {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let election = client.election("scheduler").name("host-17");
     /// let leadership = election.campaign()?; // waits until this one leads
     /// while leadership.is_leader() {
     ///     schedule_jobs(leadership.epoch());
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// It is the lock of this name, which the leader keeps alive. Candidates wait in
@@ -43,10 +41,8 @@ impl LockClient {
 /// [ttl](Self::ttl) has passed. A leader whose process lives and whose thread hangs goes on to
 /// lead, for at most [`Builder::max_hold`](crate::Builder::max_hold) if that is set.
 ///
-/// A leader that was cut off or stopped may not know yet that another one leads: no election can
-/// exclude that. [`is_leader`](Leadership::is_leader) is right as far as the clock of the machine
-/// is; what must not be done by two is given the [epoch](Leadership::epoch), and refuses a smaller
-/// one.
+/// A leader that was cut off or stopped may not know yet that another one leads: what must not be
+/// done by two is given the [epoch](Leadership::epoch), and refuses a smaller one.
 #[derive(Clone, Debug)]
 #[must_use = "nobody is a candidate before `campaign`"]
 pub struct Election<'a> {
@@ -93,28 +89,7 @@ impl Election<'_> {
     /// it has found out that it leads no more. Other candidates come first then. Ends with
     /// [`Break`](ControlFlow::Break), and resigns.
     ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::ops::ControlFlow;
-    /// # use std::time::Duration;
-    /// # fn schedule_jobs() {}
-    /// # fn is_shutting_down() -> bool { true }
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// client.election("scheduler").lead(|leadership| {
-    ///     while leadership.is_leader() {
-    ///         schedule_jobs();
-    ///         if is_shutting_down() {
-    ///             return ControlFlow::Break(());
-    ///         }
-    ///     }
-    ///     ControlFlow::Continue(())
-    /// })
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`campaign`](Self::campaign).
+    /// Errors are those of [`campaign`](Self::campaign).
     pub fn lead<T>(&self, mut term: impl FnMut(&Leadership) -> ControlFlow<T>) -> Result<T, Error> {
         loop {
             let leadership = self.campaign()?;

@@ -58,14 +58,12 @@ impl<'a> EventRecorder<'a> {
         core.run_for(&mut RecordedCaller { core, waiting }, recorded)
     }
 
-    /// An attempt on an ensemble begins.
     #[cfg(feature = "zookeeper")]
     pub(super) fn begin_attempt(&mut self) {
         self.attempts += 1;
         self.attempt_began = clock::now();
     }
 
-    /// It has ended with this vote.
     #[cfg(feature = "zookeeper")]
     pub(super) fn end_attempt(&mut self, ballot: Ballot) {
         if self.is_queued && ballot.tally.granted_by_majority() == Verdict::Won {
@@ -129,7 +127,6 @@ impl<'a> EventRecorder<'a> {
     }
 }
 
-/// An acquisition and its recorder.
 struct RecordedAcquire<'a, 'b> {
     acquire: Acquire,
     recorder: &'a mut EventRecorder<'b>,
@@ -154,7 +151,6 @@ impl RecordedAcquire<'_, '_> {
     }
 }
 
-/// The caller of a recorded acquisition.
 struct RecordedCaller<'a> {
     core: &'a Core,
     waiting: WaitingCaller<'a>,
@@ -227,7 +223,6 @@ fn last_of_cancelled(ballot: &Ballot) -> AttemptOutcome {
     if is_granted { AttemptOutcome::Granted } else { failure(ballot) }
 }
 
-/// The outcome of an attempt that failed.
 fn failure(ballot: &Ballot) -> AttemptOutcome {
     if ballot.same_server {
         AttemptOutcome::SameServer

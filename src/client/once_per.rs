@@ -26,10 +26,10 @@ impl LockClient {
     /// [`request(name)`](Self::request)`.`[`once_per(period)`](LockRequest::once_per).
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient, OncePerRun};
+    /// # use redlatch::{Error, OncePerRun};
     /// # use std::time::Duration;
     /// # fn write_the_report() -> Result<u32, Error> { Ok(1) }
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     ///
     /// // Called by the crontab of each machine, at 02:00 by its own clock.
@@ -39,8 +39,7 @@ impl LockClient {
     ///     OncePerRun::HeldByOther => println!("another machine writes it"),
     ///     _ => {}
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     pub fn once_per(&self, name: impl AsRef<[u8]>, period: Duration) -> OncePer<'_> {
         self.request(name).once_per(period)
@@ -59,10 +58,11 @@ impl<'a> LockRequest<'a> {
 /// A job that runs once in each period, on one of many machines: see [`LockClient::once_per`].
 ///
 /// **What remembers the last run.** A lock of its own, which stays taken for the period less the
-/// [`tolerance`](Self::tolerance), whether the process lives or not. It needs nothing but nodes,
-/// and holds until a majority of those that have it forget it: an empty restart of one of three
-/// changes nothing, one of two of them, or of a single server that keeps nothing, lets the job run
-/// again. With [`exact`](Self::exact), a [register](LockClient::register).
+/// [`tolerance`](Self::tolerance), whether the process lives or not. It holds until a majority of
+/// those that have it forget it: an empty restart of one of three changes nothing, one of two of
+/// them, or of a single server that keeps nothing, lets the job run again. With
+/// [`exact`](Self::exact), a [register](LockClient::register). Its name is `once_per:` and the
+/// lock's name; of several resources, that of the first.
 ///
 /// **At most once.** A run is claimed there before the job begins. So it is not begun twice in a
 /// period, also if the lock of the run was lost. That lock is held beside it, so that a run that
@@ -71,18 +71,10 @@ impl<'a> LockRequest<'a> {
 /// alive](crate::error::TtlError::TooShortToKeep) if that is longer: so soon after a process was
 /// killed, another one can run the job.
 ///
-/// **Whose clock.** That of the nodes; the clocks of the machines that run the job do not matter.
-///
-/// **When it is due.** A period after the last run began, and a [`tolerance`](Self::tolerance)
-/// earlier; the time of the day does not matter. Of a job that was never run, at once.
-///
-/// **What counts as a run.** What has begun, also if it failed or its process died, unless
+/// **When it is due.** A period after the last run began, by the clocks of the nodes, and a
+/// [`tolerance`](Self::tolerance) earlier; the time of the day does not matter. Of a job that was
+/// never run, at once. What has begun is a run, also if it failed or its process died, unless
 /// [`retry_failed`](Self::retry_failed) is set.
-///
-/// What remembers the run is named `once_per:` and the lock's name; of several resources, that of
-/// the first. To have the job run again before its time, [forget](Self::forget) it, or remove that:
-/// `redlatch release --force once_per:report`, or, with [`exact`](Self::exact), `redlatch registers
-/// delete once_per:report`.
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `run`"]
 pub struct OncePer<'a> {
@@ -194,10 +186,10 @@ impl OncePer<'_> {
         }
     }
 
-    /// Forgets the last run: the job is due at once. What runs now is not stopped.
-    ///
-    /// For a person who wants the job to run again before its time, and within a job that finds
-    /// that it cannot begin.
+    /// Forgets the last run: the job is due at once. What runs now is not stopped. For a person who
+    /// wants the job to run again before its time (`redlatch release --force once_per:report`, or,
+    /// with [`exact`](Self::exact), `redlatch registers delete once_per:report`), and within a job
+    /// that finds that it cannot begin.
     ///
     /// # Errors
     ///
@@ -266,7 +258,6 @@ const FORMAT: (&str, &str) = ("once_per", "1");
 const COUNTS: &str = "counts";
 const OPEN: &str = "open";
 
-/// The last run of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LastRun {
     /// Since when the period counts: not earlier than the run began, and later if it began early.
@@ -312,7 +303,6 @@ impl LastRun {
 /// Part of the period: the tolerance, unless it is set, and the most doubt about the time.
 const TOLERANCE_PART: u32 = 10;
 
-/// How often a job runs.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     period: Duration,

@@ -1,16 +1,12 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
 mod group;
-mod listing;
 mod running;
-mod value;
 
-pub use group::Registers;
-pub use listing::{RegisterList, Swept};
-pub use value::{Changed, Stale, Value};
+pub use group::{RegisterList, Registers, Swept};
 
 use super::LockClient;
-use crate::clock;
+use crate::clock::{self, WallTime};
 use crate::engine::Token;
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
@@ -33,12 +29,11 @@ impl LockClient {
     /// nothing.
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let leader = client.register("leader")?;
     /// let changed = leader.change(|_| Some(b"host-17".to_vec()))?;
     /// println!("leads in epoch {:?}", changed.version());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// A name is any non-empty string of bytes, as that of a lock. A register and a lock may have
@@ -139,15 +134,13 @@ impl Register {
     /// ([`WithinChange`](RegisterError::WithinChange)).
     ///
     /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let counter = client.register("orders-today")?;
     /// let changed = counter.change(|value| {
     ///     let count = value.map_or(0, |value| value.bytes().len());
     ///     Some(vec![b'|'; count + 1])
     /// })?;
-    /// # let _ = changed;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// # Errors
@@ -167,11 +160,7 @@ impl Register {
 
     /// Replaces the value if its version is still `seen`; `None` means that there is no value. If
     /// it is not, the inner result is an error with the value that there is, and nothing has
-    /// changed.
-    ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// changed. Errors are those of [`change`](Self::change).
     pub fn compare_and_set(
         &self,
         seen: Option<Version>,
@@ -193,21 +182,7 @@ impl Register {
     /// A lock makes collisions rare; this makes them harmless. A holder that was stopped for longer
     /// than its lock was valid writes nothing over what the next holder has written.
     ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let lock = client.request("report").fenced().lock()?;
-    /// let token = lock.fencing_token().expect("it was requested");
-    /// let report = client.register("report")?;
-    /// if let Err(stale) = report.write_fenced(token, b"page 1")? {
-    ///     eprintln!("{stale}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// Errors are those of [`change`](Self::change).
     pub fn write_fenced(
         &self,
         token: FencingToken,
@@ -225,21 +200,15 @@ impl Register {
     }
 
     /// Deletes the value, and returns it. The register can be created again; its versions go on,
-    /// and fencing tokens that have written are forgotten.
-    ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// and fencing tokens that have written are forgotten. Errors are those of
+    /// [`change`](Self::change).
     pub fn delete(&self) -> Result<Option<Value>, RegisterError> {
         self.change(|_| None).map(|changed| changed.before)
     }
 
     /// Deletes the value if its version is still `seen`. If it is not, the inner result is an error
-    /// with the value that there is, and nothing has changed.
-    ///
-    /// # Errors
-    ///
-    /// As [`change`](Self::change).
+    /// with the value that there is, and nothing has changed. Errors are those of
+    /// [`change`](Self::change).
     pub fn compare_and_delete(
         &self,
         seen: Version,
@@ -279,5 +248,138 @@ fn check_length(length: usize) -> Result<(), RegisterError> {
 impl fmt::Debug for Register {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Register").field("name", &self.name()).finish()
+    }
+}
+
+// What the methods of a register return.
+
+/// The value of a register.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Value(Stored);
+
+impl Value {
+    /// The bytes that were written.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    /// The version. It grows with every change, and serves as the number of an epoch.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.0.version()
+    }
+
+    /// When it was written, by the wall clock of the machine whose program has written it. That is
+    /// for people, and for [deleting](crate::register::Registers::delete_older_than) what is old:
+    /// [versions](Self::version) tell which value is newer.
+    #[must_use]
+    pub fn written_at(&self) -> WallTime {
+        clock::wall_time(self.0.written())
+    }
+
+    /// The largest fencing token that has written since the register was created.
+    #[must_use]
+    pub fn fence(&self) -> Option<FencingToken> {
+        self.0.fence().and_then(|fence| FencingToken::try_from(fence).ok())
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value")
+            .field("bytes", &self.bytes().escape_ascii().to_string())
+            .field("version", &self.version())
+            .field("fence", &self.fence())
+            .field("written_at", &self.written_at())
+            .finish()
+    }
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    version: Option<Version>,
+    before: Option<Value>,
+}
+
+impl Changed {
+    /// The version of the new value; `None` if the register was deleted.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    /// The value before the change.
+    #[must_use]
+    pub fn before(&self) -> Option<&Value> {
+        self.before.as_ref()
+    }
+}
+
+/// A write was refused, because a larger fencing token has written before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stale {
+    token: FencingToken,
+    by: FencingToken,
+}
+
+impl Stale {
+    /// The token that was to write.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// The larger token, which has written.
+    #[must_use]
+    pub fn by(&self) -> FencingToken {
+        self.by
+    }
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { token, by } = self;
+        write!(f, "the lock with the fencing token {token} is lost: {by} has written since")
+    }
+}
+
+impl std::error::Error for Stale {}
+
+// Registers of the library's own, such as the records of transactions.
+
+impl LockClient {
+    /// The register with a name that users' registers cannot have: it contains `:redlatch:`.
+    pub(in crate::client) fn reserved_register(&self, name: &[u8]) -> Register {
+        let prefix = &self.core.key_prefix[..];
+        let lock = Arc::from([prefix, name].concat());
+        Register { client: self.clone(), keys: RegisterKeys::new(prefix, name), lock }
+    }
+}
+
+impl Register {
+    /// Creates it with this value, in one round. Nobody else may give it one before: see
+    /// [`Change::create`](crate::registers::Change::create).
+    pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
+        self.run_first(|draft| put(draft, Some(value.to_vec()))).map(|_| ())
+    }
+
+    /// As [`change`](Self::change), with a result. The value is written only if it becomes another
+    /// one, and not if the change fails.
+    pub(in crate::client) fn update<T>(
+        &self,
+        mut change: impl FnMut(&mut Option<Vec<u8>>) -> Result<T, RegisterError>,
+    ) -> Result<T, RegisterError> {
+        let updated = self.run(|draft| {
+            let before = draft.current().map(|value| value.bytes().to_vec());
+            let mut after = before.clone();
+            let result = change(&mut after)?;
+            if after != before {
+                put(draft, after)?;
+            }
+            Ok(result)
+        })?;
+        Ok(updated.0)
     }
 }

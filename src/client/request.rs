@@ -23,17 +23,15 @@ const DEFAULT_TTL: Duration = Duration::from_secs(10);
 /// [`LockClient::request_all`].
 ///
 /// ```no_run
-/// # use redlatch::{LockClient, Error};
 /// # use std::time::Duration;
 /// # fn charge_the_card() {}
-/// # fn example(client: &LockClient) -> Result<(), Error> {
+/// # let client = redlatch::LockClient::new("redis://localhost")?;
 /// let request = client.request("orders:42").ttl(Duration::from_secs(5)).keep_alive();
 /// if let Some(lock) = request.try_lock_for(Duration::from_secs(1))? {
 ///     charge_the_card();
 ///     drop(lock);
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), redlatch::Error>(())
 /// ```
 #[derive(Clone)]
 #[must_use = "a request does nothing before `lock`, `with_lock` or another verb"]
@@ -43,7 +41,6 @@ pub struct LockRequest<'a> {
     pub(super) settings: RequestSettings,
 }
 
-/// The keys of a lock.
 #[derive(Clone)]
 pub(super) struct LockKeys {
     pub(super) first: Arc<[u8]>,
@@ -51,7 +48,6 @@ pub(super) struct LockKeys {
     pub(super) more: Vec<Arc<[u8]>>,
 }
 
-/// The settings of a request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestSettings {
     pub(super) ttl: Duration,
@@ -89,14 +85,6 @@ impl<'a> LockRequest<'a> {
     /// [drift](crate::Builder::drift_factor) and 2 ms, and is at most
     /// [`max_ttl`](crate::Builder::max_ttl). On ZooKeeper it does not say how long the lock of a
     /// dead client stays taken: see [`guide::zookeeper`](crate::guide::zookeeper).
-    ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let lock = client.request("orders:42").ttl(std::time::Duration::from_secs(3)).lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl;
         self
@@ -105,16 +93,6 @@ impl<'a> LockRequest<'a> {
     /// The least validity with which the lock is granted, instead of the client's
     /// [`min_validity`](crate::Builder::min_validity). If the ttl cannot leave as much, it is
     /// refused as too short.
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// // The work takes up to 8 of the 10 seconds.
-    /// let lock = client.request("report").min_validity(Duration::from_secs(8)).lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn min_validity(mut self, least: Duration) -> Self {
         self.settings.min_validity = Some(least);
         self
@@ -127,16 +105,6 @@ impl<'a> LockRequest<'a> {
     /// majority of their counters agrees, which they do unless a node missed a grant or lost its
     /// data, this takes no more than the one round of the lock itself; otherwise a second one. On
     /// ZooKeeper the token is the number of a transaction, and takes no request.
-    ///
-    /// ```no_run
-    /// # fn update(state: &str, token: i64) {}
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let lock = client.request("orders:42").fenced().lock()?;
-    /// let token = lock.fencing_token().expect("the request is fenced");
-    /// update("charged", token.into());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn fenced(mut self) -> Self {
         self.settings.is_fenced = true;
         self
@@ -145,45 +113,30 @@ impl<'a> LockRequest<'a> {
     /// Keeps the lock alive as long as its guard exists: the client extends it by its ttl
     /// automatically, each time about a third of that has passed.
     ///
-    /// ```no_run
-    /// # fn steps() -> Vec<u32> { Vec::new() }
-    /// # fn run(step: u32) {}
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let lock = client.request("migration").keep_alive().lock()?;
-    /// for step in steps() {
-    ///     lock.ensure_held()?;
-    ///     run(step);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// One thread does that for all locks of the client. It starts with the first lock that is kept
-    /// alive, and writes extensions that are due at about the same time together; locks that end
-    /// first come first. Neither another lock nor a callback delays it. An extension that too few
-    /// nodes confirm is tried again as long as the lock is valid: after random pauses that grow, up
-    /// to a twelfth of the ttl, and become shorter again when hardly any time is left.
+    /// One thread does that for all locks of the client. It starts with the first of them, and
+    /// extends those first that end first. Neither another lock nor a callback delays it. An
+    /// extension that too few nodes confirm is tried again as long as the lock is valid: after
+    /// random pauses that grow, up to a twelfth of the ttl, and become shorter again when hardly
+    /// any time is left.
     ///
     /// It does not bring back a lock whose validity has passed, because the nodes were silent or
-    /// because this process was stopped. It does not extend a lock that is released, dropped or
-    /// handed off, and extends none beyond [`max_hold`](Self::max_hold), which also ends a lock
-    /// whose guard was leaked. So the holder still calls [`ensure_held`](LockGuard::ensure_held)
-    /// before what must not run twice, or registers a callback with
-    /// [`on_lost`](LockGuard::on_lost).
+    /// because this process was stopped, and extends none beyond [`max_hold`](Self::max_hold),
+    /// which also ends a lock whose guard was leaked. So the holder still calls
+    /// [`ensure_held`](LockGuard::ensure_held) before what must not run twice, or registers a
+    /// callback with [`on_lost`](LockGuard::on_lost).
     ///
     /// # Errors
     ///
     /// With this setting, acquiring the lock fails if three rounds of
     /// [`node_timeout`](crate::Builder::node_timeout) do not fit into the validity of the ttl (it
     /// must be about 154 ms by default), if the ttl is longer than `max_hold`, if the thread cannot
-    /// be started, or if the client keeps too many locks alive
-    /// ([`Error::TooManyKeptAlive`]): 320 extensions are under way at a time, so with rounds of
-    /// 50 ms a client keeps about 12,600 locks with a ttl of 3 s alive, and ten times as many with
-    /// rounds of 5 ms or a ttl of 30 s. The rounds of the last while count. If they take longer
-    /// afterwards, locks can be lost.
+    /// be started, or if the client keeps too many locks alive ([`Error::TooManyKeptAlive`]): 320
+    /// extensions are under way at a time, so with rounds of 50 ms a client keeps about 12,600
+    /// locks with a ttl of 3 s alive, and ten times as many with rounds of 5 ms or a ttl of 30 s.
+    /// The rounds of the last while count. If they take longer afterwards, locks can be lost.
     ///
     /// On ZooKeeper the client's session keeps its locks alive, however many there are, and their
-    /// ttl does not matter: there are no extensions, and of these errors only that of `max_hold`.
+    /// ttl does not matter: of these errors there is only that of `max_hold`.
     pub fn keep_alive(mut self) -> Self {
         self.settings.keep_alive = true;
         self
@@ -194,17 +147,6 @@ impl<'a> LockRequest<'a> {
     /// default it is [`Builder::max_hold`](crate::Builder::max_hold), which also limits what is set
     /// here. If neither is set, a lock that is kept alive is held for 24 hours at most, so that it
     /// is free again some day if its guard was leaked or its holder hangs.
-    /// [`hold_at_least`](Self::hold_at_least) cannot be longer.
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let request = client.request("backup").keep_alive();
-    /// let lock = request.max_hold(Duration::from_secs(2 * 60 * 60)).lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn max_hold(mut self, longest: Duration) -> Self {
         self.settings.max_hold = Some(longest);
         self
@@ -215,39 +157,34 @@ impl<'a> LockRequest<'a> {
     /// same time, by clocks that differ a little, and must run once:
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
+    /// # use redlatch::Error;
     /// # use std::time::Duration;
     /// # fn send_the_report() -> Result<(), Error> { Ok(()) }
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// // Started every 15 minutes on each of five machines, whose clocks differ by up to a minute.
     /// let request = client.request("report").ttl(Duration::from_secs(10));
     /// let ran = request.hold_at_least(Duration::from_secs(14 * 60)).try_with_lock(|_lock| {
     ///     send_the_report() // may take a moment or an hour: the lock is kept alive meanwhile
     /// })?; // `None`: another machine runs it, or ran it less than 14 minutes ago
-    /// # let _ = ran;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// A release before that time, also at the end of a body that failed, asks the nodes to end the
-    /// lock when the time has passed, and not to remove it. That may be before or after the end of
-    /// its ttl. The lock is not handed to another thread of this client meanwhile, and its
-    /// automatic extension stops. After that time a release is like any other.
+    /// lock when the time has passed, before or after the end of its ttl. It is not handed to
+    /// another thread of this client, and its automatic extension stops.
     /// [`let_expire`](LockGuard::let_expire) ends the lock with its ttl as usual, and an attempt
     /// that fails leaves no lock.
     ///
-    /// If the holder crashes, or too few nodes get the release, the lock ends with its ttl, perhaps
-    /// earlier. A lock that expired before its release does not come back. The time may be longer
-    /// than [`max_ttl`](crate::Builder::max_ttl). Then a node that restarts without its data keeps
-    /// the lock for `max_ttl` more, and forgets the rest: see
-    /// [what holds](crate::guide::guarantees#locks-that-stay-taken). On ZooKeeper it is at most
-    /// half the session timeout, since the lock ends with the session if the process does.
+    /// If the holder crashes, or too few nodes get the release, the lock ends with its ttl. The
+    /// time may be longer than [`max_ttl`](crate::Builder::max_ttl): see [what
+    /// holds](crate::guide::guarantees#locks-that-stay-taken). On ZooKeeper it is at most half the
+    /// session timeout, since the lock ends with the session if the process does.
     ///
     /// # Errors
     ///
-    /// With this setting, acquiring the lock fails with
-    /// [`TtlError::HoldTooLong`](crate::error::TtlError::HoldTooLong) if that time is longer than
-    /// [`max_hold`](Self::max_hold), 24 hours if that is not set, or longer than 365 days.
+    /// Acquiring the lock fails with [`TtlError::HoldTooLong`](crate::error::TtlError::HoldTooLong)
+    /// if that time is longer than [`max_hold`](Self::max_hold), 24 hours if that is not set, or
+    /// longer than 365 days.
     pub fn hold_at_least(mut self, least: Duration) -> Self {
         self.settings.hold_at_least = least;
         self
@@ -283,46 +220,36 @@ impl LockRequest<'_> {
     /// holder.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn read_the_catalog() {}
     /// # fn write_the_catalog() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let reading = client.request("catalog").shared().lock()?; // other readers may read too
     /// read_the_catalog();
     /// drop(reading);
     /// let writing = client.request("catalog").lock()?; // no reader and no other writer
     /// write_the_catalog();
-    /// # drop(writing);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
-    /// A reader is a holder like any other. It needs a majority of the nodes and has a ttl of its
-    /// own; if its process dies, it delays a writer until its ttl has passed (on ZooKeeper, until
-    /// its session has ended). A program that sets the resource's key by a plain `SET NX` counts as
-    /// a writer.
-    ///
-    /// Readers and writers wait in one queue: a reader that comes after a waiting writer is served
-    /// after it, and readers that stand next to each other are served together. So readers do not
+    /// A reader is a holder like any other, with a ttl of its own; if its process dies, it delays a
+    /// writer until its ttl has passed (on ZooKeeper, until its session has ended). A program that
+    /// sets the resource's key by a plain `SET NX` counts as a writer. Readers and writers wait in
+    /// one queue: a reader that comes after a waiting writer is served after it, so readers do not
     /// keep out a writer that waits, and [`try_lock`](Self::try_lock) gets no share while one does.
     ///
     /// **Threads of one client that read at the same time have one share together**, so that a
-    /// hundred of them cost one round. A thread that asks within 10 ms after the share was asked
-    /// for takes part in it, or waits for it with the thread that asks. The last of them to give it
-    /// up releases it on the nodes. Each has a guard of its own, and the share's validity: one
-    /// extension is for all of them, and so is a loss. When one that is not the last
-    /// [releases](LockGuard::release) it, no node is asked, and the result goes by the clock alone,
-    /// as in a handoff. To the nodes they are one holder, and [`inspect`](LockClient::inspect)
-    /// shows one. Threads with different settings (ttl, [`owner`](Self::owner),
-    /// [`fenced`](Self::fenced), [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold),
-    /// [`min_validity`](Self::min_validity)) or
-    /// with [`hold_at_least`](Self::hold_at_least) take shares of their own: give readers different
-    /// owners to see each. A writer that waits in the queue is passed over by readers of those 10
-    /// ms and by no later ones.
+    /// hundred of them cost one round: those that ask within 10 ms. Each has a guard of its own,
+    /// and the share's validity: one extension is for all of them, and so is a loss. The last of
+    /// them to give it up releases it on the nodes; for the others no node is asked, and the result
+    /// of a [release](LockGuard::release) goes by the clock alone. To the nodes and to
+    /// [`inspect`](LockClient::inspect) they are one holder. Threads with different settings (ttl,
+    /// [`owner`](Self::owner), [`fenced`](Self::fenced), [`keep_alive`](Self::keep_alive),
+    /// [`max_hold`](Self::max_hold), [`min_validity`](Self::min_validity)) or with
+    /// [`hold_at_least`](Self::hold_at_least) take shares of their own.
     ///
     /// **A reader should not wait for the same lock.** Waiting for the exclusive lock, it waits for
-    /// itself, until its own ttl has passed, or up to 24 hours if it is kept alive. Waiting for a
-    /// second share, it does so too if a writer waits in between. No error tells it: drop the first
+    /// itself, until its own ttl has passed, or up to 24 hours if it is kept alive; waiting for a
+    /// second share, it does so if a writer waits in between. No error tells it: drop the first
     /// guard before. [`guide::limits`](crate::guide::limits#what-readers-and-permits-do-not-do) has
     /// what else readers do not do.
     ///
@@ -332,9 +259,7 @@ impl LockRequest<'_> {
     ///
     /// Redis nodes must be Redis 5 or later, or Valkey, and the user needs [further
     /// rights](crate::guide::settings#servers-and-rights). On ZooKeeper, other programs do not see
-    /// readers and permits. (The readers-writer lock is that of
-    /// operating systems. Redisson's `RReadWriteLock` has it on one server, where each reader has a
-    /// timeout too.)
+    /// readers and permits.
     ///
     /// # Errors
     ///
@@ -349,35 +274,30 @@ impl LockRequest<'_> {
     /// time, each in a slot of its own, a number from 0, which [`LockGuard::slot`] returns.
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # fn render_on(gpu: u32) {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let gpu = client.request("gpu").one_of(4).lock()?;
     /// render_on(gpu.slot().expect("it is one of four"));
-    /// # drop(gpu);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// A permit is a lock with a number, and a majority of the nodes has to grant the same one. (It
     /// is not enough that each node counts its grants: with two permits on three nodes, three
     /// clients can have two nodes each.) It has a ttl of its own, and is extended, kept alive and
     /// released for itself. One that is given back goes to the client that has waited longest, and
-    /// one whose holder dies is free when its ttl has passed. (On ZooKeeper, the ensemble grants
-    /// each number once, and a dead holder's permit is free when its session has ended.)
+    /// one whose holder dies is free when its ttl has passed (on ZooKeeper, when its session has
+    /// ended).
     ///
-    /// All clients should name the same count. A client that names a smaller one is granted only
+    /// All clients should name the same count: one that names a smaller count is granted only
     /// numbers below it, while others may hold those above. The exclusive lock of the resource,
     /// requested without this, excludes all permits, and waits until they have been given back; so
-    /// does a [reader](Self::shared).
+    /// does a [reader](Self::shared), where also stands what the nodes need and what a thread that
+    /// has a permit should not wait for.
     ///
     /// With [`fenced`](Self::fenced), each grant of a permit gets a larger fencing token than all
     /// grants of it before. What a permit's number protects, such as one GPU of four, compares the
-    /// tokens that were sent to it. Two permits that are granted at the same time may have the same
+    /// tokens that were sent to it: two permits that are granted at the same time may have the same
     /// token, except on ZooKeeper.
-    ///
-    /// For waiting, for threads that have a permit and wait for another or for the exclusive lock,
-    /// and for what the nodes need, see [`shared`](Self::shared).
     ///
     /// # Errors
     ///
@@ -390,32 +310,16 @@ impl LockRequest<'_> {
         self
     }
 
-    /// Writes a label into the lock's value, behind the token, for
-    /// [`inspect`](LockClient::inspect) and for people who look at the key. While the call waits,
-    /// its entry in the nodes' queue has the label too. At most 256 bytes, none by default. Every
-    /// client that can read the keys can read it.
-    ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let lock = client.request("orders:42").owner("billing, release 7").lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Writes a label into the lock's value, behind the token, for [`inspect`](LockClient::inspect)
+    /// and for people who look at the key. While the call waits, its entry in the nodes' queue has
+    /// the label too. At most 256 bytes, none by default. Every client that can read the keys can
+    /// read it.
     pub fn owner(mut self, label: impl AsRef<[u8]>) -> Self {
         self.settings.owner = label.as_ref().to_vec();
         self
     }
 
     /// Sets an [owner](Self::owner) that names this host, process and thread: `host:pid:thread`.
-    ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::Error> {
-    /// let lock = client.request("orders:42").owned_by_this_thread().lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn owned_by_this_thread(self) -> Self {
         let thread = std::thread::current();
         let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
@@ -427,20 +331,10 @@ impl LockRequest<'_> {
 
     /// Has the call end as [`Error::Cancelled`] once this token is
     /// [cancelled](CancelToken::cancel), however long it would wait: for a server whose client has
-    /// hung up, for instance. If the token is cancelled before the call, nothing is sent.
-    ///
-    /// ```no_run
-    /// # use redlatch::{CancelToken, LockClient, Error};
-    /// # fn example(client: &LockClient, hung_up: &CancelToken) -> Result<(), Error> {
-    /// let lock = client.request("orders:42").cancelled_by(hung_up).lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// The lock is not given up when the token is cancelled after the call has returned. The
-    /// client's own [token](LockClient::cancel_token) cancels the call too; a second call of this
-    /// method replaces the first.
+    /// hung up, for instance. If the token is cancelled before the call, nothing is sent; if it is
+    /// after the call has returned, the lock is not given up. The client's own
+    /// [token](LockClient::cancel_token) cancels the call too; a second call of this method
+    /// replaces the first.
     pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
         self.settings.cancelled_by = Some(token.clone());
         self
@@ -451,38 +345,12 @@ impl LockClient {
     /// The token of all calls of this client and its clones that acquire locks, for a program that
     /// shuts down. Once it is cancelled, the client acquires no more locks: build another one for
     /// that. [`LockRequest::cancelled_by`] is for a single call.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::Duration;
-    /// # fn wait_for_the_signal_to_stop() {}
-    /// # fn work() {}
-    /// # fn example(client: LockClient) -> Result<(), Error> {
-    /// let token = client.cancel_token();
-    /// std::thread::spawn(move || {
-    ///     wait_for_the_signal_to_stop();
-    ///     token.cancel();
-    /// });
-    /// loop {
-    ///     match client.lock("queue", Duration::from_secs(10)) {
-    ///         Ok(lock) => {
-    ///             work();
-    ///             drop(lock);
-    ///         }
-    ///         Err(Error::Cancelled) => break,
-    ///         Err(error) => return Err(error),
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     #[must_use]
     pub fn cancel_token(&self) -> CancelToken {
         self.core.cancellation.token().clone()
     }
 }
 
-/// The name of this machine.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

@@ -39,27 +39,6 @@ impl Transactions<'_> {
     ///
     /// Names have 1 to 64 bytes and differ; there may be 1 to 16 of them.
     ///
-    /// ```no_run
-    /// # use redlatch::transaction::{Decision, Participant};
-    /// # use redlatch::LockClient;
-    /// # use std::time::Duration;
-    /// # use std::error::Error;
-    /// # fn example<P: Participant<Error = std::fmt::Error>>(
-    /// #     client: &LockClient,
-    /// #     mut shelf: P,
-    /// # ) -> Result<(), Box<dyn Error>> {
-    /// let transactions = client.transactions();
-    /// let id = transactions.begin(&["berlin", "paris"])?;
-    /// // ... paris gets the id and joins as well ...
-    /// match transactions.join(&id, "berlin", &mut shelf, Duration::from_secs(5))? {
-    ///     Decision::Committed => println!("both have changed"),
-    ///     Decision::Aborted => println!("neither has changed"),
-    ///     Decision::Over => println!("asked again: see the database"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// Takes one round; three where another client has repaired a node meanwhile, or the clock of
     /// this one is far behind while a node is down. If it fails, nobody can vote, as nobody knows
     /// the id; a record of a transaction without votes may be left, which
@@ -96,19 +75,17 @@ impl Transactions<'_> {
     /// a time may be made for an id, and none during a [`recover`](Self::recover) of that name.
     /// Called again with the same id, also in another process after a crash, it goes on with what
     /// is on the participant's disk, and applies nothing twice. Called once more after that has
-    /// come to its end, it cannot tell how: [`Decision::Over`]. That is also the answer where the
-    /// others have aborted the transaction before the first call.
+    /// come to its end, or where the others have aborted before the first call, it cannot tell how:
+    /// [`Decision::Over`].
     ///
-    /// `patience` is for the other participants. It says nothing about how long this call takes:
-    /// that is the participant's own time, and up to two rounds for each step. The one who votes
-    /// last waits for nobody. The nodes tell the others of the decision:
-    /// [`wait_for_change`](crate::Register::wait_for_change) says how.
+    /// `patience` is for the other participants. This call takes the participant's own time as
+    /// well, and up to two rounds for each step. The one who votes last waits for nobody.
     ///
     /// # Errors
     ///
-    /// The participant cannot prepare, or something of it or of the nodes has failed:
-    /// [`JoinError`] says what that means for the transaction. After a vote, an error never means
-    /// that it is aborted.
+    /// The participant cannot prepare, or something of it or of the nodes has failed: [`JoinError`]
+    /// says what that means for the transaction. After a vote, an error never means that it is
+    /// aborted.
     pub fn join<P: Participant>(
         &self,
         id: &TransactionId,
@@ -123,20 +100,16 @@ impl Transactions<'_> {
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
-    /// are committed, and aborts the others. Returns the decisions. One that the participant has
-    /// committed is among them also if that could not be noted on the nodes, or
-    /// [forgotten](Participant::forget): it stays on the disk for the next call, and nothing else
-    /// is left to do. Call it after each start,
+    /// are committed, and aborts the others. Returns the decisions. Call it after each start,
     /// before the first [`join`](Self::join), and again while it fails. What an earlier process had
-    /// sent to its database must be over by then: it could prepare a transaction afterwards, which
-    /// would stay so until the next call.
+    /// sent to its database must be over by then, and no [`join`](Self::join) of the same name may
+    /// run: it would abort that transaction.
     ///
     /// It also aborts those that wait for a vote of this name and are not on the disk: begun before
     /// this start, perhaps by somebody who has failed as well. To find them, it reads all keys of
-    /// all nodes, as [`list`](Self::list) does.
-    ///
-    /// It must not run while a [`join`](Self::join) of the same name does: it would abort that
-    /// transaction. To bring only one transaction to its end, join it again.
+    /// all nodes, as [`list`](Self::list) does. One that is committed and could not be
+    /// [forgotten](Participant::forget) is among the decisions, and stays on the disk for the next
+    /// call.
     ///
     /// # Errors
     ///
@@ -211,14 +184,12 @@ impl Transactions<'_> {
     }
 }
 
-/// An id that was never used.
 fn draw_id(group: u64) -> Result<TransactionId, RegisterError> {
     let entropy = draw().ok_or(RegisterError::NoEntropy)?;
     let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
     Ok(TransactionId::new(group, u128::from_be_bytes(*random)))
 }
 
-/// The register of a record.
 struct RecordRegister(Register);
 
 impl RecordRegister {
@@ -239,7 +210,6 @@ impl RecordRegister {
     }
 }
 
-/// Reads a record that a register has.
 fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
     let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
     Record::read(bytes).map_err(invalid)
@@ -331,6 +301,8 @@ pub enum Decision {
 ///          └──▶ roll_back
 /// ```
 ///
+/// What fails, but for `prepare`, could not be done now: it stays as it was, and is repeated.
+///
 /// Between `prepare` and what follows, weeks may pass: nobody but the record can say how the
 /// transaction ends. So what is prepared must stay possible, such as goods that are set aside.
 pub trait Participant {
@@ -340,49 +312,25 @@ pub trait Participant {
     /// Makes the change ready, invisible to others, and notes the id. After `Ok`, both
     /// [`commit`](Self::commit) and [`roll_back`](Self::roll_back) must be possible, also after a
     /// crash. An error means that this side cannot take part, and the transaction is aborted.
-    ///
-    /// # Errors
-    ///
-    /// The change cannot be made.
     fn prepare(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Makes the change, and notes in the same step that the id is committed and not prepared any
     /// more.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It stays prepared, and is repeated.
     fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Undoes what was prepared, and removes the id in the same step. Does nothing if nothing is
     /// prepared under the id.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It stays prepared, and is repeated.
     fn roll_back(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// The ids that are prepared, and neither committed nor rolled back.
-    ///
-    /// # Errors
-    ///
-    /// They could not be read.
     fn prepared(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
 
     /// The ids that are committed and not forgotten. Without them, a crash between the commit and
     /// the change of the record would leave a record for ever; and an id that is here must not be
     /// among the [prepared](Self::prepared), since its record may be gone, which means aborted.
-    ///
-    /// # Errors
-    ///
-    /// They could not be read.
     fn committed(&mut self) -> Result<Vec<TransactionId>, Self::Error>;
 
     /// Removes a committed id: the record knows that this side has finished.
-    ///
-    /// # Errors
-    ///
-    /// It could not be done now. It is repeated.
     fn forget(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 }
 

@@ -2,10 +2,10 @@
 //! token. All ways to acquire it are one implementation, which differs in how long it waits.
 
 use super::LockRequest;
-use super::request::{LockKeys, OWNER_MAX};
+use super::request::LockKeys;
 use crate::clock;
-use crate::engine::{Extend, Extended, LockAttributes, PERMITS_MAX, Share, Wait};
-use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable, ResourceError};
+use crate::engine::{Extend, Extended, Wait};
+use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable};
 use crate::event::Event;
 use crate::guard::{LockGuard, LockToken};
 use crate::name::Name;
@@ -13,67 +13,54 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl LockRequest<'_> {
-    /// Acquires the lock, and waits for it as long as it takes, as
-    /// [`LockClient::lock`](crate::LockClient::lock) does.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let lock = client.request("orders:42").ttl(Duration::from_secs(5)).fenced().lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Acquires the lock, and waits for it as long as it takes: for the holder and for [those who
+    /// came before](crate::LockClient) to release it, for enough nodes to be reachable, and, if a
+    /// majority of them was started less than [`max_ttl`](crate::Builder::max_ttl) ago, for their
+    /// grants to count (see [`restart_guard`](crate::Builder::restart_guard)). On servers that have
+    /// just been started that takes a minute by default, and [`Event::Quarantined`] reports it; on
+    /// ZooKeeper nothing has to be waited for after a start. A [token](Self::cancelled_by) ends the
+    /// wait.
     ///
     /// # Errors
     ///
-    /// As [`LockClient::lock`](crate::LockClient::lock), what [`keep_alive`](Self::keep_alive)
-    /// refuses, or a label of the [owner](Self::owner) that is too long.
+    /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
+    /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials.
     pub fn lock(self) -> Result<LockGuard, Error> {
         let guard = self.acquire(Wait::Forever)?;
         Ok(guard.expect("a call that waits as long as it takes does not end without the lock"))
     }
 
-    /// Acquires the lock if it is free, without waiting, as
-    /// [`LockClient::try_lock`](crate::LockClient::try_lock) does. `None` if another client or
-    /// thread holds it.
+    /// Acquires the lock if it is free and no other call waits for it, without waiting.
     ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let lock = client.request_all(["account:1", "account:2"]).try_lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or
+    /// wait for it, or that another thread of this client holds it;
+    /// [`inspect`](crate::LockClient::inspect) tells which.
+    ///
+    /// If several clients ask at the same moment, each may be granted some nodes and none a
+    /// majority. Such a split attempt is undone and repeated after a random pause of about a round:
+    /// up to four attempts, within one [`node_timeout`](crate::Builder::node_timeout), so that one
+    /// of the clients gets the lock. In rare cases all of them still get `None`: when each of the
+    /// four attempts was split, when the nodes take about half of `node_timeout` to answer and
+    /// there is no time for a second attempt, or when an attempt was lost before a grant of a node
+    /// had arrived. So `None` says that another client or thread asked for the lock or holds it,
+    /// not that it works under the lock. To be sure that one of them does the work, ask again or
+    /// [wait](Self::try_lock_for). On ZooKeeper, the first in the queue gets it.
     ///
     /// # Errors
     ///
-    /// As [`LockClient::try_lock`](crate::LockClient::try_lock), and as [`lock`](Self::lock).
+    /// The resource's name, the ttl or another setting of the request cannot be used: what these
+    /// methods say. Or [`Error::NoQuorum`]: too few nodes gave an answer that counts, or too many
+    /// are in [quarantine](crate::Builder::restart_guard); it has a report from each node. Or the
+    /// nodes took too long, two of them are one server, there are no random numbers, or the call
+    /// was [cancelled](Self::cancelled_by).
     pub fn try_lock(self) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::No)
     }
 
-    /// Acquires the lock, and waits for it for up to `wait`, in
-    /// [order](crate::LockClient) with other calls that wait. `None` if another client or thread
-    /// still holds it then. A `wait` of zero is a [`try_lock`](Self::try_lock), and one that
-    /// overflows the clock waits as long as it takes. The lock is [not
-    /// re-entrant](crate::LockClient).
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::time::Duration;
-    /// # fn charge_the_card() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let request = client.request("orders:42").ttl(Duration::from_secs(10));
-    /// if let Some(lock) = request.try_lock_for(Duration::from_secs(1))? {
-    ///     charge_the_card();
-    ///     drop(lock);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Acquires the lock, and waits for it for up to `wait`, in [order](crate::LockClient) with
+    /// other calls that wait. `None` if another client or thread still holds it then. A `wait` of
+    /// zero is a [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it
+    /// takes.
     ///
     /// # Errors
     ///
@@ -83,55 +70,11 @@ impl LockRequest<'_> {
         self.acquire(Wait::Until(clock::now().after(wait)))
     }
 
-    /// Acquires the lock, and waits for it until `deadline`. `None` if another client or thread
-    /// still holds it then. A `deadline` that has passed makes it a [`try_lock`](Self::try_lock).
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::{Duration, Instant};
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let deadline = Instant::now() + Duration::from_secs(2); // of the request that is served
-    /// let report = client.request("report").try_lock_until(deadline)?;
-    /// let archive = client.request("archive").shared().try_lock_until(deadline)?;
-    /// # drop((report, archive));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`try_lock_for`](Self::try_lock_for).
+    /// As [`try_lock_for`](Self::try_lock_for), until `deadline`: for several locks of one request
+    /// that is served, for instance. A `deadline` that has passed makes it a
+    /// [`try_lock`](Self::try_lock).
     pub fn try_lock_until(self, deadline: Instant) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::Until(clock::at(deadline)))
-    }
-
-    /// All ways to acquire the lock.
-    pub(super) fn acquire(self, wait: Wait) -> Result<Option<LockGuard>, Error> {
-        let keys = self.keys.map_err(Error::Resource)?;
-        let (length, most) = (self.settings.owner.len(), OWNER_MAX);
-        if length > most {
-            return Err(Error::Resource(ResourceError::OwnerTooLong { length, most }));
-        }
-        let share = self.settings.share;
-        match share {
-            Some(_) if !keys.more.is_empty() => {
-                return Err(Error::Resource(ResourceError::SharedSet));
-            }
-            Some(Share::Permit { of: count, .. }) if !(1..=PERMITS_MAX).contains(&count) => {
-                let most = PERMITS_MAX;
-                return Err(Error::Resource(ResourceError::Permits { count, most }));
-            }
-            _ => {}
-        }
-        let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
-        let attributes = LockAttributes {
-            more_keys: keys.more,
-            owner: self.settings.owner.clone(),
-            fence,
-            share,
-        };
-        let attributes = attributes.unless_plain();
-        self.client.acquire(&keys.first, attributes.as_ref(), &self.settings, wait)
     }
 }
 
@@ -142,25 +85,20 @@ impl LockRequest<'_> {
     /// Waits for the lock as long as it takes, runs `body` under it, and releases it. Meanwhile the
     /// lock is [kept alive](Self::keep_alive).
     ///
-    /// The guard says whether the lock is [still held](LockGuard::ensure_held), for how long, and
-    /// has its [fencing token](LockGuard::fencing_token) if the request is [fenced](Self::fenced).
-    /// The lock ends by the clock all the same if the nodes cannot be reached for too long: call
-    /// `ensure_held` in the line before the one that must not run twice.
-    ///
+    /// The lock ends by the clock anyway if the nodes cannot be reached for too long: call
+    /// [`ensure_held`](LockGuard::ensure_held) in the line before the one that must not run twice.
     /// `Ok` means that the lock was held from beginning to end, as far as the nodes can tell: the
-    /// [release](LockGuard::release) waits for their answers. If `body` succeeds but the lock was
-    /// lost meanwhile, the error is [`Error::Lost`]; what must be undone then, `body` leaves in a
-    /// variable outside of it. If `body` panics, the lock is released and the panic continues.
+    /// [release](LockGuard::release) waits for their answers. If `body` panics, the lock is
+    /// released and the panic continues.
     ///
     /// The error type is the body's own: any that an [`Error`] converts into. If this call is the
     /// last expression of a function, its type is known from there; a `?` behind the call leaves it
     /// open, and the body ends in `Ok::<_, Box<dyn std::error::Error>>(value)` or the like.
     ///
     /// ```no_run
-    /// # use redlatch::LockClient;
     /// # fn next_order() -> std::io::Result<u32> { Ok(1) }
     /// # fn charge(order: u32) -> std::io::Result<()> { Ok(()) }
-    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn example(client: &redlatch::LockClient) -> Result<(), Box<dyn std::error::Error>> {
     /// client.request("orders").with_lock(|lock| {
     ///     let order = next_order()?; // std::io::Error
     ///     lock.ensure_held()?; // redlatch::Error
@@ -179,11 +117,11 @@ impl LockRequest<'_> {
     ///
     /// The error of `body`, also if the lock was lost. Or, converted:
     ///
-    /// * [`Error::Lost`]: `body` succeeded, and the lock was lost before it ended. A release that
-    ///   too few nodes answer is no loss.
+    /// * [`Error::Lost`]: `body` succeeded, and the lock was lost before it ended. What must be
+    ///   undone then, `body` leaves in a variable outside of it. A release that too few nodes
+    ///   answer is no loss.
     /// * As [`lock`](Self::lock), or [`Error::TooSlow`] if the process was stopped after it had
-    ///   acquired the lock and before it called `body`, until the lock's validity had passed. Then
-    ///   `body` was not called.
+    ///   acquired the lock, until the lock's validity had passed. Then `body` was not called.
     pub fn with_lock<T, E: From<Error>>(
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
@@ -192,13 +130,13 @@ impl LockRequest<'_> {
         Ok(value.expect("a call that waits as long as it takes does not end without the lock"))
     }
 
-    /// Runs `body` under the lock if it is free, without waiting. `None`, and `body` was not
-    /// called, if another client or thread holds it. Otherwise as [`with_lock`](Self::with_lock).
+    /// As [`with_lock`](Self::with_lock), if the lock is free, as [`try_lock`](Self::try_lock)
+    /// acquires it. `None`, and `body` was not called, if another client or thread holds it.
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient};
+    /// # use redlatch::Error;
     /// # fn write_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// let ran = client.request("report").try_with_lock(|lock| {
     ///     lock.ensure_held()?;
     ///     write_the_report();
@@ -207,13 +145,8 @@ impl LockRequest<'_> {
     /// if ran.is_none() {
     ///     eprintln!("another machine writes the report");
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`with_lock`](Self::with_lock) and [`try_lock`](Self::try_lock).
     pub fn try_with_lock<T, E: From<Error>>(
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
@@ -221,24 +154,8 @@ impl LockRequest<'_> {
         self.run_body(Wait::No, body, lost)
     }
 
-    /// Waits for the lock for up to `wait`, and runs `body` under it. `None`, and `body` was not
-    /// called, if another client or thread still holds it then. Otherwise as
-    /// [`with_lock`](Self::with_lock).
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let (request, wait) = (client.request("report"), Duration::from_secs(1));
-    /// let ran = request.try_with_lock_for(wait, |lock| lock.ensure_held())?;
-    /// # let _ = ran;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`with_lock`](Self::with_lock) and [`try_lock_for`](Self::try_lock_for).
+    /// As [`try_with_lock`](Self::try_with_lock), and waits for the lock for up to `wait`, as
+    /// [`try_lock_for`](Self::try_lock_for) does.
     pub fn try_with_lock_for<T, E: From<Error>>(
         self,
         wait: Duration,
@@ -247,25 +164,7 @@ impl LockRequest<'_> {
         self.run_body(Wait::Until(clock::now().after(wait)), body, lost)
     }
 
-    /// Waits for the lock until `deadline`, and runs `body` under it. `None`, and `body` was not
-    /// called, if another client or thread still holds it then. Otherwise as
-    /// [`with_lock`](Self::with_lock).
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::time::Instant;
-    /// # fn example(client: &LockClient, deadline: Instant) -> Result<(), Error> {
-    /// let request = client.request("report");
-    /// let body = |lock: &redlatch::LockGuard| lock.ensure_held();
-    /// let ran = request.try_with_lock_until(deadline, body)?;
-    /// # let _ = ran;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`with_lock`](Self::with_lock) and [`try_lock_until`](Self::try_lock_until).
+    /// As [`try_with_lock_for`](Self::try_with_lock_for), until `deadline`.
     pub fn try_with_lock_until<T, E: From<Error>>(
         self,
         deadline: Instant,
@@ -312,28 +211,15 @@ impl LockRequest<'_> {
     /// [ttl](Self::ttl) of this request, never shortening it. It does not wait, for there is
     /// nothing to wait for.
     ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # fn transcode() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let token = std::env::var("LOCK_TOKEN").unwrap_or_default().parse()?;
-    /// let lock = client.request("video:42").keep_alive().resume(&token)?;
-    /// transcode();
-    /// lock.release()
-    /// # }
-    /// ```
-    ///
     /// The request names the same resources, all of them, as the one that acquired the lock, with
-    /// the same
-    /// [prefix](crate::Builder::key_prefix). Its settings hold from here on, as if it had been
-    /// requested now: [`keep_alive`](Self::keep_alive), [`max_hold`](Self::max_hold),
-    /// [`hold_at_least`](Self::hold_at_least), [`min_validity`](Self::min_validity). What the lock
-    /// is does not change: its [fencing token](LockGuard::fencing_token), its
-    /// [slot](LockGuard::slot), whether it is a reader's and its owner are those of the token.
+    /// the same [prefix](crate::Builder::key_prefix). Its settings for how long the lock is held
+    /// count from here on, as if it had been requested now; the [fencing
+    /// token](LockGuard::fencing_token), the [slot](LockGuard::slot), whether it is a reader's and
+    /// the owner are those of the token.
     ///
-    /// The lock is held from when this returns. If it had ended before, this is an error;
-    /// [the guarantees](crate::guide::guarantees#locks-that-another-process-resumes) have what is
-    /// known of the time in between. The listener gets [`Event::Acquired`], or [`Event::Failed`].
+    /// The lock is held from when this returns; [the
+    /// guarantees](crate::guide::guarantees#locks-that-another-process-resumes) have what is known
+    /// of the time before. The listener gets [`Event::Acquired`], or [`Event::Failed`].
     ///
     /// # Errors
     ///
@@ -377,9 +263,7 @@ impl LockRequest<'_> {
     fn resumed(&self, keys: &LockKeys, token: &LockToken) -> Result<LockGuard, Error> {
         let Self { client, settings, .. } = self;
         let (core, rules) = (&client.core, &client.core.rules);
-        let least = settings.min_validity.unwrap_or(rules.min_validity);
-        let ttl = core.ttl(settings.ttl, least).map_err(Error::Ttl)?;
-        client.check_hold_at_least(settings).map_err(Error::Ttl)?;
+        let (ttl, least) = self.checked_ttl()?;
         client.prepare_keeping(settings, ttl, keys.iter().map(<[u8]>::len).sum())?;
         let began = clock::now();
         let held = token.held((&keys.first, &keys.more), core.fencing_expiry, ttl, began, rules);

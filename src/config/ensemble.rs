@@ -1,8 +1,9 @@
 //! The servers of a ZooKeeper ensemble, the session with them, and the settings that mean nothing
 //! there.
 
+use super::Builder;
 use super::nodes::Entry;
-use super::{Builder, refused};
+use super::settings::{ClientSettings, refused};
 use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
 use crate::net::TlsTarget;
@@ -21,7 +22,6 @@ const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct Ensemble {
     /// One at least.
     pub(crate) servers: Vec<EnsembleServer>,
-    /// The znode below which the locks are.
     pub(crate) root: Root,
     pub(crate) layout: Layout,
     /// User, colon, password, for the authentication scheme `digest`.
@@ -30,7 +30,6 @@ pub(crate) struct Ensemble {
     pub(crate) session_timeout: Duration,
 }
 
-/// A server of an ensemble, and how the connections to it are secured.
 #[derive(Debug)]
 pub(crate) struct EnsembleServer {
     /// The URL of this server alone, without credentials.
@@ -40,26 +39,22 @@ pub(crate) struct EnsembleServer {
 }
 
 impl Builder {
-    /// How long a ZooKeeper ensemble keeps the session of a client that it does not hear from:
-    /// 100 ms to 1 h, by default 10 s. It is an error with Redis nodes.
+    /// How long a ZooKeeper ensemble keeps the session of a client that it does not hear from: 100
+    /// ms to 1 h, by default 10 s. It is an error with Redis nodes.
     ///
     /// All locks of a client belong to one session. A client that died frees them after this time
     /// and up to one and a half ticks of the servers, **whatever their ttl**. A client that the
     /// ensemble does not answer counts its locks as lost after 3/7 to 4/7 of this time, before
-    /// anyone else can have them. So a longer time bears longer elections and network failures, and
-    /// a shorter one frees the locks of the dead sooner. 10 s bear the restart of a leader, which
-    /// takes a few seconds, and are the timeout of kazoo.
-    ///
-    /// The ensemble has the last word: it grants the nearest time between 2 and 20 of its ticks
-    /// (`minSessionTimeout` and `maxSessionTimeout`), 4 s to 40 s if `tickTime` is 2 s. What it
-    /// grants counts.
+    /// anyone else can have them. 10 s bear the restart of a leader, which takes a few seconds. The
+    /// ensemble [has the last word](crate::guide::zookeeper#setting-it-up): what it grants counts.
     #[cfg_attr(docsrs, doc(cfg(feature = "zookeeper")))]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.session_timeout = Some(timeout);
+        self.settings.session_timeout = Some(timeout);
         self
     }
+}
 
-    /// The ensemble that these URLs name.
+impl ClientSettings {
     pub(super) fn check_ensemble(&self, entries: &[Entry<'_>]) -> Result<Ensemble, ConfigError> {
         if entries.iter().any(|entry| has_scheme(&entry.text) && !is_ensemble(&entry.text)) {
             let reason = "zk:// and redis:// URLs together: locks are on a ZooKeeper ensemble, or \
@@ -91,8 +86,8 @@ impl Builder {
 
     fn refuse_what_does_not_apply(&self) -> Result<(), ConfigError> {
         let set = [
-            ("wait_for_all", self.wait_for_all),
-            ("queue", !self.queue),
+            ("wait_for_all", self.wait_for_all == Some(true)),
+            ("queue", self.queue == Some(false)),
             ("waiter_lease", self.waiter_lease.is_some()),
             ("fencing_expiry", self.fencing_expiry.is_some()),
         ];
@@ -109,7 +104,7 @@ impl Builder {
             return Err(refused("session_timeout", reason));
         }
         // So much of a session is left at any time while a majority answers.
-        let (least, most) = (self.min_validity, timeout * 3 / 7);
+        let (least, most) = (self.min_validity.unwrap_or_default(), timeout * 3 / 7);
         if least > most {
             let reason = format!("{least:?} is more than 3/7 of the session timeout ({timeout:?})");
             return Err(refused("min_validity", reason));

@@ -2,7 +2,10 @@
 
 use super::Builder;
 #[cfg(feature = "zookeeper")]
-use super::{NODE_TIMEOUT_MAX, ensemble::Ensemble, refused};
+use super::ensemble::Ensemble;
+use super::settings::ClientSettings;
+#[cfg(feature = "zookeeper")]
+use super::settings::{NODE_TIMEOUT_MAX, refused};
 use crate::engine::NODES_MAX;
 use crate::error::{ConfigError, NodeListError, NodeUrlError, NodeUrlErrorKind};
 use crate::net::TlsTarget;
@@ -14,7 +17,6 @@ use std::time::Duration;
 /// The node timeout of Redis nodes, unless it is set.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Where the locks are.
 #[derive(Debug)]
 pub(crate) enum NodeSettings {
     /// On these nodes; one at least.
@@ -23,7 +25,6 @@ pub(crate) enum NodeSettings {
     ZooKeeper(Ensemble),
 }
 
-/// A node, and how the connections to it are secured.
 #[derive(Debug)]
 pub(crate) struct RedisNode {
     pub(crate) url: NodeUrl,
@@ -84,62 +85,41 @@ impl<I: IntoIterator<Item: Into<String>>> NodeUrls<[String]> for I {
 
 impl Builder {
     /// Adds one node by its URL, or several by a list of URLs, with user, password and path
-    /// percent-encoded:
+    /// percent-encoded. [The guide](crate::guide::settings#node-urls) says more of them:
     ///
     /// * `redis://[[user]:password@]host[:port][/db]`, or the same with `valkey://`;
     /// * `rediss://…` or `valkeys://…` for the same over TLS, with the feature `tls`. The option
     ///   `?server_name=redis-1.internal` gives the name or the address for which the server's
     ///   certificate must be valid, if that is not the host;
-    /// * `unix://[[user]:password@]/path[?db=0]` for a Unix domain socket.
-    ///
-    /// A user without a password is written `user:@`: without the colon it might be a password, and
-    /// is refused.
+    /// * `unix://[[user]:password@]/path[?db=0]` for a Unix domain socket;
+    /// * with the feature `zookeeper`,
+    ///   `zk://[user:password@]host[:port][,host[:port]…][/root][?layout=kazoo]` or `zks://…`:
+    ///   instead of Redis nodes, servers of [one ZooKeeper
+    ///   ensemble](crate::guide::zookeeper#setting-it-up). An entry without `://` continues the
+    ///   `zk://` URL before it: `["zk://h1", "h2", "h3/locks"]` is the same as
+    ///   `["zk://h1,h2,h3/locks"]`.
     ///
     /// The nodes must be independent masters. Three nodes tolerate the loss of one, five the loss
     /// of two; an even number tolerates no more than one node fewer, and two tolerate none. One
     /// node [works too](crate::guide::one_server). All clients that share locks must name the same
     /// nodes.
-    ///
-    /// Instead of Redis nodes, the servers of one ZooKeeper ensemble may be named, with the feature
-    /// `zookeeper`:
-    ///
-    /// * `zk://[user:password@]host[:port][,host[:port]…][/root][?layout=kazoo]`;
-    /// * `zks://…` for the same over TLS, with the feature `tls`, and with the option
-    ///   `server_name` for all hosts of this URL.
-    ///
-    /// User and password are for the authentication scheme `digest`, and then only clients with the
-    /// same ones can change the locks. The root is the path below which the locks are, what
-    /// ZooKeeper calls chroot; it is created if it is missing. The locks exclude those of Curator
-    /// in the same place, or with `layout=kazoo` those of kazoo. A comma that does not stand
-    /// between two hosts is written `%2C`.
-    ///
-    /// An entry without `://` continues the `zk://` URL before it: `["zk://h1", "h2", "h3/locks"]`
-    /// is the same as `["zk://h1,h2,h3/locks"]`. Several `zk://` URLs name servers of one ensemble,
-    /// and differ in nothing but the hosts and `server_name`. Not all servers need to be named, but
-    /// the client connects to no others.
     pub fn nodes<Form: ?Sized>(mut self, urls: impl NodeUrls<Form>) -> Self {
-        self.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
+        self.settings.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
         self
     }
 
-    /// Adds the nodes in this environment variable, a comma-separated list of
-    /// [URLs](Self::nodes), which is read now. Whitespace around a comma is ignored. An empty entry
-    /// is an error, and a comma in a password is written `%2C`. The list may be one `zk://` URL
-    /// with several hosts. [`build`](Self::build) fails if the variable is not set; the error names
-    /// the variable and shows no password.
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
-    /// let client = LockClient::builder().nodes_from_env("LOCK_NODES").build()?;
-    /// # Ok::<(), Error>(())
-    /// ```
+    /// Adds the nodes in this environment variable, a comma-separated list of [URLs](Self::nodes),
+    /// which is read now: `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`.
+    /// Whitespace around a comma is ignored. An empty entry is an error, and a comma in a password
+    /// is written `%2C`. The list may be one `zk://` URL with several hosts. [`build`](Self::build)
+    /// fails if the variable is not set; the error names the variable and shows no password.
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
-        let (name, value) = (variable.to_owned(), env::var(variable));
-        self.nodes.push(NodeSource::Variable { name, value });
+        self.settings.nodes.push(NodeSource::variable(variable.to_owned()));
         self
     }
+}
 
+impl ClientSettings {
     /// The nodes, checked, with the settings that depend on what they are.
     pub(super) fn check_nodes(&self) -> Result<NodeSettings, ConfigError> {
         let entries = entries(&self.nodes)?;
@@ -180,6 +160,13 @@ pub(super) enum NodeSource {
     Variable { name: String, value: Result<String, VarError> },
 }
 
+impl NodeSource {
+    pub(super) fn variable(name: String) -> Self {
+        let value = env::var(&name);
+        Self::Variable { name, value }
+    }
+}
+
 /// The text of one URL, and the environment variable that it is from, if it is from one.
 pub(super) struct Entry<'a> {
     pub(super) text: Cow<'a, str>,
@@ -217,7 +204,6 @@ fn add<'a>(entries: &mut Vec<Entry<'a>>, entry: Entry<'a>) {
     }
 }
 
-/// The entries of the list in the environment variable of this name.
 fn entries_of_list<'a>(
     name: &'a str,
     value: &'a Result<String, VarError>,
@@ -301,7 +287,7 @@ mod tests {
     fn one_url_works_as_a_list_of_it_does() {
         let url = || "redis://localhost".to_owned();
         let of = |builder: Builder| {
-            let urls = node_urls(&entries(&builder.nodes).unwrap()).unwrap();
+            let urls = node_urls(&entries(&builder.settings.nodes).unwrap()).unwrap();
             urls.iter().map(NodeUrl::to_string).collect::<Vec<_>>()
         };
         let list = of(Builder::new().nodes([url()]));
@@ -450,9 +436,9 @@ mod tests {
             ] {
                 let value = Ok(url.clone());
                 let source = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
-                let mut builder = Builder::new();
-                builder.nodes.push(source);
-                let error = builder.check_nodes().unwrap_err();
+                let mut settings = ClientSettings::default();
+                settings.nodes.push(source);
+                let error = settings.check_nodes().unwrap_err();
                 let source = error.source().map(|source| format!("{source} {source:?}"));
                 let shown = format!("{error} {error:?} {source:?}");
                 assert!(!shown.contains("Zq7x"), "{error:?} of {url}");

@@ -26,21 +26,16 @@ const FILE_LIMIT: Duration = Duration::from_secs(5);
 const FILE_MAX: usize = 16 << 20;
 
 /// How connections to `rediss://` nodes, or to `zks://` servers of ZooKeeper, are secured: which
-/// certificates of servers are trusted, and which certificate the client shows.
+/// certificates of servers are trusted, and which certificate the client shows. [The
+/// guide](crate::guide::settings#tls) has more.
 ///
 /// ```no_run
 /// # use redlatch::{Error, LockClient, TlsSettings};
 /// let tls = TlsSettings::default()
 ///     .ca_file("/etc/redis/ca.crt")
 ///     .client_certificate("/etc/redis/client.crt", "/etc/redis/client.key");
-/// let client = LockClient::builder()
-///     .nodes([
-///         "rediss://redis-1.internal",
-///         "rediss://redis-2.internal",
-///         "rediss://10.0.0.3?server_name=redis-3.internal",
-///     ])
-///     .tls(tls)
-///     .build()?;
+/// let nodes = ["rediss://redis-1.internal", "rediss://10.0.0.2?server_name=redis-2.internal"];
+/// let client = LockClient::builder().nodes(nodes).tls(tls).build()?;
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -48,10 +43,6 @@ const FILE_MAX: usize = 16 << 20;
 /// wall clock, and be for the host in the node's URL, or for its `server_name`. No setting turns
 /// this off. [`ca_file`](Self::ca_file) also takes a certificate that a server has signed itself,
 /// if that is not marked as a CA's (`openssl req -x509 -addext basicConstraints=CA:FALSE`).
-///
-/// Versions 1.2 and 1.3 of TLS are used, by rustls with the cryptography of ring. A reconnect
-/// resumes the session before, so it needs no signatures. Early data (0-RTT), which can be
-/// replayed, is never sent.
 ///
 /// The files are read when the client is built, and only if a node has a `rediss://` or `zks://`
 /// URL. A pipe, such as a shell makes it for `<(command)`, may be named instead of a file: it is
@@ -195,7 +186,7 @@ impl Builder {
     /// the client shows no certificate.
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(mut self, settings: TlsSettings) -> Self {
-        self.tls = settings;
+        self.settings.tls = settings;
         self
     }
 }

@@ -75,7 +75,8 @@ impl Backend {
         match self {
             Self::Redlock(redlock) => redlock.net.wait(wait),
             #[cfg(feature = "zookeeper")]
-            Self::ZooKeeper(_) => unreachable!("only Redlock's acquisitions wait so"),
+            // Only Redlock's acquisitions wait so.
+            Self::ZooKeeper(_) => NodeSet::EMPTY,
         }
     }
 
@@ -209,7 +210,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     // needs them.
     let seed = draw().map_or(0, |entropy| entropy.seed);
     let mut options = SessionOptions::new(&url.to_string(), seed);
-    let client_name = settings.client_name.as_deref();
+    let client_name = Some(&*settings.client_name);
     options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
     options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
     options.node_timeout = settings.rules.node_timeout;

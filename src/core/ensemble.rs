@@ -12,12 +12,12 @@ use crate::config::{Ensemble as EnsembleSettings, Settings};
 use crate::core::draw;
 use crate::engine::{Ballot, Command, Keep, Node, NodeSet, Removal, Request, Tally, Token, Vote};
 use crate::error::{ConfigError, LossReason};
-use crate::net::{ChangeQueue, Endpoint, EnsembleNet, KeeperMessage, KeeperOrder, RoundOutcome};
+use crate::net::{ChangeQueue, Endpoint, EnsembleNet, LockMessage, LockOrder, RoundOutcome};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
 use crate::wait_queue::HeadHandle;
 use crate::watchdog::{GuardedLock, Notifier};
 use crate::zookeeper::contender::Plan;
-use crate::zookeeper::keeper::{Loss, Outcome};
+use crate::zookeeper::lock_table::{Loss, Outcome};
 use crate::zookeeper::message::{Acl, Secret};
 use crate::zookeeper::path::Layout;
 use crate::zookeeper::path::{Directory, PathError, Root};
@@ -103,13 +103,13 @@ impl Ensemble {
     }
 
     /// Gives an order about a lock and waits for its outcome.
-    pub(crate) fn order(&self, order: KeeperOrder) -> Option<Outcome> {
+    pub(crate) fn order(&self, order: LockOrder) -> Option<Outcome> {
         self.net.submit(order)
     }
 
     /// Gives up a lock, or the wait for it.
     pub(crate) fn give_up(&self, token: Token) {
-        self.net.post(KeeperMessage::GiveUp(token));
+        self.net.post(LockMessage::GiveUp(token));
     }
 
     /// How much of a session's validity is left at any time while the ensemble answers.
@@ -168,7 +168,7 @@ impl Ensemble {
                 notifier.watch_for_loss(held);
             }
         };
-        self.net.post(KeeperMessage::Watch(token, Box::new(on_loss)));
+        self.net.post(LockMessage::Watch(token, Box::new(on_loss)));
     }
 
     /// A request about a lock that is held.
@@ -176,10 +176,11 @@ impl Ensemble {
         let (now, until) = (request.started, request.deadline);
         let vote = match &request.command {
             Command::Keep(Keep { lock, ttl, .. }) => {
-                self.vote(KeeperOrder::Check { token: lock.token, end: after(now, *ttl), until })
+                self.vote(LockOrder::Check { token: lock.token, end: after(now, *ttl), until })
             }
             Command::Remove(removal) => self.release(removal, now, until),
-            other => unreachable!("an ensemble is not sent {other:?}"),
+            // Nothing else is asked of an ensemble.
+            _ => Vote::Failed,
         };
         let mut tally = Tally::new(1);
         tally.cast(Node::new(0), vote);
@@ -192,17 +193,17 @@ impl Ensemble {
     fn release(&self, removal: &Removal, now: Time, until: Time) -> Vote {
         let token = removal.lock.token;
         match removal.linger {
-            None => self.vote(KeeperOrder::Release { token, until }),
+            None => self.vote(LockOrder::Release { token, until }),
             Some(linger) => {
                 let end = after(now, linger);
-                let vote = self.vote(KeeperOrder::Check { token, end, until });
-                self.net.post(KeeperMessage::Leave(token, end));
+                let vote = self.vote(LockOrder::Check { token, end, until });
+                self.net.post(LockMessage::Leave(token, end));
                 vote
             }
         }
     }
 
-    fn vote(&self, order: KeeperOrder) -> Vote {
+    fn vote(&self, order: LockOrder) -> Vote {
         match self.net.submit(order) {
             Some(Outcome::Voted(vote)) => vote,
             _ => Vote::Failed,
@@ -211,13 +212,11 @@ impl Ensemble {
 
     /// A request that nobody waits for.
     pub(super) fn post(&self, request: &Request) {
-        let Command::Remove(removal) = &request.command else {
-            unreachable!("an ensemble is not sent {:?}", request.command);
-        };
+        let Command::Remove(removal) = &request.command else { return };
         let token = removal.lock.token;
         self.net.post(match removal.linger {
-            None => KeeperMessage::GiveUp(token),
-            Some(linger) => KeeperMessage::Leave(token, after(request.started, linger)),
+            None => LockMessage::GiveUp(token),
+            Some(linger) => LockMessage::Leave(token, after(request.started, linger)),
         });
     }
 

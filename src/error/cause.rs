@@ -56,20 +56,6 @@ impl NoQuorum {
     /// For how long no majority can grant a lock because too many nodes were started less than
     /// [`max_ttl`](crate::Builder::max_ttl) ago, if that is so: see
     /// [`restart_guard`](crate::Builder::restart_guard). Never on ZooKeeper.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, Error};
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) {
-    /// match client.try_lock("orders:42", Duration::from_secs(10)) {
-    ///     Err(Error::NoQuorum(error)) => match error.quarantine() {
-    ///         Some(left) => eprintln!("the nodes were just started: try again in {left:?}"),
-    ///         None => eprintln!("{error}"),
-    ///     },
-    ///     result => drop(result),
-    /// }
-    /// # }
-    /// ```
     #[must_use]
     pub fn quarantine(&self) -> Option<Duration> {
         let left = self.reports.iter().filter_map(|report| match &report.answer {
@@ -110,43 +96,24 @@ impl Error for NoQuorum {}
 /// Why a resource's name, a set of names or an owner's label cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum ResourceError {
     /// The name is empty.
     Empty,
-    /// The name has too many bytes, the key prefix included.
-    TooLong {
-        /// How many it has.
-        length: usize,
-        /// The most that it may have.
-        most: usize,
-    },
+    /// The name has too many bytes, the key prefix included: `length`, and not `most`.
+    TooLong { length: usize, most: usize },
     /// The key contains `:redlatch:`, as the keys of fencing counters and of queues do.
     Reserved,
     /// The set of resources is empty.
     None,
-    /// The set has too many resources.
-    TooMany {
-        /// How many it has, as far as they were counted.
-        count: usize,
-        /// The most that it may have.
-        most: usize,
-    },
-    /// The owner's label has too many bytes.
-    OwnerTooLong {
-        /// How many it has.
-        length: usize,
-        /// The most that it may have.
-        most: usize,
-    },
+    /// The set has too many resources: `count` as far as they were counted, and not `most`.
+    TooMany { count: usize, most: usize },
+    /// The owner's label has too many bytes: `length`, and not `most`.
+    OwnerTooLong { length: usize, most: usize },
     /// A set of resources can be locked only as a whole: there are no readers and no permits of it.
     SharedSet,
-    /// There cannot be so many permits.
-    Permits {
-        /// How many were requested.
-        count: u32,
-        /// The most that there may be; the least is 1.
-        most: u32,
-    },
+    /// There cannot be so many permits: from 1 to `most`.
+    Permits { count: u32, most: u32 },
 }
 
 impl fmt::Display for ResourceError {
@@ -181,53 +148,25 @@ impl Error for ResourceError {}
 /// Why a ttl, or the least time for which a lock is to be held, cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum TtlError {
-    /// Too short: clock drift and the least validity leave nothing of it.
-    TooShort {
-        /// The ttl.
-        ttl: Duration,
-        /// The shortest ttl that these settings allow.
-        shortest: Duration,
-    },
+    /// Too short: clock drift and the least validity leave nothing of it. `shortest`: the shortest
+    /// ttl that these settings allow.
+    TooShort { ttl: Duration, shortest: Duration },
     /// Longer than [`Builder::max_ttl`](crate::Builder::max_ttl).
-    TooLong {
-        /// The ttl.
-        ttl: Duration,
-        /// The longest ttl that the setting allows.
-        max_ttl: Duration,
-    },
+    TooLong { ttl: Duration, max_ttl: Duration },
     /// Too short for a lock that is kept alive: three rounds of `node_timeout` must fit into its
-    /// validity.
-    TooShortToKeep {
-        /// The ttl.
-        ttl: Duration,
-        /// The shortest ttl that these settings allow.
-        shortest: Duration,
-    },
+    /// validity. `shortest`: the shortest ttl that these settings allow.
+    TooShortToKeep { ttl: Duration, shortest: Duration },
     /// Longer than the lock may be held, for a lock that is kept alive.
-    BeyondHold {
-        /// The ttl.
-        ttl: Duration,
-        /// For how long the lock may be held.
-        max_hold: Duration,
-    },
+    BeyondHold { ttl: Duration, max_hold: Duration },
     /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than the lock
-    /// may be held.
-    HoldTooLong {
-        /// For how long it is to be held at least.
-        hold_at_least: Duration,
-        /// The longest that [`max_hold`](crate::LockRequest::max_hold) allows, and on ZooKeeper at
-        /// most half of the session timeout.
-        longest: Duration,
-    },
+    /// may be held. `longest`: what [`max_hold`](crate::LockRequest::max_hold) allows, and on
+    /// ZooKeeper at most half of the session timeout.
+    HoldTooLong { hold_at_least: Duration, longest: Duration },
     /// On ZooKeeper, the least validity that is wanted is more than a session has left at any time:
     /// 3/7 of its timeout.
-    BeyondSession {
-        /// The least validity.
-        min_validity: Duration,
-        /// The most that it can be.
-        most: Duration,
-    },
+    BeyondSession { min_validity: Duration, most: Duration },
 }
 
 impl fmt::Display for TtlError {

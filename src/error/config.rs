@@ -8,6 +8,7 @@ use std::{fmt, io};
 /// Why a client could not be built. Two of them are equal if they say the same.
 #[derive(Clone)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum ConfigError {
     /// The configuration has no node.
     NoNodes,
@@ -15,27 +16,16 @@ pub enum ConfigError {
     TooManyNodes(usize),
     /// A node's URL cannot be used.
     Url(NodeUrlError),
-    /// The list of nodes in an environment variable cannot be used.
-    NodeList {
-        /// The name of the variable.
-        variable: String,
-        /// What is wrong with it.
-        error: NodeListError,
-    },
+    /// The list of nodes in an environment variable cannot be used. `variable`: the name of the
+    /// variable; `error`: what is wrong with it.
+    NodeList { variable: String, error: NodeListError },
     /// Two URLs, or two hosts of an ensemble, lead to the same server, which must be named once.
-    Duplicate {
-        /// The URL or host that comes first in the configuration, without its password.
-        first: String,
-        /// The other URL or host.
-        second: String,
-    },
-    /// A setting has a value that it cannot have.
-    Setting {
-        /// The method of `Builder` that sets it.
-        name: &'static str,
-        /// Why the value is refused.
-        reason: String,
-    },
+    /// `first`: the URL or host that comes first in the configuration, without its password;
+    /// `second`: the other URL or host.
+    Duplicate { first: String, second: String },
+    /// A setting has a value that it cannot have. `name`: the method of `Builder` that sets it;
+    /// `reason`: why the value is refused.
+    Setting { name: &'static str, reason: String },
     /// The [settings for TLS](crate::Builder#method.tls) cannot be used.
     Tls(TlsSettingsError),
     /// The operating system refused what the client needs: a poll for its sockets, or the thread
@@ -87,50 +77,26 @@ impl std::error::Error for ConfigError {
 /// Why the settings for TLS cannot be used. No text has any part of a file's content.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum TlsSettingsError {
-    /// A file could not be read.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        error: Arc<io::Error>,
-    },
+    /// A file could not be read, and why.
+    File { path: PathBuf, error: Arc<io::Error> },
     /// A file that should have certificates has none in PEM format.
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file that should have a private key has none in PEM format.
-    NoKey {
-        /// The file.
-        path: PathBuf,
-        /// Does it have an encrypted key? Only keys without a passphrase can be used.
-        is_encrypted: bool,
-    },
-    /// A certificate or a private key in a file cannot be used.
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// The client certificate and the private key do not belong together.
-    KeyMismatch {
-        /// The file with the certificate.
-        certificate: PathBuf,
-        /// The file with the private key.
-        key: PathBuf,
-    },
-    /// The operating system has no root certificates, or they cannot be read.
-    NoSystemRoots {
-        /// The operating system's words, if it has any.
-        reason: String,
-    },
+    NoCertificate { path: PathBuf },
+    /// A file that should have a private key has none in PEM format. `path`: the file;
+    /// `is_encrypted`: does it have an encrypted key? Only keys without a passphrase can be used.
+    NoKey { path: PathBuf, is_encrypted: bool },
+    /// A certificate or a private key in a file cannot be used. `path`: the file; `reason`: why
+    /// not.
+    Unusable { path: PathBuf, reason: String },
+    /// The client certificate and the private key do not belong together. `certificate`: the file
+    /// with the certificate; `key`: the file with the private key.
+    KeyMismatch { certificate: PathBuf, key: PathBuf },
+    /// The operating system has no root certificates, or they cannot be read. `reason`: the
+    /// operating system's words, if it has any.
+    NoSystemRoots { reason: String },
     /// No certificate can be valid for this host or `server_name`.
-    ServerName {
-        /// The name.
-        name: String,
-    },
+    ServerName { name: String },
     /// A ready configuration is given, and settings that it would have to contain.
     ConfigAndSettings,
 }
@@ -186,6 +152,7 @@ impl std::error::Error for TlsSettingsError {
 /// Why a comma-separated list of node URLs cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum NodeListError {
     /// The environment variable is not set.
     NotSet,
@@ -193,21 +160,15 @@ pub enum NodeListError {
     NotUnicode,
     /// The list is empty.
     Empty,
-    /// An entry of the list is empty.
-    EmptyEntry {
-        /// Which one, from 1.
-        number: usize,
-    },
+    /// An entry of the list is empty. `number`: which one, from 1.
+    EmptyEntry { number: usize },
     /// The first entry of the list has no scheme, or an unknown one. No part of a password is in
     /// front of that.
     FirstScheme(NodeUrlErrorKind),
     /// A later entry of the list has no scheme, or an unknown one, and does not follow a `zk://`
     /// URL as one more host. It is not shown: it may be the part of a password that follows a
-    /// comma.
-    NoScheme {
-        /// Which one, from 1.
-        number: usize,
-    },
+    /// comma. `number`: which one, from 1.
+    NoScheme { number: usize },
     /// An entry of the list is a URL that cannot be used.
     Url(NodeUrlError),
 }

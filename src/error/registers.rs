@@ -11,24 +11,17 @@ use std::time::Duration;
 /// Why a register could not be read or changed.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum RegisterError {
     /// The register's name cannot be used.
     Resource(ResourceError),
-    /// The value is longer than a register may be.
-    TooLong {
-        /// How many bytes it has.
-        length: usize,
-        /// The most that it may have.
-        most: usize,
-    },
-    /// Too few nodes gave an answer that counts.
-    NoQuorum {
-        /// What each node replied.
-        error: NoQuorum,
-        /// Was a change sent? Then it may have been made, or be made later: by another client that
-        /// finds it on a node.
-        may_have_happened: bool,
-    },
+    /// The value is longer than a register may be. `length`: how many bytes it has; `most`: the
+    /// most that it may have.
+    TooLong { length: usize, most: usize },
+    /// Too few nodes gave an answer that counts. `error`: what each node replied;
+    /// `may_have_happened`: whether a change was sent. Then it may have been made, or be made
+    /// later, by another client that finds it on a node.
+    NoQuorum { error: NoQuorum, may_have_happened: bool },
     /// The change was made, or is made later, or was not: its answer was lost, or some nodes have
     /// refused it, and since then the register was deleted or changed more than eight times, or a
     /// node got a value of another format; or the thread has panicked that was about to send it
@@ -41,41 +34,23 @@ pub enum RegisterError {
     AlreadyFormed,
     /// The nodes belong to more than one group, or to one with another number of nodes: clients
     /// that name other nodes would agree on other values. Or, when they are made a group, one is a
-    /// member already, as after a formation that has ended half way.
-    NodesDiffer {
-        /// The node that belongs to another group.
-        url: Arc<str>,
-    },
+    /// member already, as after a formation that has ended half way. `url`: the node that belongs
+    /// to another group.
+    NodesDiffer { url: Arc<str> },
     /// The nodes do not keep what they have answered, so they cannot be formed without being told
-    /// that registers are in memory.
-    NotDurable {
-        /// Each such node, and what it lacks.
-        nodes: Vec<(Arc<str>, &'static str)>,
-    },
-    /// A node has got no vote.
-    NotRepaired {
-        /// The node.
-        url: Arc<str>,
-        /// Why.
-        why: Arc<str>,
-    },
+    /// that registers are in memory. `nodes`: each such node, and what it lacks.
+    NotDurable { nodes: Vec<(Arc<str>, &'static str)> },
+    /// The node has got no vote, and why.
+    NotRepaired { url: Arc<str>, why: Arc<str> },
     /// A node has got no vote, since it does not show that it is a member: another server may have
     /// taken its place. [`Registers::replace`](crate::register::Registers::replace) gives it one of
-    /// the places that are left.
-    PlaceTaken {
-        /// The node.
-        url: Arc<str>,
-        /// The addresses of the members that have these places.
-        members: Vec<Arc<str>>,
-    },
+    /// the places that are left. `url`: the node; `members`: the addresses of the members that have
+    /// these places.
+    PlaceTaken { url: Arc<str>, members: Vec<Arc<str>> },
     /// A node has a value of another format, such as one that a later version of this library has
-    /// written, and no majority of the others agrees. Nothing was changed.
-    OtherFormat {
-        /// The node; `None` if a majority has the value.
-        url: Option<Arc<str>>,
-        /// The format, if it is a later one.
-        format: Option<u8>,
-    },
+    /// written, and no majority of the others agrees. Nothing was changed. `url`: the node; `None`
+    /// if a majority has the value; `format`: the format, if it is a later one.
+    OtherFormat { url: Option<Arc<str>>, format: Option<u8> },
     /// No ballot is left: its number is above 2^53, which takes another program that writes these
     /// keys, as a group in its last epoch repairs no node.
     Exhausted,
@@ -192,14 +167,10 @@ impl Error for RegisterError {
 /// and, with [`exact`](crate::OncePer::exact), of a register.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum OncePerError {
     /// There cannot be such a period: it is not longer than the tolerance.
-    Period {
-        /// The period.
-        period: Duration,
-        /// The tolerance.
-        tolerance: Duration,
-    },
+    Period { period: Duration, tolerance: Duration },
     /// The nodes did not tell the time, and the job has not run.
     Clocks(ClocksError),
     /// The job ran and succeeded, but it was not noted, for this reason. As failed runs are [tried
@@ -210,21 +181,14 @@ pub enum OncePerError {
 /// Why the time is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum ClocksError {
     /// Fewer nodes than a majority told it: the user may not run `TIME` there, or they did not
-    /// answer.
-    TooFew {
-        /// How many did.
-        answered: usize,
-        /// How many are needed.
-        needed: usize,
-    },
+    /// answer. `answered`: how many did; `needed`: how many are needed.
+    TooFew { answered: usize, needed: usize },
     /// The nodes that told it differ by more than a tenth of the period, and as others did not
     /// answer, it is not known who is right.
-    Differ {
-        /// By how much.
-        by: Duration,
-    },
+    Differ { by: Duration },
 }
 
 impl fmt::Display for OncePerError {
@@ -295,6 +259,7 @@ pub enum TransactionError {
 /// its end. `E` is the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum JoinError<E> {
     /// Nothing was begun on this side.
     NotBegun(TransactionError),
@@ -309,12 +274,8 @@ pub enum JoinError<E> {
     Undecided(TransactionError),
     /// The decision is known, and the participant could not carry it out. It is still on its disk,
     /// and the record is there until it is: repeat as for [`Undecided`](Self::Undecided).
-    Unfinished {
-        /// Is it committed?
-        is_committed: bool,
-        /// Why it was not carried out.
-        error: E,
-    },
+    /// `error`: why it was not.
+    Unfinished { is_committed: bool, error: E },
     /// The record has a vote of this side, and its disk does not know the transaction: the disk has
     /// lost it, or two participants have one name. The other participants have committed, or will.
     NotPrepared,
@@ -324,19 +285,16 @@ pub enum JoinError<E> {
 /// this side to an end. `E` is the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum RecoverError<E> {
     /// The participant could not tell what its disk says.
     Disk(E),
     /// All on the disk have come to their end. Those that others have begun meanwhile, and that
     /// wait for a vote of this side, could not be listed and aborted.
     NotListed(TransactionError),
-    /// Some are left. Call it again later: they are still on the disk.
-    Unresolved {
-        /// How many have come to their end.
-        resolved: usize,
-        /// The others, and why. There is at least one.
-        unresolved: Vec<(TransactionId, JoinError<E>)>,
-    },
+    /// Some are left. Call it again later: they are still on the disk. `resolved`: how many have
+    /// come to their end; `unresolved`: the others, and why. There is at least one.
+    Unresolved { resolved: usize, unresolved: Vec<(TransactionId, JoinError<E>)> },
 }
 
 impl fmt::Display for TransactionError {

@@ -24,7 +24,6 @@ thread_local! {
 
 pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 
-/// The listener of a client.
 #[derive(Clone)]
 pub(crate) struct Listener {
     callback: Arc<Callback>,
@@ -69,7 +68,6 @@ impl Listener {
         }
     }
 
-    /// Emits the changes of nodes until now.
     pub(crate) fn emit_node_changes(&self) {
         if Self::is_in_callback() {
             return;

@@ -7,65 +7,40 @@ use crate::name::Name;
 use std::fmt;
 use std::time::Duration;
 
-/// Something that happened to a register, or to the vote of a node on registers.
+/// Something that happened to a register, or to the vote of a node on registers. The fields are
+/// those of [`Event`](super::Event).
 #[derive(Clone)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the enum and its variants say what each field is")]
 pub enum RegisterEvent<'a> {
     /// A node has a vote on [registers](crate::guide::registers): as this client looked at the
     /// group for the first time, or again after it had none.
     #[non_exhaustive]
-    NodeVotes {
-        /// The node's URL.
-        url: &'a str,
-    },
+    NodeVotes { url: &'a str },
     /// A node has answered and has no vote on [registers](crate::guide::registers). Reported once
     /// until it has one. One more such node may be one too many:
-    /// [`registers().repair`](crate::register::Registers::repair) gives it its vote.
+    /// [`registers().repair`](crate::register::Registers::repair) gives it its vote. `why`: why it
+    /// has none.
     #[non_exhaustive]
-    NodeWithoutVote {
-        /// The node's URL.
-        url: &'a str,
-        /// Why it has none.
-        why: NoVote,
-    },
-    /// A call has read a register.
+    NodeWithoutVote { url: &'a str, why: NoVote },
+    /// A call has read a register. `rounds`: how often the nodes were asked: once, unless they
+    /// disagreed or some had no vote.
     #[non_exhaustive]
-    Read {
-        /// The register's name.
-        register: Name<'a>,
-        /// How often the nodes were asked: once, unless they disagreed or some had no vote.
-        rounds: u32,
-        /// From the call to now.
-        took: Duration,
-    },
+    Read { register: Name<'a>, rounds: u32, took: Duration },
     /// A call that changes a register is over, and a majority agrees: it has changed the value, or
     /// has found that it must not, as
-    /// [`compare_and_set`](crate::register::Register::compare_and_set) does.
+    /// [`compare_and_set`](crate::register::Register::compare_and_set) does. `rounds`: how often
+    /// the nodes were asked, together with the changes of other threads of this client that were
+    /// sent with this one. More than three: other clients came first.
     #[non_exhaustive]
-    Changed {
-        /// The register's name.
-        register: Name<'a>,
-        /// How often the nodes were asked, together with the changes of other threads of this
-        /// client that were sent with this one. More than three: other clients came first.
-        rounds: u32,
-        /// From the call to now.
-        took: Duration,
-    },
+    Changed { register: Name<'a>, rounds: u32, took: Duration },
     /// A call that reads or changes a register has failed because of the nodes. Calls that are
     /// refused at once, because the value is too long for instance, are not reported.
     #[non_exhaustive]
-    Failed {
-        /// The register's name.
-        register: Name<'a>,
-        /// From the call to now.
-        took: Duration,
-        /// The error that the call returns.
-        error: &'a RegisterError,
-    },
+    Failed { register: Name<'a>, took: Duration, error: &'a RegisterError },
 }
 
 impl<'a> RegisterEvent<'a> {
-    /// The kind of event in a word, and what it is about.
     pub(super) fn kind(&self) -> (&'static str, Subject<'a>) {
         match *self {
             Self::NodeVotes { url } => ("node_votes", Subject::Node(url)),

@@ -27,31 +27,17 @@ impl LockGuard {
         began: Time,
         max_hold: Option<Duration>,
     ) -> Self {
-        let Granted { held, capacity } = granted;
-        let since = began.max(held.granted().since);
-        Self {
-            core: Arc::clone(core),
-            held: ReusedLock::of_others(held),
-            since,
-            member: Some(member),
-            capacity,
-            max_hold,
-            hold_at_least: Duration::ZERO,
-            is_given_up: false,
-            is_loss_emitted: false,
-            head: None,
-        }
+        let held = ReusedLock::of_others(granted.held);
+        let mut guard = Self::of(Arc::clone(core), held, None, max_hold);
+        guard.since = began.max(guard.since);
+        (guard.member, guard.capacity) = (Some(member), granted.capacity);
+        guard
     }
 
-    /// The share is extended automatically, as the thread that took it had it.
-    ///
-    /// # Errors
-    ///
-    /// The notifier cannot be started. The guard is dropped.
-    pub(crate) fn kept_with_others(mut self) -> Result<Self, Error> {
-        if self.core.has_listener() {
-            self.emit_when_lost()?;
-        }
+    /// It is kept alive without this guard: by the thread that took the share, or by a session.
+    /// With an error, the notifier cannot be started, and the guard is dropped.
+    pub(crate) fn kept_by_others(mut self) -> Result<Self, Error> {
+        self.emit_when_lost()?;
         Ok(self)
     }
 

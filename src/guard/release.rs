@@ -92,25 +92,22 @@ impl LockGuard {
     /// was quick:
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, Error};
     /// # use std::time::Duration;
     /// # fn send_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// # let client = redlatch::LockClient::new("redis://localhost")?;
     /// // Started by cron at 03:00 on each of five machines.
     /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
     ///     send_the_report();
     ///     lock.let_expire(); // no other machine gets it before 03:00:50
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
     /// On ZooKeeper this client ends the lock when its ttl has passed. If the client or the process
     /// is gone by then, the lock [ends with the
     /// session](crate::guide::limits#what-locks-on-zookeeper-do-not-do), earlier or later.
-    ///
     /// Automatic extension stops; one that is under way may still be carried out. Threads of this
-    /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
+    /// client that wait for the lock ask the nodes. The listener gets
     /// [`Event::LetExpire`](crate::Event::LetExpire).
     pub fn let_expire(mut self) {
         if self.core.is_forked() {
@@ -127,24 +124,10 @@ impl LockGuard {
         self.emit_let_expire();
     }
 
-    /// Nothing was done under the lock: giving it up removes it at once, also before the time for
-    /// which the request wants it to be [held at least](crate::LockRequest::hold_at_least). Others
-    /// need not wait for a job that did not start.
-    ///
-    /// ```no_run
-    /// # use redlatch::{Error, LockClient};
-    /// # use std::process::Command;
-    /// # use std::time::Duration;
-    /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// let mut lock = client.request("report").hold_at_least(Duration::from_secs(60)).lock()?;
-    /// match Command::new("./report").spawn() {
-    ///     Ok(mut child) => drop(child.wait()),
-    ///     Err(_) => lock.waive_hold_at_least(), // another machine may do it now
-    /// }
-    /// lock.release()?;
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Nothing was done under the lock, because a program could not be started for instance: giving
+    /// it up removes it at once, also before the time for which the request wants it to be [held at
+    /// least](crate::LockRequest::hold_at_least). Others need not wait for a job that did not
+    /// start.
     pub fn waive_hold_at_least(&mut self) {
         self.hold_at_least = Duration::ZERO;
     }
@@ -179,7 +162,6 @@ impl LockGuard {
         }
     }
 
-    /// Hands the lock to the next waiter of this process, if there is one.
     fn hand_off(&self, held: &HeldLock) -> bool {
         let head = self.head.as_ref().filter(|_| self.core.backend.may_hand_off(held));
         head.is_some_and(|head| head.hand_off(held.clone()).is_ok())
@@ -224,22 +206,6 @@ impl LockGuard {
     /// Nodes that have lost the key, by a restart for instance, get it back once a majority has
     /// confirmed that the lock is held. So a lock that is held for long outlives the restart of one
     /// node after another. On ZooKeeper, the ensemble is asked whether the lock is still there.
-    ///
-    /// ```no_run
-    /// # use redlatch::LockClient;
-    /// # use std::time::Duration;
-    /// # fn first_half() {}
-    /// # fn second_half() {}
-    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
-    /// let ttl = Duration::from_secs(10);
-    /// let mut lock = client.lock("orders:42", ttl)?;
-    /// first_half();
-    /// lock.extend(ttl)?; // ten seconds from here
-    /// second_half();
-    /// lock.release()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     ///
@@ -306,7 +272,6 @@ impl LockGuard {
         Ok(begun.expect("an extension that began without an error is there"))
     }
 
-    /// The client's rules, with the limit of this lock.
     fn extension_rules(&self) -> Arc<Rules> {
         let rules = &self.core.rules;
         if self.max_hold == rules.hold_max {
@@ -315,28 +280,16 @@ impl LockGuard {
         Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
     }
 
-    /// Extends the lock automatically from now on.
-    ///
-    /// # Errors
-    ///
-    /// The watchdog has no capacity left, or its thread cannot be started. The guard is dropped,
-    /// which releases the lock.
+    /// Extends the lock automatically from now on. With an error, the watchdog has no capacity left
+    /// or its thread cannot be started, and the guard is dropped, which releases the lock.
     pub(crate) fn keep_alive(self) -> Result<Self, Error> {
         let core = Arc::clone(&self.core);
         match &core.backend {
             Backend::Redlock(Redlock { watchdog, .. }) => self.extended_by(watchdog),
+            // It lives as long as the client's session.
             #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(_) => self.kept_by_its_session(),
+            Backend::ZooKeeper(_) => self.kept_by_others(),
         }
-    }
-
-    /// Nothing has to be done for a lock that lives as long as the client's session.
-    #[cfg(feature = "zookeeper")]
-    fn kept_by_its_session(mut self) -> Result<Self, Error> {
-        if self.core.has_listener() {
-            self.emit_when_lost()?;
-        }
-        Ok(self)
     }
 
     fn extended_by(mut self, watchdog: &Watchdog) -> Result<Self, Error> {
@@ -351,10 +304,7 @@ impl LockGuard {
         load.record_round(clock::now().since(since));
         let capacity = Arc::new(load.reserve(core.demand(ttl, self.held.key_bytes()))?);
         self.capacity = Some(Arc::clone(&capacity));
-        let is_emitted = core.has_listener();
-        if is_emitted {
-            self.emit_when_lost()?;
-        }
+        let is_emitted = self.emit_when_lost()?;
         let head = self.head.as_ref().map(|head| head.handle().clone());
         let held = Arc::clone(&self.held);
         let kept = KeptLock { held, plan: Box::new(plan), capacity, head, is_emitted };
@@ -363,9 +313,10 @@ impl LockGuard {
     }
 
     /// Has the notifier emit the loss of this lock when it happens, and not only when a call on the
-    /// guard finds it.
-    pub(super) fn emit_when_lost(&mut self) -> Result<(), Error> {
-        let Some(listener) = self.core.listener.clone() else { return Ok(()) };
+    /// guard finds it, if there is a listener. Returns whether there is.
+    pub(super) fn emit_when_lost(&mut self) -> Result<bool, Error> {
+        let listener = self.core.listener.clone().filter(|_| self.core.has_listener());
+        let Some(listener) = listener else { return Ok(false) };
         let since = self.since;
         let emit = move |lost: LockLost| {
             let (held, reason) = (clock::now().since(since), lost.reason());
@@ -373,7 +324,7 @@ impl LockGuard {
         };
         self.on_lost(emit)?;
         self.is_loss_emitted = true;
-        Ok(())
+        Ok(true)
     }
 }
 

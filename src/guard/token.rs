@@ -13,18 +13,8 @@ use std::time::Duration;
 
 /// A lock that is held and has no guard: [`LockGuard::into_token`] makes it, and
 /// [`LockRequest::resume`](crate::LockRequest::resume) makes a guard of it, in this process or in
-/// another one.
-///
-/// As text it is one word of letters, digits and dots, for a message, a file or a variable of the
-/// environment, and `parse` reads it:
-///
-/// ```
-/// # use redlatch::{Error, LockToken};
-/// # let text = "redlatch1.000102030405060708090a0b0c0d0e0f10111213.60000.f7.x0badcafe";
-/// let token: LockToken = text.parse()?;
-/// assert_eq!(token.to_string(), text);
-/// # Ok::<(), Error>(())
-/// ```
+/// another one. As text it is one word of letters, digits and dots, for a message, a file or a
+/// variable of the environment, and `parse` reads it.
 ///
 /// **Whoever has it has the lock**, and can release it: it is a secret, and `Debug` shows a part of
 /// it only. It does not have the lock's name, which goes with it, but a sum over the names of all
@@ -127,7 +117,7 @@ impl LockGuard {
     /// hands work to a worker:
     ///
     /// ```no_run
-    /// # use redlatch::{Error, LockClient, LockToken};
+    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
     /// # fn send_to_a_worker(name: &str, token: &str) {}
     /// # fn transcode() {}
@@ -149,11 +139,9 @@ impl LockGuard {
     /// ```
     ///
     /// From here on this process does not extend the lock: it ends when the ttl of the last
-    /// extension, or of the request, has passed, if nobody resumes it. The token has the owner's
-    /// label, the fencing token and the slot; [`hold_at_least`](crate::LockRequest::hold_at_least)
-    /// and [`max_hold`](crate::LockRequest::max_hold) end here, and are set anew by the request
-    /// that resumes it. Threads of this client that wait for the lock go on waiting, and ask the
-    /// nodes. The listener gets [`Event::LetExpire`](crate::Event::LetExpire).
+    /// extension, or of the request, has passed, if nobody resumes it. Threads of this client that
+    /// wait for the lock ask the nodes. The listener gets
+    /// [`Event::LetExpire`](crate::Event::LetExpire).
     ///
     /// # Errors
     ///

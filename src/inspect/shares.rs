@@ -13,7 +13,6 @@ pub(super) fn is_shared(snapshot: &KeySnapshot) -> bool {
     snapshot.value.as_deref() == Some(SHARED)
 }
 
-/// The holders of shares on one node.
 pub(super) fn on_node(snapshot: &KeySnapshot) -> Vec<Holder> {
     let holders = snapshot.holders.iter().filter(|_| is_shared(snapshot));
     holders.filter_map(|holder| read(&holder.member, holder.left)).collect()
@@ -63,7 +62,7 @@ fn read(member: &[u8], left: i64) -> Option<Holder> {
     Some(Holder { owner: label(value), slot, remaining, since: None, other_program: None })
 }
 
-// Data under a lock's key that is no lock of this library: none at all, or that of another
+// Data under a lock's key that is not a lock of this library: none at all, or that of another
 // program.
 
 /// Why the data under a lock's key is no lock, neither of this library nor of another program. As

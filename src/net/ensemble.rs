@@ -2,14 +2,14 @@
 //! drives it, since a session has to be kept alive whatever the callers do.
 
 use super::IoThread;
-use super::keeper_loop::{KeeperMessage, KeeperOrder, Servers};
 use super::leader_followers::LeaderFollowers;
+use super::servers::{LockMessage, LockOrder, Servers};
 use super::socket_loop::{Lingering, SocketLoop};
 use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, examination, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};
-use crate::zookeeper::keeper::{Keeper, Outcome, Random};
+use crate::zookeeper::lock_table::{LockTable, Outcome, Random};
 use crate::zookeeper::session::SessionOptions;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,9 +50,9 @@ impl EnsembleNet {
         let report = |url| NodeReport::new(url, NodeAnswer::NotAsked);
         let reports = Arc::new(Mutex::new(names.into_iter().map(report).collect()));
         let connections = socket_loop::connections(endpoints.clone(), connecting);
-        let keeper = Keeper::new(session, random);
+        let table = LockTable::new(session, random);
         let granted_ms = Arc::new(AtomicU64::new(0));
-        let servers = Servers::new(keeper, Arc::clone(&reports), Arc::clone(&granted_ms), changes);
+        let servers = Servers::new(table, Arc::clone(&reports), Arc::clone(&granted_ms), changes);
         let lingering = Lingering { most: linger, next: linger };
         let tell = Box::new(Servers::tell);
         let (socket_loop, wake) = SocketLoop::new(connections, servers, tell, lingering)?;
@@ -63,20 +63,20 @@ impl EnsembleNet {
 
     /// Gives an order and waits for its outcome. `None` if the thread that drives the connection
     /// does not respond.
-    pub(crate) fn submit(&self, order: KeeperOrder) -> Option<Outcome> {
+    pub(crate) fn submit(&self, order: LockOrder) -> Option<Outcome> {
         let limit = order.until().map(|until| until.after(MARGIN).since(clock::now()));
         // Of what is decided at once, by the thread alone.
         self.event_loop.submit(order, limit.unwrap_or(Duration::from_secs(1)))
     }
 
     /// Gives an order that has no outcome.
-    pub(crate) fn post(&self, message: KeeperMessage) {
+    pub(crate) fn post(&self, message: LockMessage) {
         self.event_loop.post(message);
     }
 
     /// Ends the waits of one caller, or of all, now and from now on.
     pub(crate) fn end_waits(&self, token: Option<Token>) {
-        self.post(KeeperMessage::EndWaits(token));
+        self.post(LockMessage::EndWaits(token));
     }
 
     /// The timeout of the session that was granted last.

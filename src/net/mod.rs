@@ -12,7 +12,7 @@
 //! | `sockets` | the poll, the connections to all nodes, and the options of their sockets |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
-//! | `ensemble`, `keeper_loop` | the connection to a ZooKeeper ensemble, and what is said over it |
+//! | `ensemble`, `servers` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `examination` | what each server of an ensemble says about itself, when asked |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
@@ -26,9 +26,9 @@ mod ensemble;
 #[cfg(feature = "zookeeper")]
 mod examination;
 mod follower;
-#[cfg(feature = "zookeeper")]
-mod keeper_loop;
 mod leader_followers;
+#[cfg(feature = "zookeeper")]
+mod servers;
 mod socket_loop;
 mod sockets;
 mod stream;
@@ -46,9 +46,9 @@ use crossbeam_channel::{Receiver, bounded};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::EnsembleNet;
 use follower::{Batch, Follower};
-#[cfg(feature = "zookeeper")]
-pub(crate) use keeper_loop::{KeeperMessage, KeeperOrder, refusal};
 use leader_followers::{EventLoop, LeaderFollowers};
+#[cfg(feature = "zookeeper")]
+pub(crate) use servers::{LockMessage, LockOrder, refusal};
 use socket_loop::{Lingering, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;

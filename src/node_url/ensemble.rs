@@ -30,13 +30,10 @@ pub(crate) struct EnsembleUrl {
     pub(crate) hosts: Vec<EnsembleHost>,
     /// User, colon, password: what the authentication scheme `digest` sends.
     pub(crate) credentials: Option<Arc<[u8]>>,
-    /// The znode below which the locks are.
     pub(crate) root: Root,
-    /// The family of programs whose names are used.
     pub(crate) layout: Layout,
 }
 
-/// A host in the URL of an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EnsembleHost {
     /// The host and port as they were written.
@@ -49,11 +46,7 @@ pub(crate) struct EnsembleHost {
 }
 
 impl EnsembleUrl {
-    /// Reads a URL.
-    ///
-    /// # Errors
-    ///
-    /// When it is not of the form above. The error names the URL, without credentials.
+    /// Reads a URL. An error names the URL, without credentials.
     pub(crate) fn parse(url: &str) -> Result<Self, NodeUrlError> {
         parse(url)
             .and_then(|parsed| parsed.usable_with(Support::HERE))
@@ -98,7 +91,6 @@ impl EnsembleUrl {
 }
 
 impl EnsembleHost {
-    /// Where the server is.
     pub(crate) fn address(&self) -> Address {
         Address::Tcp { host: self.host.clone(), port: self.port }
     }

@@ -3,10 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// The most characters of a URL that are shown.
 const SHOWN_MAX: usize = 200;
 
-/// The schemes of node URLs.
 const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys://, unix://, zk:// or zks://";
 
 /// A URL that is not a node URL. Its text shows the URL without the parts that may be secret.
@@ -39,6 +37,7 @@ impl Error for NodeUrlError {}
 /// Why a URL is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum NodeUrlErrorKind {
     /// There is no scheme, as in `host:6379`.
     MissingScheme,
@@ -77,11 +76,8 @@ pub enum NodeUrlErrorKind {
     BadDatabase,
     /// The option `server_name` is neither a name nor an address.
     BadServerName,
-    /// The root, the path of a `zk` or `zks` URL, is none that a server accepts.
-    BadRoot {
-        /// Why not.
-        reason: String,
-    },
+    /// The root, the path of a `zk` or `zks` URL, is none that a server accepts. `reason`: why not.
+    BadRoot { reason: String },
     /// The option `layout` is neither `curator` nor `kazoo`.
     BadLayout,
     /// There is a host in a `unix` URL.
@@ -205,9 +201,8 @@ pub(crate) fn redact(url: &str) -> String {
     shown.into_iter().collect()
 }
 
-/// `host:port/database` or `/path`, as far as it looks like one. Text in the place of
-/// the port that is not a port may be a password in a URL without a host, and so may all text after
-/// it.
+/// `host:port/database` or `/path`, as far as it looks like one. Text in the place of the port that
+/// is not a port may be a password in a URL without a host, and so may all text after it.
 fn redact_place(place: &str) -> String {
     let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     if authority.is_empty() {

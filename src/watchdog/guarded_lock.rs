@@ -32,7 +32,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function to call when a lock is lost.
 pub(crate) type Callback = Box<dyn FnOnce(LossReason) + Send>;
 
 /// A lock that several threads use.
@@ -40,7 +39,6 @@ pub(crate) struct GuardedLock {
     /// The lock as it was granted. What extensions change of it is in the state.
     granted: HeldLock,
     state: Mutex<State>,
-    /// Notified when the lock is lost.
     lost: Condvar,
 }
 
@@ -53,7 +51,6 @@ struct State {
     ttl_longest: Ttl,
     /// The nodes that may hold the key.
     nodes: NodeSet,
-    /// How many extensions are under way.
     extensions: usize,
     /// Each with the number of its guard.
     callbacks: Vec<(usize, Callback)>,
@@ -68,16 +65,13 @@ enum Phase {
 
 /// What the notifier finds when it checks a lock.
 pub(crate) enum HoldStatus {
-    /// Held until this time.
     Held(Time),
     /// Lost, with the callbacks that have not been called.
     Lost(LossReason, Vec<Callback>),
-    /// Its guard was released or dropped.
     Released,
 }
 
 impl GuardedLock {
-    /// A lock that was just granted.
     pub(crate) fn new(granted: HeldLock) -> Self {
         let state = State {
             phase: Phase::Held,
@@ -134,7 +128,6 @@ impl GuardedLock {
         self.current(&self.lock()).expires_at(rules)
     }
 
-    /// How many bytes its keys have.
     pub(crate) fn key_bytes(&self) -> usize {
         self.granted.keys().map(<[u8]>::len).sum()
     }
@@ -257,7 +250,6 @@ impl GuardedLock {
         self.granted.session = None;
     }
 
-    /// The lock as it is now.
     fn current(&self, state: &State) -> HeldLock {
         let mut held = self.granted.clone();
         held.valid_until = state.valid_until;

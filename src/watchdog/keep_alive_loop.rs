@@ -5,13 +5,13 @@
 //! those of locks that expire first come first: a lock of an hour does not delay one of a second.
 
 use super::KeptLock;
-use super::auto_extension::{AutoExtension, FinishedExtension};
-use super::load::{Load, UNDER_WAY_MAX};
-use super::notifier::{Notice, Notifier};
+use super::load::{self, Load, UNDER_WAY_MAX};
+use super::notifier::{BackgroundEvent, Notice, Notifier};
 use super::plan::{Next, SLACK_MAX};
 use super::schedule::Schedule;
 use crate::clock::{self, Time};
-use crate::engine::Rules;
+use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
+use crate::error::{Error, LossReason, NoQuorum};
 use crate::net::{Net, Requests, RoundOutcome};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The state of the thread.
 pub(super) struct KeepAliveLoop {
     inbox: Receiver<KeptLock>,
     rules: Arc<Rules>,
@@ -191,10 +190,110 @@ impl Due {
     }
 }
 
+// One automatic extension: due, under way, finished.
+
+struct AutoExtension {
+    kept: KeptLock,
+    ttl: Ttl,
+    /// Until when the lock was held when this became due. Locks that expire first come first.
+    valid_until: Time,
+    /// How much it counts towards the limit of what is under way.
+    units: usize,
+    began: Time,
+    extend: Option<Extend>,
+}
+
+struct FinishedExtension {
+    kept: KeptLock,
+    held_until: Result<Time, LossReason>,
+    /// How long the round took, if it was confirmed.
+    round: Option<Duration>,
+    event: Option<BackgroundEvent>,
+}
+
+impl AutoExtension {
+    fn new(kept: KeptLock, ttl: Ttl, valid_until: Time) -> Self {
+        let units = load::units(kept.held.key_bytes());
+        Self { kept, ttl, valid_until, units, began: Time::ZERO, extend: None }
+    }
+
+    /// Posts the extension to the nodes, and says whether it has: not if the lock is not held any
+    /// more, or would be held for too long.
+    fn begin(&mut self, rules: &Arc<Rules>, send: impl FnOnce(Request)) -> bool {
+        // Before the first byte is written: the lock must not look longer than it is.
+        let now = clock::now();
+        self.began = now;
+        let (ttl, extend) = (self.ttl, &mut self.extend);
+        let begun = self.kept.held.begin_extension(now, ttl, |held| {
+            // An answer that comes after the validity has no effect.
+            let end = held.valid_until;
+            let mut operation = Extend::new(Arc::clone(rules), held, ttl, now);
+            let Step::Send(request) = operation.poll() else { return false };
+            send(request.ending_by(end));
+            *extend = Some(operation);
+            true
+        });
+        let is_sent = self.extend.is_some();
+        if begun.is_ok() && !is_sent {
+            // The lock would be held for too long.
+            self.kept.plan.failed(now, Duration::ZERO, self.valid_until);
+        }
+        is_sent
+    }
+
+    fn into_lock(self) -> KeptLock {
+        self.kept
+    }
+
+    /// Handles the answers of the nodes. With `has_listener` there may be an event to emit.
+    fn finish(
+        mut self,
+        votes: RoundOutcome,
+        rules: &Rules,
+        has_listener: bool,
+    ) -> FinishedExtension {
+        // After the answer that decided it.
+        let now = clock::now();
+        let mut extend = self.extend.take().expect("an extension under way has begun");
+        extend.handle(now, Input::Ballot(votes.ballot));
+        let Step::Done(outcome) = extend.poll() else {
+            unreachable!("an extension is one attempt, without a pause")
+        };
+        let (began, mut kept) = (self.began, self.kept);
+        let (took, is_confirmed) = (now.since(began), matches!(outcome, Extended::Confirmed(_)));
+        let held_until = kept.held.finish_extension(now, outcome);
+        if let Ok(valid_until) = held_until {
+            if is_confirmed {
+                kept.plan.confirmed();
+            } else {
+                kept.plan.failed(now, took, valid_until);
+            }
+        }
+        if let Some(head) = kept.head.as_ref().filter(|_| is_confirmed) {
+            head.set_key_expiry(kept.held.key_expires_at(rules));
+        } else if let Some(head) = kept.head.as_ref().filter(|_| held_until.is_err()) {
+            // The next waiter need not wait for the guard to be dropped.
+            head.set_key_expiry(kept.held.valid_until());
+        }
+        let event = has_listener.then(|| {
+            let valid_until = kept.held.held_until(now).filter(|_| kept.is_emitted);
+            let Some(valid_until) = valid_until else { return BackgroundEvent::Nodes };
+            if !is_confirmed && !kept.plan.is_to_report(now) {
+                return BackgroundEvent::Nodes;
+            }
+            let no_quorum = || Error::NoQuorum(NoQuorum::new(votes.reports));
+            let error = (!is_confirmed).then(no_quorum);
+            let key = Arc::clone(&kept.held.granted().key);
+            BackgroundEvent::AutoExtension { key, took, validity: valid_until.since(now), error }
+        });
+        FinishedExtension { kept, held_until, round: is_confirmed.then_some(took), event }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Drift, Ttl};
+    use crate::engine::Drift;
     use crate::watchdog::fixture::{at, held_lock};
     use crate::watchdog::{Demand, MAX_HOLD, Plan};
 

@@ -25,7 +25,6 @@ const LATENESS_MAX: u64 = 2;
 /// Rates are counted in millionths: thousandths would be too coarse for locks of a day.
 const MICRO: u64 = 1_000_000;
 
-/// The locks that one client keeps alive, and how long its rounds take.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     state: Mutex<State>,
@@ -71,21 +70,14 @@ impl Demand {
 }
 
 impl Load {
-    /// Can such a lock be kept alive as well?
-    ///
-    /// # Errors
-    ///
-    /// With it, more extensions would be needed than can be made.
+    /// Can such a lock be kept alive as well? An error if with it more extensions would be needed
+    /// than can be made.
     pub(crate) fn admit(&self, demand: Demand) -> Result<(), Error> {
         self.lock().admit(demand)
     }
 
     /// Reserves capacity for a lock, if there still is some: since it was admitted, others may have
-    /// reserved theirs.
-    ///
-    /// # Errors
-    ///
-    /// As [`admit`](Self::admit).
+    /// reserved theirs. Errors are those of [`admit`](Self::admit).
     pub(crate) fn reserve(self: &Arc<Self>, demand: Demand) -> Result<ReservedCapacity, Error> {
         let mut state = self.lock();
         state.admit(demand)?;
@@ -94,7 +86,6 @@ impl Load {
         Ok(ReservedCapacity { load: Arc::clone(self), demand, is_freed: AtomicBool::new(false) })
     }
 
-    /// Records how long a round took.
     pub(crate) fn record_round(&self, round: Duration) {
         let mut state = self.lock();
         let before = if state.round.is_zero() { round } else { state.round };

@@ -28,7 +28,6 @@ use std::time::Duration;
 /// left out; losses never are.
 pub(super) const EVENTS_MAX: usize = 16 * 1024;
 
-/// Emits what the watchdog has done.
 pub(crate) type Emit = Box<dyn Fn(&BackgroundEvent) + Send + Sync>;
 
 /// Something that happened outside any call, apart from losses.
@@ -37,24 +36,13 @@ pub(crate) enum BackgroundEvent {
     /// A request was sent to the nodes: their state may have changed.
     Nodes,
     /// An automatic extension was confirmed, or was not.
-    AutoExtension {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// How long it took.
-        took: Duration,
-        /// For how long the lock is valid.
-        validity: Duration,
-        /// Why it was not extended.
-        error: Option<Error>,
-    },
+    AutoExtension { key: Arc<[u8]>, took: Duration, validity: Duration, error: Option<Error> },
 }
 
-/// What the thread is to do.
 #[derive(Debug)]
 pub(super) enum Notice {
     /// Check this lock, now and when its validity ends.
     CheckLock(Arc<GuardedLock>),
-    /// Emit this event, if there is a listener.
     Emit(BackgroundEvent),
 }
 
@@ -75,7 +63,6 @@ impl Notifier {
         Self { emit: emit.map(Arc::new), owner_process, thread: Mutex::new(None) }
     }
 
-    /// Does the client have a listener?
     pub(super) fn has_listener(&self) -> bool {
         self.emit.is_some()
     }
@@ -118,7 +105,6 @@ impl Notifier {
     }
 }
 
-/// The state of the thread.
 struct NotifierLoop {
     inbox: Receiver<Notice>,
     /// Locks with callbacks, by the end of their validity as far as it is known.

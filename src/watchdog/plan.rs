@@ -35,12 +35,10 @@ pub(crate) fn period(rules: &Rules, ttl: Ttl) -> Duration {
     rules.drift.validity(ttl) / 3
 }
 
-/// When one lock is extended.
 #[derive(Debug)]
 pub(crate) struct Plan {
     ttl: Ttl,
     drift: Drift,
-    /// A third of the validity.
     period: Duration,
     /// The lock must not be held beyond this.
     end: Time,
@@ -57,10 +55,8 @@ pub(crate) struct Plan {
     reported_at: Option<Time>,
 }
 
-/// What to do next with a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Extend it to this ttl.
     Extend(Ttl),
     /// Nothing before this time, or up to this much earlier.
     Wait(Time, Duration),
@@ -111,7 +107,6 @@ impl Plan {
         self.ttl.at_most(self.end.since(now))
     }
 
-    /// An extension was confirmed.
     pub(super) fn confirmed(&mut self) {
         (self.pause, self.reported_at) = (Duration::ZERO, None);
         self.early = self.jitter.below(self.period / 8);

@@ -14,7 +14,6 @@ pub(super) struct Schedule<T> {
     sweep_at: usize,
 }
 
-/// A lock, and when it is due.
 #[derive(Debug)]
 struct Entry<T> {
     at: Time,
@@ -28,7 +27,6 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
         Self { entries: BinaryHeap::new(), sweep_at: 0 }
     }
 
-    /// Adds a lock that is due at this time, or up to `slack` earlier.
     pub(super) fn insert(&mut self, at: Time, slack: Duration, lock: T) {
         if self.entries.len() >= self.sweep_at {
             // A release does not remove its entry: that would cost every release a wake-up. With
@@ -39,7 +37,6 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
         self.entries.push(Reverse(Entry { at, slack, lock }));
     }
 
-    /// When the first is due.
     pub(super) fn next_at(&self) -> Option<Time> {
         self.entries.peek().map(|Reverse(entry)| entry.at)
     }
@@ -63,7 +60,6 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
         taken
     }
 
-    /// Takes all that are left.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.entries.drain().map(|Reverse(entry)| entry.lock)
     }

@@ -206,7 +206,7 @@ fn assert_same(real: &str, other: &str, what: &str) {
     assert!(real == other, "{what}:\n{}\nand redis-server:\n{}", upto(&other), upto(&real));
 }
 
-/// The kernel may give both in one segment; the reply comes first all the same.
+/// The kernel may give both in one segment; the reply comes first anyway.
 #[test]
 fn a_message_comes_between_the_replies_to_the_command_that_caused_it_and_to_the_next() {
     let nodes = Nodes::start(1).expect("a node");

@@ -157,7 +157,7 @@ fn server_clocks_that_jump_both_ways_lengthen_no_lock_and_break_no_call() {
         is_over.store(true, Ordering::SeqCst);
     });
     (0..3).for_each(|index| clocks.set(index, 0));
-    // Keys that were kept for longer than their ttl were released all the same.
+    // Keys that were kept for longer than their ttl were released anyway.
     let empty = |server: &Server| server.command(&["DBSIZE"]).integer() == 0;
     let clean = || !client.nodes().is_empty() && clocks.servers.iter().all(empty);
     assert!(eventually(LIMIT, clean));

@@ -238,7 +238,7 @@ impl Client {
                     current.own_drafts += 1;
                     change.propose(draft);
                 }
-                ChangeStep::Outbid(_) => change.try_again(),
+                ChangeStep::Preempted(_) => change.try_again(),
                 ChangeStep::Done(end) => {
                     let proposer = change.clone().into_proposer();
                     let outcome = current.outcome(&end);

@@ -94,7 +94,7 @@ impl Decision {
                     self.drafts.push((draft.ballot(), decided));
                     self.change.propose(draft);
                 }
-                ChangeStep::Outbid(_) => self.change.try_again(),
+                ChangeStep::Preempted(_) => self.change.try_again(),
                 ChangeStep::Done(ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot)) => {
                     let mut drafts = self.drafts.iter();
                     let found = drafts.find(|(draft, _)| *draft == ballot);

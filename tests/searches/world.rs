@@ -12,7 +12,7 @@ use crate::server::{self, Done};
 use crate::token::Token;
 use crate::violation::Violation;
 
-/// A command on its way to a node. Answers to the commands of an earlier round are no votes.
+/// A command on its way to a node. Answers to the commands of an earlier round are not votes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Command {
     pub(crate) round: u16,

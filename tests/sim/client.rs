@@ -2,7 +2,7 @@
 //! network.
 //!
 //! When the driver is called is as in `src/net/leader_followers.rs` and `socket_loop.rs`: if there
-//! is no leader, a request first catches up; then it is opened, and from there to the end of the
+//! is not a leader, a request first catches up; then it is opened, and from there to the end of the
 //! last open round the event loop writes, waits, reads, ticks and delivers. While no thread waits
 //! for a round, nothing is read, and arrived bytes stay in the socket. A posted request is only
 //! written, at once.

@@ -32,7 +32,7 @@ pub fn counter(server: &Server, resource: &str) -> Option<u64> {
     Some(String::from_utf8(text).expect("digits").parse().expect("a number"))
 }
 
-/// Sets the counter, also to a value that is no number.
+/// Sets the counter, also to a value that is not a number.
 pub fn set_counter(server: &Server, resource: &str, counter: &(impl ToString + ?Sized)) {
     server.command(&["SET", &counter_key(resource), &counter.to_string()]);
 }

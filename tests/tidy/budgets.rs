@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 type Budget = (&'static str, fn(&[Source]) -> usize, usize, usize);
 
 const BUDGETS: [Budget; 4] = [
-    ("lines of the library, before inline tests", lines, 47_850, 37_000),
-    ("files of the library", files, 208, 190),
-    ("lines that a build without features compiles", lines_without_features, 25_560, 20_000),
-    ("`unreachable!` in the library", unreachable, 16, 8),
+    ("lines of the library, before inline tests", lines, 45_100, 37_000),
+    ("files of the library", files, 203, 190),
+    ("lines that a build without features compiles", lines_without_features, 24_900, 20_000),
+    ("`unreachable!` in the library", unreachable, 7, 8),
 ];
 
 #[test]

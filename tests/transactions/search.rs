@@ -92,7 +92,7 @@ impl Search {
         }
         let step = joining.step();
         if side.awaits {
-            // The answer is lost. What was sent may take effect all the same.
+            // The answer is lost. What was sent may take effect anyway.
             push(&|next| {
                 let side = &mut next.sides[index];
                 side.awaits = false;

@@ -130,7 +130,7 @@ fn tokens_grow_over_locks_clients_and_elections() {
         let lock = request.try_lock_for(LIMIT).unwrap().unwrap();
         assert!(lock.fencing_token() > last, "{:?} after {last:?}", lock.fencing_token());
         last = lock.fencing_token();
-        // One that is lost with the election has its token all the same.
+        // One that is lost with the election has its token anyway.
         drop(lock);
     }
 }

@@ -190,7 +190,7 @@ fn redis(port: u16, secure_port: u16, directory: &Path, settings: &[&str]) -> Co
     command
 }
 
-/// How many keys there are like `ARGV[1]` that are no counters.
+/// How many keys there are like `ARGV[1]` that are not counters.
 const COUNT_LOCKS: &str = "local count = 0 \
                            for _, key in ipairs(redis.call('KEYS', ARGV[1])) do \
                              local is_counter = string.find(key, ':redlatch:fence$') \

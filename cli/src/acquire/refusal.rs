@@ -14,7 +14,7 @@ pub(crate) fn contended(client: &LockClient, arguments: &AcquireArguments) -> Fa
     if let Some(failure) = found.as_ref().and_then(not_a_lock) {
         return failure;
     }
-    // Then this is no failure: on all machines but one, a job of cron has nothing to report.
+    // Then this is not a failure: on all machines but one, a job of cron has nothing to report.
     if arguments.conflict_exit_code == Some(exit::SUCCESS) {
         return Failure::silent(exit::SUCCESS);
     }

@@ -11,7 +11,7 @@ use redlatch::error::TtlError;
 use redlatch::{Error, OncePerError, OncePerRun};
 use std::time::{Duration, Instant};
 
-/// The command ran under the lock, and was no success; or it did not run.
+/// The command ran under the lock, and was not a success; or it did not run.
 enum End {
     Code(u8),
     Stopped,

@@ -44,7 +44,7 @@ fn a_quarantine_is_reported_with_the_time_that_is_left() {
     };
     let all = || {
         check(&["--no-wait"]);
-        // A job that ran nowhere is no success.
+        // A job that ran nowhere is not a success.
         check(&["--no-wait", "-E", "0"]);
         check(&["--wait", "1500ms", "-E", "0"]);
         check(&["--no-wait", "--shared"]);

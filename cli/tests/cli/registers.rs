@@ -252,7 +252,7 @@ fn what_a_deletion_leaves_on_a_node_that_is_away_is_swept() {
                    sweep` removes it)\n";
     assert!(text.starts_with(summary) && !text.contains("\ngone"), "{text}");
     let text = short("sweep").stdout;
-    let expected = "1 register; deleted ones: 0 removed, 1 left (a node did not answer)\n";
+    let expected = "1 register; deleted ones: 0 removed, 1 left (a node did not answer, or refused)\n";
     assert_eq!(text, expected);
     servers[2].resume();
     let swept = json!({ "deleted": 0, "values": 1, "removed": 1, "left": 0 });

@@ -35,7 +35,7 @@ fn the_lock_for_which_somebody_waits_longest_comes_first() {
     let free = take(&client, "a", LONG);
     let held = [take(&client, "b", LONG), take(&client, "c\n", LONG)];
     let owned = client.request("d").owner("host-7").ttl(LONG).one_of(3).try_lock().unwrap();
-    // What a failed attempt has left on one node is no lock.
+    // What a failed attempt has left on one node is not a lock.
     servers[0].command(&["SET", "left", "value", "PX", "50000"]);
     let waiters = [waiter(&servers, "c\n", 1), waiter(&servers, "b", 1), waiter(&servers, "b", 2)];
 

@@ -215,7 +215,7 @@ fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {
     }
 }
 
-/// Where a command is in the table. `client|id` in one word is no command.
+/// Where a command is in the table. `client|id` in one word is not a command.
 fn place(name: &[u8]) -> Option<usize> {
     const NAME_MAX: usize = 32;
     let mut lower = [0; NAME_MAX];

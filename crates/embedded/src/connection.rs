@@ -178,7 +178,7 @@ fn each_command(
             _ => words_of_line(input)?,
         };
         let Some((words, length)) = next else { break };
-        // An empty line or array is no command and gets no reply.
+        // An empty line or array is not a command and gets no reply.
         let go_on = words.is_empty() || run(&words);
         *used += length;
         if !go_on {

@@ -11,7 +11,7 @@
 //! | `keyspace.rs` | the model of a node |
 //! | `command.rs` | the table of commands, and the checks before one runs |
 //! | `database.rs`, `zset.rs`, `session.rs` | the commands |
-//! | `pushes.rs` | `CLIENT TRACKING`, `SUBSCRIBE` and `PUBLISH`: messages that are no replies |
+//! | `pushes.rs` | `CLIENT TRACKING`, `SUBSCRIBE` and `PUBLISH`: messages that are not replies |
 //! | `lua.rs` | the script cache; the interpreter of Lua |
 //! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
 

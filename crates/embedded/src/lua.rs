@@ -207,7 +207,7 @@ impl Interpreter {
             node.swap(call);
         }
         self.running.instructions.set(0);
-        // 0 is no limit. Memory of this allocator can always be limited.
+        // 0 is not a limit. Memory of this allocator can always be limited.
         let _ = self.lua.set_memory_limit(if is_own { 0 } else { MEMORY_MAX });
         let result = self.enter(function, script);
         let _ = self.lua.set_memory_limit(0);

@@ -1,4 +1,4 @@
-//! Messages that are no replies: about keys that change, and from publishers.
+//! Messages that are not replies: about keys that change, and from publishers.
 //!
 //! `CLIENT TRACKING`: a connection is told once when a key changes that it has read. As in Redis,
 //! the keys that a connection has read are remembered by name, whatever the database, until one of

@@ -32,7 +32,7 @@ pub enum OwnedReply {
     Array(Vec<OwnedReply>),
     /// A map: a flat array in RESP2.
     Map(Vec<(OwnedReply, OwnedReply)>),
-    /// A push message of RESP3, which is no reply: an array in RESP2.
+    /// A push message of RESP3, which is not a reply: an array in RESP2.
     Push(Vec<OwnedReply>),
     /// Messages one after the other, which a command has instead of a reply.
     Messages(Vec<OwnedReply>),

@@ -189,7 +189,7 @@ fn renewed(seen: &Seen, member: &Member, epoch: &Epoch, keeps: Option<bool>) -> 
     // What it has forgotten since its last start is known to nobody.
     let has_restarted = *member.run_id != *seen.run_id;
     let may_vote = !has_restarted || is_durable && keeps == Some(true);
-    // One that was replaced is no member of the epochs that follow.
+    // One that was replaced is not a member of the epochs that follow.
     if may_vote && epoch.has(member.id) {
         new.run_id = seen.run_id.to_string();
         if epoch.group.epoch > member.epoch.group.epoch {

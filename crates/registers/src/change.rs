@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// value.
 const LOST_MAX: u32 = 3;
 
-/// The leap of a ballot, as refusals that it is worth, while it is not known whether a change was
+/// The step of a ballot, as refusals that it is worth, while it is not known whether a change was
 /// made.
-const URGENT_LEAP: u32 = 4;
+const URGENT_STEP: u32 = 4;
 
 /// A change of a register, as the module says.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ enum State {
     /// An accept is to be sent, and was sent.
     Accept(Proposal),
     Accepting(Proposal),
-    Outbid,
+    Preempted,
     Done(ChangeEnd),
 }
 
@@ -93,7 +93,7 @@ impl Change {
 
     pub fn poll(&mut self) -> ChangeStep {
         match std::mem::replace(&mut self.state, State::Prepare) {
-            State::Prepare => match self.proposer.draw(self.leap()) {
+            State::Prepare => match self.proposer.draw(self.ballot_step()) {
                 Some(ballot) => {
                     self.state = State::Preparing(ballot);
                     ChangeStep::Send(RegisterCommand::Prepare(ballot))
@@ -116,9 +116,9 @@ impl Change {
                 self.state = State::Accepting(proposal);
                 ChangeStep::Send(RegisterCommand::Accept { ballot, next, value: Arc::from(value) })
             }
-            State::Outbid => {
-                self.state = State::Outbid;
-                ChangeStep::Outbid(self.refusals)
+            State::Preempted => {
+                self.state = State::Preempted;
+                ChangeStep::Preempted(self.refusals)
             }
             State::Done(end) => self.end(end),
             state => unreachable!("an answer is missing: {state:?}"),
@@ -126,9 +126,9 @@ impl Change {
     }
 
     /// How far above all others the next ballot is to be.
-    fn leap(&self) -> u32 {
+    fn ballot_step(&self) -> u32 {
         // A value remembers few changes: what became of one that was sent must be seen soon.
-        if self.sent.is_empty() { self.refusals } else { self.refusals.max(URGENT_LEAP) }
+        if self.sent.is_empty() { self.refusals } else { self.refusals.max(URGENT_STEP) }
     }
 
     fn end(&mut self, end: ChangeEnd) -> ChangeStep {
@@ -185,8 +185,8 @@ impl Change {
 
     /// Takes the answers to what was sent.
     pub fn handle(&mut self, replies: &Replies) {
-        self.proposer.see(replies.outbid());
-        if let Some(made) = self.bury(replies) {
+        self.proposer.see(replies.preempted_by());
+        if let Some(made) = self.drop_dead_ballots(replies) {
             self.state = State::Done(ChangeEnd::Made(made));
             return;
         }
@@ -242,14 +242,14 @@ impl Change {
             self.sent.retain(|sent| *sent != proposal.ballot);
         }
         // The next prepare says what became of it: at once, since a value remembers few changes.
-        let is_refused = replies.outbid().is_some();
+        let is_refused = replies.preempted_by().is_some();
         let is_contended = is_refused && !self.could_not_know(replies);
         self.refusals += u32::from(is_contended);
         self.lost += u32::from(!replies.are_enough());
         self.state = if self.lost == LOST_MAX {
             State::Done(ChangeEnd::NoQuorum { may_have_happened: !self.sent.is_empty() })
         } else if is_contended && self.sent.is_empty() {
-            State::Outbid
+            State::Preempted
         } else {
             State::Prepare
         };
@@ -257,7 +257,7 @@ impl Change {
 
     /// Forgets the ballots that are dead, as far as these answers tell: what a majority has
     /// accepted is current, and everything later descends from it. Returns the one that was made.
-    fn bury(&mut self, replies: &Replies) -> Option<Ballot> {
+    fn drop_dead_ballots(&mut self, replies: &Replies) -> Option<Ballot> {
         let chosen = replies.chosen();
         let chosen = chosen.filter(|it| it.value.is_some())?;
         let is_older = |sent: &Ballot| sent.number() < chosen.ballot.number();
@@ -277,12 +277,12 @@ impl Change {
             return State::Prepare;
         }
         self.refusals += 1;
-        State::Outbid
+        State::Preempted
     }
 
     /// Was the number of the ballot a guess, and is nobody else about to make a change? Then its
-    /// refusal is no contention. Whoever prepares meanwhile is not to be outbid at once: a distant
-    /// client would never come to its accept.
+    /// refusal is no contention. Whoever prepares meanwhile is not to be preempted at once: a
+    /// distant client would never come to its accept.
     fn could_not_know(&mut self, replies: &Replies) -> bool {
         std::mem::take(&mut self.is_blind) && replies.are_quiet()
     }
@@ -300,7 +300,7 @@ pub enum ChangeStep {
     Draft(Draft),
     /// Another client came first, for the so manieth time. After a random pause,
     /// [try again](Change::try_again).
-    Outbid(u32),
+    Preempted(u32),
     /// It is over.
     Done(ChangeEnd),
 }

@@ -83,9 +83,9 @@ impl Replies {
     }
 
     /// The highest ballot that came before ours.
-    pub(super) fn outbid(&self) -> Option<u64> {
+    pub(super) fn preempted_by(&self) -> Option<u64> {
         let number = |reply: &RegisterReply| match reply {
-            RegisterReply::Outbid { least, .. } => Some(*least),
+            RegisterReply::Preempted { least, .. } => Some(*least),
             _ => None,
         };
         self.all().filter_map(number).max()
@@ -96,10 +96,10 @@ impl Replies {
     /// only their floor is above this ballot.
     pub(super) fn are_quiet(&self) -> bool {
         self.all().all(|reply| match reply {
-            RegisterReply::Outbid { least, accepted: Some(accepted), .. } => {
+            RegisterReply::Preempted { least, accepted: Some(accepted), .. } => {
                 accepted.ballot.number() + 1 == *least
             }
-            RegisterReply::Outbid { least, accepted: None, floor } => least == floor,
+            RegisterReply::Preempted { least, accepted: None, floor } => least == floor,
             _ => true,
         })
     }
@@ -107,7 +107,7 @@ impl Replies {
     /// Have all nodes said that another ballot came first?
     pub(super) fn are_refusals(&self) -> bool {
         let is_refusal =
-            |reply: &Option<RegisterReply>| matches!(reply, Some(RegisterReply::Outbid { .. }));
+            |reply: &Option<RegisterReply>| matches!(reply, Some(RegisterReply::Preempted { .. }));
         self.0.iter().all(is_refusal)
     }
 
@@ -116,7 +116,7 @@ impl Replies {
         let named = || {
             self.all().filter_map(|reply| match reply {
                 RegisterReply::Promise { accepted, .. }
-                | RegisterReply::Outbid { accepted, .. } => accepted.as_ref(),
+                | RegisterReply::Preempted { accepted, .. } => accepted.as_ref(),
                 _ => None,
             })
         };
@@ -234,8 +234,8 @@ mod tests {
         Some(RegisterReply::State(accepted))
     }
 
-    fn outbid(least: u64) -> Option<RegisterReply> {
-        Some(RegisterReply::Outbid { least, accepted: None, floor: 0 })
+    fn preempted(least: u64) -> Option<RegisterReply> {
+        Some(RegisterReply::Preempted { least, accepted: None, floor: 0 })
     }
 
     #[test]
@@ -284,9 +284,9 @@ mod tests {
         let replies = [promise(accepted(3, 1), 9), promise(accepted(5, 2), 0), None];
         let promised = Replies(replies.to_vec()).promised().unwrap();
         assert_eq!(promised, Promised { accepted: accepted(5, 2), floor: 9 });
-        let replies = [promise(accepted(3, 1), 9), outbid(7), None];
+        let replies = [promise(accepted(3, 1), 9), preempted(7), None];
         let replies = Replies(replies.to_vec());
-        assert_eq!((replies.promised(), replies.outbid()), (None, Some(7)));
+        assert_eq!((replies.promised(), replies.preempted_by()), (None, Some(7)));
         assert!(replies.are_enough());
     }
 

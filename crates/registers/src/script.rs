@@ -160,7 +160,7 @@ impl RegisterRequest {
                 if *first == -number =>
             {
                 let (least, floor) = (u64::try_from(*least).ok()?, u64::try_from(*floor).ok()?);
-                accepted(value, |accepted| RegisterReply::Outbid { least, accepted, floor })
+                accepted(value, |accepted| RegisterReply::Preempted { least, accepted, floor })
             }
             (Reply::Integer(first), [mark]) if *first == -number => {
                 Some(RegisterReply::NoMember(optional(mark)?.map(Arc::from)))
@@ -326,7 +326,7 @@ pub enum RegisterReply {
     },
     Done,
     /// Another ballot came first.
-    Outbid {
+    Preempted {
         /// It was promised that no ballot up to this number counts.
         least: u64,
         /// What has been accepted.
@@ -352,7 +352,7 @@ impl RegisterReply {
     pub fn vote(&self) -> Vote {
         match self {
             Self::State(_) | Self::Promise { .. } | Self::Done | Self::Mark { .. } => Vote::Granted,
-            Self::Outbid { .. } | Self::NoMember(_) | Self::Invalid(_) => Vote::Refused,
+            Self::Preempted { .. } | Self::NoMember(_) | Self::Invalid(_) => Vote::Refused,
         }
     }
 }

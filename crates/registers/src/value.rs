@@ -185,7 +185,7 @@ impl Stored {
     }
 }
 
-/// A node has a value that is no register of this format.
+/// A node has a value that is not a register of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidValue {
     /// Its format, if it is a later one.

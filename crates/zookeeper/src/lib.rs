@@ -32,7 +32,7 @@
 
 pub mod contender;
 pub mod jute;
-pub mod keeper;
+pub mod lock_table;
 pub mod message;
 pub mod path;
 pub mod server_status;

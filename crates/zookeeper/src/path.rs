@@ -164,7 +164,7 @@ fn encode(name: &[u8]) -> String {
     element
 }
 
-/// The key prefix and name of the lock whose directory has this name, `None` if it is no lock's:
+/// The key prefix and name of the lock whose directory has this name, `None` if it is not a lock's:
 /// for a list of the locks.
 pub fn decode(element: &[u8]) -> Option<Vec<u8>> {
     let mut name = Vec::with_capacity(element.len());
@@ -185,7 +185,7 @@ pub fn decode(element: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The key prefix and name of the lock to which the directory with this name belongs: that of its
-/// queue, or that of its shares. `None` if it is no lock's.
+/// queue, or that of its shares. `None` if it is not a lock's.
 pub fn lock_of(element: &[u8]) -> Option<Vec<u8>> {
     decode(element.strip_suffix(SHARES.as_bytes()).unwrap_or(element))
 }

@@ -28,7 +28,6 @@ pub(super) trait Memory {
     type Claimable;
     /// A run that is claimed, and can be given back.
     type Claim;
-    /// A run that has begun.
     type Begun;
 
     /// The run that may be claimed now, if the job is due.
@@ -46,7 +45,6 @@ pub(super) trait Memory {
     /// The job has succeeded: from now on the run counts in any case.
     fn end(&self, begun: Self::Begun) -> Result<(), Error>;
 
-    /// Forgets the last run.
     fn forget(&self) -> Result<(), Error>;
 
     /// What to say if another client has claimed the run: it is running, or has ended.
@@ -159,7 +157,6 @@ impl Memory for ByRegister<'_> {
 pub(super) struct ByLock<'a> {
     name: Vec<u8>,
     request: LockRequest<'a>,
-    /// For how long a run counts.
     counts_for: Duration,
     retries_failed: bool,
 }
@@ -186,7 +183,6 @@ impl Memory for ByLock<'_> {
     type Claimable = ();
     /// The lock, if the run is to count as soon as it begins.
     type Claim = Option<LockGuard>;
-    /// When it began.
     type Begun = Time;
 
     fn claimable(&self) -> Result<Result<(), NotDue>, Error> {
@@ -234,7 +230,6 @@ impl Memory for ByLock<'_> {
 }
 
 impl ByLock<'_> {
-    /// Leaves the lock on the nodes.
     fn leave(&self, lock: LockGuard) -> Result<(), Error> {
         let (took, ttl) = (lock.age(clock::now()), self.request.settings.ttl);
         lock.release().map_err(|error| match error {

@@ -37,7 +37,6 @@ const LOOKS_MAX: u32 = 3;
 /// A change that a thread makes of a draft.
 type Body<'a> = &'a mut dyn FnMut(&mut Draft);
 
-/// How a change begins.
 type Begin = fn(Proposer) -> Change;
 
 impl Register {
@@ -179,7 +178,6 @@ fn follow(seat: &Seat, body: Body<'_>) -> Option<Result<Made, RegisterError>> {
     }
 }
 
-/// A change on its way.
 struct Running<'a> {
     register: &'a Register,
     redlock: &'a Redlock,
@@ -187,9 +185,7 @@ struct Running<'a> {
     change: Change,
     /// Was nothing accepted after the last prepare?
     has_prepared_last: bool,
-    /// The answers of the last round.
     asked: Option<Asked>,
-    /// How often the nodes were asked.
     rounds: u32,
     looks: u32,
     backoff: Backoff,
@@ -217,7 +213,7 @@ impl Running<'_> {
                     draw_up(&mut draft);
                     self.change.propose(draft);
                 }
-                ChangeStep::Outbid(times) => {
+                ChangeStep::Preempted(times) => {
                     self.pause(times);
                     self.change.try_again();
                 }
@@ -332,11 +328,7 @@ impl Register {
     ///
     /// The nodes tell this client of a change (`CLIENT TRACKING`, from Redis 6 on), and it looks
     /// once a second. While one of them is down, cannot tell, or may not be asked to, it looks up
-    /// to four times a second.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
+    /// to four times a second. Errors are those of [`read`](Self::read).
     pub fn wait_for_change(
         &self,
         seen: Option<Version>,

@@ -79,7 +79,6 @@ impl<P: Participant> Side<'_, P> {
         }
     }
 
-    /// Votes, waits or aborts.
     fn ask(&self, step: JoinStep, seen: &mut Option<Version>) -> Result<Told, TransactionError> {
         match step {
             JoinStep::Vote => self.record.change(|record| Record::vote(record, self.name)),
@@ -92,7 +91,6 @@ impl<P: Participant> Side<'_, P> {
         }
     }
 
-    /// Reads the record.
     fn look(&self, seen: &mut Option<Version>) -> Result<Told, TransactionError> {
         let value = self.record.0.read()?;
         self.learn(value.as_ref(), seen)

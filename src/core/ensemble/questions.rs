@@ -4,9 +4,9 @@
 use super::Ensemble;
 use crate::clock::{self, Time};
 use crate::error::NoQuorum;
-use crate::net::{KeeperOrder, refusal};
+use crate::net::{LockOrder, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeStatus, Standards, judge};
-use crate::zookeeper::keeper::Outcome;
+use crate::zookeeper::lock_table::Outcome;
 use crate::zookeeper::message::{Reply, Request, ServerError};
 use crate::zookeeper::path;
 use crate::zookeeper::session::{Answer, Failure};
@@ -158,9 +158,9 @@ impl Ensemble {
     }
 
     /// Sends requests, and returns the answers. If they change nothing and the connection is lost,
-    /// the keeper asks another server.
+    /// the table asks another server.
     fn ask(&self, requests: Vec<Request>, until: Time) -> Result<Answers, NoQuorum> {
-        match self.order(KeeperOrder::Ask { requests, until }) {
+        match self.order(LockOrder::Ask { requests, until }) {
             Some(Outcome::Answered { server, answers }) => {
                 let answers: Option<Vec<Answer>> = answers.into_iter().collect();
                 let answers = answers.map(|answers| Answers { server, answers });

@@ -158,7 +158,7 @@ impl Node {
         held.into_iter().any(|holder| Some(holder.token) == command.token)
     }
 
-    /// Who holds the lock of a key: several if it is shared. A reservation is no lock.
+    /// Who holds the lock of a key: several if it is shared. A reservation is not a lock.
     pub(crate) fn holders(&self, now: Time, key: &[u8]) -> Vec<Holder> {
         let Some(found) = self.keyspace.live_key(now, 0, key) else { return Vec::new() };
         let Some(value) = found.value.filter(|value| !is_reservation(value)) else {

@@ -115,7 +115,7 @@ pub(crate) enum Fault {
     Trouble,
     /// A node evicts a key that is not needed for a majority.
     Evict,
-    /// Another program replaces a lock's key by a value that is no lock.
+    /// Another program replaces a lock's key by a value that is not a lock.
     Squat,
     /// A node's clock jumps forward. Outside the assumptions of locks.
     Jump,

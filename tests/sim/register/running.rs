@@ -173,7 +173,7 @@ impl Running<'_> {
                     draw_up(&mut draft);
                     self.change.propose(draft);
                 }
-                ChangeStep::Outbid(_) => {
+                ChangeStep::Preempted(_) => {
                     let delay = match self.change.may_be_made() {
                         true => self.backoff.next_delay_within(Duration::ZERO, PAUSE_URGENT),
                         false => self.backoff.next_delay(Duration::ZERO),

@@ -151,7 +151,7 @@ impl Model {
         self.delete(now, &paths);
     }
 
-    /// Deletes znodes in a transaction that is no client's. One that is refused changes nothing.
+    /// Deletes znodes in a transaction that is not a client's. One that is refused changes nothing.
     fn delete(&mut self, now: Time, paths: &[Box<str>]) {
         let change = self.next_change(now);
         let mut transaction = Transaction::begin(&mut self.tree, change, 0, &[]);

@@ -20,7 +20,7 @@ local function frozen(table)
   return seen
 end
 
--- What a call of a script raises is a text, or an error of the node, which is no value of Lua.
+-- What a call of a script raises is a text, or an error of the node, which is not a value of Lua.
 local function text_of(raised)
   if type(raised) == 'userdata' then
     return failure()

@@ -72,7 +72,7 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
     }
 
     /// Does it only look at what a user may lack the right to see? No lock depends on the answer,
-    /// so an error is no problem of the connection.
+    /// so an error is not a problem of the connection.
     fn is_look(&self) -> bool {
         false
     }
@@ -89,10 +89,10 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
     /// Calls `run` with the keys and the arguments of the script, without the number.
     fn call(&self, run: &mut RunScript<'_>);
 
-    /// Reads the answer to the command with this number. `None`: it is no answer to it.
+    /// Reads the answer to the command with this number. `None`: it is not an answer to it.
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>>;
 
-    /// What a node has said whose key is of another type, if that is no failure.
+    /// What a node has said whose key is of another type, if that is not a failure.
     fn of_other_type(&self) -> Option<(Vote, Said)> {
         None
     }

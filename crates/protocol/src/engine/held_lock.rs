@@ -167,7 +167,7 @@ impl Extend {
             held.valid_until = held.valid_until.max(valid_until);
             Extended::Confirmed(held)
         } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
-            // Whatever the nodes without an answer hold is no majority, or was one too long ago.
+            // Whatever the nodes without an answer hold is not a majority, or was one too long ago.
             Extended::Lost(held)
         } else {
             Extended::Unanswered(held)

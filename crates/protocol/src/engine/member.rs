@@ -47,7 +47,7 @@ impl fmt::Display for RegisterMembership {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoVote {
-    /// It is no member of a group: it never was, or it has forgotten everything.
+    /// It is not a member of a group: it never was, or it has forgotten everything.
     NoMark,
     /// It is being made a member, or that has ended half way.
     Joining,

@@ -2,7 +2,7 @@
 //!
 //! A client that waits for a lock enters its waiter into a queue on every node. Each node reserves
 //! a lock that is free for the first waiter in its queue and tells that waiter's client. A
-//! reservation is no vote and gives nobody the lock: it only says that it is time to ask.
+//! reservation is not a vote and gives nobody the lock: it only says that it is time to ask.
 
 use super::{LockId, Node, NodeSet, PermitSet, Removal, Token, Ttl, quorum, until_quorum};
 use crate::time::Time;

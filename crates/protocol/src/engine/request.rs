@@ -251,7 +251,7 @@ impl Request {
     }
 
     /// Is it a custom command that only looks? No lock depends on it, and a user who watches the
-    /// nodes may lack the right to it: so an error in reply is no problem of the connection.
+    /// nodes may lack the right to it: so an error in reply is not a problem of the connection.
     pub fn is_look(&self) -> bool {
         self.custom().is_some_and(|command| command.is_look())
     }

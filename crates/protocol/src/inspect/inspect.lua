@@ -3,7 +3,7 @@
 -- and remaining milliseconds of the first hundred holders of shares, and how many waiters and
 -- holders there are; if they are more than a hundred, some may have expired. Waiters and holders
 -- are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
--- than any of ours is cut off, and 0 stands for a value that is no string.
+-- than any of ours is cut off, and 0 stands for a value that is not a string.
 --
 -- Late, or once more, as `Look`: Changes nothing.
 

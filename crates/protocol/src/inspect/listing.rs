@@ -108,7 +108,7 @@ impl CustomCommand for ForcedRemoval {
         vote(number, reply).map(|vote| Ok((vote, Said::new(vote == Vote::Granted))))
     }
 
-    /// The key holds something that is no lock, so it does not hold what was seen.
+    /// The key holds something that is not a lock, so it does not hold what was seen.
     fn of_other_type(&self) -> Option<(Vote, Said)> {
         Some((Vote::Refused, Said::new(false)))
     }

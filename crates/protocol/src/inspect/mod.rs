@@ -119,7 +119,7 @@ fn snapshots(list: &Elements<'_>) -> Option<Vec<WaiterSnapshot>> {
         let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, elements.next()?) else {
             return None;
         };
-        // A member that is no waiter's name was put there by another program.
+        // A member that is not a waiter's name was put there by another program.
         waiters.extend(WaiterSnapshot::read(name, lease));
     }
     Some(waiters)

@@ -13,7 +13,7 @@ pub const LISTED_MAX: usize = 100;
 /// The value and ttl of a lock's key on one node.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeySnapshot {
-    /// The key's value, if there is one. Empty if it is no string.
+    /// The key's value, if there is one. Empty if it is not a string.
     pub value: Option<Vec<u8>>,
     /// Whether the value is a string.
     pub is_string: bool,

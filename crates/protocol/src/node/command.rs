@@ -6,7 +6,6 @@ use super::server_error::{ServerError, ServerErrorKind, quoted};
 use crate::engine::{LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote};
 use crate::resp::{BULK_MAX, Reply};
 use std::borrow::Cow;
-use std::io::Write;
 use std::time::Duration;
 
 /// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
@@ -92,11 +91,18 @@ pub(in crate::node) fn value<'a>(
     }
 }
 
-pub(in crate::node) fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut rest = &mut digits[..];
-    write!(rest, "{number}").expect("a u64 has at most 20 digits");
-    let unused = rest.len();
-    &digits[..20 - unused]
+/// The number in digits. Without `core::fmt`, which takes a tenth of the time of encoding.
+pub(in crate::node) fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    // Backwards, because the last digit is known first. `u64::MAX` has 20 digits.
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[first..];
+        }
+    }
 }
 
 /// Does the answer to this request prove that it belongs to this request? The answer to a plain
@@ -205,7 +211,7 @@ fn read_error(request: &Request, error: ServerError) -> Result<NodeReply, NoRepl
     let failed = |error| Err(NoReply::Failed(NodeError::Server(error)));
     match error.kind {
         _ if error.is_unknown_script() => Err(NoReply::UnknownScript),
-        // The lock's key holds something that is no lock, so it does not hold our token.
+        // The lock's key holds something that is not a lock, so it does not hold our token.
         ServerErrorKind::WrongType => match request.custom() {
             None => Ok(NodeReply::of(Vote::Refused)),
             Some(command) => match command.of_other_type() {

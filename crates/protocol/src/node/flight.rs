@@ -81,7 +81,7 @@ impl Flight {
     }
 
     /// Has the command of the next answer been written completely? A reply that arrives before that
-    /// is no answer to it.
+    /// is not an answer to it.
     pub(super) fn is_next_written(&self) -> bool {
         let behind = self.commands.front().map_or(0, |next| self.command_bytes - next.size);
         self.output().len() <= behind

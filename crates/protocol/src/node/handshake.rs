@@ -27,9 +27,9 @@
 //! user's rights, it would do harm.
 
 use super::command::describe;
-use super::former::{self, FormerConnections};
 use super::node_error::NodeError;
 use super::server_error::{ServerError, ServerErrorKind, presentable};
+use super::stale_connections::{self, StaleConnections};
 use crate::resp::{Elements, Reply, encode_command};
 use std::time::Duration;
 
@@ -92,14 +92,14 @@ pub struct Handshake {
     /// How often `INFO` was sent.
     infos: u8,
     identity: Identity,
-    former: FormerConnections,
+    stale: StaleConnections,
     /// The first answer that makes the node unusable.
     problem: Option<NodeError>,
 }
 
 impl Handshake {
     /// Appends the greeting to `out`. Connections of `former` to this run of the server are ended.
-    pub fn begin(credentials: &Credentials, former: FormerConnections, out: &mut Vec<u8>) -> Self {
+    pub fn begin(credentials: &Credentials, stale: StaleConnections, out: &mut Vec<u8>) -> Self {
         let mut stages = [true; STAGES.len()];
         match (&credentials.user, &credentials.password) {
             (Some(user), Some(password)) => encode_command(out, &[b"AUTH", user, password]),
@@ -118,7 +118,7 @@ impl Handshake {
             None => stages[Stage::SetName as usize] = false,
         }
         encode_command(out, &[b"INFO", b"server"]);
-        Self { stages, next: 0, infos: 1, identity: Identity::default(), former, problem: None }
+        Self { stages, next: 0, infos: 1, identity: Identity::default(), stale, problem: None }
     }
 
     /// Handles the next answer, and appends further commands to `out`. Returns `Ok(None)` as long
@@ -133,13 +133,14 @@ impl Handshake {
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
         out: &mut Vec<u8>,
-    ) -> Result<Option<(Identity, FormerConnections)>, NodeError> {
+    ) -> Result<Option<(Identity, StaleConnections)>, NodeError> {
         let stage = self.stage();
         self.next += 1;
         match reply {
             Reply::Error(text) => {
                 let error = ServerError::parse(text, secret);
-                let is_unproven = stage == Stage::Info && !former::is_refusal(error.kind);
+                let is_unproven =
+                    stage == Stage::Info && !stale_connections::is_refusal(error.kind);
                 self.refused(stage, error);
                 if is_unproven && self.problem.is_none() && self.infos < INFO_MAX {
                     self.ask_who_it_is_again(out);
@@ -149,18 +150,18 @@ impl Handshake {
             _ => self.granted(stage, reply, secret)?,
         }
         match stage {
-            Stage::Info if self.problem.is_none() => self.former.end(&self.identity, out),
-            Stage::End => self.former.answered(reply),
+            Stage::Info if self.problem.is_none() => self.stale.end(&self.identity, out),
+            Stage::End => self.stale.answered(reply),
             Stage::Info => {}
             Stage::Auth | Stage::Hello | Stage::Select | Stage::SetName => return Ok(None),
         }
-        if self.former.is_ending() {
+        if self.stale.is_ending() {
             return Ok(None);
         }
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
-        Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
+        Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.stale))))
     }
 
     /// Was anything answered yet?
@@ -170,7 +171,7 @@ impl Handshake {
 
     /// Does it wait for answers to `CLIENT KILL ID`?
     pub fn is_ending(&self) -> bool {
-        self.former.is_ending()
+        self.stale.is_ending()
     }
 
     /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
@@ -218,8 +219,8 @@ impl Handshake {
         let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
         // If an unsolicited error were accepted as the answer to `INFO`, the former connections
         // would not be ended and could still deliver commands.
-        let is_refused = former::is_refusal(error.kind);
-        let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.former.is_empty();
+        let is_refused = stale_connections::is_refusal(error.kind);
+        let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.stale.is_empty();
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {
             self.problem = Some(NodeError::Server(error));

@@ -11,10 +11,7 @@
 pub mod command;
 mod driver;
 mod examination;
-#[cfg(test)]
-mod fixture;
 mod flight;
-mod former;
 pub mod handshake;
 mod node_error;
 mod pending_releases;
@@ -24,6 +21,7 @@ pub mod script;
 mod secret;
 mod server_error;
 mod session;
+mod stale_connections;
 mod warning;
 
 pub use driver::{Conversation, Driver, Message, Next, Order, Sockets};
@@ -31,7 +29,6 @@ pub use examination::Durability;
 pub use examination::Finding;
 pub use examination::{ClockDifference, ClockReading, CrashLoss, Fsync, Memory, Persistence, Role};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
-pub use former::{FORMER_MAX, FormerConnections};
 pub use handshake::Credentials;
 pub use handshake::Identity;
 pub use node_error::OTHER_PROCESS;
@@ -46,6 +43,7 @@ pub use rounds::{RoundOutcome, Rounds};
 pub use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};
 pub use session::{Answer, Session, SessionOptions};
+pub use stale_connections::{STALE_MAX, StaleConnections};
 pub use warning::{Host, NodeWarning, Standards, judge};
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an
@@ -67,3 +65,6 @@ impl Ticket {
         self.serial
     }
 }
+
+#[cfg(test)]
+mod fixture;

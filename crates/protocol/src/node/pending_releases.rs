@@ -103,7 +103,7 @@ impl PendingReleases {
     }
 
     /// Has `flight` room for the oldest removal?
-    pub(super) fn is_payable(&self, flight: &Flight) -> bool {
+    pub(super) fn has_room_for_next(&self, flight: &Flight) -> bool {
         self.queue.first().is_some_and(|pending| flight.has_room(&pending.request))
     }
 

@@ -2,13 +2,13 @@
 //!
 //! Many rounds may be open at a time, each with its own ticket, all on the same N sessions. A round
 //! ends for its waiter as soon as it is decided; later answers do not count. But a lock that a
-//! majority has granted or extended is brought to the other nodes as well: see `reaching`.
+//! majority has granted or extended is brought to the other nodes as well: see `propagation`.
 //!
 //! `W` identifies the waiter of a round.
 
 mod deadlines;
 mod entry;
-mod reaching;
+mod propagation;
 mod waits;
 
 use super::node_error::NodeError;
@@ -18,7 +18,7 @@ use crate::engine::{Node, Request, Vote};
 use crate::time::Time;
 use entry::Entry;
 pub use entry::RoundOutcome;
-use reaching::Reaching;
+use propagation::Propagation;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct Rounds<W> {
     vacant: Vec<usize>,
     /// The number of entries with a waiter.
     awaited: usize,
-    reaching: Reaching,
+    propagation: Propagation,
     /// Is there a round that went on beyond its deadline, or after a majority had granted a lock?
     has_overtime: bool,
     /// No entry with a waiter has a deadline before this.
@@ -56,7 +56,7 @@ impl<W> Rounds<W> {
             entries: Vec::new(),
             vacant: Vec::new(),
             awaited: 0,
-            reaching: Reaching::default(),
+            propagation: Propagation::default(),
             has_overtime: false,
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
@@ -85,7 +85,7 @@ impl<W> Rounds<W> {
         self.await_until(request.deadline);
         let is_kept = request.is_extension() || request.is_turn() || request.share().is_some();
         let token = request.token().filter(|_| is_kept && request.is_to_restore());
-        self.reaching.kept.extend(token.map(|token| (token, slot)));
+        self.propagation.kept.extend(token.map(|token| (token, slot)));
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
@@ -168,7 +168,7 @@ impl<W> Rounds<W> {
     pub fn tick(&mut self, now: Time) {
         self.end_rounds(now);
         self.end_due_waits(now);
-        self.bring_due(now);
+        self.retry_due(now);
         for index in 0..self.nodes() {
             self.sessions[index].tick(now);
             self.collect(now, Node::new(index));
@@ -239,7 +239,7 @@ impl<W> Rounds<W> {
         self.awaited -= 1;
         match self.entries[slot].is_followed() {
             true => self.follow_on(now, slot),
-            false => self.bring_on(now, slot),
+            false => self.propagate(now, slot),
         }
     }
 
@@ -254,7 +254,7 @@ impl<W> Rounds<W> {
     /// Removes a round from its entry.
     fn end_round(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
-            self.reaching.forget(request, slot);
+            self.propagation.forget(request, slot);
             self.entries[slot].clear();
             self.vacant.push(slot);
         }

@@ -40,7 +40,7 @@ enum Quote {
 /// A text that may quote the password.
 struct Quoting<'a> {
     text: &'a [u8],
-    /// A match before this is no quotation: it is an error code of servers.
+    /// A match before this is not a quotation: it is an error code of servers.
     code: usize,
     /// From here on there is nothing but punctuation.
     punctuation: usize,
@@ -48,7 +48,7 @@ struct Quoting<'a> {
 
 /// The first bytes of `text`, `length` of them or a few more, with stars for each `secret` in them.
 /// `None` if nothing of it may be shown. A match within the first `code` bytes, which are an error
-/// code of servers, is no quotation.
+/// code of servers, is not a quotation.
 ///
 /// It looks at no more than a few hundred places in the text, however long that is.
 pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) -> Option<Vec<u8>> {

@@ -210,7 +210,7 @@ impl Session {
         let may_deliver =
             was_ready && !(self.flight.is_empty() && self.connection.reply_order.is_settled());
         if let Some(server) = self.server.identity.as_ref().filter(|_| may_deliver) {
-            self.server.former.add(server);
+            self.server.stale.add(server);
         }
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);

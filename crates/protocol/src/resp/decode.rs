@@ -240,7 +240,7 @@ pub(super) struct Levels {
 struct Level {
     /// Values that are not complete; at least one while the level is open.
     missing: usize,
-    /// An attribute is no value: the value that it prefixes follows it.
+    /// An attribute is not a value: the value that it prefixes follows it.
     attribute: bool,
 }
 

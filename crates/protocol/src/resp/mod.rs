@@ -99,14 +99,23 @@ where
 }
 
 fn header(out: &mut Vec<u8>, type_byte: u8, mut count: usize) {
+    // Most lengths have one digit or two: a line whose length is known needs no call to copy it.
+    let digit = |count: usize| b'0' + (count % 10) as u8;
+    match count {
+        0..10 => return out.extend_from_slice(&[type_byte, digit(count), b'\r', b'\n']),
+        10..100 => {
+            let (ten, one) = (digit(count / 10), digit(count));
+            return out.extend_from_slice(&[type_byte, ten, one, b'\r', b'\n']);
+        }
+        _ => {}
+    }
     // Written backwards, because the last digit is known first. u64::MAX has 20 digits.
     let mut line = [0; 1 + 20 + 2];
     let mut start = line.len() - CRLF.len();
     line[start..].copy_from_slice(CRLF);
     loop {
         start -= 1;
-        // The remainder is below ten.
-        line[start] = b'0' + (count % 10) as u8;
+        line[start] = digit(count);
         count /= 10;
         if count == 0 {
             break;

@@ -38,15 +38,15 @@ fn promise(accepted: Option<Accepted>) -> Option<RegisterReply> {
 
 const DONE: Option<RegisterReply> = Some(RegisterReply::Done);
 
-fn outbid(number: u64) -> Option<RegisterReply> {
-    Some(RegisterReply::Outbid { least: number, accepted: None, floor: 0 })
+fn preempted(number: u64) -> Option<RegisterReply> {
+    Some(RegisterReply::Preempted { least: number, accepted: None, floor: 0 })
 }
 
 /// The refusal of a node where another client has finished its change.
 fn passed(number: u64) -> Option<RegisterReply> {
     let by = ballot(number - 1, OTHER);
     let accepted = Some(accepted(&value(&[by]), by));
-    Some(RegisterReply::Outbid { least: number, accepted, floor: 0 })
+    Some(RegisterReply::Preempted { least: number, accepted, floor: 0 })
 }
 
 /// A change, as the loop above runs it: it puts `x` behind the value.
@@ -110,9 +110,9 @@ impl Talk {
     }
 
     #[track_caller]
-    fn is_outbid(&mut self) -> u32 {
+    fn is_preempted(&mut self) -> u32 {
         match self.change.poll() {
-            ChangeStep::Outbid(times) => {
+            ChangeStep::Preempted(times) => {
                 self.change.try_again();
                 times
             }
@@ -137,7 +137,7 @@ fn what_nobody_else_creates_takes_one_round() {
     // Somebody has found it on a node and gone on with it.
     let mut talk = create();
     let (first, _) = talk.proposes();
-    talk.hear([DONE, outbid(7), outbid(7)]);
+    talk.hear([DONE, preempted(7), preempted(7)]);
     let found = accepted(&value(&[first]), ballot(7, OTHER));
     assert!(talk.prepares() > 7);
     talk.hear([promise(Some(found.clone())), promise(Some(found)), None]);
@@ -176,7 +176,7 @@ fn a_refused_accept_ends_the_promise_for_the_next_change() {
     talk.prepares();
     talk.hear([promise(None), promise(None), promise(None)]);
     talk.proposes();
-    talk.hear([DONE, outbid(3), outbid(3)]);
+    talk.hear([DONE, preempted(3), preempted(3)]);
     assert_eq!(talk.prepares(), 3 + 256, "at once, and far: it may be on a node");
     talk.hear([promise(None), promise(None), None]);
     assert_eq!(talk.proposes(), (ballot(3 + 256, OWNER), "x".to_owned()));
@@ -188,7 +188,7 @@ fn after_a_change_that_failed_the_next_one_prepares() {
     talk.prepares();
     talk.hear([promise(None), promise(None), promise(None)]);
     talk.proposes();
-    talk.hear([DONE, outbid(3), None]);
+    talk.hear([DONE, preempted(3), None]);
     // It would look. The caller gives it up.
     let mut talk = Talk::new(talk.change.into_proposer());
     assert_eq!(talk.prepares(), 4);
@@ -265,8 +265,8 @@ fn a_value_of_another_format_and_the_end_of_the_numbers_end_the_change() {
     talk.proposes();
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    talk.hear([outbid(u64::MAX), outbid(1), None]);
-    talk.is_outbid();
+    talk.hear([preempted(u64::MAX), preempted(1), None]);
+    talk.is_preempted();
     assert_eq!(talk.end(), ChangeEnd::Exhausted);
 }
 

@@ -165,7 +165,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// It is no record, or one of another format.
+    /// It is not a record, or one of another format.
     pub fn read(bytes: &[u8]) -> Result<Self, InvalidRecord> {
         Self::read_all(bytes).ok_or(InvalidRecord {
             format: bytes.first().copied().filter(|format| *format > FORMAT),
@@ -194,7 +194,7 @@ impl Record {
     }
 }
 
-/// A register has a value that is no record of this format.
+/// A register has a value that is not a record of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidRecord {
     /// Its format, if it is a later one.

@@ -157,7 +157,7 @@ impl Contender {
                 self.for_each(&own, Step::Keep);
                 self.date(own);
             }
-            // It may be there all the same.
+            // It may be there anyway.
             None if !search.is_synced => self.look_later_for(id),
             None => self.give_up_id(id, &search.found),
         }

@@ -22,7 +22,7 @@ impl<W> Rounds<W> {
         // `ends_at` may be the deadline of a round that is over. Then `tick` ends nothing.
         let rounds = (self.awaited > 0).then_some(self.ends_at);
         let deadlines = rounds.into_iter().chain(self.waits.next_end());
-        let deadlines = deadlines.chain(self.reaching.retries_at);
+        let deadlines = deadlines.chain(self.propagation.retries_at);
         deadlines.chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
     }
 
@@ -158,7 +158,7 @@ impl<W> Entry<W> {
 
 // Rounds that wait a little for nodes which do not have the lock yet, after a majority has granted
 // it. Afterwards the caller may not use its client for as long as it holds the lock, and then
-// nothing [brings](super::reaching) the lock to these nodes.
+// nothing [brings](super::propagation) the lock to these nodes.
 //
 // * **The first lock of a client** waits for nodes that are still connecting: as long again as its
 //   majority took, or a fifth of `node_timeout`, and a quarter of that for a node that has not
@@ -200,7 +200,7 @@ impl Won {
 impl<W> Entry<W> {
     /// The nodes that have not called the waiter whose turn this is, and lack the lock: those whose
     /// answer is awaited, and those that refused.
-    fn uncalled(&self, sessions: &[Session]) -> (NodeSet, NodeSet) {
+    fn not_notified(&self, sessions: &[Session]) -> (NodeSet, NodeSet) {
         let is_turn = self.request.as_ref().is_some_and(Request::is_turn);
         if !is_turn || !self.is_lock() {
             return (NodeSet::EMPTY, NodeSet::EMPTY);
@@ -230,7 +230,7 @@ impl<W> Rounds<W> {
         let at = entry.reach.won_at.unwrap_or(now);
         let won = Won { at, took: at.since(request.started) };
         let last = won.after(self.part_of_round(WAIT));
-        let last_arrival = *self.reaching.arrivals_until.get_or_insert(last);
+        let last_arrival = *self.propagation.arrivals_until.get_or_insert(last);
         let last = last.min(request.connect_deadline).min(request.spare_until);
         let last_call = last.min(request.deadline);
         let arrival = self.arrival(slot, won).map(|until| until.min(last_arrival));
@@ -238,7 +238,7 @@ impl<W> Rounds<W> {
         let until = arrival.max(call).map_or(won.at, |until| until.min(last));
         if self.entries[slot].reach.waits_until.is_some() && now >= until {
             // Later locks do not wait once more for the same connections.
-            self.reaching.arrivals_until = Some(last_arrival.min(now));
+            self.propagation.arrivals_until = Some(last_arrival.min(now));
         }
         until > now && self.wait_for_others(now, slot, won, until)
     }
@@ -259,16 +259,16 @@ impl<W> Rounds<W> {
     /// Until when the nodes may answer that have not called the waiter whose turn this is, or call
     /// it after they have refused. The waiter waits for neither where one waited in vain lately.
     fn call(&mut self, now: Time, slot: usize, won: Won, last_call: Time) -> Option<Time> {
-        if self.reaching.in_vain_until.is_some_and(|until| now >= until) {
-            self.reaching.in_vain = NodeSet::EMPTY;
+        if self.propagation.late_until.is_some_and(|until| now >= until) {
+            self.propagation.late_nodes = NodeSet::EMPTY;
         }
-        let (open, refused) = self.entries[slot].uncalled(&self.sessions);
-        let in_vain = self.reaching.in_vain;
-        let (open, refused) = (open.without(in_vain), refused.without(in_vain));
+        let (open, refused) = self.entries[slot].not_notified(&self.sessions);
+        let late_nodes = self.propagation.late_nodes;
+        let (open, refused) = (open.without(late_nodes), refused.without(late_nodes));
         if now >= last_call && !refused.is_empty() {
-            self.reaching.in_vain = self.reaching.in_vain.union(refused);
+            self.propagation.late_nodes = self.propagation.late_nodes.union(refused);
             let pause = last_call.since(won.at) * PAUSE;
-            self.reaching.in_vain_until = Some(now.after(pause));
+            self.propagation.late_until = Some(now.after(pause));
         }
         let answer = won.after(self.part_of_round(WAIT_UNANSWERED)).min(last_call);
         let answer = Some(answer).filter(|_| !open.is_empty());
@@ -284,7 +284,7 @@ impl<W> Rounds<W> {
         if self.entries[slot].is_lock() {
             // From now on it may be restored, so its removal must find it.
             self.keep(slot);
-            self.bring_to_new(now, slot);
+            self.send_to_new(now, slot);
         }
         true
     }

@@ -1,6 +1,6 @@
 //! One round: its request, its waiter, and the votes so far.
 
-use super::reaching::Reach;
+use super::propagation::Reach;
 use crate::engine::{
     Ballot, Command, Counters, Node, NodeSet, QueueState, Request, Said, Share, Tally, Verdict,
     Vote, quorum, until_quorum,
@@ -314,7 +314,7 @@ impl RoundOutcome {
 //
 // Each node chooses a permit that is free there, so a minority may grant another one than the
 // majority. Such a vote is a refusal, and the node is told the right permit before the caller has
-// it: see `reaching.rs`. For this the round waits for every node that is not silent. If it ended
+// it: see `propagation.rs`. For this the round waits for every node that is not silent. If it ended
 // with the majority, the other permit would stay taken on that node until somebody read its
 // answer, which may be never: each of several nodes could have another permit free, and nobody
 // would get the one that is free.

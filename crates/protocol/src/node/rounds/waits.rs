@@ -259,7 +259,7 @@ impl<W> Rounds<W> {
     /// Hands on what a node has told about waiters.
     pub(super) fn notify(&mut self, now: Time, node: Node) {
         while let Some((name, hint)) = self.sessions[node.index()].poll_hint() {
-            self.reaching.in_vain.remove(node);
+            self.propagation.late_nodes.remove(node);
             if !self.waits.told(now, node, &name, hint) && hint == Hint::Reserved {
                 self.note_reservation(now, node, &name);
             }

@@ -18,7 +18,7 @@
 -- largest was; and 1 if another client waits for one of the keys, 0 if none does.
 --
 -- It never shortens a counter's ttl. A counter consists of decimal digits only, although Lua reads
--- other texts as numbers too. A counter that is no number, or is too large to be raised, is an
+-- other texts as numbers too. A counter that is not a number, or is too large to be raised, is an
 -- error, and nothing is written then. The error does not quote the key, which may have more bytes
 -- than a line of RESP.
 --

@@ -1,4 +1,4 @@
--- Fencing counters. The value of a counter, or nothing; one that is no number below `most` is an
+-- Fencing counters. The value of a counter, or nothing; one that is not a number below `most` is an
 -- error.
 
 local function read_counter(name, most)

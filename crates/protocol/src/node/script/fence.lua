@@ -2,7 +2,7 @@
 -- `claim.lua`, `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
 -- counters in milliseconds, `ARGV[5]` the number. Refuses if a key does not hold our value, or if a
 -- counter is above the fencing token: another client may then have been granted this token. A
--- counter that is no number is an error.
+-- counter that is not a number is an error.
 --
 -- Late, or once more, as `Fence`: Only while the lock's keys hold this token. Raises counters and
 -- extends their ttl, as `claim.lua` does.

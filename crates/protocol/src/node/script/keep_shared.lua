@@ -4,7 +4,7 @@
 --
 -- It never shortens a share. A share that is given again takes the place of another permit that the
 -- node gave for this value. Where another client has this permit, or the lock itself, the answer is
--- no; the other permit is given up all the same.
+-- no; the other permit is given up anyway.
 --
 -- Late, or once more, as `Extend` of a share: As for a lock: it looks for the token, and never
 -- shortens the share.

@@ -47,7 +47,7 @@ pub(super) struct Connection {
 const AGAIN: u32 = 2;
 
 /// A node that has not accepted the connection may not be there: the part of the time for which it
-/// is waited for all the same.
+/// is waited for anyway.
 const UNSEEN: u32 = 4;
 
 /// A connection, from its first step to the first answer to a command.
@@ -138,8 +138,8 @@ impl Session {
         self.step_done(now);
         self.connection = Connection::default();
         self.notifications = std::mem::take(&mut self.notifications).after();
-        let (credentials, former) = (&self.options.credentials, self.server.former.clone());
-        let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
+        let (credentials, stale) = (&self.options.credentials, self.server.stale.clone());
+        let handshake = Handshake::begin(credentials, stale, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
     }
 

@@ -247,7 +247,7 @@ impl Session {
 
     /// Processes the reply to a step of [`listen`](Self::listen) or
     /// [`watch_key`](Self::watch_key). An `+OK` in doubt, behind half a push message for instance,
-    /// is no refusal.
+    /// is not a refusal.
     pub(super) fn listened(
         &mut self,
         step: ListenStep,

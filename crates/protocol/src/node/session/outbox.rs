@@ -105,7 +105,7 @@ impl Session {
         if !self.is_ready() || now < self.pending_at {
             return;
         }
-        while self.pending_releases.is_payable(&self.flight) {
+        while self.pending_releases.has_room_for_next(&self.flight) {
             let Some((ticket, mut next)) = self.pending_releases.take() else { return };
             // If the node refuses it, it stays pending for the rest of that time, and no longer.
             if let Command::Remove(removal) = &mut next.request.command {
@@ -121,7 +121,7 @@ impl Session {
 
     /// When a removal that the node has refused is sent again.
     pub(super) fn pays_at(&self) -> Option<Time> {
-        (self.is_ready() && self.pending_releases.is_payable(&self.flight))
+        (self.is_ready() && self.pending_releases.has_room_for_next(&self.flight))
             .then_some(self.pending_at)
     }
 

@@ -58,7 +58,7 @@ impl Session {
             let was_ending = handshake.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
             if matches!(&result, Err(problem) if handshake.is_invalid_end_answer(problem)) {
-                self.server.former.note_invalid_answer();
+                self.server.stale.note_invalid_answer();
             }
             let greeted = result?;
             let is_step = handshake.is_ending() && !was_ending;
@@ -67,8 +67,8 @@ impl Session {
                 self.step_done(now);
             }
             self.connection.reply_order.credit(None, reply, true);
-            if let Some((identity, former)) = greeted {
-                self.server.former = former;
+            if let Some((identity, stale)) = greeted {
+                self.server.stale = stale;
                 self.greeted(now, identity);
             }
             return Ok(());

@@ -13,11 +13,11 @@ use super::{Answer, Session, State};
 use crate::engine::{Command, Ping, Question, Request, Vote};
 use crate::node::command::{Form, NoReply, NodeReply, has_proof};
 use crate::node::examination::Finding;
-use crate::node::former::FormerConnections;
 use crate::node::handshake::Identity;
 use crate::node::node_error::{NodeError, Phase};
 use crate::node::report::NodeStatus;
 use crate::node::server_error::ServerErrorKind;
+use crate::node::stale_connections::StaleConnections;
 use crate::node::warning::Host;
 use crate::time::Time;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ pub(super) struct Server {
     pub(super) identity: Option<Identity>,
     pub(super) least_uptime: LeastUptime,
     /// Earlier connections, which may still deliver what was written on them.
-    pub(super) former: FormerConnections,
+    pub(super) stale: StaleConnections,
 }
 
 impl Server {
     /// Nothing is known yet.
     pub(super) fn unknown() -> Self {
-        let former = FormerConnections::default();
-        Self { identity: None, least_uptime: LeastUptime::NONE, former }
+        let stale = StaleConnections::default();
+        Self { identity: None, least_uptime: LeastUptime::NONE, stale }
     }
 
     /// A server has introduced itself. The one before was heard last at `heard_at`.

@@ -1,7 +1,6 @@
 //! One session, in literal bytes and times.
 
 mod examining;
-mod former;
 mod handoff;
 mod leave;
 mod limits;
@@ -12,6 +11,7 @@ mod several;
 mod shares;
 mod silence;
 mod sources;
+mod stale_connections;
 mod stray;
 
 use crate::engine::{Verb, Vote};

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The ballot after one that was lost: it leaps.
+/// The ballot after one that was lost: it is far above.
 const NEXT: u64 = 5 + 256;
 
 /// The change after its accept, with ballot 5, was lost, and the next prepare has shown this.
@@ -32,7 +32,7 @@ fn a_lost_change_that_was_made_is_not_made_again() {
     let newer = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(8, OTHER)]);
     let mut talk = lost_and_found(Some(accepted(&newer, ballot(8, OTHER))), 0);
     assert_eq!(talk.accepts().1, "8");
-    talk.hear([DONE, outbid(11), outbid(11)]);
+    talk.hear([DONE, preempted(11), preempted(11)]);
     talk.prepares();
     talk.hear([promise(Some(accepted(&newer, ballot(8, OTHER)))), promise(None), None]);
     assert_eq!(talk.accepts().1, "8", "it is made when a majority has a value that has it");
@@ -80,7 +80,7 @@ fn a_lost_change_of_which_no_trace_can_be_left_is_unknown() {
 fn each_ballot_of_a_change_may_have_made_it_and_not_only_the_last() {
     let mut talk = lost_and_found(None, 0);
     assert_eq!(talk.proposes(), (ballot(NEXT, OWNER), "x".to_owned()));
-    talk.hear([outbid(300), outbid(300), None]);
+    talk.hear([preempted(300), preempted(300), None]);
     talk.prepares();
     let value = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(300, OTHER)]);
     talk.hear([promise(Some(accepted(&value, ballot(300, OTHER)))), promise(None), None]);
@@ -114,22 +114,22 @@ fn a_ballot_is_dead_when_all_nodes_have_refused_it_or_a_majority_has_gone_on_wit
     let often_changed: Vec<Ballot> = (5..20).map(|number| ballot(number, OTHER)).collect();
     let often_changed = accepted(&value(&often_changed), ballot(19, OTHER));
     let by = |accepted: &Accepted| {
-        Some(RegisterReply::Outbid { least: 9, accepted: Some(accepted.clone()), floor: 0 })
+        Some(RegisterReply::Preempted { least: 9, accepted: Some(accepted.clone()), floor: 0 })
     };
     let without = accepted(&value(&[ballot(1, OTHER), ballot(4, OTHER)]), ballot(4, OTHER));
     let another = Accepted { ballot: ballot(6, OTHER), ..without.clone() };
     let deleted = Accepted { ballot: ballot(4, OTHER), value: None };
     for (replies, is_dead) in [
-        ([outbid(9), outbid(9), outbid(9)], true),
-        ([outbid(9), outbid(9), DONE], false),
-        ([outbid(9), outbid(9), None], false),
+        ([preempted(9), preempted(9), preempted(9)], true),
+        ([preempted(9), preempted(9), DONE], false),
+        ([preempted(9), preempted(9), None], false),
         ([by(&without), by(&without), None], true),
         ([by(&without), by(&another), DONE], false),
         ([by(&deleted), by(&deleted), DONE], false),
     ] {
         let mut talk = refused(replies.clone());
         if is_dead {
-            talk.is_outbid();
+            talk.is_preempted();
         }
         talk.prepares();
         talk.hear([promise(Some(often_changed.clone())), promise(None), None]);

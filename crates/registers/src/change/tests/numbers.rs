@@ -17,13 +17,13 @@ fn a_promise_that_another_client_has_gone_beyond_is_no_contention() {
     // Unless somebody is about to change it.
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    talk.hear([passed(7), outbid(9), None]);
-    assert_eq!(talk.is_outbid(), 1);
+    talk.hear([passed(7), preempted(9), None]);
+    assert_eq!(talk.is_preempted(), 1);
 }
 
 #[test]
 fn the_floor_that_a_deletion_has_left_is_no_contention() {
-    let deleted = || Some(RegisterReply::Outbid { least: 7, accepted: None, floor: 7 });
+    let deleted = || Some(RegisterReply::Preempted { least: 7, accepted: None, floor: 7 });
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([deleted(), deleted(), None]);
@@ -31,9 +31,9 @@ fn the_floor_that_a_deletion_has_left_is_no_contention() {
     // Somebody has prepared since.
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    let prepared = Some(RegisterReply::Outbid { least: 9, accepted: None, floor: 7 });
+    let prepared = Some(RegisterReply::Preempted { least: 9, accepted: None, floor: 7 });
     talk.hear([deleted(), prepared, None]);
-    assert_eq!(talk.is_outbid(), 1);
+    assert_eq!(talk.is_preempted(), 1);
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn after_a_refusal_the_ballot_is_above_the_one_that_came_first() {
     talk.hear([promise(None), passed(7), passed(5)]);
     // It could not know the numbers. That is no contention.
     assert_eq!(talk.prepares(), 7 + 1);
-    talk.hear([promise(None), outbid(9), outbid(5)]);
-    assert_eq!(talk.is_outbid(), 1);
+    talk.hear([promise(None), preempted(9), preempted(5)]);
+    assert_eq!(talk.is_preempted(), 1);
     assert_eq!(talk.prepares(), 9 + 4);
-    talk.hear([outbid(15), outbid(14), outbid(15)]);
-    assert_eq!(talk.is_outbid(), 2);
+    talk.hear([preempted(15), preempted(14), preempted(15)]);
+    assert_eq!(talk.is_preempted(), 2);
     assert_eq!(talk.prepares(), 15 + 16, "more each time");
 }
 

@@ -32,7 +32,7 @@ fn a_create_that_is_not_found_is_made_anew_under_another_id() {
     assert_eq!(script.steps(), ["begin"]);
     assert_eq!(script.begin(), ["create c2", "list"]);
     script.created("c2-0000000008", 71);
-    // It has come all the same, and would never be released.
+    // It has come anyway, and would never be released.
     script.listed(&["c1-0000000007", "c2-0000000008"]);
     assert_eq!(
         script.steps(),

@@ -1,6 +1,6 @@
 //! The servers of a ZooKeeper ensemble, of which one is connected at a time: the [`Conversation`]
 //! of a session, which has all locks of a client, and what is reported about each server. It
-//! decides nothing about locks: [`Keeper`] knows what to write and what the replies mean.
+//! decides nothing about locks: [`LockTable`] knows what to write and what the replies mean.
 
 use super::change_queue::ChangeQueue;
 use super::follower::Follower;
@@ -8,7 +8,7 @@ use crate::clock::Time;
 use crate::engine::{Node, Token};
 use crate::node::{ChangeRecorder, Conversation, Host, NodeAnswer, NodeError, NodeReport, Phase};
 use crate::zookeeper::contender::Plan;
-use crate::zookeeper::keeper::{Keeper, Loss, Outcome};
+use crate::zookeeper::lock_table::{LockTable, Loss, Outcome};
 use crate::zookeeper::message::{Remedy, Request, ServerError};
 use crate::zookeeper::session::Problem;
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ use std::time::Duration;
 /// Called when a lock that was held is lost.
 pub(crate) type OnLoss = Box<dyn Fn(Loss) + Send>;
 
-/// What a caller waits for: see the methods of [`Keeper`](crate::zookeeper::keeper::Keeper).
-pub(crate) enum KeeperOrder {
+/// What a caller waits for: see the methods of [`LockTable`].
+pub(crate) enum LockOrder {
     Contend {
         token: Token,
         plan: Box<Plan>,
@@ -54,7 +54,7 @@ pub(crate) enum KeeperOrder {
     },
 }
 
-impl KeeperOrder {
+impl LockOrder {
     /// When the caller expects the outcome at the latest.
     pub(super) fn until(&self) -> Option<Time> {
         match self {
@@ -69,7 +69,7 @@ impl KeeperOrder {
 }
 
 /// What needs no outcome.
-pub(crate) enum KeeperMessage {
+pub(crate) enum LockMessage {
     /// Give a lock up, or the wait for it.
     GiveUp(Token),
     /// A lock that was given up stays until this time.
@@ -81,11 +81,11 @@ pub(crate) enum KeeperMessage {
 }
 
 /// The locks of a client, and who waits for what of them.
-type ClientKeeper = Keeper<Arc<Follower<Outcome>>>;
+type ClientLocks = LockTable<Arc<Follower<Outcome>>>;
 
 /// The locks of a client, and the servers that are asked about them.
 pub(super) struct Servers {
-    keeper: ClientKeeper,
+    table: ClientLocks,
     /// How many servers there are.
     nodes: usize,
     /// Whom to tell of the loss of a lock.
@@ -106,7 +106,7 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new(
-        keeper: ClientKeeper,
+        table: ClientLocks,
         reports: Arc<Mutex<Vec<NodeReport>>>,
         granted_ms: Arc<AtomicU64>,
         changes: Option<Arc<ChangeQueue>>,
@@ -115,7 +115,7 @@ impl Servers {
         // No server is slow: one that is silent is left.
         let recorder = ChangeRecorder::new(Duration::MAX);
         Self {
-            keeper,
+            table,
             nodes,
             on_loss: HashMap::new(),
             reports,
@@ -132,7 +132,7 @@ impl Servers {
     /// outcome must not take a lost lock for held.
     pub(super) fn tell(&mut self) {
         self.follow_session();
-        while let Some((token, loss)) = self.keeper.poll_loss() {
+        while let Some((token, loss)) = self.table.poll_loss() {
             if let Some(on_loss) = self.on_loss.remove(&token) {
                 on_loss(loss);
             }
@@ -142,7 +142,7 @@ impl Servers {
     /// Notes what has become of the connection since the last call.
     fn follow_session(&mut self) {
         self.note_session_loss();
-        let session = &self.keeper.session;
+        let session = &self.table.session;
         let now = (!session.is_down()).then(|| {
             let phase = if session.is_ready() { Phase::Answering } else { self.phase };
             (Node::new(session.server()), phase)
@@ -153,14 +153,14 @@ impl Servers {
         let before = std::mem::replace(&mut self.seen, now);
         if let Some((node, phase)) = before.filter(|(node, _)| now.map(|(it, _)| it) != Some(*node))
         {
-            let problem = self.keeper.session.problem();
+            let problem = self.table.session.problem();
             let error = self.problem.take().unwrap_or_else(|| error(problem, phase));
             let url = self.report(node, NodeAnswer::Failed(error.clone()));
             self.recorder.lost(node, &url, &error);
         }
         match now {
             Some((node, Phase::Answering)) => {
-                let granted = self.keeper.session.timeout().unwrap_or_default();
+                let granted = self.table.session.timeout().unwrap_or_default();
                 let millis = u64::try_from(granted.as_millis()).unwrap_or(u64::MAX);
                 self.granted_ms.store(millis, Ordering::Relaxed);
                 let url = self.report(node, NodeAnswer::Answered);
@@ -176,10 +176,10 @@ impl Servers {
 
     /// The server of the last connection has told that the session has ended.
     fn note_session_loss(&mut self) {
-        if !self.keeper.take_session_loss() {
+        if !self.table.take_session_loss() {
             return;
         }
-        let node = self.seen.map_or(Node::new(self.keeper.session.server()), |(node, _)| node);
+        let node = self.seen.map_or(Node::new(self.table.session.server()), |(node, _)| node);
         let url = Arc::clone(&self.lock_reports()[node.index()].url);
         self.recorder.session_lost(&url);
         self.tell_changes();
@@ -212,13 +212,13 @@ impl Servers {
     }
 
     fn is_current(&mut self, node: Node) -> bool {
-        self.keeper.session.server() == node.index()
+        self.table.session.server() == node.index()
     }
 }
 
 impl Conversation for Servers {
-    type Order = KeeperOrder;
-    type Message = KeeperMessage;
+    type Order = LockOrder;
+    type Message = LockMessage;
     type Outcome = Outcome;
     type Waiter = Arc<Follower<Outcome>>;
 
@@ -227,28 +227,28 @@ impl Conversation for Servers {
     }
 
     fn is_down(&mut self, node: Node) -> bool {
-        !self.is_current(node) || self.keeper.session.is_down()
+        !self.is_current(node) || self.table.session.is_down()
     }
 
     fn wants_connection(&mut self, node: Node, now: Time) -> bool {
-        self.is_current(node) && self.keeper.session.wants_connection(now)
+        self.is_current(node) && self.table.session.wants_connection(now)
     }
 
     fn connecting(&mut self, _: Node, now: Time, phase: Phase) {
         self.phase = phase;
-        if self.keeper.session.is_down() {
-            self.keeper.session.connecting(now);
+        if self.table.session.is_down() {
+            self.table.session.connecting(now);
         }
         self.follow_session();
     }
 
     fn phase(&mut self, _: Node) -> Phase {
-        if self.keeper.session.is_ready() { Phase::Answering } else { self.phase }
+        if self.table.session.is_ready() { Phase::Answering } else { self.phase }
     }
 
     fn connected(&mut self, _: Node, now: Time, _: Option<Host>) {
         self.phase = Phase::Greeting;
-        self.keeper.session.connected(now);
+        self.table.session.connected(now);
         self.follow_session();
     }
 
@@ -257,90 +257,90 @@ impl Conversation for Servers {
     }
 
     fn output(&mut self, node: Node) -> &[u8] {
-        if self.is_down(node) { &[] } else { self.keeper.session.output() }
+        if self.is_down(node) { &[] } else { self.table.session.output() }
     }
 
     fn wrote(&mut self, _: Node, count: usize) {
-        self.keeper.session.wrote(count);
+        self.table.session.wrote(count);
     }
 
     fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         if !self.is_down(node) {
-            self.keeper.session.received(now, bytes);
+            self.table.session.received(now, bytes);
             self.follow_session();
-            self.keeper.settle(now);
+            self.table.settle(now);
         }
     }
 
     fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
         if !self.is_down(node) {
             self.problem = Some(problem);
-            self.keeper.session.closed(now, Problem::Disconnected);
+            self.table.session.closed(now, Problem::Disconnected);
             self.follow_session();
-            self.keeper.settle(now);
+            self.table.settle(now);
         }
     }
 
-    fn open(&mut self, now: Time, order: KeeperOrder, follower: Arc<Follower<Outcome>>) {
-        let keeper = &mut self.keeper;
+    fn open(&mut self, now: Time, order: LockOrder, follower: Arc<Follower<Outcome>>) {
+        let table = &mut self.table;
         match order {
-            KeeperOrder::Contend { token, plan, hold, until } => {
-                keeper.contend(now, token, *plan, hold, (follower, until));
+            LockOrder::Contend { token, plan, hold, until } => {
+                table.contend(now, token, *plan, hold, (follower, until));
             }
-            KeeperOrder::Wait { token, until } => keeper.wait(now, token, until, follower),
-            KeeperOrder::TakeOver { token, end } => keeper.take_over(now, token, end, follower),
-            KeeperOrder::Check { token, end, until } => {
-                keeper.check(now, token, end, until, follower);
+            LockOrder::Wait { token, until } => table.wait(now, token, until, follower),
+            LockOrder::TakeOver { token, end } => table.take_over(now, token, end, follower),
+            LockOrder::Check { token, end, until } => {
+                table.check(now, token, end, until, follower);
             }
-            KeeperOrder::Release { token, until } => {
+            LockOrder::Release { token, until } => {
                 self.on_loss.remove(&token);
-                keeper.release(now, token, until, follower);
+                table.release(now, token, until, follower);
             }
-            KeeperOrder::Ask { requests, until } => keeper.ask(now, requests, until, follower),
+            LockOrder::Ask { requests, until } => table.ask(now, requests, until, follower),
         }
     }
 
-    fn post(&mut self, now: Time, message: KeeperMessage) {
-        let keeper = &mut self.keeper;
+    fn post(&mut self, now: Time, message: LockMessage) {
+        let table = &mut self.table;
         match message {
-            KeeperMessage::GiveUp(token) => {
+            LockMessage::GiveUp(token) => {
                 self.on_loss.remove(&token);
-                keeper.give_up(now, token);
+                table.give_up(now, token);
             }
-            KeeperMessage::Leave(token, end) => {
+            LockMessage::Leave(token, end) => {
                 self.on_loss.remove(&token);
-                keeper.leave(now, token, end);
+                table.leave(now, token, end);
             }
-            KeeperMessage::Watch(token, on_loss) if keeper.is_held(&token) => {
+            LockMessage::Watch(token, on_loss) if table.is_held(&token) => {
                 self.on_loss.insert(token, on_loss);
             }
-            KeeperMessage::Watch(_, on_loss) => on_loss(Loss::Gone),
-            KeeperMessage::EndWaits(token) => keeper.end_waits(token),
+            LockMessage::Watch(_, on_loss) => on_loss(Loss::Gone),
+            LockMessage::EndWaits(token) => table.end_waits(token),
         }
     }
 
     fn poll(&mut self) -> Option<(Arc<Follower<Outcome>>, Outcome)> {
-        self.keeper.poll()
+        self.table.poll()
     }
 
     fn next_waiter(&self) -> Option<&Arc<Follower<Outcome>>> {
-        self.keeper.waiters().next()
+        self.table.waiters().next()
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        self.keeper.next_deadline()
+        self.table.next_deadline()
     }
 
     fn tick(&mut self, now: Time) {
-        self.keeper.tick(now);
+        self.table.tick(now);
     }
 
     fn close(&mut self, now: Time) {
-        self.keeper.close(now);
+        self.table.close(now);
     }
 
     fn is_leaving(&mut self, _: Time) -> bool {
-        self.keeper.is_leaving()
+        self.table.is_leaving()
     }
 }
 

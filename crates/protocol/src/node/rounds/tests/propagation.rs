@@ -55,7 +55,7 @@ fn a_late_refusal_of_a_grant_is_restored_with_the_rest_of_the_ttl() {
     assert!(output.ends_with(end), "{}", output.escape_ascii());
     assert_eq!(nodes.commands(2), ["EVAL 1"]);
     nodes.receive(2, ":2\r\n");
-    assert!(nodes.rounds.reaching.kept.is_empty(), "every node has it");
+    assert!(nodes.rounds.propagation.kept.is_empty(), "every node has it");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_restoration_that_is_refused_is_sent_again_a_few_times() {
         sent += 1;
         nodes.receive(2, &format!(":-{number}\r\n"));
         number += 1;
-        if let Some(at) = nodes.rounds.reaching.retries_at {
+        if let Some(at) = nodes.rounds.propagation.retries_at {
             assert!(nodes.rounds.next_deadline().is_some_and(|next| next <= at));
             nodes.now = at;
             nodes.rounds.tick(at);
@@ -116,7 +116,7 @@ fn no_grant_is_restored_after_its_handoff_or_its_ttl() {
     nodes.now = at(1_000);
     nodes.receive(2, "$-1\r\n");
     assert_eq!(nodes.commands(2), [""; 0]);
-    assert!(nodes.rounds.reaching.kept.is_empty());
+    assert!(nodes.rounds.propagation.kept.is_empty());
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_turn_waits_in_vain_once_for_a_node() {
     assert!(!nodes.is_over());
     nodes.pass(1);
     assert!(nodes.is_over());
-    assert!(nodes.rounds.reaching.in_vain.contains(node(2)));
+    assert!(nodes.rounds.propagation.late_nodes.contains(node(2)));
 }
 
 #[test]

@@ -12,8 +12,8 @@
 //! - A lock that was held when the session's validity passed is lost, also if the session lives on.
 //! - A lock has an end of its own beside the session's, and its znodes are deleted then.
 //!
-//! Whoever drives it gives its session what the connection says, and calls [`Keeper::settle`] after
-//! that. Random bytes come from the function that it was made with.
+//! Whoever drives it gives its session what the connection says, and calls [`LockTable::settle`]
+//! after that. Random bytes come from the function that it was made with.
 
 mod advance;
 mod entry;
@@ -36,7 +36,7 @@ use std::time::Duration;
 pub type Random = fn() -> Option<[u8; 16]>;
 
 #[derive(Debug)]
-pub struct Keeper<W> {
+pub struct LockTable<W> {
     /// Its connection is the caller's business.
     pub session: Session<Asker>,
     random: Random,
@@ -75,7 +75,7 @@ pub enum Asker {
     Question(u64, usize),
 }
 
-impl<W> Keeper<W> {
+impl<W> LockTable<W> {
     pub fn new(options: SessionOptions, random: Random) -> Self {
         Self {
             session: Session::new(options),

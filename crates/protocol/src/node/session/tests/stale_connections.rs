@@ -2,7 +2,7 @@
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{ScriptedSession, info, numbered_greeting};
-use crate::node::{FORMER_MAX, NodeError, Phase, SessionOptions};
+use crate::node::{NodeError, Phase, STALE_MAX, SessionOptions};
 
 /// A session with a server of this `run_id`, on a connection with this id.
 fn greeted(run_id: &str, connection: u64) -> ScriptedSession {
@@ -219,8 +219,8 @@ fn the_number_of_remembered_former_connections_is_bounded() {
         talk.hear(numbered_greeting(&format!("run {connection}"), connection));
     }
     talk.session.closed(talk.now, NodeError::Disconnected("gone".to_owned()));
-    let former = format!("{:?}", talk.session.server.former);
-    assert!((1..=FORMER_MAX).contains(&former.matches("Connection {").count()), "{former}");
+    let stale = format!("{:?}", talk.session.server.stale);
+    assert!((1..=STALE_MAX).contains(&stale.matches("Connection {").count()), "{stale}");
 }
 
 #[test]

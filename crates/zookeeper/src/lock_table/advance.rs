@@ -2,7 +2,7 @@
 //! are given back or left to their end.
 
 use super::entry::{Entry, Grant, Hold, Loss, Outcome, Stage};
-use super::{Asker, Keeper};
+use super::{Asker, LockTable};
 use crate::contender::{Contender, Held, Left, Step};
 use crate::session::{self, Failure};
 use redlatch_protocol::engine::{Token, Vote};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long a contender does nothing after a server has refused what may be possible later.
 const PAUSE: Duration = Duration::from_millis(100);
 
-impl<W> Keeper<W> {
+impl<W> LockTable<W> {
     /// Takes in what has happened to the session, and does what follows from it. Call it after
     /// everything that is done with the session.
     pub fn settle(&mut self, now: Time) {
@@ -276,7 +276,7 @@ pub(super) fn is_valid(now: Time, grant: &Grant, valid: &Arc<SharedTime>) -> boo
 }
 
 // Locks that are given back, or left to their end.
-impl<W> Keeper<W> {
+impl<W> LockTable<W> {
     /// Gives a held lock back, or gives up waiting for it. The outcome is a [`Vote`]: whether it
     /// was still held.
     pub fn release(&mut self, now: Time, token: Token, until: Time, waiter: W) {

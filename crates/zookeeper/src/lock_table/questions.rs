@@ -1,7 +1,7 @@
 //! Questions: requests that belong to no contender of this client, such as an inspection.
 
 use super::entry::{Outcome, Stage};
-use super::{Asker, Keeper};
+use super::{Asker, LockTable};
 use crate::message::{Operation, Reply, Request, ServerError};
 use crate::session::{Answer, Failure};
 use crate::validity::Reach;
@@ -27,7 +27,7 @@ pub(super) struct Question<W> {
     checks: Option<(Token, Time)>,
 }
 
-impl<W> Keeper<W> {
+impl<W> LockTable<W> {
     /// Sends requests that change nothing of this client's locks, in their order, and collects the
     /// answers.
     pub fn ask(&mut self, now: Time, requests: Vec<Request>, until: Time, waiter: W) {

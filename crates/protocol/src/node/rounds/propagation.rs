@@ -45,7 +45,7 @@ pub(super) struct Reach {
 
 /// The locks that are kept, and what is known about the nodes that lack them.
 #[derive(Debug, Default)]
-pub(super) struct Reaching {
+pub(super) struct Propagation {
     /// The entries of extensions, permits, and locks that are not known to be on every node.
     pub(super) kept: BTreeSet<(Token, usize)>,
     /// No restoration of these is due before this.
@@ -54,11 +54,11 @@ pub(super) struct Reaching {
     /// the first lock.
     pub(super) arrivals_until: Option<Time>,
     /// The nodes for which a waiter in its turn has waited in vain, and until when that counts.
-    pub(super) in_vain: NodeSet,
-    pub(super) in_vain_until: Option<Time>,
+    pub(super) late_nodes: NodeSet,
+    pub(super) late_until: Option<Time>,
 }
 
-impl Reaching {
+impl Propagation {
     /// Forgets the entry of this request.
     pub(super) fn forget(&mut self, request: &Request, slot: usize) {
         if let Some(token) = request.token().filter(|_| !self.kept.is_empty()) {
@@ -98,13 +98,13 @@ impl<W> Entry<W> {
 
 impl<W> Rounds<W> {
     /// Goes on with a lock whose round is over, until every node has it. Leaves other rounds.
-    pub(super) fn bring_on(&mut self, now: Time, slot: usize) {
+    pub(super) fn propagate(&mut self, now: Time, slot: usize) {
         let entry = &self.entries[slot];
         if !entry.is_lock() {
             return self.end_other(now, slot);
         }
         self.keep(slot);
-        self.bring_to_new(now, slot);
+        self.send_to_new(now, slot);
         self.end_if_everywhere(now, slot);
     }
 
@@ -133,26 +133,26 @@ impl<W> Rounds<W> {
     /// Keeps the entry by its token, in place of those of earlier rounds about this lock.
     pub(super) fn keep(&mut self, slot: usize) {
         let Some(token) = self.entries[slot].token() else { return };
-        self.reaching.kept.remove(&(token, slot));
+        self.propagation.kept.remove(&(token, slot));
         while let Some(earlier) = self.idle_slot(&token) {
             let restored = self.entries[earlier].reach.restored;
             let reach = &mut self.entries[slot].reach;
             reach.restored = reach.restored.union(restored);
             self.end_round(earlier);
         }
-        self.reaching.kept.insert((token, slot));
+        self.propagation.kept.insert((token, slot));
     }
 
     /// The first entry without a waiter that is kept for the token.
     fn idle_slot(&self, token: &Token) -> Option<usize> {
-        let slots = self.reaching.kept.range((*token, 0)..=(*token, usize::MAX));
+        let slots = self.propagation.kept.range((*token, 0)..=(*token, usize::MAX));
         let mut slots = slots.map(|(_, slot)| *slot);
         slots.find(|slot| self.entries[*slot].waiter.is_none())
     }
 
     /// The first entry from this slot on that is kept for the token.
     pub(super) fn kept_slot(&self, token: &Token, from: usize) -> Option<usize> {
-        let mut slots = self.reaching.kept.range((*token, from)..=(*token, usize::MAX));
+        let mut slots = self.propagation.kept.range((*token, from)..=(*token, usize::MAX));
         slots.next().map(|(_, slot)| *slot)
     }
 
@@ -165,7 +165,7 @@ impl<W> Rounds<W> {
     pub(super) fn note_late_vote(&mut self, now: Time, slot: usize, node: Node) {
         if self.entries[slot].is_lock() {
             if self.entries[slot].tally.refused.contains(node) {
-                self.bring(now, slot, node);
+                self.send_to(now, slot, node);
             }
             return self.end_if_everywhere(now, slot);
         }
@@ -185,7 +185,7 @@ impl<W> Rounds<W> {
         reach.asked.remove(node);
         match vote {
             Vote::Granted => reach.placed.insert(node),
-            Vote::Refused => self.bring_again(now, slot),
+            Vote::Refused => self.retry_later(now, slot),
             // If the connection was lost, it is sent on the next one.
             Vote::Failed => {}
         }
@@ -195,61 +195,61 @@ impl<W> Rounds<W> {
 
     /// A node reserves the lock for a waiter whose turn it refused: it has freed the lock.
     pub(super) fn note_reservation(&mut self, now: Time, node: Node, waiter: &Token) {
-        let mut slots = self.reaching.kept.iter().map(|(_, slot)| *slot);
+        let mut slots = self.propagation.kept.iter().map(|(_, slot)| *slot);
         let Some(slot) = slots.find(|slot| self.entries[*slot].is_turn_of(waiter)) else { return };
         self.entries[slot].reach.called.insert(node);
         if self.entries[slot].tally.refused.contains(node) {
-            self.bring(now, slot, node);
+            self.send_to(now, slot, node);
         }
         self.settle(now, slot, false);
     }
 
     /// A node can be reached again, or for the first time.
     pub(super) fn note_reached(&mut self, now: Time, node: Node) {
-        let slots: Vec<usize> = self.reaching.kept.iter().map(|(_, slot)| *slot).collect();
+        let slots: Vec<usize> = self.propagation.kept.iter().map(|(_, slot)| *slot).collect();
         for slot in slots {
             let entry = &self.entries[slot];
             if entry.is_lock() && entry.tally.failed.contains(node) {
-                self.bring(now, slot, node);
+                self.send_to(now, slot, node);
             }
         }
     }
 
     /// Sends the restorations that are due again.
-    pub(super) fn bring_due(&mut self, now: Time) {
-        if self.reaching.retries_at.is_none_or(|at| now < at) {
+    pub(super) fn retry_due(&mut self, now: Time) {
+        if self.propagation.retries_at.is_none_or(|at| now < at) {
             return;
         }
-        self.reaching.retries_at = None;
-        let slots: Vec<usize> = self.reaching.kept.iter().map(|(_, slot)| *slot).collect();
+        self.propagation.retries_at = None;
+        let slots: Vec<usize> = self.propagation.kept.iter().map(|(_, slot)| *slot).collect();
         for slot in slots {
             match self.entries[slot].reach.retry_at {
                 Some(at) if now >= at => {
                     self.entries[slot].reach.retry_at = None;
-                    self.bring_to_refused(now, slot);
+                    self.send_to_refused(now, slot);
                 }
-                Some(at) => self.reaching.retry_by(at),
+                Some(at) => self.propagation.retry_by(at),
                 None => {}
             }
         }
     }
 
     /// Restores the lock on the nodes that refused it, where that was not tried yet.
-    pub(super) fn bring_to_new(&mut self, now: Time, slot: usize) {
+    pub(super) fn send_to_new(&mut self, now: Time, slot: usize) {
         let entry = &self.entries[slot];
         let nodes = entry.tally.refused.without(entry.reach.restored);
-        nodes.iter().for_each(|node| self.bring(now, slot, node));
+        nodes.iter().for_each(|node| self.send_to(now, slot, node));
     }
 
     /// Restores the lock on the nodes that refused it, or refused a restoration.
-    fn bring_to_refused(&mut self, now: Time, slot: usize) {
+    fn send_to_refused(&mut self, now: Time, slot: usize) {
         let entry = &self.entries[slot];
         let nodes = entry.tally.refused.union(entry.reach.restored);
-        nodes.iter().for_each(|node| self.bring(now, slot, node));
+        nodes.iter().for_each(|node| self.send_to(now, slot, node));
     }
 
     /// Restores the lock on a node, if it lacks it and can be written to.
-    fn bring(&mut self, now: Time, slot: usize, node: Node) {
+    fn send_to(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
         let (Some(request), true) = (entry.request.as_ref(), entry.is_lock()) else { return };
         let left = request.ttl().and_then(|ttl| ttl.left(request.started, now));
@@ -263,7 +263,7 @@ impl<W> Rounds<W> {
         let request = Request { command: Command::Keep(keep), ..request.clone() };
         if !session.has_room(&request) {
             // It would be written later, with too long a ttl.
-            return self.bring_again(now, slot);
+            return self.retry_later(now, slot);
         }
         let ticket = entry.ticket(slot);
         session.send(now, Some(ticket), &request);
@@ -274,7 +274,7 @@ impl<W> Rounds<W> {
     }
 
     /// Sends the restorations that were refused once more after a pause.
-    fn bring_again(&mut self, now: Time, slot: usize) {
+    fn retry_later(&mut self, now: Time, slot: usize) {
         let reach = &mut self.entries[slot].reach;
         if reach.retry_at.is_some() || reach.tries == TRIES_MAX {
             return;
@@ -282,7 +282,7 @@ impl<W> Rounds<W> {
         let at = now.after(PAUSE * 2_u32.pow(reach.tries));
         reach.tries += 1;
         reach.retry_at = Some(at);
-        self.reaching.retry_by(at);
+        self.propagation.retry_by(at);
     }
 
     fn end_if_everywhere(&mut self, now: Time, slot: usize) {
@@ -342,7 +342,9 @@ impl<W> Rounds<W> {
             _ => request.predecessor().map(|before| before.token),
         };
         let (mut nodes, mut next) = (NodeSet::EMPTY, 0);
-        let Some(token) = removed.filter(|_| !self.reaching.kept.is_empty()) else { return nodes };
+        let Some(token) = removed.filter(|_| !self.propagation.kept.is_empty()) else {
+            return nodes;
+        };
         while let Some(slot) = self.kept_slot(&token, next) {
             next = slot + 1;
             nodes = nodes.union(self.restored(slot));

@@ -17,10 +17,10 @@ fn the_place_is_told_at_once_and_a_grant_is_kept_for_the_caller() {
     talk.listed(&[&Talk::name(2)]);
     talk.refuse(-101);
     assert_eq!(talk.told(), [""; 0]);
-    assert!(!talk.keeper.is_held(&token(1)));
-    talk.keeper.wait(talk.time(), token(1), talk.later(500), 2);
+    assert!(!talk.table.is_held(&token(1)));
+    talk.table.wait(talk.time(), token(1), talk.later(500), 2);
     assert_eq!(talk.told(), ["2 granted"]);
-    assert!(talk.keeper.is_held(&token(1)));
+    assert!(talk.table.is_held(&token(1)));
 }
 
 #[test]
@@ -38,9 +38,9 @@ fn waits_that_were_ended_stay_ended() {
     for all in [true, false] {
         let mut talk = Talk::new();
         talk.contend(1, true);
-        talk.keeper.end_waits((!all).then_some(token(1)));
+        talk.table.end_waits((!all).then_some(token(1)));
         assert_eq!(talk.told(), ["1 waits None"]);
-        talk.keeper.wait(talk.time(), token(1), talk.later(500), 2);
+        talk.table.wait(talk.time(), token(1), talk.later(500), 2);
         assert_eq!(talk.told(), ["2 waits None"]);
     }
 }
@@ -50,7 +50,7 @@ fn without_random_numbers_there_is_no_lock() {
     let mut talk = Talk::with_random(false);
     talk.contend(1, true);
     assert_eq!(talk.told(), ["1 NoEntropy"]);
-    talk.keeper.wait(talk.time(), token(1), talk.later(500), 2);
+    talk.table.wait(talk.time(), token(1), talk.later(500), 2);
     assert_eq!(talk.told(), ["2 Gone"]);
 }
 

@@ -16,7 +16,7 @@ use crate::resp::{Reply, encode_command};
 
 /// The most connections that are remembered for one node. Beyond that the oldest is forgotten: its
 /// late commands are carried out.
-pub const FORMER_MAX: usize = 16;
+pub const STALE_MAX: usize = 16;
 
 /// After this many invalid answers in a row, a server is not asked again to end connections: it
 /// could never be used otherwise. A few invalid answers may be strays.
@@ -24,7 +24,7 @@ const INVALID_ANSWERS_MAX: u32 = 10;
 
 /// Connections to one node that were given up and may still deliver commands.
 #[derive(Clone, Debug, Default)]
-pub struct FormerConnections {
+pub struct StaleConnections {
     connections: Vec<Connection>,
     /// How many of them, from the first, are being ended.
     ending: usize,
@@ -38,11 +38,11 @@ struct Connection {
     id: u64,
 }
 
-impl FormerConnections {
+impl StaleConnections {
     /// Adds a connection to this server, which was given up with commands unanswered.
     pub fn add(&mut self, server: &Identity) {
         let (Some(run_id), Some(id)) = (server.run_id.clone(), server.connection) else { return };
-        if self.connections.len() == FORMER_MAX {
+        if self.connections.len() == STALE_MAX {
             self.connections.remove(0);
         }
         self.connections.push(Connection { run_id, id });

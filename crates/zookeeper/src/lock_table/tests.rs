@@ -14,7 +14,7 @@ const TIMEOUT: u64 = 7_000;
 
 /// A keeper whose session has begun, and who has said what.
 struct Talk {
-    keeper: Keeper<u32>,
+    table: LockTable<u32>,
     millis: u64,
     /// The xid of the latest request.
     xid: i32,
@@ -40,8 +40,8 @@ impl Talk {
         let mut options = SessionOptions::new(1, 7);
         options.drift_parts_per_billion = 0;
         let random: Random = if has_random { || Some([1; 16]) } else { || None };
-        let keeper = Keeper::new(options, random);
-        Self { keeper, millis: 1_000, xid: 0 }
+        let table = LockTable::new(options, random);
+        Self { table, millis: 1_000, xid: 0 }
     }
 
     fn time(&self) -> Time {
@@ -54,7 +54,7 @@ impl Talk {
 
     fn pass(&mut self, millis: u64) {
         self.millis += millis;
-        self.keeper.tick(self.time());
+        self.table.tick(self.time());
     }
 
     /// Contends for the lock, for 2 s, and waits for 1 s.
@@ -62,17 +62,17 @@ impl Talk {
         let until = self.later(1_000);
         let hold = Duration::from_secs(2);
         let call = (u32::from(number), until);
-        self.keeper.contend(self.time(), token(number), plan(waits), hold, call);
+        self.table.contend(self.time(), token(number), plan(waits), hold, call);
     }
 
     /// A connection is made, and the server accepts the session.
     fn connect(&mut self) {
         let now = self.time();
-        assert!(self.keeper.session.wants_connection(now));
-        self.keeper.session.connecting(now);
-        self.keeper.session.connected(now);
-        let length = self.keeper.session.output().len();
-        self.keeper.session.wrote(length);
+        assert!(self.table.session.wants_connection(now));
+        self.table.session.connecting(now);
+        self.table.session.connected(now);
+        let length = self.table.session.output().len();
+        self.table.session.wrote(length);
         self.hear(|frame| {
             frame.int(0).int(TIMEOUT as i32).long(0x77).buffer(&[9; 16]).boolean(false);
         });
@@ -84,14 +84,14 @@ impl Talk {
         write(&mut frame);
         frame.finish().unwrap();
         let now = self.time();
-        self.keeper.session.received(now, &bytes);
-        self.keeper.settle(now);
+        self.table.session.received(now, &bytes);
+        self.table.settle(now);
     }
 
     /// The types of the requests in the output.
     fn written(&mut self) -> Vec<i32> {
-        let output = self.keeper.session.output().to_vec();
-        self.keeper.session.wrote(output.len());
+        let output = self.table.session.output().to_vec();
+        self.table.session.wrote(output.len());
         let (mut rest, mut kinds) = (&output[..], Vec::new());
         while let Some((body, used)) = frame(rest).unwrap() {
             let mut reader = Reader::new(body);
@@ -165,9 +165,9 @@ impl Talk {
 
     /// The losses and the outcomes, in few words.
     fn told(&mut self) -> Vec<String> {
-        let losses = std::iter::from_fn(|| self.keeper.poll_loss());
+        let losses = std::iter::from_fn(|| self.table.poll_loss());
         let mut told: Vec<String> = losses.map(|(_, loss)| format!("lost {loss:?}")).collect();
-        let outcomes = std::iter::from_fn(|| self.keeper.poll());
+        let outcomes = std::iter::from_fn(|| self.table.poll());
         told.extend(outcomes.map(|(waiter, outcome)| match outcome {
             Outcome::Granted(_) => format!("{waiter} granted"),
             Outcome::Waiting { place } => format!("{waiter} waits {place:?}"),

@@ -7,14 +7,14 @@ impl Talk {
     fn ask(&mut self) {
         let list = Request::GetChildren { path: "/locks".into(), watch: false };
         let until = self.later(60_000);
-        self.keeper.ask(self.time(), vec![list], until, 7);
+        self.table.ask(self.time(), vec![list], until, 7);
     }
 
     /// The connection, made or not, is lost.
     fn lose(&mut self) {
         let now = self.time();
-        self.keeper.session.closed(now, Problem::Disconnected);
-        self.keeper.settle(now);
+        self.table.session.closed(now, Problem::Disconnected);
+        self.table.settle(now);
         self.millis += 1_000;
     }
 }
@@ -31,7 +31,7 @@ fn a_question_is_written_on_three_connections_at_most() {
     }
     assert_eq!(talk.told(), ["7 1 answers"]);
     let now = talk.time();
-    assert!(!talk.keeper.session.wants_connection(now), "nothing is asked any more");
+    assert!(!talk.table.session.wants_connection(now), "nothing is asked any more");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_question_waits_for_a_connection_until_its_time_is_over() {
     talk.ask();
     for _ in 0..10 {
         let now = talk.time();
-        talk.keeper.session.connecting(now);
+        talk.table.session.connecting(now);
         talk.lose();
         assert_eq!(talk.told(), [""; 0]);
     }

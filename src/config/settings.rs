@@ -1,0 +1,310 @@
+//! The settings as plain values, and what a client makes of them once they are checked.
+
+#[cfg(doc)]
+use super::Builder;
+#[cfg(feature = "serde")]
+use super::file;
+use super::nodes::{NodeSettings, NodeSource};
+#[cfg(feature = "tls")]
+use super::tls::TlsSettings;
+use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl, WAITER_LEASE};
+use crate::error::ConfigError;
+use crate::event::Listener;
+use crate::name::Name;
+use crate::net::ConnectOptions;
+use crate::wait_queue::HandoffLimit;
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The settings of a client in a service's [configuration
+/// file](crate::guide::settings#in-a-configuration-file), of any format that serde reads. It
+/// becomes a [`Builder`].
+///
+/// | field | is |
+/// |---|---|
+/// | `nodes` | the [URLs](Builder::nodes): a list, or a text if there is one |
+/// | `nodes_from_env` | a [variable](Builder::nodes_from_env) with more, also for passwords |
+/// | `node_timeout`, `connect_timeout`, `max_ttl`, `max_hold` | a duration |
+/// | `min_validity`, `waiter_lease`, `fencing_expiry` | a duration |
+/// | `session_timeout`, with the feature `zookeeper` | a duration |
+/// | `key_prefix`, `client_name` | a text |
+/// | `restart_guard`, `wait_for_all`, `io_thread`, `queue` | true or false |
+/// | `drift_factor` | a number |
+/// | `tls`, with the feature `tls` | as below |
+///
+/// `tls` has the methods of [`TlsSettings`](crate::TlsSettings): `ca_files`, a list;
+/// `client_certificate`, with its `file` and its `key`; and with the feature `tls-bundled-roots`
+/// also `bundled_roots`.
+///
+/// Each is the method of this name of [`Builder`], which says what it means. What is not there has
+/// its default. What a file cannot have, such as [`on_event`](Builder::on_event), is set on the
+/// builder. A duration is a text with units, such as `"500ms"`, `"10s"` or `"1h 30m"`: a number
+/// alone does not say what it counts. Values are checked by [`build`](Builder::build).
+///
+/// An unknown field is an error, and no error or `Debug` of it shows a URL. An error of the crate
+/// `toml` shows the line that is wrong anyway; its `message()` does not.
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields, default))]
+#[allow(unreachable_pub, reason = "without the feature it is the builder's")]
+pub struct ClientSettings {
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::urls"))]
+    pub(super) nodes: Vec<NodeSource>,
+    nodes_from_env: Option<String>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) node_timeout: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) connect_timeout: Option<Duration>,
+    #[cfg(feature = "zookeeper")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) session_timeout: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) max_ttl: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) max_hold: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) min_validity: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) waiter_lease: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub(super) fencing_expiry: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::text"))]
+    pub(super) key_prefix: Option<Vec<u8>>,
+    pub(super) client_name: Option<String>,
+    pub(super) restart_guard: Option<bool>,
+    pub(super) wait_for_all: Option<bool>,
+    pub(super) io_thread: Option<bool>,
+    pub(super) queue: Option<bool>,
+    pub(super) drift_factor: Option<f64>,
+    #[cfg(feature = "tls")]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::tls"))]
+    pub(super) tls: TlsSettings,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) retry: Option<(Duration, Duration)>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) handoff_limit: Option<HandoffLimit>,
+    /// Outside, whether it is set.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) keepalive: Option<Option<Duration>>,
+}
+
+/// They are plain values, also where a ready configuration of rustls does not say so.
+impl UnwindSafe for ClientSettings {}
+impl RefUnwindSafe for ClientSettings {}
+
+/// URLs may have passwords in them.
+impl fmt::Debug for ClientSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientSettings")
+            .field("nodes", &self.nodes.len())
+            .field("key_prefix", &self.key_prefix.as_deref().map(Name::new))
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) nodes: NodeSettings,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) max_ttl: Duration,
+    pub(crate) key_prefix: Vec<u8>,
+    pub(crate) client_name: String,
+    pub(crate) wait_for_all: bool,
+    pub(crate) io_thread: bool,
+    pub(crate) connecting: ConnectOptions,
+    pub(crate) restart_guard: bool,
+    pub(crate) handoff_limit: HandoffLimit,
+    pub(crate) fencing_expiry: Ttl,
+    pub(crate) listener: Option<Listener>,
+}
+
+/// The longest ttl, and the pauses between attempts, unless they are set.
+const MAX_TTL: Duration = Duration::from_secs(60);
+const RETRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+
+/// The shortest first pause between two attempts. Below it, retrying is a tight loop.
+const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
+
+pub(super) const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// How long fencing counters live, unless locks may live for longer.
+const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The limits of the time for which a waiter may be silent.
+const WAITER_LEASE_MIN: Duration = Duration::from_millis(100);
+const WAITER_LEASE_MAX: Duration = Duration::from_secs(60);
+
+/// How many rounds fit into that time by default, and at least: a waiter whose renewal takes a
+/// whole round keeps its place.
+const ROUNDS_PER_LEASE: u32 = 4;
+const ROUNDS_PER_LEASE_MIN: u32 = 2;
+
+/// The limits of the time for one attempt to connect.
+const CONNECT_TIMEOUT_MIN: Duration = Duration::from_millis(1);
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(600);
+
+/// The least default of that time, and how many rounds fit into it otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const ROUNDS: u32 = 10;
+
+/// The part of an ensemble's session timeout that one attempt may take by default. When a silent
+/// server is left, two sevenths of the session timeout remain: time for one attempt at another.
+#[cfg(feature = "zookeeper")]
+const ATTEMPTS_PER_SESSION: u32 = 5;
+
+/// The idle time of a TCP connection, unless it is set, and its limits. The longest that Linux
+/// takes is 32,767 s.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
+
+impl ClientSettings {
+    /// Reads the variable that a file names, as [`Builder::nodes_from_env`] does.
+    pub(super) fn read_variable(&mut self) {
+        let variable = self.nodes_from_env.take();
+        self.nodes.extend(variable.map(NodeSource::variable));
+    }
+
+    pub(super) fn check(&self) -> Result<Settings, ConfigError> {
+        let nodes = self.check_nodes()?;
+        let factor = self.drift_factor.unwrap_or(0.01);
+        let Some(drift) = Drift::from_factor(factor) else {
+            let reason = format!("{factor} is not between 0 and {}", Drift::FACTOR_MAX);
+            return Err(refused("drift_factor", reason));
+        };
+        let mut rules = Rules::new(nodes.votes(), drift);
+        rules.node_timeout = self.node_timeout.unwrap_or_else(|| nodes.default_node_timeout());
+        rules.min_validity = self.min_validity.unwrap_or_default();
+        (rules.retry_base, rules.retry_cap) = self.retry.unwrap_or(RETRY);
+        rules.hold_max = self.max_hold;
+        let lease = self.check_waiter_lease(rules.node_timeout)?;
+        rules.waiter_lease = lease.filter(|_| self.queue.unwrap_or(true));
+        let max_ttl = self.max_ttl.unwrap_or(MAX_TTL);
+        check_times(&rules, max_ttl)?;
+        let client_name = self.client_name.clone().unwrap_or_else(|| "redlatch".to_owned());
+        let key_prefix = self.key_prefix.clone().unwrap_or_default();
+        check_names(&client_name, &key_prefix)?;
+        let connecting = self.check_connections(&nodes, rules.node_timeout)?;
+        rules.connect_timeout = connecting.timeout;
+        Ok(Settings {
+            nodes,
+            rules: Arc::new(rules),
+            max_ttl,
+            key_prefix,
+            client_name,
+            wait_for_all: self.wait_for_all.unwrap_or(false),
+            io_thread: self.io_thread.unwrap_or(false),
+            connecting,
+            restart_guard: self.restart_guard.unwrap_or(true),
+            handoff_limit: self.handoff_limit.unwrap_or(HandoffLimit::DEFAULT),
+            fencing_expiry: self.check_fencing_expiry(max_ttl)?,
+            listener: None,
+        })
+    }
+
+    fn check_waiter_lease(&self, node_timeout: Duration) -> Result<Option<Ttl>, ConfigError> {
+        let default = WAITER_LEASE.max(node_timeout.saturating_mul(ROUNDS_PER_LEASE));
+        let lease = self.waiter_lease.unwrap_or(default);
+        let least = WAITER_LEASE_MIN.max(node_timeout.saturating_mul(ROUNDS_PER_LEASE_MIN));
+        let is_valid = lease >= least && lease <= WAITER_LEASE_MAX.max(default);
+        if !is_valid {
+            let most = WAITER_LEASE_MAX.max(default);
+            let reason = format!("{lease:?} is not between {least:?} and {most:?}");
+            return Err(refused("waiter_lease", reason));
+        }
+        Ok(Ttl::from_duration(lease))
+    }
+
+    fn check_fencing_expiry(&self, max_ttl: Duration) -> Result<Ttl, ConfigError> {
+        let expiry = self.fencing_expiry.unwrap_or(FENCING_EXPIRY.max(max_ttl));
+        let ttl = Ttl::from_duration(expiry).filter(|_| expiry >= max_ttl);
+        ttl.ok_or_else(|| {
+            let reason = format!("{expiry:?} is not between max_ttl ({max_ttl:?}) and 365 days");
+            refused("fencing_expiry", reason)
+        })
+    }
+
+    fn check_connections(
+        &self,
+        nodes: &NodeSettings,
+        node_timeout: Duration,
+    ) -> Result<ConnectOptions, ConfigError> {
+        let default = match nodes {
+            NodeSettings::Redis(_) => CONNECT_TIMEOUT.max(node_timeout.saturating_mul(ROUNDS)),
+            #[cfg(feature = "zookeeper")]
+            NodeSettings::ZooKeeper(ensemble) => {
+                CONNECT_TIMEOUT.min(ensemble.session_timeout / ATTEMPTS_PER_SESSION)
+            }
+        };
+        let timeout = self.connect_timeout.unwrap_or(default);
+        if !(CONNECT_TIMEOUT_MIN..=CONNECT_TIMEOUT_MAX).contains(&timeout) {
+            let reason = format!("{timeout:?} is not between 1 ms and 600 s");
+            return Err(refused("connect_timeout", reason));
+        }
+        let keepalive = self.keepalive.unwrap_or(Some(KEEPALIVE));
+        let limits = KEEPALIVE_MIN..=KEEPALIVE_MAX;
+        if let Some(idle) = keepalive.filter(|idle| !limits.contains(idle)) {
+            let reason = format!("{idle:?} is not between 1 s and 9 h");
+            return Err(refused("tcp_keepalive", reason));
+        }
+        Ok(ConnectOptions { timeout, keepalive })
+    }
+}
+
+fn check_times(rules: &Rules, max_ttl: Duration) -> Result<(), ConfigError> {
+    let millisecond = Duration::from_millis(1);
+    if !(millisecond..=NODE_TIMEOUT_MAX).contains(&rules.node_timeout) {
+        let reason = format!("{:?} is not between 1 ms and 60 s", rules.node_timeout);
+        return Err(refused("node_timeout", reason));
+    }
+    let (base, cap) = (rules.retry_base, rules.retry_cap);
+    if base < RETRY_BASE_MIN || cap < base {
+        let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
+        return Err(refused("retry", reason));
+    }
+    if max_ttl > TTL_LIMIT {
+        return Err(refused("max_ttl", format!("{:?} is more than 365 days", max_ttl)));
+    }
+    let shortest = rules.drift.shortest_ttl(rules.min_validity).map(Ttl::as_duration);
+    if shortest.is_none_or(|shortest| max_ttl < shortest) {
+        let (most, least) = (max_ttl, rules.min_validity);
+        let (name, reason) = if least.is_zero() {
+            ("max_ttl", format!("{most:?} leaves no validity"))
+        } else {
+            ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
+        };
+        return Err(refused(name, reason));
+    }
+    Ok(())
+}
+
+fn check_names(name: &str, key_prefix: &[u8]) -> Result<(), ConfigError> {
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let reason = format!("{name:?} is not printable ASCII without spaces");
+        return Err(refused("client_name", reason));
+    }
+    let (length, most) = (key_prefix.len(), KEY_PREFIX_MAX);
+    if length > most {
+        return Err(refused("key_prefix", format!("{length} bytes, more than {most}")));
+    }
+    if is_reserved(key_prefix) {
+        let reason = "it contains \":redlatch:\", as keys of queues and counters do";
+        return Err(refused("key_prefix", reason));
+    }
+    Ok(())
+}
+
+pub(super) fn refused(name: &'static str, reason: impl Into<String>) -> ConfigError {
+    ConfigError::Setting { name, reason: reason.into() }
+}
+
+/// The longest prefix: about half of the longest key.
+const KEY_PREFIX_MAX: usize = 32 * 1024;
+
+/// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
+/// holders? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
+pub(crate) fn is_reserved(key: &[u8]) -> bool {
+    const INFIX: &[u8] = b":redlatch:";
+    key.windows(INFIX.len()).any(|part| part == INFIX)
+}
