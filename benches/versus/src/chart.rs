@@ -4,15 +4,18 @@
 //! redlatch's bar, which is equally long in every group. A bar that would be more than twice as
 //! long is cut off, and a gap near its end says so; its ratio is written behind it.
 
-use crate::figures::Group;
+use crate::figures::{self, Group};
 use crate::report::rate;
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 /// The folder of the charts, relative to this program's. They are not in this program's folder,
 /// because the README shows them and Cargo leaves this folder out of the package.
-pub const FOLDER: &str = "../../docs";
+const FOLDER: &str = "../../docs";
+
+/// The figures of the chart, in this program's folder.
+pub const FIGURES: &str = "figures.jsonl";
 
 const WIDTH: usize = 776;
 const NAMES: usize = 152;
@@ -26,7 +29,7 @@ const TITLE: usize = 30;
 const SPACE: usize = 16;
 
 /// The colours of one chart.
-pub struct Theme {
+struct Theme {
     file: &'static str,
     text: &'static str,
     faint: &'static str,
@@ -35,28 +38,22 @@ pub struct Theme {
     page: &'static str,
 }
 
-pub const THEMES: [Theme; 2] = [
-    Theme {
-        file: "chart-light.svg",
-        text: "#1f2328",
-        faint: "#59636e",
-        own: "#1f883d",
-        other: "#8c959f",
-        page: "#ffffff",
-    },
-    Theme {
-        file: "chart-dark.svg",
-        text: "#e6edf3",
-        faint: "#9198a1",
-        own: "#3fb950",
-        other: "#6e7681",
-        page: "#0d1117",
-    },
+const THEMES: [Theme; 2] = [
+    theme("chart-light.svg", ["#1f2328", "#59636e", "#1f883d", "#8c959f", "#ffffff"]),
+    theme("chart-dark.svg", ["#e6edf3", "#9198a1", "#3fb950", "#6e7681", "#0d1117"]),
 ];
 
-/// Writes the charts for all themes into a folder.
-pub fn write(folder: &Path, groups: &[Group]) -> std::io::Result<()> {
-    THEMES.iter().try_for_each(|theme| fs::write(folder.join(theme.file), draw(groups, theme)))
+const fn theme(file: &'static str, colours: [&'static str; 5]) -> Theme {
+    let [text, faint, own, other, page] = colours;
+    Theme { file, text, faint, own, other, page }
+}
+
+/// Draws the charts for all themes from the figures in this program's folder.
+pub fn redraw(folder: &Path) -> io::Result<()> {
+    let groups = figures::from_text(&fs::read_to_string(folder.join(FIGURES))?)?;
+    let write =
+        |theme: &Theme| fs::write(folder.join(FOLDER).join(theme.file), draw(&groups, theme));
+    THEMES.iter().try_for_each(write)
 }
 
 /// Draws groups of bars, one under the other.
@@ -137,14 +134,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures;
 
     #[test]
     fn the_charts_are_those_of_the_figures_beside_them() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let text = fs::read_to_string(folder.join("figures.tsv")).unwrap();
+        let text = fs::read_to_string(folder.join(FIGURES)).unwrap();
         let groups = figures::from_text(&text).unwrap();
-        assert_eq!(figures::to_text(&groups), text);
+        assert_eq!(figures::to_text(&groups).unwrap(), text);
         for theme in &THEMES {
             let chart = fs::read_to_string(folder.join(FOLDER).join(theme.file)).unwrap();
             assert!(chart == draw(&groups, theme), "{} is an old one", theme.file);

@@ -2,11 +2,11 @@
 //! drawn again without another run.
 
 use crate::report::{rate, seconds};
-use std::fmt::Write;
+use serde::{Deserialize, Serialize};
 
 /// A group of bars: one row of the table on the page about performance. The first bar is
 /// redlatch's, and all lengths are relative to it.
-#[derive(Debug, PartialEq)]
+#[derive(Serialize, Deserialize)]
 pub struct Group {
     /// The name of the measurement.
     pub title: String,
@@ -16,7 +16,7 @@ pub struct Group {
 }
 
 /// What the values of a group are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub enum Unit {
     /// Locks acquired and released per second.
     Pairs,
@@ -26,18 +26,7 @@ pub enum Unit {
     Share,
 }
 
-const UNITS: [Unit; 3] = [Unit::Pairs, Unit::Time, Unit::Share];
-
 impl Unit {
-    /// The name in the file.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Pairs => "pairs/s",
-            Self::Time => "seconds",
-            Self::Share => "share",
-        }
-    }
-
     /// The direction, for the reader of the chart.
     pub fn better(self) -> &'static str {
         match self {
@@ -57,41 +46,12 @@ impl Unit {
     }
 }
 
-impl Group {
-    pub fn new<const N: usize>(title: &str, unit: Unit, bars: [(&str, f64); N]) -> Self {
-        let bars = bars.map(|(name, value)| (name.to_owned(), value)).into();
-        Self { title: title.to_owned(), unit, bars }
-    }
-}
-
-/// One line per bar: title, unit, name and value, with tabs between them.
-pub fn to_text(groups: &[Group]) -> String {
-    let mut text = String::new();
-    for group in groups {
-        for (name, value) in &group.bars {
-            let _ = writeln!(text, "{}\t{}\t{name}\t{value}", group.title, group.unit.word());
-        }
-    }
-    text
+/// The text of the file: a line of JSON for each group.
+pub fn to_text(groups: &[Group]) -> serde_json::Result<String> {
+    groups.iter().map(|group| Ok(serde_json::to_string(group)? + "\n")).collect()
 }
 
 /// Reads what [`to_text`] wrote.
-pub fn from_text(text: &str) -> Result<Vec<Group>, String> {
-    let mut groups: Vec<Group> = Vec::new();
-    for line in text.lines() {
-        let cells: Vec<&str> = line.split('\t').collect();
-        let [title, unit, name, value] = cells[..] else {
-            return Err(format!("not four cells: {line}"));
-        };
-        let unit = UNITS.into_iter().find(|known| known.word() == unit);
-        let unit = unit.ok_or_else(|| format!("not a known unit: {line}"))?;
-        let value = value.parse().map_err(|_| format!("not a number: {line}"))?;
-        if groups.last().is_none_or(|group| group.title != title) {
-            groups.push(Group { title: title.to_owned(), unit, bars: Vec::new() });
-        }
-        if let Some(group) = groups.last_mut() {
-            group.bars.push((name.to_owned(), value));
-        }
-    }
-    Ok(groups)
+pub fn from_text(text: &str) -> serde_json::Result<Vec<Group>> {
+    text.lines().map(serde_json::from_str).collect()
 }

@@ -4,7 +4,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,19 +17,19 @@ struct Pipe {
     is_open: bool,
 }
 
-/// Starts a proxy for each of these servers, and says where they listen. They live as long as the
+/// Starts a proxy for each of these servers, and returns their URLs. They live as long as the
 /// program.
-pub fn start(servers: &[SocketAddr], delay: Duration) -> io::Result<Vec<SocketAddr>> {
-    let mut listeners = Vec::new();
-    for &server in servers {
+pub fn start(servers: &[SocketAddr], delay: Duration) -> Vec<String> {
+    let listen = |&server: &SocketAddr| -> io::Result<_> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
-        listeners.push((listener, server));
-    }
-    let addresses = listeners.iter().map(|(listener, _)| listener.local_addr());
-    let addresses = addresses.collect::<Result<_, _>>()?;
+        let url = format!("redis://{}", listener.local_addr()?);
+        Ok(((listener, server), url))
+    };
+    let started = servers.iter().map(listen).collect::<io::Result<Vec<_>>>();
+    let (listeners, urls): (Vec<_>, _) = started.expect("proxies can listen").into_iter().unzip();
     thread::spawn(move || serve(&listeners, delay).expect("the proxies' sockets work"));
-    Ok(addresses)
+    urls
 }
 
 fn serve(listeners: &[(TcpListener, SocketAddr)], delay: Duration) -> io::Result<()> {
@@ -38,14 +38,27 @@ fn serve(listeners: &[(TcpListener, SocketAddr)], delay: Duration) -> io::Result
     loop {
         wait(listeners, &pipes)?;
         for (listener, server) in listeners {
-            while let Some(client) = not_yet(listener.accept())? {
-                open(client.0, *server, &mut pipes)?;
+            while let Some((client, _)) = not_yet(listener.accept())? {
+                let server = TcpStream::connect(server)?;
+                for stream in [&client, &server] {
+                    stream.set_nodelay(true)?;
+                    stream.set_nonblocking(true)?;
+                }
+                for (from, to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
+                    pipes.push(Pipe { from, to, under_way: VecDeque::new(), is_open: true });
+                }
             }
         }
         let now = Instant::now();
         for pipe in &mut pipes {
-            pipe.read(&mut buffer, now + delay);
-            pipe.write(now);
+            pipe.is_open = pipe.is_open && pipe.read(&mut buffer, now + delay).is_ok();
+            if pipe.write(now).is_err() {
+                pipe.under_way.clear();
+                pipe.is_open = false;
+            }
+            if !pipe.is_open && pipe.under_way.is_empty() {
+                let _ = pipe.to.shutdown(Shutdown::Write);
+            }
         }
         pipes.retain(|pipe| pipe.is_open || !pipe.under_way.is_empty());
     }
@@ -67,54 +80,29 @@ fn wait(listeners: &[(TcpListener, SocketAddr)], pipes: &[Pipe]) -> io::Result<(
     }
 }
 
-fn open(client: TcpStream, server: SocketAddr, pipes: &mut Vec<Pipe>) -> io::Result<()> {
-    let server = TcpStream::connect(server)?;
-    for stream in [&client, &server] {
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-    }
-    let mut pipe = |from, to| {
-        pipes.push(Pipe { from, to, under_way: VecDeque::new(), is_open: true });
-    };
-    pipe(client.try_clone()?, server.try_clone()?);
-    pipe(server, client);
-    Ok(())
-}
-
 impl Pipe {
-    fn read(&mut self, buffer: &mut [u8], due: Instant) {
-        while self.is_open {
-            match not_yet(self.from.read(buffer)) {
-                Ok(None) => return,
-                Ok(Some(count)) if count > 0 => {
-                    self.under_way.push_back((due, buffer[..count].to_vec()));
-                    if count < buffer.len() {
-                        return;
-                    }
-                }
-                Ok(Some(_)) | Err(_) => self.is_open = false,
+    fn read(&mut self, buffer: &mut [u8], due: Instant) -> io::Result<()> {
+        match not_yet(self.from.read(buffer))? {
+            Some(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Some(count) => {
+                self.under_way.push_back((due, buffer[..count].to_vec()));
+                Ok(())
             }
-        }
-        if self.under_way.is_empty() {
-            let _ = self.to.shutdown(std::net::Shutdown::Write);
+            None => Ok(()),
         }
     }
 
-    fn write(&mut self, now: Instant) {
-        while let Some((due, bytes)) = self.under_way.front_mut() {
-            if *due > now {
-                return;
-            }
-            match not_yet(self.to.write(bytes)) {
-                Ok(None) => return,
-                Ok(Some(count)) if count < bytes.len() => drop(bytes.drain(..count)),
-                Ok(Some(_)) => drop(self.under_way.pop_front()),
-                Err(_) => {
-                    self.under_way.clear();
-                    self.is_open = false;
-                }
+    fn write(&mut self, now: Instant) -> io::Result<()> {
+        while let Some((due, bytes)) = self.under_way.front_mut()
+            && *due <= now
+        {
+            match not_yet(self.to.write(bytes))? {
+                None => break,
+                Some(count) if count < bytes.len() => drop(bytes.drain(..count)),
+                Some(_) => drop(self.under_way.pop_front()),
             }
         }
+        Ok(())
     }
 }
 

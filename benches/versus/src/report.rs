@@ -1,137 +1,38 @@
-//! The results: tables in Markdown, and whether the wanted figures were reached.
+//! The results: tables in Markdown.
 
-use crate::figures::Group;
-use crate::lane::Lane;
-use crate::work::Slice;
-use std::fmt::Write;
 use std::time::Duration;
 
 /// A table of cells.
-pub struct Table {
-    head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-}
-
-/// A figure, and the bound that it must keep.
-pub struct Figure {
-    pub what: String,
-    pub measured: f64,
-    pub wanted: Wanted,
-}
-
-#[derive(Clone, Copy)]
-pub enum Wanted {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-/// The results of a scenario.
-pub struct Findings {
-    /// Name and number of nodes, for the heading.
-    pub title: String,
-    /// A description of the measurement, in a sentence or two.
-    pub about: String,
-    pub table: Table,
-    pub figures: Vec<Figure>,
-    /// Its part of the chart, if it has one.
-    pub groups: Vec<Group>,
-}
+pub struct Table(Vec<Vec<String>>);
 
 impl Table {
-    pub fn new(head: &[&'static str]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new() }
+    pub fn new(head: &[&str]) -> Self {
+        Self(vec![head.iter().map(|&cell| cell.to_owned()).collect()])
     }
 
     pub fn row(&mut self, cells: impl Into<Vec<String>>) {
-        self.rows.push(cells.into());
+        self.0.push(cells.into());
     }
 
-    /// The table of most scenarios. Ratios are to the first lane, which is redlatch's.
-    pub fn of_lanes(lanes: &[Lane]) -> Self {
-        let mut table = Self::new(&[
-            "library",
-            "pairs/s",
-            "of redlatch's",
-            "acquire p50",
-            "p99",
-            "CPU/pair",
-            "servers' CPU/pair",
-            "connections",
-            "peak memory",
-        ]);
-        for lane in lanes {
-            table.row([
-                lane.name.clone(),
-                rate(lane.median(Slice::rate)),
-                format!("{:.2}", lane.times(&lanes[0], Slice::rate)),
-                time(lane.quantile(0.5)),
-                time(lane.quantile(0.99)),
-                seconds(lane.median(Slice::cpu_per_pair)),
-                seconds(lane.median(Slice::servers_cpu_per_pair)),
-                lane.connections.to_string(),
-                memory(lane.peak_memory()),
-            ]);
+    /// Prints it, below a heading and a description of the measurement.
+    pub fn print(&self, title: &str, about: &str) {
+        println!("### {title}\n\n{about}\n");
+        let width = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max();
+        let widths: Vec<_> =
+            (0..self.0[0].len()).map(|column| width(column).unwrap_or(0)).collect();
+        // As wide as the cells and the blanks around them. A colon puts numbers to the right.
+        let dashes = widths[1..].iter().map(|width| format!("-{}:|", "-".repeat(*width)));
+        let dashes = format!("|-{}-|{}", "-".repeat(widths[0]), dashes.collect::<String>());
+        for (index, row) in self.0.iter().enumerate() {
+            let numbers = row.iter().zip(&widths).skip(1);
+            let numbers: String =
+                numbers.map(|(cell, &width)| format!(" {cell:>width$} |")).collect();
+            println!("| {:<width$} |{numbers}", row[0], width = widths[0]);
+            if index == 0 {
+                println!("{dashes}");
+            }
         }
-        table
-    }
-
-    fn to_markdown(&self) -> String {
-        let head: Vec<_> = self.head.iter().map(|&cell| cell.to_owned()).collect();
-        let widths: Vec<usize> = (0..head.len())
-            .map(|column| {
-                let cells = self.rows.iter().chain([&head]).map(|row| row[column].chars().count());
-                cells.max().unwrap_or(0)
-            })
-            .collect();
-        let mut text = line(&head, &widths);
-        // As wide as the cells and the blanks around them; a colon puts numbers to the right.
-        for (column, &width) in widths.iter().enumerate() {
-            let dashes = "-".repeat(width + 1);
-            text.push('|');
-            text.push_str(&dashes);
-            text.push(if column == 0 { '-' } else { ':' });
-        }
-        text.push_str("|\n");
-        self.rows.iter().for_each(|row| text.push_str(&line(row, &widths)));
-        text
-    }
-}
-
-fn line(cells: &[String], widths: &[usize]) -> String {
-    let mut text = String::new();
-    for (index, (cell, &width)) in cells.iter().zip(widths).enumerate() {
-        // The names to the left, the numbers to the right.
-        let _ = if index == 0 {
-            write!(text, "| {cell:<width$} |")
-        } else {
-            write!(text, " {cell:>width$} |")
-        };
-    }
-    text + "\n"
-}
-
-impl Findings {
-    pub fn to_markdown(&self) -> String {
-        let table = self.table.to_markdown();
-        let mut text = format!("### {}\n\n{}\n\n{table}", self.title, self.about);
-        if !self.figures.is_empty() {
-            text.push('\n');
-        }
-        for figure in &self.figures {
-            let _ = writeln!(text, "- {figure}");
-        }
-        text
-    }
-}
-
-impl std::fmt::Display for Figure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (bound, wanted, is_reached) = match self.wanted {
-            Wanted::AtLeast(wanted) => ("at least", wanted, self.measured >= wanted),
-            Wanted::AtMost(wanted) => ("at most", wanted, self.measured <= wanted),
-        };
-        let verdict = if is_reached { "reached" } else { "NOT REACHED" };
-        write!(f, "{}: {:.2}, wanted {bound} {wanted}: {verdict}", self.what, self.measured)
+        println!();
     }
 }
 
@@ -161,8 +62,4 @@ pub fn time(duration: Duration) -> String {
         ..10_000.0 => format!("{:.2} ms", micros / 1e3),
         _ => format!("{:.0} ms", micros / 1e3),
     }
-}
-
-pub fn memory(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

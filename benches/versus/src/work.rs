@@ -1,300 +1,153 @@
-//! The measured work: threads that acquire and release locks for a while, counted and timed.
+//! The measured work: clients that acquire and release locks for a while, and what is written down
+//! of each lock. All scenarios are made of it; where a value is read or changed, or two
+//! participants commit, that is what takes the place of the acquisition, and nothing is released.
+//!
+//! All times and lengths are nanoseconds of CLOCK_MONOTONIC, which is one clock for all processes
+//! of a machine: so the records of two processes tell whether both held a lock at once.
 
-use crate::histogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
-use std::fmt;
-use std::fs::{File, TryLockError};
-use std::path::PathBuf;
-use std::sync::Barrier;
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long a contended lock is held.
-pub const HOLD: Duration = Duration::from_millis(1);
+use serde::{Deserialize, Serialize};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 /// Long enough that no lock expires during a run, nor while `waiting` holds it.
 pub const TTL: Duration = Duration::from_secs(60);
 
-/// What the threads of a worker do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which locks clients want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// Each thread acquires and releases a lock of its own, always a free one, as fast as it can.
+    /// Each client acquires a lock of its own, which is always free.
     Free,
-    /// All threads compete for one lock, and hold it for [`HOLD`].
+    /// All clients compete for one lock, and wait for it.
     Contended,
-    /// As [`Free`](Self::Free), but all threads are readers of one lock: none waits.
-    Readers,
+    /// All clients use one name, and none waits: readers of one lock, or clients of one value.
+    Together,
 }
 
-/// One slice of measuring.
-#[derive(Clone, Debug)]
-pub struct Plan {
+/// What clients do: from `start` on, each asks for a lock, holds it, releases it, and begins again,
+/// until `end`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Order {
     pub kind: Kind,
-    pub threads: usize,
+    /// What the names of the locks begin with.
     pub prefix: String,
-    /// The file whose lock shows that only one thread holds the lock. Used only with contention.
-    pub marker: PathBuf,
-    pub duration: Duration,
+    /// On the clock of [`now`], as is `end`.
+    pub start: u64,
+    /// No request begins later. One that waits is waited for.
+    pub end: u64,
+    /// How long a lock is held, and the least time from one request to the next.
+    pub hold: u64,
+    pub every: u64,
 }
 
-/// The result of one slice, or of one of its threads.
-#[derive(Clone)]
-pub struct Slice {
-    /// Locks acquired and released.
-    pub pairs: u64,
-    /// How many of these the slowest and the fastest thread made.
-    pub fewest: u64,
-    pub most: u64,
-    pub wall: Duration,
-    /// Of the whole process, kernel time included.
-    pub cpu: Duration,
-    /// Of all servers together, in the same time.
-    pub servers_cpu: Duration,
-    /// Changes of which it is not known whether they were made.
+/// The life of one lock, from the request to the end of its release.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Record {
+    /// Just before the call that waits for the lock.
+    pub asked: u64,
+    /// That call has returned.
+    pub granted: u64,
+    /// Just before the call that releases the lock.
+    pub releasing: u64,
+    /// That call has returned.
+    pub released: u64,
+    pub note: Note,
+}
+
+/// What else a peer says of a lock, or of a change.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Note {
+    /// Which of several permits it was, if there are several.
+    pub permit: Option<u64>,
+    /// How many calls ended without saying whether they changed the value.
     pub unknown: u64,
-    /// From the call to the lock.
-    pub acquire: Histogram,
 }
 
-impl Kind {
-    const ALL: [Self; 3] = [Self::Free, Self::Contended, Self::Readers];
-
-    /// The name on the command line of a worker.
-    pub fn word(self) -> String {
-        format!("{self:?}").to_lowercase()
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
-    }
+/// What the clients of a process did.
+#[derive(Serialize, Deserialize)]
+pub struct Answer {
+    /// Processor time of the whole process, kernel time included.
+    pub cpu: u64,
+    /// The locks of each client, in order.
+    pub clients: Vec<Vec<Record>>,
 }
 
-impl Plan {
-    /// The resource of the `index`-th thread.
-    pub fn resource(&self, index: usize) -> String {
-        match self.kind {
-            Kind::Free => format!("{}:{index}", self.prefix),
-            Kind::Contended | Kind::Readers => format!("{}:same", self.prefix),
-        }
-    }
+/// A library in the hands of threads: acquires the lock of this name, calls what is to be done
+/// while it is held, and releases it. The lock is free unless the second argument is true: then
+/// this waits for it. It panics if the lock was not acquired or not released.
+pub type Cycle = Box<dyn Fn(&str, bool, &mut dyn FnMut(Note)) + Sync>;
 
-    pub fn is_contended(&self) -> bool {
-        self.kind == Kind::Contended
-    }
-
-    /// What a holder does with the lock.
-    pub fn marker(&self) -> Option<Marker> {
-        self.is_contended().then(|| {
-            let file = File::options().create(true).append(true).open(&self.marker);
-            Marker(file.expect("the marker can be opened"))
-        })
-    }
-}
-
-/// A file that one holder at a time can lock, in whichever thread or process it is: the kernel's
-/// word on whether the lock under test excludes.
-pub struct Marker(File);
-
-impl Marker {
-    pub fn enter(&self) {
-        match self.0.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => panic!("two holders of one lock at the same time"),
-            Err(TryLockError::Error(error)) => panic!("the marker cannot be locked: {error}"),
-        }
-    }
-
-    pub fn leave(&self) {
-        self.0.unlock().expect("a held lock can be released");
-    }
-}
-
-/// A lock library used by threads. Each method panics if the lock was not acquired or released.
-pub trait Blocking: Sync {
-    type Held<'a>
-    where
-        Self: 'a;
-
-    /// Acquires the lock. It is free unless `is_contended`; then this waits for it.
-    fn acquire(&self, resource: &str, is_contended: bool) -> Self::Held<'_>;
-
-    fn release<'a>(&'a self, held: Self::Held<'a>);
-
-    /// Which permit it is, of a peer that takes permits.
-    fn permit(&self, _held: &Self::Held<'_>) -> Option<u32> {
-        None
-    }
-
-    /// How often nodes were asked for a lock so far, of a peer that counts it.
-    fn attempts(&self) -> u64 {
-        0
-    }
-
-    /// How many changes were made or not so far, of a peer that cannot tell.
-    fn unknown(&self) -> u64 {
-        0
-    }
-}
-
-/// Runs a slice of a plan in threads.
-pub fn run<B: Blocking>(peer: &B, plan: &Plan) -> Slice {
-    let (barrier, unknown) = (Barrier::new(plan.threads + 1), peer.unknown());
+/// Carries out an order, with a thread for each client.
+pub fn run(cycle: &Cycle, order: &Order, clients: usize) -> Answer {
     thread::scope(|scope| {
-        let barrier = &barrier;
-        let spawn = |index| scope.spawn(move || run_thread(peer, plan, index, barrier));
-        let threads: Vec<_> = (0..plan.threads).map(spawn).collect();
-        barrier.wait();
-        let watch = Watch::start();
-        let parts = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
-        let parts: Vec<_> = parts.collect();
-        Slice { unknown: peer.unknown() - unknown, ..watch.stop(&parts) }
+        let spawn = |index| scope.spawn(move || run_client(cycle, order, index));
+        let threads: Vec<_> = (0..clients).map(spawn).collect();
+        sleep_until(order.start);
+        let before = cpu_time();
+        let join = |thread: ScopedJoinHandle<'_, _>| thread.join().expect("no thread panics");
+        let clients = threads.into_iter().map(join).collect();
+        Answer { cpu: cpu_time() - before, clients }
     })
 }
 
-fn run_thread<B: Blocking>(peer: &B, plan: &Plan, index: usize, barrier: &Barrier) -> Part {
-    let resource = plan.resource(index);
-    let marker = plan.marker();
-    let mut part = Part::new();
-    barrier.wait();
-    let mut start = Instant::now();
-    let end = start + plan.duration;
-    while start < end {
-        let held = peer.acquire(&resource, plan.is_contended());
-        part.acquired(start.elapsed());
-        if let Some(marker) = &marker {
-            marker.enter();
-            thread::sleep(HOLD);
-            marker.leave();
-        }
-        peer.release(held);
-        start = Instant::now();
-    }
-    part
-}
-
-/// The result of one thread.
-pub struct Part {
-    pub pairs: u64,
-    pub acquire: Histogram,
-}
-
-impl Part {
-    pub fn new() -> Self {
-        Self { pairs: 0, acquire: Histogram::new() }
-    }
-
-    pub fn acquired(&mut self, after: Duration) {
-        self.pairs += 1;
-        self.acquire.record(after);
-    }
-}
-
-/// Measures time and processor time while a slice runs.
-pub struct Watch {
-    started: Instant,
-    cpu: Duration,
-}
-
-impl Watch {
-    pub fn start() -> Self {
-        Self { started: Instant::now(), cpu: cpu_time() }
-    }
-
-    pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    pub fn stop(self, parts: &[Part]) -> Slice {
-        let (wall, cpu) = (self.started.elapsed(), cpu_time() - self.cpu);
-        let mut acquire = Histogram::new();
-        parts.iter().for_each(|part| acquire.add(&part.acquire));
-        let pairs = || parts.iter().map(|part| part.pairs);
-        Slice {
-            pairs: pairs().sum(),
-            fewest: pairs().min().unwrap_or(0),
-            most: pairs().max().unwrap_or(0),
-            wall,
-            cpu,
-            servers_cpu: Duration::ZERO,
-            unknown: 0,
-            acquire,
+fn run_client(cycle: &Cycle, order: &Order, index: usize) -> Vec<Record> {
+    let resource = order.resource(index);
+    let mut records = Vec::new();
+    sleep_until(order.start);
+    let mut asked = now();
+    while asked < order.end {
+        let mut record = Record { asked, ..Record::default() };
+        cycle(&resource, order.kind == Kind::Contended, &mut |note| {
+            record.note = note;
+            record.granted = now();
+            // A loop without a pause reads the clock twice a lock, as few times as it can.
+            record.releasing = record.granted;
+            if order.hold > 0 {
+                thread::sleep(Duration::from_nanos(order.hold));
+                record.releasing = now();
+            }
+        });
+        record.released = now();
+        records.push(record);
+        asked = record.released;
+        if order.every > 0 {
+            sleep_until(record.asked + order.every);
+            asked = now();
         }
     }
+    records
+}
+
+/// Now, on the clock of all records.
+pub fn now() -> u64 {
+    read(ClockId::Monotonic)
 }
 
 /// The processor time that this process has taken so far, in all its threads and in the kernel.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+pub fn cpu_time() -> u64 {
+    read(ClockId::ProcessCPUTime)
 }
 
-impl Slice {
-    pub fn rate(&self) -> f64 {
-        self.pairs as f64 / self.wall.as_secs_f64()
-    }
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
 
-    /// Seconds of the client's processor time.
-    pub fn cpu_per_pair(&self) -> f64 {
-        self.cpu.as_secs_f64() / self.pairs.max(1) as f64
-    }
+/// A length as the records count.
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
-    /// Seconds of the servers' processor time.
-    pub fn servers_cpu_per_pair(&self) -> f64 {
-        self.servers_cpu.as_secs_f64() / self.pairs.max(1) as f64
-    }
+pub fn sleep_until(end: u64) {
+    thread::sleep(Duration::from_nanos(end.saturating_sub(now())));
+}
 
-    /// Seconds to get the lock, half of the time.
-    pub fn p50(&self) -> f64 {
-        self.acquire.quantile(0.5).as_secs_f64()
-    }
-
-    /// The same, for all but one time in a hundred.
-    pub fn p99(&self) -> f64 {
-        self.acquire.quantile(0.99).as_secs_f64()
-    }
-
-    /// The slowest thread's pairs as a share of the fastest one's.
-    pub fn fairness(&self) -> f64 {
-        self.fewest as f64 / self.most.max(1) as f64
-    }
-
-    /// The results of several processes, added up.
-    pub fn together(slices: &[Self]) -> Self {
-        let mut acquire = Histogram::new();
-        slices.iter().for_each(|slice| acquire.add(&slice.acquire));
-        Self {
-            pairs: slices.iter().map(|slice| slice.pairs).sum(),
-            fewest: slices.iter().map(|slice| slice.fewest).min().unwrap_or(0),
-            most: slices.iter().map(|slice| slice.most).max().unwrap_or(0),
-            wall: slices.iter().map(|slice| slice.wall).max().unwrap_or_default(),
-            cpu: slices.iter().map(|slice| slice.cpu).sum(),
-            servers_cpu: Duration::ZERO,
-            unknown: slices.iter().map(|slice| slice.unknown).sum(),
-            acquire,
+impl Order {
+    /// The lock of a client of this process.
+    pub fn resource(&self, client: usize) -> String {
+        match self.kind {
+            Kind::Free => format!("{}:{client}", self.prefix),
+            Kind::Contended | Kind::Together => format!("{}:same", self.prefix),
         }
-    }
-
-    pub fn from_text(text: &str) -> Option<Self> {
-        let mut words = text.split(' ');
-        let mut number = || words.next()?.parse::<u64>().ok();
-        Some(Self {
-            pairs: number()?,
-            fewest: number()?,
-            most: number()?,
-            wall: Duration::from_nanos(number()?),
-            cpu: Duration::from_nanos(number()?),
-            servers_cpu: Duration::ZERO,
-            unknown: number()?,
-            acquire: Histogram::from_text(words.next()?)?,
-        })
-    }
-}
-
-impl fmt::Display for Slice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (wall, cpu) = (self.wall.as_nanos(), self.cpu.as_nanos());
-        write!(f, "{} {} {} ", self.pairs, self.fewest, self.most)?;
-        write!(f, "{wall} {cpu} {} ", self.unknown)?;
-        f.write_str(&self.acquire.to_text())
     }
 }

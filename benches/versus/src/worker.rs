@@ -1,100 +1,137 @@
-//! Each peer is measured in a process of its own, so that its processor time and its memory are its
-//! own too.
+//! Each peer is measured in one or several processes of its own, so that its processor time is its
+//! own too: this program runs itself again, writes orders to the input of that process, and reads
+//! an answer to each from its output. Orders and answers are lines of JSON.
 
-use crate::child::{self, ChildProcess};
-use crate::peers::Peer;
-use crate::servers::AUTHORITY;
-use crate::work::{Kind, Plan, Slice};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::peers::find;
+use crate::work::{Answer, Order};
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The first argument of a program that is to be a worker.
 pub const SUBCOMMAND: &str = "worker";
 
+/// kazoo, the library of Python for ZooKeeper, in a script that is a worker.
+pub const KAZOO: &str = "kazoo";
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/peers/kazoo_worker.py");
+
+/// Another Python than the system's, such as that of a virtual environment with kazoo.
+const PYTHON: &str = "REDLATCH_VERSUS_PYTHON";
+
 /// What a worker is started with.
 #[derive(Clone, Debug)]
 pub struct Job {
-    pub peer: Peer,
-    pub kind: Kind,
-    pub threads: usize,
-    /// What its keys begin with. Workers that contend or read share it, others do not.
-    pub prefix: String,
-    pub marker: PathBuf,
+    /// The peer's word.
+    pub peer: &'static str,
+    /// How many clients are in the process, each a thread or a task.
+    pub clients: usize,
     pub urls: Vec<String>,
+    /// Whom it trusts over TLS.
+    pub authority: PathBuf,
     /// Another build of this program, if the worker is to be one.
-    pub program: Option<PathBuf>,
+    pub build: Option<PathBuf>,
 }
 
 /// A worker process, as seen from outside.
-pub struct Worker(ChildProcess);
+pub struct Worker {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
 
 impl Worker {
-    pub fn start(job: &Job) -> Self {
-        let authority = job.marker.with_file_name(AUTHORITY);
-        let (arguments, authority) = (job.arguments(), Some(authority.as_path()));
-        Self(match &job.program {
-            Some(program) => ChildProcess::start_build(program, SUBCOMMAND, arguments, authority),
-            None => ChildProcess::start(SUBCOMMAND, arguments, authority),
-        })
+    /// Starts workers, and waits until all of them have connected.
+    pub fn start_all(count: usize, job: &Job) -> Vec<Self> {
+        let mut all: Vec<_> = (0..count).map(|_| Self::start(job)).collect();
+        for worker in &mut all {
+            assert_eq!(worker.line(), "ready", "the worker connects");
+        }
+        all
     }
 
-    /// Begins a slice. Its end is awaited with [`finish`](Self::finish).
-    pub fn begin(&mut self, duration: Duration) {
-        self.0.order(duration.as_micros());
+    fn start(job: &Job) -> Self {
+        let this = || std::env::current_exe().expect("a program knows where it is");
+        let mut command = Command::new(job.build.clone().unwrap_or_else(this));
+        command.args([SUBCOMMAND, job.peer, &job.clients.to_string()]).args(&job.urls);
+        if job.peer == KAZOO {
+            command = python();
+            command.args([SCRIPT, job.urls[0].trim_start_matches("zk://")]);
+        }
+        // Where libraries that trust the system's certificates look for them instead.
+        command.env("SSL_CERT_FILE", &job.authority);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("the program can be run");
+        let orders = child.stdin.take();
+        let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
+        Self { child, orders, answers }
     }
 
-    pub fn finish(&mut self) -> Slice {
-        let slice = Slice::from_text(&self.0.answer());
-        slice.expect("the worker sends a result; its output above says why it sent none")
+    /// Begins what is ordered. Its end is awaited with [`finish`](Self::finish).
+    pub fn begin(&mut self, order: &Order) {
+        let orders = self.orders.as_mut().expect("they are closed only at the end");
+        writeln!(orders, "{}", to_line(order)).expect("the worker reads its orders");
     }
 
-    /// The most memory it has ever held, in bytes.
-    pub fn peak_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()));
-        let status = status.unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        kib.unwrap_or(0) * 1024
+    pub fn finish(&mut self) -> Answer {
+        let answer = serde_json::from_str(&self.line());
+        answer.expect("the worker sends a result; its output above says why it sent none")
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("the worker's output can be read");
+        assert!(line.ends_with('\n'), "the worker ended; its output above says why");
+        line.trim_end().to_owned()
     }
 }
 
-impl Job {
-    fn arguments(&self) -> Vec<String> {
-        let marker = self.marker.display().to_string();
-        let mut arguments = vec![self.peer.word(), self.kind.word(), self.threads.to_string()];
-        arguments.extend([self.prefix.clone(), marker]);
-        arguments.extend_from_slice(&self.urls);
-        arguments
+/// Whether a script can be a worker; if not, this says why not.
+pub fn kazoo_is_installed() -> bool {
+    let done = python().args(["-c", "import kazoo"]).output();
+    let is_there = done.is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!(
+            "kazoo is not measured: it is not installed (Debian: python3-kazoo; PyPI: kazoo, and \
+             {PYTHON}=venv/bin/python)\n"
+        );
     }
+    is_there
+}
 
-    fn parse(arguments: &[String]) -> Option<Self> {
-        let [peer, kind, threads, prefix, marker, urls @ ..] = arguments else { return None };
-        Some(Self {
-            peer: Peer::from_word(peer)?,
-            kind: Kind::from_word(kind)?,
-            threads: threads.parse().ok()?,
-            prefix: prefix.clone(),
-            marker: Path::new(marker).to_owned(),
-            urls: urls.to_vec(),
-            program: None,
-        })
+fn python() -> Command {
+    Command::new(std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into()))
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // The process ends when its input is closed.
+        self.orders = None;
+        let _ = self.child.wait();
     }
 }
 
 /// Is a worker, until there are no more orders.
 pub fn serve(arguments: &[String]) -> Result<(), String> {
-    let job = Job::parse(arguments).ok_or("this is started by the program itself")?;
-    let mut run = job.peer.start(&job.urls, job.threads);
-    let mut plan = Plan {
-        kind: job.kind,
-        threads: job.threads,
-        prefix: job.prefix,
-        marker: job.marker,
-        duration: Duration::ZERO,
-    };
-    child::serve(|line| {
-        let micros = line.parse().map_err(|_| format!("{line:?} is no order"))?;
-        plan.duration = Duration::from_micros(micros);
-        Ok(run(&plan))
-    })
+    let by_itself = "this is started by the program itself";
+    let [peer, clients, urls @ ..] = arguments else { return Err(by_itself.to_owned()) };
+    let clients = clients.parse().map_err(|_| by_itself)?;
+    let mut run = find(peer).start(urls, clients);
+    say("ready")?;
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        let order = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+        say(&to_line(&run(&order)))?;
+    }
+    Ok(())
+}
+
+fn to_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("it has nothing that JSON lacks")
+}
+
+/// Writes a line that the parent reads as an answer.
+fn say(line: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
 }

@@ -1,246 +1,119 @@
 //! The libraries that are compared, each used as its documentation says to.
 
-mod blocking;
-mod ceiling;
 pub mod etcd;
-mod floor;
-mod kazoo;
-mod local;
 mod redlatch;
 pub mod registers;
 mod rslock;
+mod small;
+mod transactions;
 mod zookeeper;
 
-use crate::contender::{Order, contend};
-use crate::handoffs::Record;
-use crate::work::{self, Blocking, Plan, Slice};
-pub use redlatch::PERMITS;
-use redlatch::Way;
-use registers::Registers;
-use std::process::Command;
+use crate::work::{Answer, Cycle, Order, run};
+use crate::worker::KAZOO;
+pub use redlatch::client;
+use redlatch::{Way, redlatch};
+use registers::{Action, register};
+use tokio::runtime::Runtime;
+use transactions::Protocol;
 
 /// A library, and the way to use it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// This library, released with `release()`, which waits for a majority's reply.
-    Redlatch,
-    /// This library, released by dropping the guard, which waits for nothing.
-    RedlatchDrop,
-    /// This library, each lock with a fencing token.
-    RedlatchFenced,
-    /// This library, two resources at once.
-    RedlatchTwo,
-    /// This library, as a reader of a lock.
-    RedlatchReader,
-    /// This library, one of [`PERMITS`] of a lock.
-    RedlatchPermits,
-    /// rslock on tokio's default runtime, one worker per processor.
-    Rslock,
-    /// rslock on tokio's current-thread runtime.
-    RslockSingle,
-    /// rslock in threads that block: each calls `block_on` on one shared runtime.
-    RslockThreads,
-    /// rslock with its default retry settings, where they matter.
-    RslockDefaults,
-    /// redlock, which opens a new connection for every command.
-    Redlock,
-    /// redsync, which does the same.
-    Redsync,
-    /// Blocking sockets, and nothing else.
-    Floor,
-    /// Pipelines that keep the servers busy all the time.
-    Ceiling,
-    /// A mutex of this process.
-    Local,
-    /// One server of etcd, and its lock.
-    Etcd,
-    /// One server of ZooKeeper, and its recipe for a lock.
-    Zookeeper,
-    /// The same server, without a lock: a node is made, and deleted.
-    TwoWrites,
-    /// kazoo, the library of Python for ZooKeeper, and its lock.
-    Kazoo,
-    /// Its semaphore.
-    KazooPermits,
-    /// A register of this library that is read.
-    RegisterRead,
-    /// The same, changed by one client: in one round.
-    RegisterChange,
-    /// Registers that a client changes and has no memory of.
-    RegisterFirst,
-    /// One that two clients change in turns: each finds the other's ballot.
-    RegisterAlternate,
-    /// A key of etcd, as one member has it.
-    EtcdLocalRead,
-    /// The same, as a majority has it.
-    EtcdRead,
-    /// The same, compared and set.
-    EtcdChange,
-    /// A node of ZooKeeper, compared and set.
-    ZookeeperSet,
+pub struct Peer {
+    /// The name on the command line of a worker, and in names of locks.
+    pub word: &'static str,
+    /// Whether its locks are keys with their names.
+    pub is_lock: bool,
+    start: Start,
 }
 
-pub const ALL: [Peer; 28] = [
-    Peer::Redlatch,
-    Peer::RedlatchDrop,
-    Peer::RedlatchFenced,
-    Peer::RedlatchTwo,
-    Peer::RedlatchReader,
-    Peer::RedlatchPermits,
-    Peer::Rslock,
-    Peer::RslockSingle,
-    Peer::RslockThreads,
-    Peer::RslockDefaults,
-    Peer::Redlock,
-    Peer::Redsync,
-    Peer::Floor,
-    Peer::Ceiling,
-    Peer::Local,
-    Peer::Etcd,
-    Peer::Zookeeper,
-    Peer::TwoWrites,
-    Peer::Kazoo,
-    Peer::KazooPermits,
-    Peer::RegisterRead,
-    Peer::RegisterChange,
-    Peer::RegisterFirst,
-    Peer::RegisterAlternate,
-    Peer::EtcdLocalRead,
-    Peer::EtcdRead,
-    Peer::EtcdChange,
-    Peer::ZookeeperSet,
-];
+/// Connects to these servers, if it ever does.
+enum Start {
+    /// For clients that are threads.
+    Threads(fn(&[String]) -> Cycle),
+    /// For clients that are tasks of rslock, on this runtime.
+    Tasks(fn() -> Runtime),
+}
 
 /// Carries out orders.
-pub type Contend = Box<dyn FnMut(&Order) -> Vec<Record>>;
+pub type Run = Box<dyn FnMut(&Order) -> Answer>;
+
+const fn lock(word: &'static str, start: fn(&[String]) -> Cycle) -> Peer {
+    Peer { word, is_lock: true, start: Start::Threads(start) }
+}
+
+const fn other(word: &'static str, start: fn(&[String]) -> Cycle) -> Peer {
+    Peer { word, is_lock: false, start: Start::Threads(start) }
+}
+
+const fn tasks(word: &'static str, runtime: fn() -> Runtime) -> Peer {
+    Peer { word, is_lock: true, start: Start::Tasks(runtime) }
+}
+
+static ALL: [Peer; 25] = [
+    // This library, released with `release()`, which waits for a majority's reply.
+    lock("redlatch", |urls| redlatch(urls, Way::Release)),
+    // Released by dropping the guard, which waits for nothing.
+    lock("redlatch-drop", |urls| redlatch(urls, Way::Drop)),
+    // Each lock with a fencing token.
+    lock("redlatch-fenced", |urls| redlatch(urls, Way::Fenced)),
+    // Two resources at once.
+    lock("redlatch-two", |urls| redlatch(urls, Way::Two)),
+    // As a reader of a lock.
+    lock("redlatch-reader", |urls| redlatch(urls, Way::Reader)),
+    // One of several permits of a lock.
+    lock("redlatch-permit", |urls| redlatch(urls, Way::Permit)),
+    // rslock on tokio's default runtime, one worker per processor.
+    tasks("rslock-tasks", rslock::multi_thread),
+    // rslock on tokio's current-thread runtime.
+    tasks("rslock-single", rslock::current_thread),
+    // rslock in threads that block: each calls `block_on` on one shared runtime.
+    lock("rslock-threads", rslock::threads),
+    // redlock, which opens a new connection for every command.
+    lock("redlock", small::redlock),
+    // Blocking sockets, and nothing else.
+    lock("bare", small::bare_sockets),
+    // A mutex of this process.
+    other("mutex", small::mutex),
+    // One server of etcd, and its lock.
+    other("etcd", etcd::lock),
+    // A key of etcd, as one member has it, as a majority has it, or compared and set.
+    other("etcd-local-read", |urls| etcd::read(urls, true)),
+    other("etcd-read", |urls| etcd::read(urls, false)),
+    other("etcd-change", etcd::change),
+    // A node of ZooKeeper, compared and set.
+    other("zookeeper-set", zookeeper::change),
+    // kazoo, the library of Python for ZooKeeper, and its lock: a script.
+    other(KAZOO, |_| panic!("a script has no threads of ours")),
+    // A register of this library that is read.
+    other("register-read", |urls| register(urls, Action::Read)),
+    // The same, changed by one client: in one round.
+    other("register-change", |urls| register(urls, Action::Change)),
+    // Registers that a client changes and has no memory of.
+    other("register-first", |urls| register(urls, Action::First)),
+    // One that two clients change in turns: each finds the other's ballot.
+    other("register-alternate", |urls| register(urls, Action::Alternate)),
+    // Two participants that commit.
+    other("transactions", |urls| transactions::start(urls, Protocol::Redlatch)),
+    other("two-phase", |urls| transactions::start(urls, Protocol::TwoPhase)),
+    other("presumed-abort", |urls| transactions::start(urls, Protocol::PresumedAbort)),
+];
+
+/// The peer with this word, which is one of this program's own.
+pub fn find(word: &str) -> &'static Peer {
+    let peer = ALL.iter().find(|peer| peer.word == word);
+    peer.unwrap_or_else(|| panic!("there is no peer {word}"))
+}
 
 impl Peer {
-    /// The name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Redlatch => "redlatch, release()",
-            Self::RedlatchDrop => "redlatch, drop",
-            Self::RedlatchFenced => "redlatch, fenced",
-            Self::RedlatchTwo => "redlatch, two resources",
-            Self::RedlatchReader => "redlatch, readers",
-            Self::RedlatchPermits => "redlatch, permits",
-            Self::Rslock => "rslock 0.10, tokio multi-thread",
-            Self::RslockSingle => "rslock 0.10, tokio current-thread",
-            Self::RslockThreads => "rslock 0.10, threads in block_on",
-            Self::RslockDefaults => "rslock 0.10, its default retry delay",
-            Self::Redlock => "redlock 2.0",
-            Self::Redsync => "redsync 1.0",
-            Self::Floor => "floor: bare sockets",
-            Self::Ceiling => "ceiling: pipelines 256 deep",
-            Self::Local => "a mutex in the process",
-            Self::Etcd => "etcd, one server",
-            Self::Zookeeper => "ZooKeeper, one server",
-            Self::TwoWrites => "two bare writes",
-            Self::Kazoo => "kazoo",
-            Self::KazooPermits => "kazoo, Semaphore",
-            Self::RegisterRead => "register, read",
-            Self::RegisterChange => "register, change by the same client",
-            Self::RegisterFirst => "register, first change by a client",
-            Self::RegisterAlternate => "register, change by two in turns",
-            Self::EtcdLocalRead => "etcd, read of one member",
-            Self::EtcdRead => "etcd, read",
-            Self::EtcdChange => "etcd, compare and put",
-            Self::ZookeeperSet => "ZooKeeper, setData with a version",
+    /// Connects, and hands out what carries out orders for so many clients.
+    pub fn start(&self, urls: &[String], clients: usize) -> Run {
+        match self.start {
+            Start::Threads(start) => {
+                let cycle = start(urls);
+                Box::new(move |order| run(&cycle, order, clients))
+            }
+            Start::Tasks(runtime) => rslock::tasks(urls, runtime(), clients),
         }
     }
-
-    /// The name on the command line of a worker.
-    pub fn word(self) -> String {
-        format!("{self:?}").to_lowercase()
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        ALL.into_iter().find(|peer| peer.word() == word)
-    }
-
-    /// Connects to these servers, if it ever does, and hands out what runs slices.
-    pub fn start(self, urls: &[String], threads: usize) -> Box<dyn FnMut(&Plan) -> Slice> {
-        match self {
-            Self::Redlatch => blocking(redlatch::Redlatch::new(urls, Way::Release)),
-            Self::RedlatchDrop => blocking(redlatch::Redlatch::new(urls, Way::Drop)),
-            Self::RedlatchFenced => blocking(redlatch::Redlatch::new(urls, Way::Fenced)),
-            Self::RedlatchTwo => blocking(redlatch::Redlatch::new(urls, Way::Two)),
-            Self::RedlatchReader => blocking(redlatch::Redlatch::new(urls, Way::Reader)),
-            Self::RedlatchPermits => blocking(redlatch::Redlatch::new(urls, Way::Permit)),
-            Self::Redlock => blocking(blocking::Redlock::new(urls)),
-            Self::Redsync => blocking(blocking::Redsync::new(urls)),
-            Self::Floor => blocking(floor::Floor::new(urls)),
-            Self::Local => blocking(local::Local::default()),
-            Self::Rslock => rslock::start(urls, rslock::multi_thread(), rslock::RETRY_DELAY),
-            Self::RslockSingle => {
-                rslock::start(urls, rslock::current_thread(), rslock::RETRY_DELAY)
-            }
-            Self::RslockThreads => {
-                blocking(rslock::Threads::new(urls, rslock::multi_thread(), rslock::RETRY_DELAY))
-            }
-            Self::RslockDefaults if threads == 1 => {
-                rslock::start(urls, rslock::current_thread(), rslock::RETRY_DELAY_DEFAULT)
-            }
-            Self::RslockDefaults => {
-                rslock::start(urls, rslock::multi_thread(), rslock::RETRY_DELAY_DEFAULT)
-            }
-            Self::Ceiling => {
-                let mut ceiling = ceiling::Ceiling::new(urls);
-                Box::new(move |plan| ceiling.run(plan))
-            }
-            Self::Etcd => blocking(etcd::Etcd::new(&urls[0])),
-            Self::Zookeeper => blocking(zookeeper::Zookeeper::new(&urls[0])),
-            Self::TwoWrites => blocking(zookeeper::TwoWrites::new(&urls[0])),
-            Self::RegisterRead => blocking(Registers::new(urls, registers::Action::Read)),
-            Self::RegisterChange => blocking(Registers::new(urls, registers::Action::Change)),
-            Self::RegisterFirst => blocking(Registers::new(urls, registers::Action::First)),
-            Self::RegisterAlternate => blocking(Registers::new(urls, registers::Action::Alternate)),
-            Self::EtcdLocalRead => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::ReadLocal)),
-            Self::EtcdRead => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::Read)),
-            Self::EtcdChange => blocking(etcd::EtcdKey::new(&urls[0], etcd::Action::Change)),
-            Self::ZookeeperSet => blocking(zookeeper::Znode::new(&urls[0])),
-            Self::Kazoo | Self::KazooPermits => panic!("a script has no threads of ours"),
-        }
-    }
-
-    /// Connects as one client and hands out what carries out orders; nothing, for peers that do not
-    /// compete.
-    pub fn contend(self, urls: &[String]) -> Option<Contend> {
-        let rslock = |delay| rslock::Threads::new(urls, rslock::current_thread(), delay);
-        Some(match self {
-            Self::Redlatch => contending(redlatch::Redlatch::new(urls, Way::Release)),
-            Self::RedlatchReader => contending(redlatch::Redlatch::new(urls, Way::Reader)),
-            Self::RedlatchPermits => contending(redlatch::Redlatch::new(urls, Way::Permit)),
-            Self::RslockSingle => contending(rslock(rslock::RETRY_DELAY)),
-            Self::RslockDefaults => contending(rslock(rslock::RETRY_DELAY_DEFAULT)),
-            Self::Etcd => contending(etcd::Etcd::new(&urls[0])),
-            Self::Zookeeper => contending(zookeeper::Zookeeper::new(&urls[0])),
-            Self::TwoWrites => contending(zookeeper::TwoWrites::new(&urls[0])),
-            _ => return None,
-        })
-    }
-
-    /// The script that carries out orders, of peers that are no part of this program.
-    pub fn script(self, urls: &[String]) -> Option<Command> {
-        match self {
-            Self::Kazoo => Some(kazoo::script("lock", &urls[0])),
-            Self::KazooPermits => Some(kazoo::script(&PERMITS.to_string(), &urls[0])),
-            _ => None,
-        }
-    }
-
-    /// Whether what it needs is installed; if not, this says so.
-    pub fn can_run(self) -> bool {
-        !matches!(self, Self::Kazoo | Self::KazooPermits) || kazoo::is_installed()
-    }
-}
-
-fn contending<B: Blocking + 'static>(peer: B) -> Contend {
-    Box::new(move |order| contend(&peer, order))
-}
-
-fn blocking<B: Blocking + 'static>(peer: B) -> Box<dyn FnMut(&Plan) -> Slice> {
-    Box::new(move |plan| work::run(&peer, plan))
 }
 
 /// The `host:port` of `redis://host:port`.

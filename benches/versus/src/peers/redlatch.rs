@@ -1,20 +1,11 @@
 //! This library.
 
-use crate::work::{Blocking, TTL};
-use ::redlatch::{Event, LockClient, LockGuard};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::work::{Cycle, Note, TTL};
+use ::redlatch::LockClient;
 use std::time::Duration;
 
 /// How many permits there are.
-pub const PERMITS: u32 = 8;
-
-/// One client for all threads.
-pub struct Redlatch {
-    client: LockClient,
-    way: Way,
-    attempts: Arc<AtomicU64>,
-}
+const PERMITS: u32 = 8;
 
 /// Which kind of lock is acquired, and how it is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,68 +24,42 @@ pub enum Way {
     Drop,
 }
 
-impl Redlatch {
-    pub fn new(urls: &[String], way: Way) -> Self {
-        // The servers were just started and have forgotten no lock that is still held. The restart
-        // guard changes no command; it would only delay the first lock by a minute.
-        // A long timeout: a machine that stalls for a moment must not end the whole run.
-        let client = LockClient::builder().nodes(urls).restart_guard(false);
-        let mut client = client.node_timeout(Duration::from_secs(1));
-        let attempts = Arc::<AtomicU64>::default();
-        if way == Way::Permit {
-            let counted = Arc::clone(&attempts);
-            client = client.on_event(move |event| {
-                if matches!(event, Event::Attempt { .. }) {
-                    counted.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        let client = client.build();
-        let client = client.expect("the servers' URLs can be used");
-        // Connects and waits as long as a busy machine needs: the measured calls do not wait.
-        let resource = format!("versus:connect:{}", std::process::id());
-        drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
-        Self { client, way, attempts }
-    }
+/// A client of servers that were just started.
+pub fn client(urls: &[String]) -> LockClient {
+    // They have forgotten no lock that is still held. The restart guard changes no command; it
+    // would only delay the first lock by a minute.
+    // A long timeout: a machine that stalls for a moment must not end the whole run.
+    let client = LockClient::builder().nodes(urls).restart_guard(false);
+    let client = client.node_timeout(Duration::from_secs(1)).build();
+    client.expect("the servers' URLs can be used")
 }
 
-impl Blocking for Redlatch {
-    type Held<'a> = LockGuard;
-
-    fn acquire(&self, resource: &str, is_contended: bool) -> LockGuard {
-        let request = match self.way {
-            Way::Release | Way::Drop => self.client.request(resource),
-            Way::Fenced => self.client.request(resource).fenced(),
-            Way::Two => self.client.request_all([resource, &format!("{resource}:second")]),
-            Way::Reader => self.client.request(resource).shared(),
-            Way::Permit => self.client.request(resource).one_of(PERMITS),
+/// One client for all threads.
+pub fn redlatch(urls: &[String], way: Way) -> Cycle {
+    let client = client(urls);
+    // Connects and waits as long as a busy machine needs: the measured calls do not wait.
+    let resource = format!("versus:connect:{}", std::process::id());
+    drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
+    Box::new(move |resource, waits, while_held| {
+        let request = match way {
+            Way::Release | Way::Drop => client.request(resource),
+            Way::Fenced => client.request(resource).fenced(),
+            Way::Two => client.request_all([resource, &format!("{resource}:second")]),
+            Way::Reader => client.request(resource).shared(),
+            Way::Permit => client.request(resource).one_of(PERMITS),
         };
         let request = request.ttl(TTL);
-        if is_contended {
-            request.lock().expect("a majority of the servers answers")
+        let guard = if waits { request.lock().map(Some) } else { request.try_lock() };
+        let guard = guard.expect("a majority of the servers answers").expect("the lock is free");
+        let permit = guard.slot();
+        while_held(Note { permit: permit.map(u64::from), unknown: 0 });
+        assert_eq!(permit.is_some_and(|permit| permit < PERMITS), way == Way::Permit);
+        assert_eq!(guard.fencing_token().is_some(), way == Way::Fenced);
+        if way == Way::Drop {
+            assert!(guard.ensure_held().is_ok());
+            drop(guard);
         } else {
-            let guard = request.try_lock();
-            guard.expect("a majority of the servers answers").expect("the lock is free")
+            assert_eq!(guard.release(), Ok(()));
         }
-    }
-
-    fn release(&self, held: LockGuard) {
-        if self.way != Way::Drop {
-            assert_eq!(held.fencing_token().is_some(), self.way == Way::Fenced);
-            assert_eq!(held.release(), Ok(()));
-        } else {
-            assert!(held.ensure_held().is_ok());
-            drop(held);
-        }
-    }
-
-    fn permit(&self, held: &LockGuard) -> Option<u32> {
-        let permit = held.slot();
-        assert_eq!(permit.is_some_and(|permit| permit < PERMITS), self.way == Way::Permit);
-        permit
-    }
-
-    fn attempts(&self) -> u64 {
-        self.attempts.load(Ordering::Relaxed)
-    }
+    })
 }

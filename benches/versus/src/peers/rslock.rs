@@ -1,21 +1,18 @@
 //! rslock, on tokio: one manager for all tasks or threads, as one client serves all threads
 //! elsewhere.
 
-use crate::work::{Blocking, HOLD, Part, Plan, Slice, TTL, Watch};
-use ::rslock::{Lock, LockManager};
+use super::Run;
+use crate::work::{Answer, Cycle, Kind, Note, Order, Record, TTL, cpu_time, now, sleep_until};
+use ::rslock::LockManager;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime, RuntimeFlavor};
-use tokio::sync::Barrier;
 use tokio::task::block_in_place;
 
 /// The longest pause between two attempts where a lock is contended: about what gives rslock the
-/// most pairs per second in the contended scenario.
-pub const RETRY_DELAY: Duration = Duration::from_millis(5);
-
-/// What rslock has by default.
-pub const RETRY_DELAY_DEFAULT: Duration = Duration::from_millis(200);
+/// most pairs per second in the contended scenario. Its own default is 200 ms.
+const RETRY_DELAY: Duration = Duration::from_millis(5);
 
 pub fn multi_thread() -> Runtime {
     build(&mut Builder::new_multi_thread())
@@ -29,89 +26,78 @@ fn build(builder: &mut Builder) -> Runtime {
     builder.enable_all().build().expect("the runtime can be built")
 }
 
-pub fn start(urls: &[String], runtime: Runtime, delay: Duration) -> Box<dyn FnMut(&Plan) -> Slice> {
-    let manager = LockManager::new(urls.iter().map(String::as_str).collect());
-    Box::new(move |plan| runtime.block_on(run(&manager, plan, delay)))
+/// A free lock is acquired in one attempt, and if it is not, that is an error.
+fn manager(urls: &[String], attempts: u32) -> LockManager {
+    let mut manager = LockManager::new(urls.iter().map(String::as_str).collect());
+    manager.set_retry(attempts, RETRY_DELAY);
+    manager
 }
 
-async fn run(manager: &LockManager, plan: &Plan, delay: Duration) -> Slice {
+/// rslock as an async program would use it.
+pub fn tasks(urls: &[String], runtime: Runtime, clients: usize) -> Run {
+    let manager = manager(urls, 1);
+    Box::new(move |order| runtime.block_on(run(&manager, order, clients)))
+}
+
+async fn run(manager: &LockManager, order: &Order, clients: usize) -> Answer {
     let mut manager = manager.clone();
-    // A free lock is acquired in one attempt, and if it is not, that is an error.
-    manager.set_retry(if plan.is_contended() { u32::MAX } else { 1 }, delay);
-    let plan = Arc::new(plan.clone());
-    let barrier = Arc::new(Barrier::new(plan.threads + 1));
-    let spawn = |index| {
-        let (manager, plan, barrier) = (manager.clone(), Arc::clone(&plan), Arc::clone(&barrier));
-        tokio::spawn(async move { run_task(&manager, &plan, index, &barrier).await })
-    };
-    let tasks: Vec<_> = (0..plan.threads).map(spawn).collect();
-    barrier.wait().await;
-    let watch = Watch::start();
-    let mut parts = Vec::new();
-    for task in tasks {
-        parts.push(task.await.expect("no task panics"));
+    if order.kind == Kind::Contended {
+        manager.set_retry(u32::MAX, RETRY_DELAY);
     }
-    watch.stop(&parts)
+    let order = Arc::new(order.clone());
+    // Tasks on the runtime of one thread begin when this one waits for them, the others at once.
+    sleep_until(order.start);
+    let before = cpu_time();
+    let spawn = |index| {
+        let (manager, order) = (manager.clone(), Arc::clone(&order));
+        tokio::spawn(async move { run_task(&manager, &order, index).await })
+    };
+    let tasks: Vec<_> = (0..clients).map(spawn).collect();
+    let mut clients = Vec::new();
+    for task in tasks {
+        clients.push(task.await.expect("no task panics"));
+    }
+    Answer { cpu: cpu_time() - before, clients }
 }
 
-async fn run_task(manager: &LockManager, plan: &Plan, index: usize, barrier: &Barrier) -> Part {
-    let resource = plan.resource(index);
-    let marker = plan.marker();
-    let mut part = Part::new();
-    barrier.wait().await;
-    let mut start = Instant::now();
-    let end = start + plan.duration;
-    while start < end {
+async fn run_task(manager: &LockManager, order: &Order, index: usize) -> Vec<Record> {
+    let resource = order.resource(index);
+    let mut records = Vec::new();
+    let mut asked = now();
+    while asked < order.end {
         let lock = manager.lock(resource.as_str(), TTL).await;
         let lock = lock.unwrap_or_else(|error| panic!("rslock takes the lock: {error}"));
-        part.acquired(start.elapsed());
-        if let Some(marker) = &marker {
-            marker.enter();
-            hold();
-            marker.leave();
+        let granted = now();
+        let mut releasing = granted;
+        if order.hold > 0 {
+            hold(Duration::from_nanos(order.hold));
+            releasing = now();
         }
         // It does not say whether that worked; that the key is gone is checked after the slice.
         lock.release().await;
-        start = Instant::now();
+        let released = now();
+        records.push(Record { asked, granted, releasing, released, note: Note::default() });
+        asked = released;
     }
-    part
+    records
 }
 
 /// tokio's own sleep counts in milliseconds and would be one too long. Other tasks go on meanwhile.
-fn hold() {
+fn hold(duration: Duration) {
     match tokio::runtime::Handle::current().runtime_flavor() {
-        RuntimeFlavor::CurrentThread => thread::sleep(HOLD),
-        _ => block_in_place(|| thread::sleep(HOLD)),
+        RuntimeFlavor::CurrentThread => thread::sleep(duration),
+        _ => block_in_place(|| thread::sleep(duration)),
     }
 }
 
 /// rslock as a program of blocking threads would use it.
-pub struct Threads {
-    runtime: Runtime,
-    manager: LockManager,
-    patient: LockManager,
-}
-
-impl Threads {
-    pub fn new(urls: &[String], runtime: Runtime, delay: Duration) -> Self {
-        let mut manager = LockManager::new(urls.iter().map(String::as_str).collect());
-        manager.set_retry(1, delay);
-        let mut patient = manager.clone();
-        patient.set_retry(u32::MAX, delay);
-        Self { runtime, manager, patient }
-    }
-}
-
-impl Blocking for Threads {
-    type Held<'a> = Lock;
-
-    fn acquire(&self, resource: &str, is_contended: bool) -> Lock {
-        let manager = if is_contended { &self.patient } else { &self.manager };
-        let lock = self.runtime.block_on(manager.lock(resource, TTL));
-        lock.unwrap_or_else(|error| panic!("rslock takes the lock: {error}"))
-    }
-
-    fn release(&self, held: Lock) {
-        self.runtime.block_on(held.release());
-    }
+pub fn threads(urls: &[String]) -> Cycle {
+    let (runtime, manager, patient) = (multi_thread(), manager(urls, 1), manager(urls, u32::MAX));
+    Box::new(move |resource, waits, while_held| {
+        let manager = if waits { &patient } else { &manager };
+        let lock = runtime.block_on(manager.lock(resource, TTL));
+        let lock = lock.unwrap_or_else(|error| panic!("rslock takes the lock: {error}"));
+        while_held(Note::default());
+        runtime.block_on(lock.release());
+    })
 }

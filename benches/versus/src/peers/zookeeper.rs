@@ -1,26 +1,20 @@
-//! ZooKeeper's recipe for a lock, over a bare socket: each client makes a node that is numbered,
-//! the lowest number holds the lock, and each other watches the number before its own. And a node
-//! whose value is changed.
+//! A node of ZooKeeper whose value is changed, over a bare socket.
 
 use super::address;
-use crate::work::Blocking;
+use crate::work::{Cycle, Note};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
 
-/// Longer than any wait, since this client sends nothing while it waits.
+/// Longer than any pause, since this client sends nothing while others have their turn.
 const SESSION_MILLIS: i32 = 600_000;
 
 const CREATE: i32 = 1;
-const DELETE: i32 = 2;
-const EXISTS: i32 = 3;
 const GET: i32 = 4;
 const SET: i32 = 5;
-const CHILDREN: i32 = 8;
 
 /// What it answers.
 const DONE: i32 = 0;
-const NO_SUCH_NODE: i32 = -101;
 const BAD_VERSION: i32 = -103;
 const NODE_EXISTS: i32 = -110;
 
@@ -30,67 +24,73 @@ const VERSION_AT: usize = 32;
 /// As long as the values of the other peers.
 const VALUE: [u8; 100] = [b'a'; 100];
 
-/// The number of a message that answers no request: a watched node has changed.
-const NOTIFICATION: i32 = -1;
-
-const EPHEMERAL: i32 = 1;
-const EPHEMERAL_AND_NUMBERED: i32 = 3;
-
-pub struct Zookeeper {
-    session: Mutex<Session>,
-}
-
 struct Session {
     stream: TcpStream,
     requests: i32,
-    /// The folder that is known to be there.
-    folder: String,
+    /// The version of the node that was seen last; `None` before it is known to be there.
+    seen: Option<i32>,
 }
 
-/// The least that a lock can cost: a node is made, and deleted.
-pub struct TwoWrites {
-    session: Mutex<Session>,
-}
-
-/// One node that is changed if it has the version that was seen last.
-pub struct Znode {
-    /// The session, and that version; `None` before the node is known to be there.
-    state: Mutex<(Session, Option<i32>)>,
-}
-
-impl Znode {
-    pub fn new(url: &str) -> Self {
-        Self { state: Mutex::new((Session::new(url), None)) }
-    }
-}
-
-impl Zookeeper {
-    pub fn new(url: &str) -> Self {
-        Self { session: Mutex::new(Session::new(url)) }
-    }
-}
-
-impl TwoWrites {
-    pub fn new(url: &str) -> Self {
-        Self { session: Mutex::new(Session::new(url)) }
-    }
+/// Changes one node if it has the version that was seen last, until that succeeds.
+pub fn change(urls: &[String]) -> Cycle {
+    let session = Mutex::new(Session::new(&urls[0]));
+    Box::new(move |resource, _, while_held| {
+        let mut session = session.lock().expect("nothing panics with it held");
+        session.change(&string(&format!("/value:{}", resource.replace('/', ":"))));
+        while_held(Note::default());
+    })
 }
 
 impl Session {
-    /// Connects to the first of the servers.
     fn new(url: &str) -> Self {
-        let first = address(url).split(',').next().expect("a URL has a host");
-        let stream = TcpStream::connect(first).expect("the server accepts");
+        let stream = TcpStream::connect(address(url)).expect("the server accepts");
         stream.set_nodelay(true).expect("the option is there");
-        let mut session = Session { stream, requests: 0, folder: String::new() };
-        let mut hello = vec![0; 12];
-        hello.extend(SESSION_MILLIS.to_be_bytes());
-        hello.extend([0; 8]);
-        put_string(&mut hello, &"\0".repeat(16));
-        hello.push(0);
-        session.send(&hello);
+        let mut session = Session { stream, requests: 0, seen: None };
+        // Version 0, nothing seen, the timeout, no session so far, no password, and not read-only.
+        let (timeout, password) = (SESSION_MILLIS.to_be_bytes(), string(&"\0".repeat(16)));
+        session.send(&[&[0; 12][..], &timeout, &[0; 8], &password, &[0]].concat());
         session.read();
         session
+    }
+
+    /// Changes the node with this path.
+    fn change(&mut self, path: &[u8]) {
+        if self.seen.is_none() {
+            // Without a value, with one entry that gives all rights to anyone, and to stay.
+            let rights = [1_i32.to_be_bytes(), 31_i32.to_be_bytes()].concat();
+            let anyone = [string("world"), string("anyone")].concat();
+            let (error, _) =
+                self.call(CREATE, &[path, &string(""), &rights, &anyone, &[0; 4]].concat());
+            assert!(matches!(error, DONE | NODE_EXISTS), "ZooKeeper makes no node: {error}");
+        }
+        let mut version = self.seen.unwrap_or_default();
+        let length = i32::try_from(VALUE.len()).expect("values are short").to_be_bytes();
+        self.seen = loop {
+            let body = [path, &length, &VALUE, &version.to_be_bytes()].concat();
+            match self.call(SET, &body) {
+                (DONE, answer) => break Some(number(&answer[VERSION_AT..])),
+                (BAD_VERSION, _) => version = self.version(path),
+                (error, _) => panic!("ZooKeeper changes no node: {error}"),
+            }
+        };
+    }
+
+    /// The version of a node, of which the value is read too.
+    fn version(&mut self, path: &[u8]) -> i32 {
+        let (error, answer) = self.call(GET, &[path, &[0]].concat());
+        assert_eq!(error, DONE, "the node is there");
+        let length = usize::try_from(number(&answer)).unwrap_or(0);
+        number(&answer[4 + length + VERSION_AT..])
+    }
+
+    /// Sends a request, and returns the error code and the body of its answer.
+    fn call(&mut self, kind: i32, body: &[u8]) -> (i32, Vec<u8>) {
+        self.requests += 1;
+        self.send(&[&self.requests.to_be_bytes(), &kind.to_be_bytes(), body].concat());
+        let answer = self.read();
+        assert_eq!(number(&answer), self.requests, "nothing is watched while a request is made");
+        // In between is the number of the transaction.
+        (number(&answer[12..]), answer[16..].to_vec())
     }
 
     fn send(&mut self, message: &[u8]) {
@@ -106,170 +106,14 @@ impl Session {
         self.stream.read_exact(&mut message).expect("the answer is complete");
         message
     }
-
-    /// Sends a request, and returns the error code and the body of its answer.
-    fn call(&mut self, kind: i32, body: &[u8]) -> (i32, Vec<u8>) {
-        self.requests += 1;
-        let head = [self.requests.to_be_bytes(), kind.to_be_bytes()].concat();
-        self.send(&[&head, body].concat());
-        let answer = self.read();
-        assert_eq!(number(&answer), self.requests, "nothing is watched while a request is made");
-        // In between is the number of the transaction.
-        (number(&answer[12..]), answer[16..].to_vec())
-    }
-
-    /// Makes a node and returns its path, which with these flags has a number at its end.
-    fn create(&mut self, path: &str, flags: i32) -> String {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        put_string(&mut body, "");
-        // One entry: all rights for anyone.
-        body.extend(1_i32.to_be_bytes());
-        body.extend(31_i32.to_be_bytes());
-        put_string(&mut body, "world");
-        put_string(&mut body, "anyone");
-        body.extend(flags.to_be_bytes());
-        match self.call(CREATE, &body) {
-            (DONE, answer) => take_string(&mut &answer[..]),
-            (NODE_EXISTS, _) if flags == 0 => path.to_owned(),
-            (error, _) => panic!("ZooKeeper makes no node: {error}"),
-        }
-    }
-
-    fn delete(&mut self, path: &str) {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        // In whatever version it is.
-        body.extend((-1_i32).to_be_bytes());
-        assert_eq!(self.call(DELETE, &body).0, DONE, "the node was there");
-    }
-
-    /// The version of a node, of which the value is read too.
-    fn version(&mut self, path: &str) -> i32 {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        body.push(0);
-        let (error, answer) = self.call(GET, &body);
-        assert_eq!(error, DONE, "the node is there");
-        let length = usize::try_from(number(&answer)).unwrap_or(0);
-        number(&answer[4 + length + VERSION_AT..])
-    }
-
-    /// Changes a node, and returns its new version, unless it has another version than this.
-    fn set(&mut self, path: &str, version: i32) -> Option<i32> {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        body.extend((VALUE.len() as i32).to_be_bytes());
-        body.extend(VALUE);
-        body.extend(version.to_be_bytes());
-        match self.call(SET, &body) {
-            (DONE, answer) => Some(number(&answer[VERSION_AT..])),
-            (BAD_VERSION, _) => None,
-            (error, _) => panic!("ZooKeeper changes no node: {error}"),
-        }
-    }
-
-    /// The nodes below this one.
-    fn children(&mut self, path: &str) -> Vec<String> {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        body.push(0);
-        let (error, answer) = self.call(CHILDREN, &body);
-        assert_eq!(error, DONE, "the node is there");
-        let mut rest = &answer[4..];
-        (0..number(&answer)).map(|_| take_string(&mut rest)).collect()
-    }
-
-    /// Waits until this node has changed, if it is there.
-    fn wait_for(&mut self, path: &str) {
-        let mut body = Vec::new();
-        put_string(&mut body, path);
-        body.push(1);
-        match self.call(EXISTS, &body).0 {
-            DONE => assert_eq!(number(&self.read()), NOTIFICATION, "nothing else was asked for"),
-            // It is watched anyway, but nobody makes it again.
-            NO_SUCH_NODE => {}
-            error => panic!("ZooKeeper looks for no node: {error}"),
-        }
-    }
-}
-
-impl Blocking for Zookeeper {
-    /// The path of the lock's node.
-    type Held<'a> = String;
-
-    fn acquire(&self, resource: &str, _: bool) -> String {
-        let mut session = self.session.lock().expect("nothing panics with it held");
-        let folder = format!("/{}", resource.replace('/', ":"));
-        if session.folder != folder {
-            session.create(&folder, 0);
-            session.folder.clone_from(&folder);
-        }
-        let own = session.create(&format!("{folder}/lock-"), EPHEMERAL_AND_NUMBERED);
-        let name = own.rsplit('/').next().expect("a path has a last part").to_owned();
-        loop {
-            // The numbers have equally many digits.
-            let before = session.children(&folder).into_iter().filter(|other| *other < name).max();
-            match before {
-                None => return own,
-                Some(other) => session.wait_for(&format!("{folder}/{other}")),
-            }
-        }
-    }
-
-    fn release(&self, held: String) {
-        self.session.lock().expect("nothing panics with it held").delete(&held);
-    }
-}
-
-impl Blocking for TwoWrites {
-    /// The path of the node.
-    type Held<'a> = String;
-
-    fn acquire(&self, resource: &str, _: bool) -> String {
-        // Not where a lock of this name is.
-        let path = format!("/bare:{}", resource.replace('/', ":"));
-        self.session.lock().expect("nothing panics with it held").create(&path, EPHEMERAL)
-    }
-
-    fn release(&self, held: String) {
-        self.session.lock().expect("nothing panics with it held").delete(&held);
-    }
-}
-
-impl Blocking for Znode {
-    type Held<'a> = ();
-
-    fn acquire(&self, resource: &str, _: bool) {
-        let (session, seen) = &mut *self.state.lock().expect("nothing panics with it held");
-        let path = format!("/value:{}", resource.replace('/', ":"));
-        if seen.is_none() {
-            session.create(&path, 0);
-        }
-        let mut version = seen.unwrap_or_default();
-        *seen = loop {
-            match session.set(&path, version) {
-                Some(next) => break Some(next),
-                None => version = session.version(&path),
-            }
-        };
-    }
-
-    fn release(&self, (): ()) {}
 }
 
 fn number(bytes: &[u8]) -> i32 {
     i32::from_be_bytes(bytes[..4].try_into().expect("four bytes are four bytes"))
 }
 
-fn put_string(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend(i32::try_from(text.len()).expect("texts are short").to_be_bytes());
-    bytes.extend(text.as_bytes());
-}
-
-fn take_string(bytes: &mut &[u8]) -> String {
-    let length = number(bytes) as usize;
-    let text = String::from_utf8(bytes[4..4 + length].to_vec()).expect("names are UTF-8");
-    *bytes = &bytes[4 + length..];
-    text
+/// A text, behind its length.
+fn string(text: &str) -> Vec<u8> {
+    let length = i32::try_from(text.len()).expect("texts are short");
+    [&length.to_be_bytes(), text.as_bytes()].concat()
 }
