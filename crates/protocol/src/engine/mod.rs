@@ -36,15 +36,11 @@ mod request;
 mod validity;
 
 pub use acquire::{Acquire, Acquired};
-pub use attributes::Share;
-pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
-pub use attributes::{Entropy, Token};
-pub use backoff::Wait;
-pub use backoff::{Backoff, Jitter};
+pub use attributes::{Counters, Entropy, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId};
+pub use attributes::{Predecessor, Share, Token};
+pub use backoff::{Backoff, Jitter, Wait};
 pub use custom::{CustomCommand, RunScript, Said, Script};
-pub use held_lock::HeldLock;
-pub use held_lock::{Extend, Extended};
-pub use held_lock::{Release, ReleaseOutcome};
+pub use held_lock::{Extend, Extended, HeldLock, Release, ReleaseOutcome};
 pub use member::{NoVote, RegisterMembership};
 pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
@@ -124,7 +120,7 @@ impl Rules {
 }
 
 /// The result of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ballot {
     /// The votes. Nodes that had not answered when the round was decided have none.
     pub tally: Tally,
@@ -151,22 +147,7 @@ pub struct Ballot {
 impl Ballot {
     /// A ballot with these votes and nothing else.
     pub fn new(tally: Tally) -> Self {
-        let (sent, permanent_failures, counters) =
-            (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
-        let quarantine = Duration::ZERO;
-        let (same_server, queue) = (false, QueueState::default());
-        let (was_connecting, permit) = (false, None);
-        Self {
-            tally,
-            sent,
-            permanent_failures,
-            same_server,
-            counters,
-            quarantine,
-            was_connecting,
-            queue,
-            permit,
-        }
+        Self { tally, ..Self::default() }
     }
 }
 

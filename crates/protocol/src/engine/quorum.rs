@@ -25,7 +25,6 @@ impl Node {
         Self(index as u8)
     }
 
-    /// The position in the configuration.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -35,7 +34,6 @@ impl Node {
 pub struct NodeSet(u64);
 
 impl NodeSet {
-    /// No node.
     pub const EMPTY: Self = Self(0);
 
     /// All of the first `nodes` nodes.
@@ -43,22 +41,18 @@ impl NodeSet {
         (0..nodes).map(Node::new).collect()
     }
 
-    /// Adds `node`.
     pub fn insert(&mut self, node: Node) {
         self.0 |= 1 << node.0;
     }
 
-    /// Removes `node`.
     pub fn remove(&mut self, node: Node) {
         self.0 &= !(1 << node.0);
     }
 
-    /// Does the set contain `node`?
     pub fn contains(self, node: Node) -> bool {
         self.0 & (1 << node.0) != 0
     }
 
-    /// The number of nodes in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -146,7 +140,7 @@ pub enum Vote {
 }
 
 /// The votes of one round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     nodes: usize,
     /// Nodes that carried out the request.
@@ -160,10 +154,9 @@ pub struct Tally {
 impl Tally {
     /// No votes yet, of `nodes` nodes.
     pub fn new(nodes: usize) -> Self {
-        Self { nodes, granted: NodeSet::EMPTY, refused: NodeSet::EMPTY, failed: NodeSet::EMPTY }
+        Self { nodes, ..Self::default() }
     }
 
-    /// The number of nodes that may vote.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
@@ -185,7 +178,6 @@ impl Tally {
         self.granted.union(self.refused).union(self.failed)
     }
 
-    /// Have all nodes voted?
     pub fn is_complete(&self) -> bool {
         self.voted().len() == self.nodes
     }
