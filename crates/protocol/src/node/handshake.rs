@@ -29,7 +29,7 @@
 use super::command::describe;
 use super::node_error::NodeError;
 use super::server_error::{ServerError, ServerErrorKind, presentable};
-use super::stale_connections::{self, StaleConnections};
+use super::stale_connections::StaleConnections;
 use crate::resp::{Elements, Reply, encode_command};
 use std::time::Duration;
 
@@ -139,8 +139,7 @@ impl Handshake {
         match reply {
             Reply::Error(text) => {
                 let error = ServerError::parse(text, secret);
-                let is_unproven =
-                    stage == Stage::Info && !stale_connections::is_refusal(error.kind);
+                let is_unproven = stage == Stage::Info && !error.kind.is_refusal();
                 self.refused(stage, error);
                 if is_unproven && self.problem.is_none() && self.infos < INFO_MAX {
                     self.ask_who_it_is_again(out);
@@ -219,7 +218,7 @@ impl Handshake {
         let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
         // If an unsolicited error were accepted as the answer to `INFO`, the former connections
         // would not be ended and could still deliver commands.
-        let is_refused = stale_connections::is_refusal(error.kind);
+        let is_refused = error.kind.is_refusal();
         let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.stale.is_empty();
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {

@@ -219,6 +219,12 @@ impl ServerErrorKind {
         Self::Other
     }
 
+    /// Does the server lack the command, or the user the right to use it? It will refuse the same
+    /// command again; any other error may be unsolicited.
+    pub(super) fn is_refusal(self) -> bool {
+        matches!(self, Self::NoPermission | Self::UnknownCommand)
+    }
+
     /// See `NodeError::is_permanent`.
     pub(super) fn is_permanent(self) -> bool {
         matches!(

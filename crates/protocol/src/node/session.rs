@@ -27,8 +27,7 @@ pub(super) use notifications::Hint;
 
 use super::Ticket;
 use super::command::NodeReply;
-use super::flight::Flight;
-use super::flight::Waiting;
+use super::flight::{Flight, Queued, RequestQueue};
 use super::handshake::{Credentials, Handshake};
 use super::node_error::{NodeError, Phase};
 use super::pending_releases::PendingReleases;
@@ -100,7 +99,7 @@ pub struct Session {
     flight: Flight,
     notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
-    waiting: Waiting,
+    waiting: RequestQueue<()>,
     pending_releases: PendingReleases,
     answers: VecDeque<Answer>,
     backoff: Backoff,
@@ -141,9 +140,9 @@ impl Session {
             options,
             state: State::Down { retry_at: Time::ZERO },
             connection: Connection::default(),
-            server: Server::unknown(),
+            server: Server::default(),
             notifications: Notifications::default(),
-            waiting: Waiting::default(),
+            waiting: RequestQueue::default(),
             pending_releases: PendingReleases::default(),
             answers: VecDeque::new(),
             answered_at: Time::ZERO,
@@ -180,7 +179,7 @@ impl Session {
                 self.remove_later(now, ticket, request.into_owned());
             }
             _ => match ticket {
-                Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.into_owned()),
+                Some(_) if self.may_wait() => self.waiting.push(ticket, request.into_owned(), ()),
                 _ => self.lose(now, ticket, request.into_owned(), &NodeError::Overloaded, false),
             },
         }
@@ -201,7 +200,7 @@ impl Session {
         // leaves a round unanswered has failed by its end.
         let silence = self.silence().map(|since| since.after(self.options.node_timeout));
         let retry_at = silence.map_or(now, |end| end.min(now)).after(pause);
-        let was_ready = matches!(self.state, State::Ready);
+        let was_ready = self.is_ready();
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.connection.input.clear();
@@ -215,10 +214,10 @@ impl Session {
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
-        while let Some((ticket, request)) = self.waiting.pop() {
-            self.lose(now, Some(ticket), request, &problem, false);
+        while let Some(Queued { ticket, request, .. }) = self.waiting.pop() {
+            self.lose(now, ticket, request, &problem, false);
         }
-        for ticket in self.pending_releases.unwait_all() {
+        for ticket in self.pending_releases.queue.unwait_all() {
             self.fail(ticket, &problem, false);
         }
     }
@@ -227,25 +226,20 @@ impl Session {
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
         self.is_silent = false;
         let mut input = std::mem::take(&mut self.connection.input);
-        let rest = if input.is_empty() {
-            self.decode(now, bytes)
-        } else {
+        let is_whole = input.is_empty();
+        if !is_whole {
             input.extend_from_slice(bytes);
-            self.decode(now, &input)
-        };
+        }
+        let unread = if is_whole { bytes } else { &input };
+        let rest = self.decode(now, unread);
         if self.is_down() {
             return;
         }
-        let begun = if input.is_empty() {
-            &bytes[bytes.len() - rest..]
-        } else {
-            &input[input.len() - rest..]
-        };
-        if let Some(problem) = self.unsolicited_beginning(begun) {
+        if let Some(problem) = self.unsolicited_beginning(&unread[unread.len() - rest..]) {
             return self.distrust(now, problem);
         }
         // Keeps only the incomplete reply, in the existing buffer.
-        if input.is_empty() {
+        if is_whole {
             input.extend_from_slice(&bytes[bytes.len() - rest..]);
         } else {
             input.drain(..input.len() - rest);

@@ -9,14 +9,12 @@
 use super::replies::ReplyOrder;
 use super::{Session, State};
 use crate::engine::Request;
-use crate::node::Ticket;
 use crate::node::command::{KnownScripts, NoReply};
 use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
-use crate::node::handshake::Identity;
-use crate::node::node_error::OtherProtocol;
-use crate::node::node_error::{NodeError, Phase};
-use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::node::{
+    Identity, NodeError, OtherProtocol, Phase, ServerError, ServerErrorKind, Ticket,
+};
 use crate::resp::{Decoder, ProtocolError};
 use crate::time::Time;
 use std::sync::Arc;
@@ -37,8 +35,8 @@ pub(super) struct Connection {
     pub(super) forgets_at_once: bool,
     /// Which run of the server it leads to, as that has said on this connection.
     pub(super) run_id: Option<Arc<str>>,
-    /// The user may not see what is looked at.
-    hidden_look: HiddenLook,
+    /// The refusal of a look, and until when there is no other.
+    hidden_look: Option<(ServerError, Time)>,
     /// Did the last reply have a valid form?
     pub(super) is_proven: bool,
 }
@@ -104,7 +102,7 @@ impl Session {
     /// Is something waiting for a connection, and is the pause since the last attempt over?
     pub fn wants_connection(&self, now: Time) -> bool {
         let State::Down { retry_at } = self.state else { return false };
-        now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.is_empty())
+        now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.queue.is_empty())
     }
 
     /// Is there no connection, and none being made? Then the socket must be closed.
@@ -249,9 +247,6 @@ impl Session {
 /// be changed.
 const REFUSED: Duration = Duration::from_secs(10);
 
-/// The refusal of a look, and until when there is no other.
-type HiddenLook = Option<(ServerError, Time)>;
-
 impl Session {
     /// Answers a look if one was refused a moment ago. Returns whether it was.
     pub(super) fn hides_look(
@@ -264,7 +259,7 @@ impl Session {
         let is_refused = request.is_look() && now < *until;
         if is_refused {
             let problem = NodeError::Server(error.clone());
-            ticket.into_iter().for_each(|it| self.fail(it, &problem, false));
+            self.fail(ticket, &problem, false);
         }
         is_refused
     }

@@ -19,12 +19,9 @@ use crate::engine::{
     Before, Claim, Command, Listen, ListenStep, NodeSet, QueueEntry, QueueView, QueueWait, Request,
     Token, Vote,
 };
-use crate::node::Ticket;
 use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
-use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
-use crate::node::report::QueueSupport;
-use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::node::{NodeError, QueueSupport, ServerError, ServerErrorKind, Ticket};
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
 use std::borrow::Cow;
@@ -284,15 +281,13 @@ impl Session {
     /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
     /// if it is a removal, or would have withdrawn an attempt.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        if let Some(request) = self.waiting.cancel(ticket) {
+        if let Some(request) = self.waiting.remove(ticket) {
             if request.queue_entry().is_some() {
-                let now = request.started;
-                let removal = removal_if_unanswered(request);
-                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
+                self.undo_later(request.started, request);
             }
             return true;
         }
-        self.pending_releases.unwait(ticket)
+        self.pending_releases.queue.unwait(ticket)
     }
 }
 
@@ -340,7 +335,7 @@ impl Session {
         let claim = match &request.command {
             Command::Queue(_) => {
                 let problem = NodeError::NoQueue(refusal.clone());
-                ticket.into_iter().for_each(|ticket| self.fail(ticket, &problem, false));
+                self.fail(ticket, &problem, false);
                 let removal = removal_if_unanswered(request.clone());
                 return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
             }
@@ -367,12 +362,7 @@ impl Session {
         request: &Request,
         error: &ServerError,
     ) -> bool {
-        let is_lasting = matches!(
-            error.kind,
-            ServerErrorKind::NoPermission
-                | ServerErrorKind::UnknownCommand
-                | ServerErrorKind::Other
-        );
+        let is_lasting = error.kind.is_refusal() || error.kind == ServerErrorKind::Other;
         let is_refusal = is_lasting && request.queue_entry().is_some();
         if is_refusal {
             self.notifications.refusal = Some((error.clone(), now.after(REFUSED)));

@@ -5,10 +5,8 @@ use super::{Answer, Session, State};
 use crate::engine::{Command, CustomCommand, Keep, NoVote, Request, RunScript, Said, Script, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply, describe, has_proof, read};
 use crate::node::flight::InFlight;
-use crate::node::node_error::NodeError;
-use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::script::PROOF;
-use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::node::{NodeError, ServerError, ServerErrorKind};
 use crate::resp::Reply;
 use crate::time::Time;
 use std::sync::Arc;
@@ -94,7 +92,7 @@ impl Session {
     /// The error for an incomplete reply on an idle connection, unless it is a push message or an
     /// attribute. Once complete, it would be matched to the next command.
     pub(super) fn unsolicited_beginning(&self, input: &[u8]) -> Option<NodeError> {
-        let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
+        let is_idle = self.is_ready() && self.flight.is_empty();
         match self.connection.decoder.begun(input) {
             Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
                 let is_foreign = self.may_be_foreign(input);
@@ -202,17 +200,15 @@ impl Session {
             return self.flight.push(now, command.ticket, command.request, Form::Source);
         }
         let text = describe(reply, self.options.credentials.password.as_deref());
-        if let Some(ticket) = command.ticket {
-            self.fail(ticket, &NodeError::UnexpectedReply(text), true);
-        }
+        self.fail(command.ticket, &NodeError::UnexpectedReply(text), true);
         match command.form {
             // The failed attempt that it would have withdrawn, unless that removal is in flight.
             Form::Digest if command.request.queue_entry().is_some() => {
-                let flight = &self.flight;
                 let token = command.request.token();
-                let is_removed = token.is_some_and(|it| flight.has(&it, Request::is_removal));
-                let removal = removal_if_unanswered(command.request).filter(|_| !is_removed);
-                removal.into_iter().for_each(|it| self.remove_later(now, None, it));
+                let is_removed = |it: &Request| it.is_removal() && it.token() == token;
+                if token.is_none() || !self.flight.has(is_removed) {
+                    self.undo_later(now, command.request);
+                }
             }
             Form::Digest => self.remove_predecessor_later(now, command.request),
             // The server does not know the script whose source it was just sent.
@@ -255,8 +251,10 @@ impl Session {
         let token = request.token().filter(|_| takes);
         // A waiter leaves with the token of its last attempt, and joined with that of its first.
         let waiter = request.waiter().filter(|_| takes);
-        token.is_some_and(|token| self.flight.has(&token, Request::is_removal))
-            || waiter.is_some_and(|waiter| self.flight.has_leave(&waiter))
+        self.flight.has(|it| {
+            let is_same = token.is_some() && it.token() == token;
+            it.is_removal() && (is_same || waiter.is_some() && it.waiter() == waiter)
+        })
     }
 }
 
@@ -358,7 +356,7 @@ impl Session {
             // and the next reply would then be matched to the wrong command.
             self.connection.reply_order.is_doubtful = true;
         }
-        if self.connection.reply_order.is_unproven_for(request) && !self.flight.has_proof() {
+        if self.connection.reply_order.is_unproven_for(request) && !self.flight.has(has_proof) {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
             let proof = Request { command, ..request.clone() };
             let form = self.connection.scripts.form(&proof);

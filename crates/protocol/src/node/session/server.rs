@@ -13,18 +13,13 @@ use super::{Answer, Session, State};
 use crate::engine::{Command, Ping, Question, Request, Vote};
 use crate::node::command::{Form, NoReply, NodeReply, has_proof};
 use crate::node::examination::Finding;
-use crate::node::handshake::Identity;
-use crate::node::node_error::{NodeError, Phase};
-use crate::node::report::NodeStatus;
-use crate::node::server_error::ServerErrorKind;
-use crate::node::stale_connections::StaleConnections;
-use crate::node::warning::Host;
+use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
 use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The server that answered last.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Server {
     pub(super) identity: Option<Identity>,
     pub(super) least_uptime: LeastUptime,
@@ -33,12 +28,6 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Nothing is known yet.
-    pub(super) fn unknown() -> Self {
-        let stale = StaleConnections::default();
-        Self { identity: None, least_uptime: LeastUptime::NONE, stale }
-    }
-
     /// A server has introduced itself. The one before was heard last at `heard_at`.
     pub(super) fn greeted(&mut self, now: Time, identity: Identity, heard_at: Time) {
         let heard_at = heard_at.max(self.least_uptime.greeted_at);
@@ -53,8 +42,8 @@ impl Server {
 /// that started at 10.9 and is asked at 20.0 reports 10.
 const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
-/// A lower bound of a node's uptime.
-#[derive(Clone, Copy, Debug)]
+/// A lower bound of a node's uptime. The default is that of a node of which nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LeastUptime {
     /// When the node answered the greeting.
     pub(super) greeted_at: Time,
@@ -63,9 +52,6 @@ pub(super) struct LeastUptime {
 }
 
 impl LeastUptime {
-    /// Nothing is known of the node.
-    pub(super) const NONE: Self = Self { greeted_at: Time::ZERO, uptime: Duration::ZERO };
-
     /// The lower bound after a greeting with this identity. `before` is the identity of the
     /// previous greeting, and `heard_at` the time of the last reply before this greeting.
     pub(super) fn of(
@@ -127,7 +113,7 @@ impl Session {
         let examination = &mut self.connection.examination;
         match read {
             Err(NoReply::Nonsense(problem)) => return Err(problem),
-            Err(NoReply::Failed(NodeError::Server(error))) if is_lasting(error.kind) => {
+            Err(NoReply::Failed(NodeError::Server(error))) if error.kind.is_refusal() => {
                 examination.refuse(question, between);
             }
             read => {
@@ -137,11 +123,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// Will the server refuse the same command again?
-fn is_lasting(kind: ServerErrorKind) -> bool {
-    matches!(kind, ServerErrorKind::NoPermission | ServerErrorKind::UnknownCommand)
 }
 
 // The answers and the status of a session.
@@ -174,7 +155,7 @@ impl Session {
 
     /// The number of unanswered commands, and of pending releases.
     pub fn load(&self) -> (usize, usize) {
-        (self.flight.len(), self.pending_releases.len())
+        (self.flight.len(), self.pending_releases.queue.len())
     }
 
     /// Must bytes that have arrived be read before this request is written? Otherwise a stray reply
@@ -182,9 +163,8 @@ impl Session {
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
     /// command it answers: those of the commands by which a key is watched have no proof.
     pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
-        let is_ready = matches!(self.state, State::Ready);
         let is_tracked = request.custom().is_some_and(|command| command.watcher().is_some());
-        is_ready && (self.flight.is_empty() || is_tracked || !has_proof(request))
+        self.is_ready() && (self.flight.is_empty() || is_tracked || !has_proof(request))
     }
 
     /// Is there no room for this request, and would it be refused, or be left in the queue because
@@ -197,9 +177,9 @@ impl Session {
     /// Are there unanswered or pending removals, and has the connection not been silent for
     /// `node_timeout`?
     pub(in crate::node) fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
-        let is_connected = !matches!(self.state, State::Down { .. });
-        let is_any = self.flight.has_removals() || !self.pending_releases.is_empty();
-        is_any && is_connected && self.is_alive(now, node_timeout)
+        let is_any =
+            self.flight.has(Request::is_removal) || !self.pending_releases.queue.is_empty();
+        is_any && !self.is_down() && self.is_alive(now, node_timeout)
     }
 
     /// Is the node's silence shorter than `node_timeout`?
@@ -258,7 +238,7 @@ impl Session {
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
             State::Down { retry_at }
-                if !(self.waiting.is_empty() && self.pending_releases.is_empty()) =>
+                if !(self.waiting.is_empty() && self.pending_releases.queue.is_empty()) =>
             {
                 Some(retry_at)
             }
@@ -272,7 +252,7 @@ impl Session {
 
     /// The status of the node, as the client sees it.
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
-        let is_connected = matches!(self.state, State::Ready);
+        let is_connected = self.is_ready();
         let identity = self.server.identity.as_ref();
         let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
         let examination = Some(self.connection.examination.clone()).filter(|_| is_connected);
@@ -315,10 +295,7 @@ impl Session {
 
     /// Since when the node has been silent although an answer is missing.
     pub(super) fn silence(&self) -> Option<Time> {
-        match &self.state {
-            State::Down { .. } => None,
-            State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),
-            State::Ready => self.flight.oldest().map(|sent| sent.max(self.answered_at)),
-        }
+        let since = self.unanswered_since()?;
+        Some(if self.is_ready() { since.max(self.answered_at) } else { since })
     }
 }
