@@ -21,7 +21,7 @@
 //! it reads the answer to the first one.
 //!
 //! `CLIENT KILL ID` is written when the others have been answered, and only if a connection to this
-//! run of the server was given up with commands unanswered: see `former.rs`.
+//! run of the server was given up with commands unanswered: see `stale_connections.rs`.
 //!
 //! No lock command is written before the greeting is answered: in a wrong database, or with another
 //! user's rights, it would do harm.
@@ -45,7 +45,6 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// These credentials.
     pub fn new(
         user: Option<&[u8]>,
         password: Option<&[u8]>,
@@ -82,12 +81,11 @@ enum Stage {
 /// support it.
 const INFO_MAX: u8 = 3;
 
-const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
-
 /// A greeting that has been written and is being answered.
 #[derive(Debug)]
 pub struct Handshake {
-    stages: [bool; STAGES.len()],
+    /// Those of the commands that were written at once, in their order.
+    stages: Vec<Stage>,
     next: usize,
     /// How often `INFO` was sent.
     infos: u8,
@@ -98,26 +96,27 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Appends the greeting to `out`. Connections of `former` to this run of the server are ended.
+    /// Appends the greeting to `out`. Connections of `stale` to this run of the server are ended.
     pub fn begin(credentials: &Credentials, stale: StaleConnections, out: &mut Vec<u8>) -> Self {
-        let mut stages = [true; STAGES.len()];
+        let mut stages = Vec::new();
+        let mut ask = |stage, command: &[&[u8]]| {
+            encode_command(out, command);
+            stages.push(stage);
+        };
         match (&credentials.user, &credentials.password) {
-            (Some(user), Some(password)) => encode_command(out, &[b"AUTH", user, password]),
-            (Some(user), None) => encode_command(out, &[b"AUTH", user, b""]),
-            (None, Some(password)) => encode_command(out, &[b"AUTH", password]),
-            (None, None) => stages[Stage::Auth as usize] = false,
+            (Some(user), Some(password)) => ask(Stage::Auth, &[b"AUTH", user, password]),
+            (Some(user), None) => ask(Stage::Auth, &[b"AUTH", user, b""]),
+            (None, Some(password)) => ask(Stage::Auth, &[b"AUTH", password]),
+            (None, None) => {}
         }
-        encode_command(out, &[b"HELLO", b"3"]);
-        if credentials.database == 0 {
-            stages[Stage::Select as usize] = false;
-        } else {
-            encode_command(out, &[b"SELECT", credentials.database.to_string().as_bytes()]);
+        ask(Stage::Hello, &[b"HELLO", b"3"]);
+        if credentials.database != 0 {
+            ask(Stage::Select, &[b"SELECT", credentials.database.to_string().as_bytes()]);
         }
-        match &credentials.client_name {
-            Some(name) => encode_command(out, &[b"CLIENT", b"SETNAME", name.as_bytes()]),
-            None => stages[Stage::SetName as usize] = false,
+        if let Some(name) = &credentials.client_name {
+            ask(Stage::SetName, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
         }
-        encode_command(out, &[b"INFO", b"server"]);
+        ask(Stage::Info, &[b"INFO", b"server"]);
         Self { stages, next: 0, infos: 1, identity: Identity::default(), stale, problem: None }
     }
 
@@ -134,7 +133,7 @@ impl Handshake {
         secret: Option<&[u8]>,
         out: &mut Vec<u8>,
     ) -> Result<Option<(Identity, StaleConnections)>, NodeError> {
-        let stage = self.stage();
+        let stage = self.stages.get(self.next).copied().unwrap_or(Stage::End);
         self.next += 1;
         match reply {
             Reply::Error(text) => {
@@ -142,7 +141,9 @@ impl Handshake {
                 let is_unproven = stage == Stage::Info && !error.kind.is_refusal();
                 self.refused(stage, error);
                 if is_unproven && self.problem.is_none() && self.infos < INFO_MAX {
-                    self.ask_who_it_is_again(out);
+                    self.infos += 1;
+                    self.next -= 1;
+                    encode_command(out, &[b"INFO", b"server"]);
                     return Ok(None);
                 }
             }
@@ -181,25 +182,12 @@ impl Handshake {
             NodeError::Server(error) => error.kind == ServerErrorKind::Other,
             _ => false,
         };
-        is_odd && self.next >= STAGES.len()
+        is_odd && self.next >= self.stages.len()
     }
 
     /// The first error in the server's answers so far, for a connection that the server closes.
     pub fn complaint(&mut self) -> Option<NodeError> {
         self.problem.take()
-    }
-
-    fn stage(&mut self) -> Stage {
-        while self.stages.get(self.next) == Some(&false) {
-            self.next += 1;
-        }
-        STAGES.get(self.next).copied().unwrap_or(Stage::End)
-    }
-
-    fn ask_who_it_is_again(&mut self, out: &mut Vec<u8>) {
-        self.infos += 1;
-        self.next = Stage::Info as usize;
-        encode_command(out, &[b"INFO", b"server"]);
     }
 
     fn refused(&mut self, stage: Stage, error: ServerError) {
