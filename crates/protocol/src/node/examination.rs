@@ -39,16 +39,7 @@ pub enum Finding {
 impl Finding {
     /// The server does not answer this question.
     pub fn unknown(question: Question) -> Self {
-        match question {
-            Question::Memory => Self::Memory(Memory::default()),
-            Question::Persistence => Self::AppendOnly(None),
-            Question::Replication => Self::Role(None, None),
-            Question::Cluster => Self::Cluster(None),
-            Question::Fsync => Self::Fsync(None),
-            Question::Snapshots => Self::Snapshots(None),
-            Question::MemoryLimit => Self::MemoryLimit(Memory::default()),
-            Question::Time => Self::Time(None),
-        }
+        Self::of_info(question, "", None)
     }
 
     /// Reads the answer to this question. `None` if it is an answer to another command.
@@ -111,9 +102,11 @@ impl Finding {
                 Self::Role(role, traces[0].map(|_| has_replicated))
             }
             Question::Cluster => Self::Cluster(flag("cluster_enabled")),
-            Question::Fsync | Question::Snapshots | Question::MemoryLimit | Question::Time => {
-                Self::unknown(question)
-            }
+            // No field of `INFO` answers these.
+            Question::Fsync => Self::Fsync(None),
+            Question::Snapshots => Self::Snapshots(None),
+            Question::MemoryLimit => Self::MemoryLimit(Memory::default()),
+            Question::Time => Self::Time(None),
         }
     }
 }

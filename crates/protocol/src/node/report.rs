@@ -245,7 +245,6 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Appends a change.
     pub fn push(&mut self, change: NodeChange) {
         if self.changes.len() == CHANGES_MAX {
             self.changes.pop_front();
@@ -253,14 +252,13 @@ impl Changes {
         self.changes.push_back(change);
     }
 
-    /// Removes and returns the oldest change.
     pub fn pop(&mut self) -> Option<NodeChange> {
         self.changes.pop_front()
     }
 }
 
 /// Records changes: compares each observation with the state that was reported last.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ChangeRecorder {
     /// A node that is silent for this long is slow.
     node_timeout: Duration,
@@ -272,8 +270,7 @@ pub struct ChangeRecorder {
 
 impl ChangeRecorder {
     pub fn new(node_timeout: Duration) -> Self {
-        let (up, down, slow) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        Self { node_timeout, up, down, slow, changes: Changes::default() }
+        Self { node_timeout, ..Self::default() }
     }
 
     /// The node has answered the greeting.
@@ -303,7 +300,6 @@ impl ChangeRecorder {
         }
     }
 
-    /// The node has been silent for this time.
     pub(super) fn silent(&mut self, node: Node, name: &Arc<str>, silent: Duration) {
         let is_reported = self.slow.contains(node) || self.down.contains(node);
         if silent >= self.node_timeout && !is_reported {
@@ -312,7 +308,6 @@ impl ChangeRecorder {
         }
     }
 
-    /// Waiting in a queue on this node does not work, or not fully.
     pub(super) fn queue(&mut self, name: &Arc<str>, support: QueueSupport) {
         self.record(name, NodeState::Queue(support));
     }

@@ -258,7 +258,6 @@ impl Session {
         let examination = Some(self.connection.examination.clone()).filter(|_| is_connected);
         let examination = examination.unwrap_or_default();
         NodeStatus {
-            url: Arc::clone(&self.options.name),
             is_connected,
             server: identity.and_then(|identity| identity.server.clone()),
             version: identity.and_then(|identity| identity.version.clone()),
@@ -272,14 +271,12 @@ impl Session {
             memory: examination.memory(),
             role: examination.role,
             is_cluster: examination.is_cluster,
-            clock: None, // `judge` knows the time of day.
             queue: self.queue_support().filter(|_| is_connected),
-            registers: None, // A round of its own asks for it.
-            zxid: None,
             last_error: self.same_server().or_else(|| self.problem.clone()),
             host: examination.host,
             clock_reading: examination.clock,
-            warnings: Vec::new(),
+            // `judge` knows the time of day, and a round of its own asks about registers.
+            ..NodeStatus::unknown(&self.options.name)
         }
     }
 
