@@ -13,12 +13,10 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct HeldLock {
     pub key: Arc<[u8]>,
-    /// The token that identifies its holder.
     pub token: Token,
     pub attributes: Option<Arc<LockAttributes>>,
     /// The fencing token, if it is fenced.
     pub fence: Option<u64>,
-    /// The end of its validity.
     pub valid_until: Time,
     /// When it was requested, before the first byte was written.
     pub since: Time,
@@ -42,7 +40,6 @@ impl HeldLock {
         attributes::keys(&self.key, &self.attributes)
     }
 
-    /// The lock as the nodes know it.
     pub fn id(&self) -> LockId {
         LockId {
             key: Arc::clone(&self.key),
@@ -90,7 +87,6 @@ impl HeldLock {
 // Extending a lock. A failed extension does not shorten the lock: it stays valid until its old
 // validity ends, unless the nodes' answers prove that no majority holds it any more.
 
-/// The outcome of extending a lock.
 #[derive(Clone, Debug)]
 pub enum Extended {
     /// A majority confirmed the extension. This is the lock from now on.
@@ -106,7 +102,6 @@ pub enum Extended {
     HeldTooLong(Duration),
 }
 
-/// The state machine that extends a lock.
 #[derive(Debug)]
 pub struct Extend {
     rules: Arc<Rules>,
@@ -193,7 +188,6 @@ impl Operation for Extend {
 
 // Releasing a lock: compare and delete, on every node that may hold its key.
 
-/// The outcome of releasing a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
     /// A majority held the key until the release, and deleted it or set how long it stays.
@@ -204,7 +198,6 @@ pub enum ReleaseOutcome {
     Unanswered,
 }
 
-/// The state machine that releases a lock.
 #[derive(Debug)]
 pub struct Release {
     is_late: bool,
@@ -213,7 +206,6 @@ pub struct Release {
 }
 
 impl Release {
-    /// Releases `held`.
     pub fn new(rules: &Rules, held: &HeldLock, now: Time) -> Self {
         Self::after(None, rules, held, now)
     }

@@ -58,13 +58,11 @@ use std::time::Duration;
 /// The settings of a client that every operation uses.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// How many nodes are configured.
     pub nodes: usize,
     /// How long a round may take, on connections that are ready.
     pub node_timeout: Duration,
     /// How long it may take if a majority has yet to answer for the first time on new connections.
     pub connect_timeout: Duration,
-    /// How far clocks may drift apart.
     pub drift: Drift,
     /// A lock that is granted with less validity left than this is not returned to the caller.
     pub min_validity: Duration,
@@ -130,7 +128,6 @@ pub struct Ballot {
     pub permanent_failures: NodeSet,
     /// Are two of the nodes one and the same server? Then a majority of them means nothing.
     pub same_server: bool,
-    /// The counters of a fenced lock.
     pub counters: Counters,
     /// For how long no majority can grant a lock because of quarantined nodes: too many were
     /// started so recently that their grants do not count yet. Zero if the other nodes suffice.
@@ -145,7 +142,6 @@ pub struct Ballot {
 }
 
 impl Ballot {
-    /// A ballot with these votes and nothing else.
     pub fn new(tally: Tally) -> Self {
         Self { tally, ..Self::default() }
     }
@@ -171,13 +167,10 @@ pub enum Input {
 /// The next step of an operation.
 #[derive(Clone, Debug)]
 pub enum Step<O> {
-    /// Send this request to the nodes.
     Send(Request),
     /// Pause until this time, then begin an attempt.
     Pause(Time),
-    /// Wait in the nodes' queue.
     Wait(QueueWait),
-    /// The operation is over.
     Done(O),
 }
 
@@ -197,7 +190,6 @@ impl<O> Step<O> {
 pub trait Operation {
     type Outcome;
 
-    /// Handles an input that arrived at `now`.
     fn handle(&mut self, now: Time, input: Input);
 
     fn poll(&mut self) -> Step<Self::Outcome>;

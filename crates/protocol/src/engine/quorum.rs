@@ -61,7 +61,6 @@ impl NodeSet {
         self.0 == 0
     }
 
-    /// The nodes of either set.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -105,7 +104,6 @@ pub fn until_quorum(nodes: usize, absent: impl Iterator<Item = Duration>) -> Opt
     missing.checked_sub(1).map(|last| absent[last])
 }
 
-/// The state of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// A majority agreed; the remaining votes cannot change that.
@@ -139,20 +137,16 @@ pub enum Vote {
     Failed,
 }
 
-/// The votes of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     nodes: usize,
-    /// Nodes that carried out the request.
     pub granted: NodeSet,
-    /// Nodes that refused the request.
     pub refused: NodeSet,
     /// Nodes that will give no answer that counts.
     pub failed: NodeSet,
 }
 
 impl Tally {
-    /// No votes yet, of `nodes` nodes.
     pub fn new(nodes: usize) -> Self {
         Self { nodes, ..Self::default() }
     }
@@ -210,12 +204,10 @@ impl Tally {
 
 // Which of a resource's permits are free: on one node, or on a majority.
 
-/// The most permits of a resource.
 pub const PERMITS_MAX: u32 = 1024;
 
 const WORDS: usize = (PERMITS_MAX / u64::BITS) as usize;
 
-/// A set of permits, by their numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PermitSet([u64; WORDS]);
 

@@ -25,7 +25,6 @@ pub const TTL_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct Ttl(u64);
 
 impl Ttl {
-    /// One millisecond.
     pub const SHORTEST: Self = Self(1);
 
     /// `duration` in whole milliseconds, rounded down. `None` if that is zero, or if `duration` is
@@ -35,7 +34,6 @@ impl Ttl {
         (millis > 0 && duration <= TTL_LIMIT).then_some(Self(millis))
     }
 
-    /// Milliseconds.
     pub fn as_millis(self) -> u64 {
         self.0
     }

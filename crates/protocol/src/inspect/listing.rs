@@ -22,7 +22,6 @@ pub struct Listing {
     pub registers: bool,
 }
 
-/// Some of the keys on one node that match a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPage {
     /// Where the node continues. 0 if there are no more.
@@ -84,7 +83,6 @@ pub const REMOVE: Script =
 /// What is said is whether it was.
 #[derive(Clone, Debug)]
 pub struct ForcedRemoval {
-    /// The lock's first key.
     pub key: Arc<[u8]>,
     /// The values of the key that were read before.
     pub seen: Arc<[Vec<u8>]>,

@@ -28,7 +28,6 @@ pub const INSPECT: Script = lua_script!("inspect.lua");
 /// Looks at the lock with this key. What is said is its [`KeySnapshot`].
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// The lock's first key.
     pub key: Arc<[u8]>,
 }
 

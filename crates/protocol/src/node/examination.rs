@@ -14,7 +14,6 @@ use crate::time::Time;
 use std::fmt;
 use std::time::Duration;
 
-/// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// To [`Question::Memory`].
@@ -37,7 +36,6 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The server does not answer this question.
     pub fn unknown(question: Question) -> Self {
         Self::of_info(question, "", None)
     }
@@ -219,7 +217,6 @@ impl Examination {
 /// Does a node keep what it has answered?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It does.
     Whole,
     Lacks(&'static str),
     /// It did not say, or the user may not ask.

@@ -60,7 +60,6 @@ impl Flight {
             && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
     }
 
-    /// Appends a command to the output.
     pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
         let output = self.output.end();
         let start = output.len();
@@ -117,7 +116,6 @@ impl Flight {
         self.commands.len()
     }
 
-    /// The bytes to write next.
     pub(super) fn output(&self) -> &[u8] {
         self.output.unwritten()
     }
@@ -127,7 +125,6 @@ impl Flight {
         self.output.end()
     }
 
-    /// The first `count` bytes of the output were written.
     pub(super) fn wrote(&mut self, count: usize) {
         self.output.wrote(count);
         self.sources = KnownScripts::default();

@@ -87,7 +87,6 @@ pub struct Handshake {
     /// Those of the commands that were written at once, in their order.
     stages: Vec<Stage>,
     next: usize,
-    /// How often `INFO` was sent.
     infos: u8,
     identity: Identity,
     stale: StaleConnections,
@@ -164,7 +163,6 @@ impl Handshake {
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.stale))))
     }
 
-    /// Was anything answered yet?
     pub fn has_replies(&self) -> bool {
         self.next > 0
     }

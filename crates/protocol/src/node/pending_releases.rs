@@ -73,7 +73,6 @@ impl PendingReleases {
         given_up
     }
 
-    /// Removes and returns the oldest.
     pub(super) fn take(&mut self) -> Option<Queued<Time>> {
         let oldest = self.queue.pop()?;
         self.forget_peak();

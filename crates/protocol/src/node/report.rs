@@ -213,7 +213,6 @@ impl NodeStatus {
 /// the latest show the current state.
 pub const CHANGES_MAX: usize = 256;
 
-/// A change of a node's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeChange {
     /// The node's URL, without the password.
@@ -238,7 +237,6 @@ pub enum NodeState {
     Votes(Result<(), NoVote>),
 }
 
-/// A bounded queue of changes.
 #[derive(Debug, Default)]
 pub struct Changes {
     changes: VecDeque<NodeChange>,
@@ -273,7 +271,6 @@ impl ChangeRecorder {
         Self { node_timeout, ..Self::default() }
     }
 
-    /// The node has answered the greeting.
     pub fn greeted(&mut self, node: Node, name: &Arc<str>) {
         self.down.remove(node);
         self.slow.remove(node);
@@ -283,7 +280,6 @@ impl ChangeRecorder {
         }
     }
 
-    /// The connection was lost, or could not be made.
     pub fn lost(&mut self, node: Node, name: &Arc<str>, error: &NodeError) {
         self.up.remove(node);
         self.slow.remove(node);
@@ -293,7 +289,6 @@ impl ChangeRecorder {
         }
     }
 
-    /// The node has answered a command, after this time.
     pub(super) fn answered(&mut self, node: Node, took: Duration) {
         if took < self.node_timeout {
             self.slow.remove(node);

@@ -40,12 +40,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a session behaves.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// The name of the node in reports: its URL.
     pub name: Arc<str>,
-    /// The credentials for every connection.
     pub credentials: Credentials,
     /// How long a node may be silent before a contended attempt stops waiting for it: as long as
     /// a round lasts.
@@ -78,7 +76,6 @@ impl SessionOptions {
     }
 }
 
-/// One node's answer to one request.
 #[derive(Debug)]
 pub struct Answer {
     pub ticket: Ticket,
@@ -103,7 +100,6 @@ pub struct Session {
     pending_releases: PendingReleases,
     answers: VecDeque<Answer>,
     backoff: Backoff,
-    /// When a command was last answered.
     answered_at: Time,
     /// Has the node been silent for `node_timeout`, and sent nothing since?
     is_silent: bool,
@@ -130,7 +126,6 @@ enum State {
 }
 
 impl Session {
-    /// A session that has no connection yet.
     pub fn new(options: SessionOptions) -> Self {
         let (base, cap) = options.reconnect;
         Self {
@@ -222,7 +217,6 @@ impl Session {
         }
     }
 
-    /// Takes the bytes that were read from the connection.
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
         self.is_silent = false;
         let mut input = std::mem::take(&mut self.connection.input);
@@ -248,12 +242,10 @@ impl Session {
         self.fill(now);
     }
 
-    /// The bytes to write to the connection.
     pub fn output(&self) -> &[u8] {
         self.flight.output()
     }
 
-    /// The first `count` bytes of the output were written.
     pub fn wrote(&mut self, count: usize) {
         self.flight.wrote(count);
     }

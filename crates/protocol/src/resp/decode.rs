@@ -37,7 +37,6 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a stream that has just begun.
     pub fn new() -> Self {
         Self::default()
     }

@@ -5,7 +5,6 @@ use super::{BULK_MAX, ELEMENTS_MAX, ProtocolError, Reply};
 /// The type bytes of RESP2 and RESP3.
 const TYPES: &[u8; 15] = b"+-:$*_#,(!=%~|>";
 
-/// The meaning of one line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Header<'a> {
     /// The value is complete with this line.

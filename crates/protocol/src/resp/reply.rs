@@ -66,7 +66,6 @@ impl<'a> Elements<'a> {
         self.count
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -108,7 +107,6 @@ impl<'a> IntoIterator for &Elements<'a> {
     }
 }
 
-/// Iterates over [`Elements`].
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
     left: Elements<'a>,

@@ -51,7 +51,6 @@ const UNSEEN: u32 = 4;
 /// A connection, from its first step to the first answer to a command.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrival {
-    /// When it was begun.
     began: Time,
     /// When the last step was done, and how long the slowest took.
     last_step: Time,
@@ -151,7 +150,6 @@ impl Session {
         }
     }
 
-    /// The greeting was answered.
     pub(super) fn greeted(&mut self, now: Time, identity: Identity) {
         self.connection.run_id = identity.run_id.as_deref().map(Arc::from);
         self.server.greeted(now, identity, self.answered_at);
@@ -200,7 +198,6 @@ impl Session {
         self.arrival.has_answered
     }
 
-    /// As if a command had been answered already.
     #[cfg(test)]
     pub(in crate::node) fn used(&mut self) {
         self.arrival.answered(Time::ZERO, Time::ZERO);

@@ -36,7 +36,6 @@ pub(in crate::node) enum Hint {
     Reserved,
     /// The waiter may be the first in this time.
     AskIn(Duration),
-    /// The lock's key has changed.
     Changed,
     /// Its connection was lost: from now on it tells nothing.
     Lost,

@@ -66,7 +66,6 @@ impl Session {
         self.is_ready() && self.waiting.is_empty() && self.flight.has_room(request)
     }
 
-    /// How long a round lasts.
     pub(in crate::node) fn round(&self) -> Duration {
         self.options.node_timeout
     }

@@ -102,7 +102,6 @@ impl Session {
         }
     }
 
-    /// Processes the reply to a command.
     fn answered(
         &mut self,
         now: Time,
@@ -129,7 +128,6 @@ impl Session {
         }
     }
 
-    /// Counts what the node has replied.
     fn count(&mut self, now: Time, command: InFlight, mut reply: NodeReply) {
         let InFlight { ticket, request, sent_at, .. } = command;
         let took = Some(now.since(sent_at));
@@ -258,7 +256,6 @@ impl Session {
     }
 }
 
-/// The error for a reply that answers no command.
 fn unasked(what: &str) -> NodeError {
     NodeError::UnexpectedReply(format!("{what}, and nothing was asked"))
 }

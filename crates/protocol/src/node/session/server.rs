@@ -138,7 +138,6 @@ impl Session {
         Some(answer)
     }
 
-    /// The name of the node in reports: its URL.
     pub fn name(&self) -> &Arc<str> {
         &self.options.name
     }
@@ -250,7 +249,6 @@ impl Session {
         }
     }
 
-    /// The status of the node, as the client sees it.
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
         let is_connected = self.is_ready();
         let identity = self.server.identity.as_ref();
