@@ -131,7 +131,7 @@ impl<W> Rounds<W> {
     /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
     /// that has been silent for `node_timeout` is not likely to.
     pub fn has_removals(&self, now: Time) -> bool {
-        self.sessions.iter().any(|session| session.has_removals(now, session.round()))
+        self.sessions.iter().any(|session| session.has_removals(now))
     }
 
     /// The result of the next decided round, or of a wait that has ended.

@@ -155,8 +155,8 @@ impl Session {
     /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
     /// an answer, immediately if it cannot be sent.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
-        if self.hides_look(now, ticket, request) {
-            return;
+        if let Some(problem) = self.hidden_look(now, request) {
+            return self.fail(ticket, &problem, false);
         }
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
@@ -193,8 +193,7 @@ impl Session {
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         // The pause counts from the failure, of which the next call may learn long after: what
         // leaves a round unanswered has failed by its end.
-        let silence = self.silence().map(|since| since.after(self.options.node_timeout));
-        let retry_at = silence.map_or(now, |end| end.min(now)).after(pause);
+        let retry_at = self.silent_at().map_or(now, |at| at.min(now)).after(pause);
         let was_ready = self.is_ready();
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
@@ -253,14 +252,12 @@ impl Session {
     /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
     /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
     pub fn tick(&mut self, now: Time) {
-        self.is_silent |= !self.is_alive(now, self.options.node_timeout);
+        self.is_silent |= !self.is_alive(now);
         for ticket in self.pending_releases.expire(now) {
             self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
         }
-        if let Some((limit, phase)) = self.given_up_at() {
-            if now >= limit {
-                self.closed(now, NodeError::TimedOut(phase));
-            }
+        if self.given_up_at().is_some_and(|limit| now >= limit) {
+            self.closed(now, NodeError::TimedOut(self.phase()));
         }
         self.fill(now);
         self.fail_waiting(now);

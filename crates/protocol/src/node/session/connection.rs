@@ -12,9 +12,7 @@ use crate::engine::Request;
 use crate::node::command::{KnownScripts, NoReply};
 use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
-use crate::node::{
-    Identity, NodeError, OtherProtocol, Phase, ServerError, ServerErrorKind, Ticket,
-};
+use crate::node::{Identity, NodeError, OtherProtocol, Phase, ServerError, ServerErrorKind};
 use crate::resp::{Decoder, ProtocolError};
 use crate::time::Time;
 use std::sync::Arc;
@@ -101,7 +99,7 @@ impl Session {
     /// Is something waiting for a connection, and is the pause since the last attempt over?
     pub fn wants_connection(&self, now: Time) -> bool {
         let State::Down { retry_at } = self.state else { return false };
-        now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.queue.is_empty())
+        now >= retry_at && self.has_unwritten()
     }
 
     /// Is there no connection, and none being made? Then the socket must be closed.
@@ -245,20 +243,10 @@ impl Session {
 const REFUSED: Duration = Duration::from_secs(10);
 
 impl Session {
-    /// Answers a look if one was refused a moment ago. Returns whether it was.
-    pub(super) fn hides_look(
-        &mut self,
-        now: Time,
-        ticket: Option<Ticket>,
-        request: &Request,
-    ) -> bool {
-        let Some((error, until)) = &self.connection.hidden_look else { return false };
-        let is_refused = request.is_look() && now < *until;
-        if is_refused {
-            let problem = NodeError::Server(error.clone());
-            self.fail(ticket, &problem, false);
-        }
-        is_refused
+    /// Why this look is not sent, if one was refused a moment ago.
+    pub(super) fn hidden_look(&self, now: Time, request: &Request) -> Option<NodeError> {
+        let (error, until) = self.connection.hidden_look.as_ref()?;
+        (request.is_look() && now < *until).then(|| NodeError::Server(error.clone()))
     }
 
     /// Notes that the user may not see what is looked at.

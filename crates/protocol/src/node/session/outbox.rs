@@ -89,7 +89,7 @@ impl Session {
     /// silent.
     pub(super) fn fails_waiting_at(&self) -> Option<Time> {
         let waits = self.is_ready() && !self.waiting.is_empty();
-        self.silence().filter(|_| waits).map(|since| since.after(self.options.node_timeout))
+        self.silent_at().filter(|_| waits)
     }
 
     /// Is the node likely to accept removals?

@@ -175,15 +175,19 @@ impl Session {
 
     /// Are there unanswered or pending removals, and has the connection not been silent for
     /// `node_timeout`?
-    pub(in crate::node) fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
+    pub(in crate::node) fn has_removals(&self, now: Time) -> bool {
         let is_any =
             self.flight.has(Request::is_removal) || !self.pending_releases.queue.is_empty();
-        is_any && !self.is_down() && self.is_alive(now, node_timeout)
+        is_any && !self.is_down() && self.is_alive(now)
     }
 
-    /// Is the node's silence shorter than `node_timeout`?
-    pub(super) fn is_alive(&self, now: Time, node_timeout: Duration) -> bool {
-        self.silence().is_none_or(|since| now < since.after(node_timeout))
+    /// When the node will have been silent for `node_timeout`.
+    pub(super) fn silent_at(&self) -> Option<Time> {
+        self.silence().map(|since| since.after(self.options.node_timeout))
+    }
+
+    pub(super) fn is_alive(&self, now: Time) -> bool {
+        self.silent_at().is_none_or(|at| now < at)
     }
 
     /// Was the node silent for as long as a round lasts at the last [`tick`](Self::tick), and has
@@ -236,24 +240,24 @@ impl Session {
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
-            State::Down { retry_at }
-                if !(self.waiting.is_empty() && self.pending_releases.queue.is_empty()) =>
-            {
-                Some(retry_at)
-            }
+            State::Down { retry_at } if self.has_unwritten() => Some(retry_at),
             _ => {
-                let limit = self.given_up_at().map(|(limit, _)| limit);
-                let deadlines = [limit, self.pays_at(), self.fails_waiting_at()];
+                let deadlines = [self.given_up_at(), self.pays_at(), self.fails_waiting_at()];
                 deadlines.into_iter().flatten().min()
             }
         }
+    }
+
+    /// Does a request or a removal wait until it can be written?
+    pub(super) fn has_unwritten(&self) -> bool {
+        !(self.waiting.is_empty() && self.pending_releases.queue.is_empty())
     }
 
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
         let is_connected = self.is_ready();
         let identity = self.server.identity.as_ref();
         let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
-        let examination = Some(self.connection.examination.clone()).filter(|_| is_connected);
+        let examination = is_connected.then(|| self.connection.examination.clone());
         let examination = examination.unwrap_or_default();
         NodeStatus {
             is_connected,
@@ -278,14 +282,13 @@ impl Session {
         }
     }
 
-    /// When the connection, or the attempt to make one, is given up, and the phase it is in.
-    pub(super) fn given_up_at(&self) -> Option<(Time, Phase)> {
-        let limit = match self.state {
+    /// When the connection, or the attempt to make one, is given up.
+    pub(super) fn given_up_at(&self) -> Option<Time> {
+        match self.state {
             State::Down { .. } => None,
             State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),
             State::Ready => self.silence().map(|since| since.after(self.options.silence_max)),
-        };
-        limit.map(|limit| (limit, self.phase()))
+        }
     }
 
     /// Since when the node has been silent although an answer is missing.
