@@ -89,15 +89,6 @@ impl fmt::Debug for Elements<'_> {
     }
 }
 
-impl<'a> IntoIterator for Elements<'a> {
-    type Item = Reply<'a>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
-    }
-}
-
 impl<'a> IntoIterator for &Elements<'a> {
     type Item = Reply<'a>;
     type IntoIter = Iter<'a>;
