@@ -64,7 +64,7 @@ impl Ttl {
 /// How far two correct clocks may drift apart: a share of the time measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
-    parts_per_billion: u64,
+    pub parts_per_billion: u32,
 }
 
 impl Drift {
@@ -77,13 +77,7 @@ impl Drift {
         // Rounded up: the error is on the safe side.
         (0.0..=Self::FACTOR_MAX)
             .contains(&factor)
-            .then(|| Self { parts_per_billion: (factor * 1e9).ceil() as u64 })
-    }
-
-    /// The share of the time measured, in parts per 1,000,000,000.
-    pub fn parts_per_billion(self) -> u32 {
-        // At most half of them.
-        u32::try_from(self.parts_per_billion).unwrap_or(u32::MAX)
+            .then(|| Self { parts_per_billion: (factor * 1e9).ceil() as u32 })
     }
 
     /// How long a lock of this ttl is valid, counted from before its request. Zero if drift and

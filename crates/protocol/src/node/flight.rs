@@ -38,7 +38,7 @@ pub(super) struct Flight {
     number: u64,
     output: WriteBuffer,
     /// The scripts whose source is in the output, of which nothing has been written yet.
-    sources: KnownScripts,
+    pub(super) sources: KnownScripts,
 }
 
 impl Flight {
@@ -72,11 +72,6 @@ impl Flight {
         let size = output.len() - start;
         self.command_bytes += size;
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
-    }
-
-    /// Is the source of the script that carries out this request in what will be written next?
-    pub(super) fn has_source(&self, request: &Request) -> bool {
-        self.sources.has(request)
     }
 
     /// Has the command of the next answer been written completely? A reply that arrives before that

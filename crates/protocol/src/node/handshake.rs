@@ -86,12 +86,13 @@ const INFO_MAX: u8 = 3;
 pub struct Handshake {
     /// Those of the commands that were written at once, in their order.
     stages: Vec<Stage>,
-    next: usize,
+    /// How many are answered.
+    pub(super) next: usize,
     infos: u8,
     identity: Identity,
-    stale: StaleConnections,
+    pub(super) stale: StaleConnections,
     /// The first answer that makes the node unusable.
-    problem: Option<NodeError>,
+    pub(super) problem: Option<NodeError>,
 }
 
 impl Handshake {
@@ -163,15 +164,6 @@ impl Handshake {
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.stale))))
     }
 
-    pub fn has_replies(&self) -> bool {
-        self.next > 0
-    }
-
-    /// Does it wait for answers to `CLIENT KILL ID`?
-    pub fn is_ending(&self) -> bool {
-        self.stale.is_ending()
-    }
-
     /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
     /// every time?
     pub fn is_invalid_end_answer(&self, problem: &NodeError) -> bool {
@@ -181,11 +173,6 @@ impl Handshake {
             _ => false,
         };
         is_odd && self.next >= self.stages.len()
-    }
-
-    /// The first error in the server's answers so far, for a connection that the server closes.
-    pub fn complaint(&mut self) -> Option<NodeError> {
-        self.problem.take()
     }
 
     fn refused(&mut self, stage: Stage, error: ServerError) {
@@ -218,13 +205,13 @@ impl Handshake {
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
     ) -> Result<(), NodeError> {
+        let unexpected = || NodeError::UnexpectedReply(describe(reply, secret));
         match (stage, reply) {
             (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
             (Stage::Hello, Reply::Map(list) | Reply::Array(list)) => {
                 let is_resp3 = matches!(reply, Reply::Map(_));
                 let introduction = Introduction::read(list).filter(|it| it.fits(is_resp3));
-                let introduction = introduction
-                    .ok_or_else(|| NodeError::UnexpectedReply(describe(reply, secret)))?;
+                let introduction = introduction.ok_or_else(unexpected)?;
                 self.identity.connection = introduction.connection;
                 self.identity.is_resp3 = is_resp3;
                 Ok(())
@@ -238,7 +225,7 @@ impl Handshake {
                 self.identity = Identity { connection, is_resp3, ..identity };
                 Ok(())
             }
-            _ => Err(NodeError::UnexpectedReply(describe(reply, secret))),
+            _ => Err(unexpected()),
         }
     }
 }

@@ -303,20 +303,11 @@ impl ChangeRecorder {
         }
     }
 
-    pub(super) fn queue(&mut self, name: &Arc<str>, support: QueueSupport) {
-        self.record(name, NodeState::Queue(support));
-    }
-
-    /// The session of the client has ended, as this node tells.
-    pub fn session_lost(&mut self, name: &Arc<str>) {
-        self.record(name, NodeState::SessionLost);
-    }
-
     pub fn pop(&mut self) -> Option<NodeChange> {
         self.changes.pop()
     }
 
-    fn record(&mut self, name: &Arc<str>, state: NodeState) {
+    pub fn record(&mut self, name: &Arc<str>, state: NodeState) {
         self.changes.push(NodeChange { url: Arc::clone(name), state });
     }
 }

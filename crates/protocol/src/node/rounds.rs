@@ -12,7 +12,7 @@ mod propagation;
 mod waits;
 
 use super::node_error::NodeError;
-use super::report::{ChangeRecorder, NodeChange, NodeStatus};
+use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
 use super::session::{Answer, Session};
 use crate::engine::{Node, Request, Vote};
 use crate::time::Time;
@@ -290,7 +290,7 @@ impl<W> Rounds<W> {
         if let Some(watch) = &mut self.watch {
             let session = &mut self.sessions[node.index()];
             if let Some(support) = session.take_queue_change() {
-                watch.queue(session.name(), support);
+                watch.record(session.name(), NodeState::Queue(support));
             }
         }
     }

@@ -185,7 +185,7 @@ impl Session {
         let problem = match &mut self.state {
             State::Down { .. } => return,
             // A server that refuses a client sends the reason, and then closes.
-            State::Greeting { handshake, .. } => handshake.complaint().unwrap_or(problem),
+            State::Greeting { handshake, .. } => handshake.problem.take().unwrap_or(problem),
             State::Connecting { .. } | State::Ready => problem,
         };
         // No pause if an idle connection was closed: servers restart, and close idle connections.

@@ -227,7 +227,7 @@ impl Session {
     fn is_unknown_protocol(&self, bytes: &[u8], error: &ProtocolError) -> bool {
         let State::Greeting { handshake, .. } = &self.state else { return false };
         let ProtocolError::UnknownType(byte) = error else { return false };
-        !handshake.has_replies() && bytes.first() == Some(byte)
+        handshake.next == 0 && bytes.first() == Some(byte)
     }
 }
 

@@ -50,7 +50,7 @@ impl Session {
         let form = if is_tracked {
             // The server would forget `CLIENT CACHING` with a script that it does not know.
             Form::Source
-        } else if is_known && self.flight.has_source(&request) {
+        } else if is_known && self.flight.sources.has(&request) {
             // The node runs it directly after its source, which is in the same write: of many
             // releases at a time, only the first carries it. Not where the node has never run the
             // script: it may refuse the first one unread.
