@@ -16,29 +16,24 @@ impl Session {
     /// Decodes the input. Returns how many bytes at its end are an incomplete reply.
     pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
         let mut rest = input;
-        loop {
-            if self.may_be_foreign(rest) {
-                // Too few bytes to recognise the protocol. The next ones decide.
-                return rest.len();
-            }
-            match self.connection.decoder.decode(rest) {
-                Ok(None) => return rest.len(),
+        // Where there are too few bytes to recognise the protocol, the next ones decide.
+        while !self.may_be_foreign(rest) {
+            let problem = match self.connection.decoder.decode(rest) {
+                Ok(None) => break,
                 Ok(Some((reply, used))) => {
-                    if let Err(problem) = self.reply(now, &reply) {
-                        self.distrust(now, problem);
-                        return 0;
-                    }
                     rest = &rest[used..];
+                    self.reply(now, &reply).err()
                 }
-                Err(error) => {
-                    self.distrust(now, self.decode_error(rest, error));
-                    return 0;
-                }
+                Err(error) => Some(self.decode_error(rest, error)),
+            };
+            if let Some(problem) = problem {
+                self.distrust(now, problem);
             }
             if self.is_down() {
                 return 0;
             }
         }
+        rest.len()
     }
 
     /// Processes a reply. An error means that the connection must be closed.
@@ -53,15 +48,15 @@ impl Session {
         }
         let secret = self.options.credentials.password.as_deref();
         if let State::Greeting { handshake, since } = &mut self.state {
-            let was_ending = handshake.is_ending();
+            let was_ending = handshake.stale.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
             if matches!(&result, Err(problem) if handshake.is_invalid_end_answer(problem)) {
                 self.server.stale.note_invalid_answer();
             }
             let greeted = result?;
-            let is_step = handshake.is_ending() && !was_ending;
-            *since = if is_step { now } else { *since };
+            let is_step = handshake.stale.is_ending() && !was_ending;
             if is_step {
+                *since = now;
                 self.step_done(now);
             }
             self.connection.reply_order.credit(None, reply, true);
@@ -92,14 +87,10 @@ impl Session {
     /// The error for an incomplete reply on an idle connection, unless it is a push message or an
     /// attribute. Once complete, it would be matched to the next command.
     pub(super) fn unsolicited_beginning(&self, input: &[u8]) -> Option<NodeError> {
+        let first = self.connection.decoder.begun(input)?;
         let is_idle = self.is_ready() && self.flight.is_empty();
-        match self.connection.decoder.begun(input) {
-            Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
-                let is_foreign = self.may_be_foreign(input);
-                (!is_foreign).then(|| unasked("the beginning of a reply"))
-            }
-            _ => None,
-        }
+        let is_stray = is_idle && !matches!(first, b'>' | b'|') && !self.may_be_foreign(input);
+        is_stray.then(|| unasked("the beginning of a reply"))
     }
 
     fn answered(
@@ -225,10 +216,7 @@ impl Session {
             return Ok(());
         }
         self.problem = Some(problem.clone());
-        let kind = match &problem {
-            NodeError::Server(error) => Some(error.kind),
-            _ => None,
-        };
+        let kind = if let NodeError::Server(error) = &problem { Some(error.kind) } else { None };
         // Without the right to remove a key, sending the removal again is pointless. An invalid
         // counter prevents only the next lock, not a removal.
         let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
@@ -377,10 +365,8 @@ impl Session {
             return read;
         }
         let secret = self.options.credentials.password.as_deref();
-        let unproven = || {
-            let text = format!("{} behind an error", describe(reply, secret));
-            NodeError::UnexpectedReply(text)
-        };
+        let text = || format!("{} behind an error", describe(reply, secret));
+        let unproven = || NodeError::UnexpectedReply(text());
         Err(NoReply::Failed(self.problem.clone().unwrap_or_else(unproven)))
     }
 }
