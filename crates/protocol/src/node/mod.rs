@@ -27,7 +27,7 @@ mod stale_connections;
 mod warning;
 
 pub use driver::{Conversation, Driver, Message, Next, Order, Sockets};
-pub use examination::{ClockDifference, ClockReading, CrashLoss, Durability, Finding, Fsync};
+pub use examination::{ClockDifference, ClockReading, CrashLoss, Durability, Fsync};
 pub use examination::{Memory, Persistence, Role};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use handshake::{Credentials, Identity};

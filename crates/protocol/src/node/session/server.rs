@@ -12,7 +12,7 @@
 use super::{Answer, Session, State};
 use crate::engine::{Command, Ping, Question, Request, Vote};
 use crate::node::command::{Form, NoReply, NodeReply, has_proof};
-use crate::node::examination::Finding;
+use crate::node::examination::Examination;
 use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
 use crate::time::Time;
 use std::sync::Arc;
@@ -117,8 +117,8 @@ impl Session {
                 examination.refuse(question, between);
             }
             read => {
-                let told = read.ok().and_then(|reply| reply.said?.get::<Finding>().cloned());
-                examination.note(told.unwrap_or_else(|| Finding::unknown(question)), between);
+                let told = read.ok().and_then(|it| it.said?.get::<Examination>().cloned());
+                examination.note(question, told.unwrap_or_default(), between);
             }
         }
         Ok(())
