@@ -5,9 +5,8 @@
 //! the user may not ask, leaves its field `None`.
 
 use super::handshake::info_field;
-use super::report::NodeStatus;
 use super::server_error::presentable;
-use super::warning::Host;
+use super::{Host, NodeStatus};
 use crate::engine::Question;
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
@@ -225,11 +224,7 @@ impl Durability {
 
     /// Does it keep all? `None` if that is not known.
     pub fn keeps(self) -> Option<bool> {
-        match self {
-            Self::Whole => Some(true),
-            Self::Lacks(_) => Some(false),
-            Self::Unknown => None,
-        }
+        (self != Self::Unknown).then_some(self == Self::Whole)
     }
 
     pub fn lacks(self) -> Option<&'static str> {

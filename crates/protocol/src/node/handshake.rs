@@ -27,9 +27,8 @@
 //! user's rights, it would do harm.
 
 use super::command::describe;
-use super::node_error::NodeError;
-use super::server_error::{ServerError, ServerErrorKind, presentable};
-use super::stale_connections::StaleConnections;
+use super::server_error::presentable;
+use super::{NodeError, ServerError, ServerErrorKind, StaleConnections};
 use crate::resp::{Elements, Reply, encode_command};
 use std::time::Duration;
 
@@ -176,23 +175,21 @@ impl Handshake {
     }
 
     fn refused(&mut self, stage: Stage, error: ServerError) {
+        let is_busy = error.kind == ServerErrorKind::Busy;
+        let is_unwanted =
+            matches!(error.kind, ServerErrorKind::Authentication | ServerErrorKind::TooManyClients);
         let is_fatal = match stage {
             Stage::Auth | Stage::Select => true,
+            Stage::Hello | Stage::SetName => is_unwanted,
+            // A busy server will report its identity soon. A server without a known identity might
+            // be counted twice, if it has two URLs. If an unsolicited error were accepted as the
+            // answer to `INFO`, the former connections would not be ended and could still deliver
+            // commands.
+            Stage::Info if !error.kind.is_refusal() && !self.stale.is_empty() => true,
+            Stage::Info => is_unwanted || is_busy,
             // Without the right to end connections, locks are as safe, but keys may be left behind.
-            Stage::End => false,
-            Stage::Hello | Stage::SetName | Stage::Info => matches!(
-                error.kind,
-                ServerErrorKind::Authentication | ServerErrorKind::TooManyClients
-            ),
+            Stage::End => is_busy,
         };
-        // A busy server will report its identity soon. A server without a known identity might be
-        // counted twice, if it has two URLs.
-        let is_busy = error.kind == ServerErrorKind::Busy;
-        let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
-        // If an unsolicited error were accepted as the answer to `INFO`, the former connections
-        // would not be ended and could still deliver commands.
-        let is_refused = error.kind.is_refusal();
-        let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.stale.is_empty();
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {
             self.problem = Some(NodeError::Server(error));

@@ -1,8 +1,8 @@
 //! What the client reports to the user about each node.
 
-use super::examination::{ClockDifference, ClockReading, Memory, Persistence, Role};
-use super::node_error::NodeError;
-use super::warning::{Host, NodeWarning};
+use super::{
+    ClockDifference, ClockReading, Host, Memory, NodeError, NodeWarning, Persistence, Role,
+};
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
 use crate::engine::{Node, NodeSet, RegisterMembership};

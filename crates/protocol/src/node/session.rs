@@ -25,12 +25,11 @@ mod server;
 
 pub(super) use notifications::Hint;
 
-use super::Ticket;
 use super::command::NodeReply;
 use super::flight::{Flight, Queued, RequestQueue};
-use super::handshake::{Credentials, Handshake};
-use super::node_error::{NodeError, Phase};
+use super::handshake::Handshake;
 use super::pending_releases::PendingReleases;
+use super::{Credentials, NodeError, Phase, Ticket};
 use crate::engine::{Backoff, Jitter, Request};
 use crate::time::Time;
 use connection::{Arrival, Connection};
@@ -160,23 +159,17 @@ impl Session {
         }
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
-        let (ticket, request) = self.adapted(now, ticket, request);
+        let (ticket, request) = self.adapted(now, ticket, request.clone());
         match &self.state {
-            State::Ready if self.flight.has_room(&request) => {
-                self.write(now, ticket, request.into_owned());
-            }
+            State::Ready if self.flight.has_room(&request) => self.write(now, ticket, request),
             State::Down { retry_at } if now < *retry_at => {
-                let problem =
-                    self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
-                self.lose(now, ticket, request.into_owned(), &problem, false);
+                let problem = self.problem.clone();
+                let problem = problem.unwrap_or(NodeError::TimedOut(Phase::Connecting));
+                self.lose(now, ticket, request, &problem, false);
             }
-            _ if request.is_removal() => {
-                self.remove_later(now, ticket, request.into_owned());
-            }
-            _ => match ticket {
-                Some(_) if self.may_wait() => self.waiting.push(ticket, request.into_owned(), ()),
-                _ => self.lose(now, ticket, request.into_owned(), &NodeError::Overloaded, false),
-            },
+            _ if request.is_removal() => self.remove_later(now, ticket, request),
+            _ if ticket.is_some() && self.may_wait() => self.waiting.push(ticket, request, ()),
+            _ => self.lose(now, ticket, request, &NodeError::Overloaded, false),
         }
     }
 

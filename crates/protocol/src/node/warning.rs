@@ -1,7 +1,6 @@
 //! What about a node breaks a promise, or would in a fault that is to be expected.
 
-use super::examination::{ClockDifference, CrashLoss, Role};
-use super::report::NodeStatus;
+use super::{ClockDifference, CrashLoss, NodeStatus, Role};
 use crate::time::Time;
 use core::net::IpAddr;
 use std::fmt;

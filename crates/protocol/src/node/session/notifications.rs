@@ -24,7 +24,6 @@ use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::{NodeError, QueueSupport, ServerError, ServerErrorKind, Ticket};
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -302,11 +301,9 @@ impl Session {
         if self.notifications.refusal.is_some() {
             return Some(QueueSupport::Unsupported);
         }
-        let support = || match self.notifications.is_full() {
-            true => QueueSupport::Full,
-            false => QueueSupport::WithoutPushes,
-        };
-        self.notifications.is_used.then(support)
+        let is_full = self.notifications.is_full();
+        let support = if is_full { QueueSupport::Full } else { QueueSupport::WithoutPushes };
+        self.notifications.is_used.then_some(support)
     }
 
     /// What the queue lacks, if that was not reported before.
@@ -319,39 +316,32 @@ impl Session {
     /// The request as this node can carry it out: with the connection's channel, and without the
     /// queue if it has none. A removal takes the waiter out also there: it may have entered before
     /// the node refused the rest.
-    pub(super) fn adapted<'a>(
+    pub(super) fn adapted(
         &mut self,
         now: Time,
         ticket: Option<Ticket>,
-        request: &'a Request,
-    ) -> (Option<Ticket>, Cow<'a, Request>) {
+        mut request: Request,
+    ) -> (Option<Ticket>, Request) {
         if self.notifications.refusal.as_ref().is_some_and(|(_, until)| now >= *until) {
             self.notifications.refusal = None;
         }
-        let Some((refusal, _)) = &self.notifications.refusal else {
-            return (ticket, self.with_channel(request));
-        };
-        let claim = match &request.command {
-            Command::Queue(_) => {
+        match (&mut request.command, &self.notifications.refusal) {
+            (Command::Queue(entry), None) => {
+                let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
+                let may_push = is_resp3 && self.notifications.channel != Pushes::Off;
+                entry.channel = may_push.then_some(self.options.seed);
+            }
+            (Command::Queue(_), Some((refusal, _))) => {
                 let problem = NodeError::NoQueue(refusal.clone());
                 self.fail(ticket, &problem, false);
-                let removal = removal_if_unanswered(request.clone());
-                return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
+                return (None, removal_if_unanswered(request.clone()).unwrap_or(request));
             }
-            Command::Claim(claim @ Claim { before: Before::Turn(_), .. }) => claim.clone(),
-            _ => return (ticket, Cow::Borrowed(request)),
-        };
-        let command = Command::Claim(Claim { before: Before::Nothing, ..claim });
-        (ticket, Cow::Owned(Request { command, ..request.clone() }))
-    }
-
-    fn with_channel<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
-        let Some(entry) = request.queue_entry() else { return Cow::Borrowed(request) };
-        let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
-        let may_push = is_resp3 && self.notifications.channel != Pushes::Off;
-        let channel = may_push.then_some(self.options.seed);
-        let command = Command::Queue(QueueEntry { channel, ..entry.clone() });
-        Cow::Owned(Request { command, ..request.clone() })
+            (Command::Claim(Claim { before: before @ Before::Turn(_), .. }), Some(_)) => {
+                *before = Before::Nothing;
+            }
+            _ => {}
+        }
+        (ticket, request)
     }
 
     /// Is this error the answer of a node that has no queue? Then it is noted.

@@ -28,8 +28,8 @@ impl Session {
         self.write_pending_releases(now);
         while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
             let Some(Queued { ticket, request, .. }) = self.waiting.pop() else { return };
-            let (ticket, request) = self.adapted(now, ticket, &request);
-            self.write(now, ticket, request.into_owned());
+            let (ticket, request) = self.adapted(now, ticket, request);
+            self.write(now, ticket, request);
         }
     }
 
