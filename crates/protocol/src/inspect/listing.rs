@@ -3,7 +3,7 @@
 use super::FIRST;
 use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
 use crate::node::script::{elements_of_parts, list, lua_script, vote};
-use crate::resp::{Elements, Reply};
+use crate::resp::Reply;
 use std::sync::Arc;
 
 pub const SCAN: Script = lua_script!("scan.lua");
@@ -58,20 +58,15 @@ fn page(number: i64, reply: &Reply<'_>) -> Option<KeyPage> {
     let [Some(Reply::Bulk(next)), keys, None] = list(number, reply)? else { return None };
     let is_number = next.iter().all(u8::is_ascii_digit);
     let next = std::str::from_utf8(next).ok().filter(|_| is_number)?.parse().ok()?;
+    let key = |element| if let Reply::Bulk(key) = element { Some(key.to_vec()) } else { None };
     let keys = match keys? {
         Reply::Null => None,
-        Reply::Array(parts) => Some(keys_of(&parts)?),
+        Reply::Array(parts) => {
+            Some(elements_of_parts(&parts)?.into_iter().map(key).collect::<Option<_>>()?)
+        }
         _ => return None,
     };
     Some(KeyPage { next, keys })
-}
-
-fn keys_of(parts: &Elements<'_>) -> Option<Vec<Vec<u8>>> {
-    let key = |element| match element {
-        Reply::Bulk(key) => Some(key.to_vec()),
-        _ => None,
-    };
-    elements_of_parts(parts)?.into_iter().map(key).collect()
 }
 
 // A lock is removed by force.

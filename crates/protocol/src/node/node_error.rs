@@ -334,10 +334,8 @@ impl OtherProtocol {
     /// Could these bytes be the beginning of a protocol that a few more bytes identify?
     #[must_use]
     pub fn may_begin(bytes: &[u8]) -> bool {
-        let is_part = |(low, high, _): &(&[u8], &[u8], Self)| {
-            bytes.len() < low.len() && is_alike(low, high, bytes)
-        };
-        !bytes.is_empty() && BEGINNINGS.iter().any(is_part) && Self::recognise(bytes).is_none()
+        // If it is like one and not recognised, it is shorter.
+        !bytes.is_empty() && Self::recognise(bytes).is_none() && alike(bytes).next().is_some()
     }
 
     /// Could this be the first byte of a TLS record? The second byte decides.
@@ -349,17 +347,18 @@ impl OtherProtocol {
     /// Recognises a protocol by the first bytes that a server sent.
     #[must_use]
     pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
-        let is_it = |(low, high, _): &&(&[u8], &[u8], Self)| {
-            first_bytes.len() >= low.len() && is_alike(low, high, first_bytes)
-        };
-        BEGINNINGS.iter().find(is_it).map(|(.., protocol)| *protocol)
+        let mut alike = alike(first_bytes);
+        alike.find(|(length, _)| first_bytes.len() >= *length).map(|(_, protocol)| protocol)
     }
 }
 
-/// Are the bytes within these limits, as far as both go?
-fn is_alike(low: &[u8], high: &[u8], bytes: &[u8]) -> bool {
-    let mut limits = low.iter().zip(high).zip(bytes);
-    limits.all(|((low, high), byte)| (low..=high).contains(&byte))
+/// The protocols that begin like these bytes, as far as both go, and how long their beginnings are.
+fn alike(bytes: &[u8]) -> impl Iterator<Item = (usize, OtherProtocol)> {
+    let is_alike = move |(low, high, _): &&(&[u8], &[u8], OtherProtocol)| {
+        let mut limits = low.iter().zip(*high).zip(bytes);
+        limits.all(|((low, high), byte)| (low..=high).contains(&byte))
+    };
+    BEGINNINGS.iter().filter(is_alike).map(|(low, _, protocol)| (low.len(), *protocol))
 }
 
 impl fmt::Display for OtherProtocol {

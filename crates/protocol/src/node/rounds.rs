@@ -148,7 +148,7 @@ impl<W> Rounds<W> {
     /// Takes the bytes that were read from a node.
     pub fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         self.sessions[node.index()].received(now, bytes);
-        if self.sessions[node.index()].take_greeted() {
+        if std::mem::take(&mut self.sessions[node.index()].has_greeted) {
             self.compare_run_ids(now, node);
             self.note_greeting(node);
             self.note_reached(now, node);

@@ -109,7 +109,8 @@ pub struct Session {
     /// When the attempt to connect is given up, from the first phase to the end of the greeting.
     connects_until: Time,
     arrival: Arrival,
-    has_greeted: bool,
+    /// Has a greeting been answered since this was read last?
+    pub(super) has_greeted: bool,
     problem: Option<NodeError>,
     /// The URL of an earlier node that is the same server.
     same_server: Option<Arc<str>>,

@@ -196,11 +196,6 @@ impl Session {
         self.is_silent
     }
 
-    /// Has a greeting been answered since the last call?
-    pub(in crate::node) fn take_greeted(&mut self) -> bool {
-        std::mem::take(&mut self.has_greeted)
-    }
-
     /// Is there a connection that can be used immediately?
     pub(in crate::node) fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready)
