@@ -28,7 +28,7 @@ pub(crate) fn check(data: &[u8]) {
         Ok(Some((Reply::Array(elements), used))) => {
             assert_eq!(used, command.len());
             assert_eq!(elements.len(), arguments.len());
-            assert!(elements.into_iter().eq(arguments.into_iter().map(Reply::Bulk)));
+            assert!(elements.iter().eq(arguments.into_iter().map(Reply::Bulk)));
         }
         other => panic!("{other:?}"),
     }

@@ -44,7 +44,7 @@ impl From<Reply<'_>> for Value {
 }
 
 fn values(elements: Elements<'_>) -> Vec<Value> {
-    let values: Vec<Value> = elements.into_iter().map(Value::from).collect();
+    let values: Vec<Value> = elements.iter().map(Value::from).collect();
     assert_eq!(values.len(), elements.len());
     assert_eq!(values.is_empty(), elements.is_empty());
     values

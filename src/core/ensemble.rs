@@ -56,7 +56,7 @@ impl Ensemble {
         let seed = draw().map_or(0, |entropy| entropy.seed);
         let mut session = SessionOptions::new(ensemble.servers.len(), seed);
         session.timeout = ensemble.session_timeout;
-        session.drift_parts_per_billion = rules.drift.parts_per_billion();
+        session.drift_parts_per_billion = rules.drift.parts_per_billion;
         session.credentials = ensemble.credentials.clone().map(Secret);
         session.connect_timeout = settings.connecting.timeout;
         session.reconnect = (rules.retry_base, rules.retry_cap);

@@ -6,7 +6,8 @@ use super::change_queue::ChangeQueue;
 use super::follower::Follower;
 use crate::clock::Time;
 use crate::engine::{Node, Token};
-use crate::node::{ChangeRecorder, Conversation, Host, NodeAnswer, NodeError, NodeReport, Phase};
+use crate::node::{ChangeRecorder, Conversation, Host, NodeAnswer, NodeError, NodeReport};
+use crate::node::{NodeState, Phase};
 use crate::zookeeper::contender::Plan;
 use crate::zookeeper::lock_table::{LockTable, Loss, Outcome};
 use crate::zookeeper::message::{Remedy, Request, ServerError};
@@ -181,7 +182,7 @@ impl Servers {
         }
         let node = self.seen.map_or(Node::new(self.table.session.server()), |(node, _)| node);
         let url = Arc::clone(&self.lock_reports()[node.index()].url);
-        self.recorder.session_lost(&url);
+        self.recorder.record(&url, NodeState::SessionLost);
         self.tell_changes();
     }
 

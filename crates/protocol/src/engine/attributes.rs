@@ -45,7 +45,6 @@ pub enum Share {
     Reader,
     /// One of so many permits.
     Permit {
-        /// How many there are.
         of: u32,
         /// Which one it is, from 0. In a waiter's turn: the one that it takes or none; `None` if
         /// each node chooses.
@@ -75,7 +74,6 @@ impl Share {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockId {
     pub key: Arc<[u8]>,
-    /// The token that identifies its holder.
     pub token: Token,
     pub attributes: Option<Arc<LockAttributes>>,
 }
@@ -85,7 +83,6 @@ impl LockId {
         keys(&self.key, &self.attributes)
     }
 
-    /// Are there several keys?
     pub fn has_more_keys(&self) -> bool {
         self.attributes.as_ref().is_some_and(|attributes| !attributes.more_keys.is_empty())
     }
@@ -104,7 +101,6 @@ impl LockId {
         (alone, others)
     }
 
-    /// The ttl of the counters, if the lock is fenced.
     pub fn counters_ttl(&self) -> Option<Ttl> {
         self.attributes.as_ref()?.fence
     }
@@ -149,7 +145,6 @@ pub struct Predecessor {
 /// The counters in the nodes' answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The largest of them.
     pub largest: u64,
     /// The nodes that granted the lock and answered with the largest counter.
     pub nodes: NodeSet,
@@ -178,10 +173,8 @@ impl Counters {
 pub struct Token([u8; Self::LEN]);
 
 impl Token {
-    /// Bytes in a token.
     pub const LEN: usize = 20;
 
-    /// The token with these bytes.
     pub const fn new(bytes: [u8; Self::LEN]) -> Self {
         Self(bytes)
     }
@@ -202,7 +195,6 @@ impl fmt::Debug for Token {
 /// The inputs of an attempt: random numbers, drawn together, and the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Entropy {
-    /// The token of the new lock.
     pub token: Token,
     /// The seed of the random pause after this attempt, if it fails.
     pub seed: u64,
@@ -211,7 +203,6 @@ pub struct Entropy {
 }
 
 impl Entropy {
-    /// How many random bytes an attempt takes.
     pub const LEN: usize = Token::LEN + 8;
 
     /// Splits these random bytes into a token and a seed.

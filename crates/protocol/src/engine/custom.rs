@@ -8,7 +8,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A script and its digest.
 #[derive(Clone, Copy, Debug, Eq)]
 pub struct Script {
     /// The Lua source, byte for byte as it is sent.
@@ -18,7 +17,6 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script with the digest of its source.
     pub const fn new(source: &'static str, sha1: &'static str) -> Self {
         Self { source, sha1 }
     }
@@ -36,7 +34,6 @@ impl PartialEq for Script {
 pub struct Said(Arc<dyn Any + Send + Sync>);
 
 impl Said {
-    /// What was read.
     pub fn new(answer: impl Any + Send + Sync) -> Self {
         Self(Arc::new(answer))
     }
@@ -56,7 +53,6 @@ impl PartialEq for Said {
 
 impl Eq for Said {}
 
-/// Runs a script with these keys and arguments.
 pub type RunScript<'a> = dyn FnMut(&[&[u8]], &[&[u8]]) + 'a;
 
 /// A command that a script carries out, and that neither takes nor extends a lock: those of

@@ -13,12 +13,10 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct HeldLock {
     pub key: Arc<[u8]>,
-    /// The token that identifies its holder.
     pub token: Token,
     pub attributes: Option<Arc<LockAttributes>>,
     /// The fencing token, if it is fenced.
     pub fence: Option<u64>,
-    /// The end of its validity.
     pub valid_until: Time,
     /// When it was requested, before the first byte was written.
     pub since: Time,
@@ -42,7 +40,6 @@ impl HeldLock {
         attributes::keys(&self.key, &self.attributes)
     }
 
-    /// The lock as the nodes know it.
     pub fn id(&self) -> LockId {
         LockId {
             key: Arc::clone(&self.key),
@@ -90,7 +87,6 @@ impl HeldLock {
 // Extending a lock. A failed extension does not shorten the lock: it stays valid until its old
 // validity ends, unless the nodes' answers prove that no majority holds it any more.
 
-/// The outcome of extending a lock.
 #[derive(Clone, Debug)]
 pub enum Extended {
     /// A majority confirmed the extension. This is the lock from now on.
@@ -106,54 +102,49 @@ pub enum Extended {
     HeldTooLong(Duration),
 }
 
-/// The state machine that extends a lock.
 #[derive(Debug)]
 pub struct Extend {
     rules: Arc<Rules>,
     held: HeldLock,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
-    Asking { request: Request, ttl: Ttl, is_sent: bool },
-    Over(Option<Extended>),
+    ttl: Ttl,
+    started: Time,
+    request: Option<Request>,
+    outcome: Option<Extended>,
 }
 
 impl Extend {
     /// Extends `held`, which the caller believes to hold, to `ttl` from `now` on.
     pub fn new(rules: Arc<Rules>, held: HeldLock, ttl: Ttl, now: Time) -> Self {
         let hold = now.after(ttl.as_duration()).since(held.since);
-        let state = if now >= held.valid_until {
-            State::Over(Some(Extended::Lost(held.clone())))
+        let (mut request, mut outcome) = (None, None);
+        if now >= held.valid_until {
+            outcome = Some(Extended::Lost(held.clone()));
         } else if rules.hold_max.is_some_and(|most| hold > most) {
-            State::Over(Some(Extended::HeldTooLong(hold)))
+            outcome = Some(Extended::HeldTooLong(hold));
         } else {
             // All nodes, also those that never had the key: it is restored where it was lost.
             let keep = Keep { lock: held.id(), ttl, restores: false };
-            let request = Request::to_all(&rules, now, Command::Keep(keep));
+            let to_all = Request::to_all(&rules, now, Command::Keep(keep));
             // Waiting for connections for longer than the lock is valid would be of no use.
-            let connect_deadline = request.connect_deadline.min(held.valid_until);
-            let connect_deadline = connect_deadline.max(request.deadline);
-            let request = Request { connect_deadline, ..request };
-            State::Asking { request, ttl, is_sent: false }
-        };
-        Self { rules, held, state }
+            let connect_deadline = to_all.connect_deadline.min(held.valid_until);
+            let connect_deadline = connect_deadline.max(to_all.deadline);
+            request = Some(Request { connect_deadline, ..to_all });
+        }
+        Self { rules, held, ttl, started: now, request, outcome }
     }
 
     /// Is it over before anything was sent?
     pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Over(_))
+        self.outcome.is_some()
     }
 
-    /// The outcome of an extension to `ttl` that was requested at `started`.
-    fn conclude(&self, now: Time, started: Time, ttl: Ttl, ballot: &Ballot) -> Extended {
+    fn conclude(&self, now: Time, ballot: &Ballot) -> Extended {
         // This holds for a confirmed extension too: a node may have granted it because the request
         // that took the lock reached the node only now. Until then another client may have had it.
         let is_past = now >= self.held.valid_until;
         let mut held = self.held.clone();
         held.nodes = held.nodes.union(ballot.sent);
-        held.ttl_longest = held.ttl_longest.max(ttl);
+        held.ttl_longest = held.ttl_longest.max(self.ttl);
 
         let tally = &ballot.tally;
         if tally.granted_by_majority() == Verdict::Won {
@@ -162,8 +153,8 @@ impl Extend {
                 // lock, and this answer must not look like the nodes' denial of it.
                 return Extended::Lost(held);
             }
-            let valid_until = started.after(self.rules.drift.validity(ttl));
-            held.ttl = ttl;
+            let valid_until = self.started.after(self.rules.drift.validity(self.ttl));
+            held.ttl = self.ttl;
             held.valid_until = held.valid_until.max(valid_until);
             Extended::Confirmed(held)
         } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
@@ -179,35 +170,24 @@ impl Operation for Extend {
     type Outcome = Extended;
 
     fn handle(&mut self, now: Time, input: Input) {
-        match (std::mem::replace(&mut self.state, State::Over(None)), input) {
-            (State::Asking { request, ttl, is_sent: true }, Input::Ballot(ballot)) => {
-                let outcome = self.conclude(now, request.started, ttl, &ballot);
-                self.state = State::Over(Some(outcome));
-            }
-            (state, input) => {
-                debug_assert!(false, "{input:?} in {state:?}");
-                self.state = state;
-            }
+        match input {
+            Input::Ballot(ballot) => self.outcome = Some(self.conclude(now, &ballot)),
+            _ => debug_assert!(false, "an extension has one attempt: {input:?}"),
         }
     }
 
     fn poll(&mut self) -> Step<Extended> {
-        match &mut self.state {
-            State::Asking { request, is_sent, .. } => {
-                debug_assert!(!*is_sent, "polled while the nodes are being asked");
-                *is_sent = true;
-                Step::Send(request.clone())
+        match self.request.take() {
+            Some(request) => Step::Send(request),
+            None => {
+                Step::Done(self.outcome.take().expect("the ballot is handled before the next poll"))
             }
-            State::Over(outcome) => Step::Done(
-                outcome.take().expect("the outcome is taken once, and nothing polled after it"),
-            ),
         }
     }
 }
 
 // Releasing a lock: compare and delete, on every node that may hold its key.
 
-/// The outcome of releasing a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
     /// A majority held the key until the release, and deleted it or set how long it stays.
@@ -218,7 +198,6 @@ pub enum ReleaseOutcome {
     Unanswered,
 }
 
-/// The state machine that releases a lock.
 #[derive(Debug)]
 pub struct Release {
     is_late: bool,
@@ -227,7 +206,6 @@ pub struct Release {
 }
 
 impl Release {
-    /// Releases `held`.
     pub fn new(rules: &Rules, held: &HeldLock, now: Time) -> Self {
         Self::after(None, rules, held, now)
     }
@@ -263,9 +241,7 @@ impl Operation for Release {
     fn handle(&mut self, _now: Time, input: Input) {
         match input {
             Input::Ballot(ballot) => self.outcome = Some(self.conclude(&ballot)),
-            Input::Attempt(_) | Input::NoEntropy | Input::Reserved(_) | Input::Cancelled => {
-                debug_assert!(false, "a release has one attempt");
-            }
+            _ => debug_assert!(false, "a release has one attempt: {input:?}"),
         }
     }
 

@@ -36,15 +36,11 @@ mod request;
 mod validity;
 
 pub use acquire::{Acquire, Acquired};
-pub use attributes::Share;
-pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
-pub use attributes::{Entropy, Token};
-pub use backoff::Wait;
-pub use backoff::{Backoff, Jitter};
+pub use attributes::{Counters, Entropy, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId};
+pub use attributes::{Predecessor, Share, Token};
+pub use backoff::{Backoff, Jitter, Wait};
 pub use custom::{CustomCommand, RunScript, Said, Script};
-pub use held_lock::HeldLock;
-pub use held_lock::{Extend, Extended};
-pub use held_lock::{Release, ReleaseOutcome};
+pub use held_lock::{Extend, Extended, HeldLock, Release, ReleaseOutcome};
 pub use member::{NoVote, RegisterMembership};
 pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
@@ -62,13 +58,11 @@ use std::time::Duration;
 /// The settings of a client that every operation uses.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// How many nodes are configured.
     pub nodes: usize,
     /// How long a round may take, on connections that are ready.
     pub node_timeout: Duration,
     /// How long it may take if a majority has yet to answer for the first time on new connections.
     pub connect_timeout: Duration,
-    /// How far clocks may drift apart.
     pub drift: Drift,
     /// A lock that is granted with less validity left than this is not returned to the caller.
     pub min_validity: Duration,
@@ -124,7 +118,7 @@ impl Rules {
 }
 
 /// The result of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ballot {
     /// The votes. Nodes that had not answered when the round was decided have none.
     pub tally: Tally,
@@ -134,7 +128,6 @@ pub struct Ballot {
     pub permanent_failures: NodeSet,
     /// Are two of the nodes one and the same server? Then a majority of them means nothing.
     pub same_server: bool,
-    /// The counters of a fenced lock.
     pub counters: Counters,
     /// For how long no majority can grant a lock because of quarantined nodes: too many were
     /// started so recently that their grants do not count yet. Zero if the other nodes suffice.
@@ -149,24 +142,8 @@ pub struct Ballot {
 }
 
 impl Ballot {
-    /// A ballot with these votes and nothing else.
     pub fn new(tally: Tally) -> Self {
-        let (sent, permanent_failures, counters) =
-            (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
-        let quarantine = Duration::ZERO;
-        let (same_server, queue) = (false, QueueState::default());
-        let (was_connecting, permit) = (false, None);
-        Self {
-            tally,
-            sent,
-            permanent_failures,
-            same_server,
-            counters,
-            quarantine,
-            was_connecting,
-            queue,
-            permit,
-        }
+        Self { tally, ..Self::default() }
     }
 }
 
@@ -190,13 +167,10 @@ pub enum Input {
 /// The next step of an operation.
 #[derive(Clone, Debug)]
 pub enum Step<O> {
-    /// Send this request to the nodes.
     Send(Request),
     /// Pause until this time, then begin an attempt.
     Pause(Time),
-    /// Wait in the nodes' queue.
     Wait(QueueWait),
-    /// The operation is over.
     Done(O),
 }
 
@@ -216,7 +190,6 @@ impl<O> Step<O> {
 pub trait Operation {
     type Outcome;
 
-    /// Handles an input that arrived at `now`.
     fn handle(&mut self, now: Time, input: Input);
 
     fn poll(&mut self) -> Step<Self::Outcome>;

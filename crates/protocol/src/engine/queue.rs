@@ -22,7 +22,6 @@ pub const CLAIM_TIME_MAX: Duration = Duration::from_secs(60);
 /// larger one is not believed.
 pub const WAITER_NUMBER_MAX: u64 = 1 << 52;
 
-/// A waiter's entry in the nodes' queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
     /// The last failed attempt. Its token is withdrawn where it was granted.
@@ -55,7 +54,6 @@ impl QueueEntry {
     }
 }
 
-/// How long a node reserves the lock for a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimTime {
     /// If the node notifies the waiter.

@@ -25,7 +25,6 @@ impl Node {
         Self(index as u8)
     }
 
-    /// The position in the configuration.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -35,7 +34,6 @@ impl Node {
 pub struct NodeSet(u64);
 
 impl NodeSet {
-    /// No node.
     pub const EMPTY: Self = Self(0);
 
     /// All of the first `nodes` nodes.
@@ -43,22 +41,18 @@ impl NodeSet {
         (0..nodes).map(Node::new).collect()
     }
 
-    /// Adds `node`.
     pub fn insert(&mut self, node: Node) {
         self.0 |= 1 << node.0;
     }
 
-    /// Removes `node`.
     pub fn remove(&mut self, node: Node) {
         self.0 &= !(1 << node.0);
     }
 
-    /// Does the set contain `node`?
     pub fn contains(self, node: Node) -> bool {
         self.0 & (1 << node.0) != 0
     }
 
-    /// The number of nodes in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -67,7 +61,6 @@ impl NodeSet {
         self.0 == 0
     }
 
-    /// The nodes of either set.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -111,7 +104,6 @@ pub fn until_quorum(nodes: usize, absent: impl Iterator<Item = Duration>) -> Opt
     missing.checked_sub(1).map(|last| absent[last])
 }
 
-/// The state of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// A majority agreed; the remaining votes cannot change that.
@@ -145,25 +137,20 @@ pub enum Vote {
     Failed,
 }
 
-/// The votes of one round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     nodes: usize,
-    /// Nodes that carried out the request.
     pub granted: NodeSet,
-    /// Nodes that refused the request.
     pub refused: NodeSet,
     /// Nodes that will give no answer that counts.
     pub failed: NodeSet,
 }
 
 impl Tally {
-    /// No votes yet, of `nodes` nodes.
     pub fn new(nodes: usize) -> Self {
-        Self { nodes, granted: NodeSet::EMPTY, refused: NodeSet::EMPTY, failed: NodeSet::EMPTY }
+        Self { nodes, ..Self::default() }
     }
 
-    /// The number of nodes that may vote.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
@@ -185,7 +172,6 @@ impl Tally {
         self.granted.union(self.refused).union(self.failed)
     }
 
-    /// Have all nodes voted?
     pub fn is_complete(&self) -> bool {
         self.voted().len() == self.nodes
     }
@@ -218,12 +204,10 @@ impl Tally {
 
 // Which of a resource's permits are free: on one node, or on a majority.
 
-/// The most permits of a resource.
 pub const PERMITS_MAX: u32 = 1024;
 
 const WORDS: usize = (PERMITS_MAX / u64::BITS) as usize;
 
-/// A set of permits, by their numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PermitSet([u64; WORDS]);
 

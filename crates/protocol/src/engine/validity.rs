@@ -25,7 +25,6 @@ pub const TTL_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct Ttl(u64);
 
 impl Ttl {
-    /// One millisecond.
     pub const SHORTEST: Self = Self(1);
 
     /// `duration` in whole milliseconds, rounded down. `None` if that is zero, or if `duration` is
@@ -35,7 +34,6 @@ impl Ttl {
         (millis > 0 && duration <= TTL_LIMIT).then_some(Self(millis))
     }
 
-    /// Milliseconds.
     pub fn as_millis(self) -> u64 {
         self.0
     }
@@ -66,7 +64,7 @@ impl Ttl {
 /// How far two correct clocks may drift apart: a share of the time measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
-    parts_per_billion: u64,
+    pub parts_per_billion: u32,
 }
 
 impl Drift {
@@ -79,13 +77,7 @@ impl Drift {
         // Rounded up: the error is on the safe side.
         (0.0..=Self::FACTOR_MAX)
             .contains(&factor)
-            .then(|| Self { parts_per_billion: (factor * 1e9).ceil() as u64 })
-    }
-
-    /// The share of the time measured, in parts per 1,000,000,000.
-    pub fn parts_per_billion(self) -> u32 {
-        // At most half of them.
-        u32::try_from(self.parts_per_billion).unwrap_or(u32::MAX)
+            .then(|| Self { parts_per_billion: (factor * 1e9).ceil() as u32 })
     }
 
     /// How long a lock of this ttl is valid, counted from before its request. Zero if drift and

@@ -3,7 +3,7 @@
 use super::FIRST;
 use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
 use crate::node::script::{elements_of_parts, list, lua_script, vote};
-use crate::resp::{Elements, Reply};
+use crate::resp::Reply;
 use std::sync::Arc;
 
 pub const SCAN: Script = lua_script!("scan.lua");
@@ -22,7 +22,6 @@ pub struct Listing {
     pub registers: bool,
 }
 
-/// Some of the keys on one node that match a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPage {
     /// Where the node continues. 0 if there are no more.
@@ -59,20 +58,15 @@ fn page(number: i64, reply: &Reply<'_>) -> Option<KeyPage> {
     let [Some(Reply::Bulk(next)), keys, None] = list(number, reply)? else { return None };
     let is_number = next.iter().all(u8::is_ascii_digit);
     let next = std::str::from_utf8(next).ok().filter(|_| is_number)?.parse().ok()?;
+    let key = |element| if let Reply::Bulk(key) = element { Some(key.to_vec()) } else { None };
     let keys = match keys? {
         Reply::Null => None,
-        Reply::Array(parts) => Some(keys_of(&parts)?),
+        Reply::Array(parts) => {
+            Some(elements_of_parts(&parts)?.into_iter().map(key).collect::<Option<_>>()?)
+        }
         _ => return None,
     };
     Some(KeyPage { next, keys })
-}
-
-fn keys_of(parts: &Elements<'_>) -> Option<Vec<Vec<u8>>> {
-    let key = |element| match element {
-        Reply::Bulk(key) => Some(key.to_vec()),
-        _ => None,
-    };
-    elements_of_parts(parts)?.into_iter().map(key).collect()
 }
 
 // A lock is removed by force.
@@ -84,7 +78,6 @@ pub const REMOVE: Script =
 /// What is said is whether it was.
 #[derive(Clone, Debug)]
 pub struct ForcedRemoval {
-    /// The lock's first key.
     pub key: Arc<[u8]>,
     /// The values of the key that were read before.
     pub seen: Arc<[Vec<u8>]>,

@@ -9,9 +9,7 @@ use super::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote}
 use super::node::script::{elements_of_parts, lua_script};
 use super::resp::{Elements, Reply};
 #[cfg(feature = "diagnostics")]
-pub use listing::{ForcedRemoval, REMOVE};
-#[cfg(feature = "diagnostics")]
-pub use listing::{KeyPage, Listing, SCAN};
+pub use listing::{ForcedRemoval, KeyPage, Listing, REMOVE, SCAN};
 pub use snapshot::{HolderSnapshot, KeySnapshot, LISTED_MAX, SHOWN_MAX, WaiterSnapshot};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +28,6 @@ pub const INSPECT: Script = lua_script!("inspect.lua");
 /// Looks at the lock with this key. What is said is its [`KeySnapshot`].
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// The lock's first key.
     pub key: Arc<[u8]>,
 }
 
@@ -65,13 +62,15 @@ impl CustomCommand for Look {
 fn snapshot(number: i64, reply: &Reply<'_>) -> Option<KeySnapshot> {
     let Reply::Array(list) = reply else { return None };
     let elements: Vec<_> = list.iter().collect();
-    let [first, value, Reply::Integer(left), waiters, holders, waiter_count, holder_count] =
-        &elements[..]
-    else {
-        return None;
-    };
-    let (Reply::Array(waiters), Reply::Array(holders)) = (waiters, holders) else { return None };
-    let (Reply::Integer(waiter_count), Reply::Integer(holder_count)) = (waiter_count, holder_count)
+    let [
+        first,
+        value,
+        Reply::Integer(left),
+        Reply::Array(waiters),
+        Reply::Array(holders),
+        Reply::Integer(waiter_count),
+        Reply::Integer(holder_count),
+    ] = &elements[..]
     else {
         return None;
     };
@@ -88,41 +87,34 @@ fn snapshot(number: i64, reply: &Reply<'_>) -> Option<KeySnapshot> {
         value,
         is_string,
         left: *left,
-        waiters: snapshots(waiters)?,
+        // A member that is no waiter's name was put there by another program.
+        waiters: pairs(waiters, waiter)?.into_iter().flatten().collect(),
         waiter_count: usize::try_from(*waiter_count).ok()?,
-        holders: holders_of(holders)?,
+        holders: pairs(holders, holder)?,
         holder_count: usize::try_from(*holder_count).ok()?,
         quarantine: None,
     })
 }
 
-/// The holders of a shared lock: members and their ttl, alternating.
-fn holders_of(list: &Elements<'_>) -> Option<Vec<HolderSnapshot>> {
-    let mut holders = Vec::new();
+/// What a list says whose elements come in parts and belong together by two.
+fn pairs<T>(
+    list: &Elements<'_>,
+    read: impl Fn(Reply<'_>, Reply<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
     let elements = elements_of_parts(list)?;
-    let mut elements = elements.into_iter();
-    while let Some(member) = elements.next() {
-        let (Reply::Bulk(member), Reply::Integer(left)) = (member, elements.next()?) else {
-            return None;
-        };
-        holders.push(HolderSnapshot { member: member.to_vec(), left });
-    }
-    Some(holders)
+    elements.chunks(2).map(|pair| read(pair[0], *pair.get(1)?)).collect()
 }
 
-/// The waiters in a queue: names and the values of their leases, alternating.
-fn snapshots(list: &Elements<'_>) -> Option<Vec<WaiterSnapshot>> {
-    let mut waiters = Vec::new();
-    let elements = elements_of_parts(list)?;
-    let mut elements = elements.into_iter();
-    while let Some(name) = elements.next() {
-        let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, elements.next()?) else {
-            return None;
-        };
-        // A member that is not a waiter's name was put there by another program.
-        waiters.extend(WaiterSnapshot::read(name, lease));
-    }
-    Some(waiters)
+/// A holder of a shared lock: its member and its ttl.
+fn holder(member: Reply<'_>, left: Reply<'_>) -> Option<HolderSnapshot> {
+    let (Reply::Bulk(member), Reply::Integer(left)) = (member, left) else { return None };
+    Some(HolderSnapshot { member: member.to_vec(), left })
+}
+
+/// A waiter in a queue, if it is one: its name and the value of its lease.
+fn waiter(name: Reply<'_>, lease: Reply<'_>) -> Option<Option<WaiterSnapshot>> {
+    let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, lease) else { return None };
+    Some(WaiterSnapshot::read(name, lease))
 }
 
 #[cfg(test)]

@@ -10,18 +10,15 @@ pub const SHOWN_MAX: usize = 1024;
 /// The most waiters, and the most holders of shares, that a node lists.
 pub const LISTED_MAX: usize = 100;
 
-/// The value and ttl of a lock's key on one node.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeySnapshot {
     /// The key's value, if there is one. Empty if it is not a string.
     pub value: Option<Vec<u8>>,
-    /// Whether the value is a string.
     pub is_string: bool,
     /// The ttl in milliseconds: -1 if the key has none, -2 if there is no key.
     pub left: i64,
     /// The first hundred waiters in the lock's queue, in its order.
     pub waiters: Vec<WaiterSnapshot>,
-    /// How many waiters there are.
     pub waiter_count: usize,
     /// The first hundred holders of a lock that is shared, by the end of their ttl.
     pub holders: Vec<HolderSnapshot>,

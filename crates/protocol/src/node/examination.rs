@@ -5,53 +5,34 @@
 //! the user may not ask, leaves its field `None`.
 
 use super::handshake::info_field;
-use super::report::NodeStatus;
 use super::server_error::presentable;
-use super::warning::Host;
+use super::{Host, NodeStatus};
 use crate::engine::Question;
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
 use std::fmt;
 use std::time::Duration;
 
-/// The answer to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// To [`Question::Memory`].
-    Memory(Memory),
-    /// To [`Question::Persistence`]: is there an append-only file?
-    AppendOnly(Option<bool>),
-    /// To [`Question::Replication`]: its role, and has it had a replica, or been one, since it was
-    /// started?
-    Role(Option<Role>, Option<bool>),
-    /// To [`Question::Cluster`]: is it a node of one?
-    Cluster(Option<bool>),
-    /// To [`Question::Fsync`].
-    Fsync(Option<Fsync>),
-    /// To [`Question::Snapshots`]: are there any?
-    Snapshots(Option<bool>),
-    /// To [`Question::MemoryLimit`]: a memory without use.
-    MemoryLimit(Memory),
-    /// To [`Question::Time`]: microseconds since 1970.
-    Time(Option<u64>),
+/// The answers of one server, on one connection; or to one question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Examination {
+    pub(super) persistence: Persistence,
+    memory: Memory,
+    /// As the settings say.
+    memory_limit: Memory,
+    pub(super) role: Option<Role>,
+    pub(super) is_cluster: Option<bool>,
+    pub(super) clock: Option<ClockReading>,
+    /// The machine on which it runs, as the connection shows it.
+    pub(super) host: Option<Host>,
+    /// What the server does not understand, or the user may not ask. It is not asked again: the
+    /// server may log each refusal, and the command after an error needs a proof of the order.
+    refused: Vec<Question>,
 }
 
-impl Finding {
-    /// The server does not answer this question.
-    pub fn unknown(question: Question) -> Self {
-        match question {
-            Question::Memory => Self::Memory(Memory::default()),
-            Question::Persistence => Self::AppendOnly(None),
-            Question::Replication => Self::Role(None, None),
-            Question::Cluster => Self::Cluster(None),
-            Question::Fsync => Self::Fsync(None),
-            Question::Snapshots => Self::Snapshots(None),
-            Question::MemoryLimit => Self::MemoryLimit(Memory::default()),
-            Question::Time => Self::Time(None),
-        }
-    }
-
-    /// Reads the answer to this question. `None` if it is an answer to another command.
+impl Examination {
+    /// Reads the answer to this question. `None` if it is an answer to another command. When the
+    /// clock was read is not known here.
     pub(super) fn read(
         question: Question,
         reply: &Reply<'_>,
@@ -62,26 +43,32 @@ impl Finding {
             _ => None,
         };
         let shown = |text: &[u8]| presentable(text, secret);
-        Some(match (question, reply) {
+        let mut read = Self::default();
+        match (question, reply) {
             (Question::MemoryLimit, _) => {
-                let max = setting("maxmemory")?.and_then(number);
-                let policy = setting("maxmemory-policy")?.map(shown);
-                Self::MemoryLimit(Memory { used: None, max, policy })
+                read.memory_limit.max = setting("maxmemory")?.and_then(number);
+                read.memory_limit.policy = setting("maxmemory-policy")?.map(shown);
             }
-            (Question::Fsync, _) => Self::Fsync(setting("appendfsync")?.and_then(fsync)),
+            (Question::Fsync, _) => {
+                read.persistence.fsync = setting("appendfsync")?.and_then(fsync);
+            }
             (Question::Snapshots, _) => {
-                Self::Snapshots(setting("save")?.map(|points| !points.is_empty()))
+                read.persistence.snapshots = setting("save")?.map(|points| !points.is_empty());
             }
-            (Question::Time, Reply::Array(list)) => Self::Time(Some(time(list)?)),
+            (Question::Time, Reply::Array(list)) => {
+                let (micros, between) = (time(list)?, (Time::ZERO, Time::ZERO));
+                read.clock = Some(ClockReading { micros, between });
+            }
             (Question::Time, _) => return None,
             (_, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
-                Self::of_info(question, &String::from_utf8_lossy(text), secret)
+                read.read_info(question, &String::from_utf8_lossy(text), secret);
             }
             _ => return None,
-        })
+        }
+        Some(read)
     }
 
-    fn of_info(question: Question, info: &str, secret: Option<&[u8]>) -> Self {
+    fn read_info(&mut self, question: Question, info: &str, secret: Option<&[u8]>) {
         let number = |name| info_field(info, name).and_then(|text| text.parse::<u64>().ok());
         let flag = |name| number(name).map(|number| number != 0);
         match question {
@@ -89,16 +76,16 @@ impl Finding {
                 // The buffers for replicas and for the append-only file do not count.
                 let not_counted = number("mem_not_counted_for_evict").unwrap_or(0);
                 let policy = info_field(info, "maxmemory_policy");
-                Self::Memory(Memory {
+                self.memory = Memory {
                     used: number("used_memory").map(|used| used.saturating_sub(not_counted)),
                     max: number("maxmemory"),
                     policy: policy.map(|policy| presentable(policy.as_bytes(), secret)),
-                })
+                };
             }
-            Question::Persistence => Self::AppendOnly(flag("aof_enabled")),
+            Question::Persistence => self.persistence.append_only = flag("aof_enabled"),
             Question::Replication => {
                 let replicas = number("connected_slaves").and_then(|it| u32::try_from(it).ok());
-                let role = match info_field(info, "role") {
+                self.role = match info_field(info, "role") {
                     Some("master") => Some(Role::Master { replicas: replicas.unwrap_or(0) }),
                     Some("slave" | "replica") => Some(Role::Replica),
                     _ => None,
@@ -108,13 +95,53 @@ impl Finding {
                 let traces = ["master_repl_offset", "repl_backlog_active", "second_repl_offset"];
                 let traces = traces.map(flag);
                 let has_replicated = traces.contains(&Some(true));
-                Self::Role(role, traces[0].map(|_| has_replicated))
+                self.persistence.has_replicated = traces[0].map(|_| has_replicated);
             }
-            Question::Cluster => Self::Cluster(flag("cluster_enabled")),
-            Question::Fsync | Question::Snapshots | Question::MemoryLimit | Question::Time => {
-                Self::unknown(question)
-            }
+            Question::Cluster => self.is_cluster = flag("cluster_enabled"),
+            // These are not asked of `INFO`.
+            Question::Fsync | Question::Snapshots | Question::MemoryLimit | Question::Time => {}
         }
+    }
+
+    /// The server's memory. Servers before Redis 3.2 report its limit only among their settings.
+    pub(super) fn memory(&self) -> Memory {
+        let (memory, limit) = (&self.memory, &self.memory_limit);
+        Memory {
+            used: memory.used,
+            max: memory.max.or(limit.max),
+            policy: memory.policy.as_ref().or(limit.policy.as_ref()).cloned(),
+        }
+    }
+
+    /// The questions that are worth asking.
+    pub(super) fn questions(&self) -> Vec<Question> {
+        Question::ALL.into_iter().filter(|question| !self.refused.contains(question)).collect()
+    }
+
+    /// Notes an answer, or with the default that there is none. The server got the question and
+    /// answered it between these two times.
+    pub(super) fn note(&mut self, question: Question, read: Self, between: (Time, Time)) {
+        let (persistence, said) = (&mut self.persistence, read.persistence);
+        match question {
+            Question::Memory => self.memory = read.memory,
+            Question::MemoryLimit => self.memory_limit = read.memory_limit,
+            Question::Persistence => persistence.append_only = said.append_only,
+            Question::Replication => {
+                (self.role, persistence.has_replicated) = (read.role, said.has_replicated);
+            }
+            Question::Cluster => self.is_cluster = read.is_cluster,
+            Question::Fsync => persistence.fsync = said.fsync,
+            Question::Snapshots => persistence.snapshots = said.snapshots,
+            Question::Time => self.clock = read.clock.map(|it| ClockReading { between, ..it }),
+        }
+    }
+
+    /// Notes that the server will not answer.
+    pub(super) fn refuse(&mut self, question: Question, between: (Time, Time)) {
+        if !self.refused.contains(&question) {
+            self.refused.push(question);
+        }
+        self.note(question, Self::default(), between);
     }
 }
 
@@ -161,72 +188,11 @@ fn time(list: &Elements<'_>) -> Option<u64> {
     seconds.checked_mul(1_000_000)?.checked_add(micros).filter(|_| is_whole)
 }
 
-/// The answers of one server, on one connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Examination {
-    pub(super) persistence: Persistence,
-    memory: Memory,
-    /// As the settings say.
-    memory_limit: Memory,
-    pub(super) role: Option<Role>,
-    pub(super) is_cluster: Option<bool>,
-    pub(super) clock: Option<ClockReading>,
-    /// The machine on which it runs, as the connection shows it.
-    pub(super) host: Option<Host>,
-    /// What the server does not understand, or the user may not ask. It is not asked again: the
-    /// server may log each refusal, and the command after an error needs a proof of the order.
-    refused: Vec<Question>,
-}
-
-impl Examination {
-    /// The server's memory. Servers before Redis 3.2 report its limit only among their settings.
-    pub(super) fn memory(&self) -> Memory {
-        let (memory, limit) = (&self.memory, &self.memory_limit);
-        Memory {
-            used: memory.used,
-            max: memory.max.or(limit.max),
-            policy: memory.policy.as_ref().or(limit.policy.as_ref()).cloned(),
-        }
-    }
-
-    /// The questions that are worth asking.
-    pub(super) fn questions(&self) -> Vec<Question> {
-        Question::ALL.into_iter().filter(|question| !self.refused.contains(question)).collect()
-    }
-
-    /// Notes an answer. The server got the question and answered it between these two times.
-    pub(super) fn note(&mut self, finding: Finding, between: (Time, Time)) {
-        match finding {
-            Finding::Memory(memory) => self.memory = memory,
-            Finding::MemoryLimit(limit) => self.memory_limit = limit,
-            Finding::AppendOnly(is_on) => self.persistence.append_only = is_on,
-            Finding::Role(role, has_replicated) => {
-                (self.role, self.persistence.has_replicated) = (role, has_replicated);
-            }
-            Finding::Cluster(is_cluster) => self.is_cluster = is_cluster,
-            Finding::Fsync(fsync) => self.persistence.fsync = fsync,
-            Finding::Snapshots(are_made) => self.persistence.snapshots = are_made,
-            Finding::Time(micros) => {
-                self.clock = micros.map(|micros| ClockReading { micros, between });
-            }
-        }
-    }
-
-    /// Notes that the server will not answer.
-    pub(super) fn refuse(&mut self, question: Question, between: (Time, Time)) {
-        if !self.refused.contains(&question) {
-            self.refused.push(question);
-        }
-        self.note(Finding::unknown(question), between);
-    }
-}
-
 // Whether a node keeps what it has answered, so that it may vote on registers after a restart.
 
 /// Does a node keep what it has answered?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It does.
     Whole,
     Lacks(&'static str),
     /// It did not say, or the user may not ask.
@@ -258,11 +224,7 @@ impl Durability {
 
     /// Does it keep all? `None` if that is not known.
     pub fn keeps(self) -> Option<bool> {
-        match self {
-            Self::Whole => Some(true),
-            Self::Lacks(_) => Some(false),
-            Self::Unknown => None,
-        }
+        (self != Self::Unknown).then_some(self == Self::Whole)
     }
 
     pub fn lacks(self) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 use super::Ticket;
 use super::command::{self, Form, KnownScripts};
-use crate::engine::{Request, Token};
+use crate::engine::Request;
 use crate::time::Time;
 use crate::write_buffer::WriteBuffer;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,7 +38,7 @@ pub(super) struct Flight {
     number: u64,
     output: WriteBuffer,
     /// The scripts whose source is in the output, of which nothing has been written yet.
-    sources: KnownScripts,
+    pub(super) sources: KnownScripts,
 }
 
 impl Flight {
@@ -60,7 +60,6 @@ impl Flight {
             && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
     }
 
-    /// Appends a command to the output.
     pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
         let output = self.output.end();
         let start = output.len();
@@ -73,11 +72,6 @@ impl Flight {
         let size = output.len() - start;
         self.command_bytes += size;
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
-    }
-
-    /// Is the source of the script that carries out this request in what will be written next?
-    pub(super) fn has_source(&self, request: &Request) -> bool {
-        self.sources.has(request)
     }
 
     /// Has the command of the next answer been written completely? A reply that arrives before that
@@ -99,25 +93,9 @@ impl Flight {
         self.commands.front().map(|next| &next.request).filter(|_| self.is_next_written())
     }
 
-    /// Is a command of this kind about this lock in flight?
-    pub(super) fn has(&self, token: &Token, is_meant: impl Fn(&Request) -> bool) -> bool {
-        let mut requests = self.commands.iter().map(|command| &command.request);
-        requests.any(|request| request.token() == Some(*token) && is_meant(request))
-    }
-
-    /// Is the removal of this waiter in flight?
-    pub(super) fn has_leave(&self, waiter: &Token) -> bool {
-        let mut requests = self.commands.iter().map(|command| &command.request);
-        requests.any(|it| it.is_removal() && it.waiter() == Some(*waiter))
-    }
-
-    /// Is a command in flight whose answer proves that it belongs to the command?
-    pub(super) fn has_proof(&self) -> bool {
-        self.commands.iter().any(|command| command::has_proof(&command.request))
-    }
-
-    pub(super) fn has_removals(&self) -> bool {
-        self.commands.iter().any(|command| command.request.is_removal())
+    /// Is a command of this kind in flight?
+    pub(super) fn has(&self, is_meant: impl Fn(&Request) -> bool) -> bool {
+        self.commands.iter().any(|command| is_meant(&command.request))
     }
 
     /// When the oldest unanswered command was written.
@@ -133,7 +111,6 @@ impl Flight {
         self.commands.len()
     }
 
-    /// The bytes to write next.
     pub(super) fn output(&self) -> &[u8] {
         self.output.unwritten()
     }
@@ -143,7 +120,6 @@ impl Flight {
         self.output.end()
     }
 
-    /// The first `count` bytes of the output were written.
     pub(super) fn wrote(&mut self, count: usize) {
         self.output.wrote(count);
         self.sources = KnownScripts::default();
@@ -160,67 +136,77 @@ impl Flight {
 
 // Requests that cannot be written yet, in order of arrival.
 
-/// A queue whose items are found by ticket, in logarithmic time.
-#[derive(Debug)]
-pub(super) struct TicketQueue<T> {
-    /// The items by position, in order of arrival.
-    items: BTreeMap<u64, (Option<Ticket>, T)>,
-    /// The positions of the items that a caller waits for.
+/// A queue of requests that are found by ticket, in logarithmic time.
+#[derive(Debug, Default)]
+pub(super) struct RequestQueue<T> {
+    /// The requests by position, in order of arrival.
+    queued: BTreeMap<u64, Queued<T>>,
+    /// The positions of the requests that a caller waits for.
     places: BTreeMap<Ticket, u64>,
     next_place: u64,
+    /// The bytes of the requests' keys.
+    pub(super) bytes: usize,
 }
 
-impl<T> Default for TicketQueue<T> {
-    fn default() -> Self {
-        Self { items: BTreeMap::new(), places: BTreeMap::new(), next_place: 0 }
-    }
+#[derive(Debug)]
+pub(super) struct Queued<T> {
+    /// The round that waits for the answer, if any.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) request: Request,
+    /// What else is known of it.
+    pub(super) item: T,
 }
 
-impl<T> TicketQueue<T> {
-    pub(super) fn push(&mut self, ticket: Option<Ticket>, item: T) {
+impl<T> RequestQueue<T> {
+    pub(super) fn push(&mut self, ticket: Option<Ticket>, request: Request, item: T) {
         let place = self.next_place;
         self.next_place += 1;
-        self.items.insert(place, (ticket, item));
+        self.bytes += request.key_bytes();
+        self.queued.insert(place, Queued { ticket, request, item });
         self.places.extend(ticket.map(|ticket| (ticket, place)));
     }
 
-    pub(super) fn first(&self) -> Option<&T> {
-        self.items.first_key_value().map(|(_, (_, item))| item)
+    pub(super) fn first(&self) -> Option<&Request> {
+        self.queued.first_key_value().map(|(_, first)| &first.request)
     }
 
-    /// Removes and returns the first item.
-    pub(super) fn pop(&mut self) -> Option<(Option<Ticket>, T)> {
-        let (_, (ticket, item)) = self.items.pop_first()?;
-        ticket.map(|ticket| self.places.remove(&ticket));
-        Some((ticket, item))
+    /// Removes and returns the first request.
+    pub(super) fn pop(&mut self) -> Option<Queued<T>> {
+        let (_, first) = self.queued.pop_first()?;
+        first.ticket.map(|ticket| self.places.remove(&ticket));
+        self.bytes -= first.request.key_bytes();
+        Some(first)
     }
 
-    /// Removes and returns the item of `ticket`.
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<T> {
+    /// Removes and returns the request of `ticket`.
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Request> {
         let place = self.places.remove(&ticket)?;
-        self.items.remove(&place).map(|(_, item)| item)
+        let request = self.queued.remove(&place)?.request;
+        self.bytes -= request.key_bytes();
+        Some(request)
     }
 
-    /// Marks the item of `ticket` as not waited for. Returns whether the queue has such an item.
+    /// Marks the request of `ticket` as not waited for. Returns whether the queue has it.
     pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
         let place = self.places.remove(&ticket);
-        let item = place.and_then(|place| self.items.get_mut(&place));
-        item.map(|(ticket, _)| *ticket = None).is_some()
+        let queued = place.and_then(|place| self.queued.get_mut(&place));
+        queued.map(|it| it.ticket = None).is_some()
     }
 
-    /// Marks all items as not waited for. Returns the tickets that waited.
+    /// Marks all requests as not waited for. Returns the tickets that waited.
     pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
         self.places.clear();
-        self.items.values_mut().filter_map(|(ticket, _)| ticket.take()).collect()
+        self.queued.values_mut().filter_map(|it| it.ticket.take()).collect()
     }
 
-    /// Drops the items for which `is_kept` is false. Returns the tickets that waited for them.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) -> Vec<Ticket> {
+    /// Drops the requests for which `is_kept` is false. Returns the tickets that waited for them.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&Queued<T>) -> bool) -> Vec<Ticket> {
         let mut dropped = Vec::new();
-        self.items.retain(|_, (ticket, item)| {
-            let is_kept = is_kept(item);
+        self.queued.retain(|_, it| {
+            let is_kept = is_kept(it);
             if !is_kept {
-                dropped.extend(*ticket);
+                dropped.extend(it.ticket);
+                self.bytes -= it.request.key_bytes();
             }
             is_kept
         });
@@ -230,59 +216,22 @@ impl<T> TicketQueue<T> {
         dropped
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.items.values().map(|(_, item)| item)
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued<T>> {
+        self.queued.values()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.items.len()
+        self.queued.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.queued.is_empty()
     }
-}
 
-/// Requests that wait until the greeting is answered, or until there is room on the connection.
-/// A caller waits for each of them, so there are no more requests than callers.
-#[derive(Debug, Default)]
-pub(super) struct Waiting {
-    requests: TicketQueue<Request>,
-    bytes: usize,
-}
-
-impl Waiting {
     /// Are there so few that one more may wait for a node that has been silent for long? Most
     /// requests to such a node fail.
     pub(super) fn are_few(&self) -> bool {
-        self.requests.len() < IN_FLIGHT_MAX / 2 && self.bytes < IN_FLIGHT_BYTES_MAX / 2
-    }
-
-    pub(super) fn push(&mut self, ticket: Ticket, request: Request) {
-        self.bytes += request.key_bytes();
-        self.requests.push(Some(ticket), request);
-    }
-
-    pub(super) fn first(&self) -> Option<&Request> {
-        self.requests.first()
-    }
-
-    /// Removes and returns the first request.
-    pub(super) fn pop(&mut self) -> Option<(Ticket, Request)> {
-        let (ticket, request) = self.requests.pop()?;
-        self.bytes -= request.key_bytes();
-        Some((ticket?, request))
-    }
-
-    /// Removes and returns the request of `ticket`.
-    pub(super) fn cancel(&mut self, ticket: Ticket) -> Option<Request> {
-        let request = self.requests.remove(ticket)?;
-        self.bytes -= request.key_bytes();
-        Some(request)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.requests.is_empty()
+        self.len() < IN_FLIGHT_MAX / 2 && self.bytes < IN_FLIGHT_BYTES_MAX / 2
     }
 }
 
@@ -307,20 +256,20 @@ mod tests {
 
     mod waiting {
         use super::super::*;
-        use crate::node::fixture::ticket;
+        use crate::node::fixture::{removal, ticket};
 
         /// `a` and `c`, with tickets, and `b` between them, without one.
-        fn three() -> TicketQueue<char> {
-            let mut queue = TicketQueue::default();
-            queue.push(Some(ticket(1)), 'a');
-            queue.push(None, 'b');
-            queue.push(Some(ticket(3)), 'c');
+        fn three() -> RequestQueue<char> {
+            let mut queue = RequestQueue::default();
+            queue.push(Some(ticket(1)), removal(1), 'a');
+            queue.push(None, removal(2), 'b');
+            queue.push(Some(ticket(3)), removal(3), 'c');
             queue
         }
 
-        fn all(queue: &mut TicketQueue<char>) -> Vec<(Option<Ticket>, char)> {
-            let all = std::iter::from_fn(|| queue.pop()).collect();
-            assert!(queue.is_empty() && queue.places.is_empty());
+        fn all(queue: &mut RequestQueue<char>) -> Vec<(Option<Ticket>, char)> {
+            let all = std::iter::from_fn(|| queue.pop()).map(|it| (it.ticket, it.item)).collect();
+            assert!(queue.is_empty() && queue.places.is_empty() && queue.bytes == 0);
             all
         }
 
@@ -329,8 +278,9 @@ mod tests {
             let (a, b, c) = ((Some(ticket(1)), 'a'), (None, 'b'), (Some(ticket(3)), 'c'));
             assert_eq!(all(&mut three()), [a, b, c]);
             let mut queue = three();
-            assert_eq!((queue.remove(ticket(1)), queue.remove(ticket(1))), (Some('a'), None));
-            queue.push(a.0, a.1);
+            let keys = [1; 2].map(|it| queue.remove(ticket(it)).map(|it| it.key_bytes()));
+            assert_eq!((keys, queue.bytes), ([Some(1), None], 5));
+            queue.push(a.0, removal(1), a.1);
             assert_eq!(all(&mut queue), [b, c, a]);
         }
 
@@ -343,8 +293,9 @@ mod tests {
             assert_eq!(queue.unwait_all(), [ticket(1)]);
             assert_eq!(all(&mut queue), [(None, 'a'), (None, 'b'), (None, 'c')]);
             let mut queue = three();
-            assert_eq!(queue.retain(|item| *item == 'c'), [ticket(1)]);
-            assert_eq!((queue.first(), queue.len()), (Some(&'c'), 1));
+            assert_eq!(queue.retain(|it| it.item == 'c'), [ticket(1)]);
+            let first = queue.first().map(Request::key_bytes);
+            assert_eq!((first, queue.len(), queue.bytes), (Some(3), 1, 3));
             assert_eq!(all(&mut queue), [(Some(ticket(3)), 'c')]);
         }
     }

@@ -21,15 +21,14 @@
 //! it reads the answer to the first one.
 //!
 //! `CLIENT KILL ID` is written when the others have been answered, and only if a connection to this
-//! run of the server was given up with commands unanswered: see `former.rs`.
+//! run of the server was given up with commands unanswered: see `stale_connections.rs`.
 //!
 //! No lock command is written before the greeting is answered: in a wrong database, or with another
 //! user's rights, it would do harm.
 
 use super::command::describe;
-use super::node_error::NodeError;
-use super::server_error::{ServerError, ServerErrorKind, presentable};
-use super::stale_connections::{self, StaleConnections};
+use super::server_error::presentable;
+use super::{NodeError, ServerError, ServerErrorKind, StaleConnections};
 use crate::resp::{Elements, Reply, encode_command};
 use std::time::Duration;
 
@@ -45,7 +44,6 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// These credentials.
     pub fn new(
         user: Option<&[u8]>,
         password: Option<&[u8]>,
@@ -82,42 +80,42 @@ enum Stage {
 /// support it.
 const INFO_MAX: u8 = 3;
 
-const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
-
 /// A greeting that has been written and is being answered.
 #[derive(Debug)]
 pub struct Handshake {
-    stages: [bool; STAGES.len()],
-    next: usize,
-    /// How often `INFO` was sent.
+    /// Those of the commands that were written at once, in their order.
+    stages: Vec<Stage>,
+    /// How many are answered.
+    pub(super) next: usize,
     infos: u8,
     identity: Identity,
-    stale: StaleConnections,
+    pub(super) stale: StaleConnections,
     /// The first answer that makes the node unusable.
-    problem: Option<NodeError>,
+    pub(super) problem: Option<NodeError>,
 }
 
 impl Handshake {
-    /// Appends the greeting to `out`. Connections of `former` to this run of the server are ended.
+    /// Appends the greeting to `out`. Connections of `stale` to this run of the server are ended.
     pub fn begin(credentials: &Credentials, stale: StaleConnections, out: &mut Vec<u8>) -> Self {
-        let mut stages = [true; STAGES.len()];
+        let mut stages = Vec::new();
+        let mut ask = |stage, command: &[&[u8]]| {
+            encode_command(out, command);
+            stages.push(stage);
+        };
         match (&credentials.user, &credentials.password) {
-            (Some(user), Some(password)) => encode_command(out, &[b"AUTH", user, password]),
-            (Some(user), None) => encode_command(out, &[b"AUTH", user, b""]),
-            (None, Some(password)) => encode_command(out, &[b"AUTH", password]),
-            (None, None) => stages[Stage::Auth as usize] = false,
+            (Some(user), Some(password)) => ask(Stage::Auth, &[b"AUTH", user, password]),
+            (Some(user), None) => ask(Stage::Auth, &[b"AUTH", user, b""]),
+            (None, Some(password)) => ask(Stage::Auth, &[b"AUTH", password]),
+            (None, None) => {}
         }
-        encode_command(out, &[b"HELLO", b"3"]);
-        if credentials.database == 0 {
-            stages[Stage::Select as usize] = false;
-        } else {
-            encode_command(out, &[b"SELECT", credentials.database.to_string().as_bytes()]);
+        ask(Stage::Hello, &[b"HELLO", b"3"]);
+        if credentials.database != 0 {
+            ask(Stage::Select, &[b"SELECT", credentials.database.to_string().as_bytes()]);
         }
-        match &credentials.client_name {
-            Some(name) => encode_command(out, &[b"CLIENT", b"SETNAME", name.as_bytes()]),
-            None => stages[Stage::SetName as usize] = false,
+        if let Some(name) = &credentials.client_name {
+            ask(Stage::SetName, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
         }
-        encode_command(out, &[b"INFO", b"server"]);
+        ask(Stage::Info, &[b"INFO", b"server"]);
         Self { stages, next: 0, infos: 1, identity: Identity::default(), stale, problem: None }
     }
 
@@ -134,16 +132,17 @@ impl Handshake {
         secret: Option<&[u8]>,
         out: &mut Vec<u8>,
     ) -> Result<Option<(Identity, StaleConnections)>, NodeError> {
-        let stage = self.stage();
+        let stage = self.stages.get(self.next).copied().unwrap_or(Stage::End);
         self.next += 1;
         match reply {
             Reply::Error(text) => {
                 let error = ServerError::parse(text, secret);
-                let is_unproven =
-                    stage == Stage::Info && !stale_connections::is_refusal(error.kind);
+                let is_unproven = stage == Stage::Info && !error.kind.is_refusal();
                 self.refused(stage, error);
                 if is_unproven && self.problem.is_none() && self.infos < INFO_MAX {
-                    self.ask_who_it_is_again(out);
+                    self.infos += 1;
+                    self.next -= 1;
+                    encode_command(out, &[b"INFO", b"server"]);
                     return Ok(None);
                 }
             }
@@ -164,16 +163,6 @@ impl Handshake {
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.stale))))
     }
 
-    /// Was anything answered yet?
-    pub fn has_replies(&self) -> bool {
-        self.next > 0
-    }
-
-    /// Does it wait for answers to `CLIENT KILL ID`?
-    pub fn is_ending(&self) -> bool {
-        self.stale.is_ending()
-    }
-
     /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
     /// every time?
     pub fn is_invalid_end_answer(&self, problem: &NodeError) -> bool {
@@ -182,45 +171,25 @@ impl Handshake {
             NodeError::Server(error) => error.kind == ServerErrorKind::Other,
             _ => false,
         };
-        is_odd && self.next >= STAGES.len()
-    }
-
-    /// The first error in the server's answers so far, for a connection that the server closes.
-    pub fn complaint(&mut self) -> Option<NodeError> {
-        self.problem.take()
-    }
-
-    fn stage(&mut self) -> Stage {
-        while self.stages.get(self.next) == Some(&false) {
-            self.next += 1;
-        }
-        STAGES.get(self.next).copied().unwrap_or(Stage::End)
-    }
-
-    fn ask_who_it_is_again(&mut self, out: &mut Vec<u8>) {
-        self.infos += 1;
-        self.next = Stage::Info as usize;
-        encode_command(out, &[b"INFO", b"server"]);
+        is_odd && self.next >= self.stages.len()
     }
 
     fn refused(&mut self, stage: Stage, error: ServerError) {
+        let is_busy = error.kind == ServerErrorKind::Busy;
+        let is_unwanted =
+            matches!(error.kind, ServerErrorKind::Authentication | ServerErrorKind::TooManyClients);
         let is_fatal = match stage {
             Stage::Auth | Stage::Select => true,
+            Stage::Hello | Stage::SetName => is_unwanted,
+            // A busy server will report its identity soon. A server without a known identity might
+            // be counted twice, if it has two URLs. If an unsolicited error were accepted as the
+            // answer to `INFO`, the former connections would not be ended and could still deliver
+            // commands.
+            Stage::Info if !error.kind.is_refusal() && !self.stale.is_empty() => true,
+            Stage::Info => is_unwanted || is_busy,
             // Without the right to end connections, locks are as safe, but keys may be left behind.
-            Stage::End => false,
-            Stage::Hello | Stage::SetName | Stage::Info => matches!(
-                error.kind,
-                ServerErrorKind::Authentication | ServerErrorKind::TooManyClients
-            ),
+            Stage::End => is_busy,
         };
-        // A busy server will report its identity soon. A server without a known identity might be
-        // counted twice, if it has two URLs.
-        let is_busy = error.kind == ServerErrorKind::Busy;
-        let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
-        // If an unsolicited error were accepted as the answer to `INFO`, the former connections
-        // would not be ended and could still deliver commands.
-        let is_refused = stale_connections::is_refusal(error.kind);
-        let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.stale.is_empty();
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {
             self.problem = Some(NodeError::Server(error));
@@ -233,13 +202,13 @@ impl Handshake {
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
     ) -> Result<(), NodeError> {
+        let unexpected = || NodeError::UnexpectedReply(describe(reply, secret));
         match (stage, reply) {
             (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
             (Stage::Hello, Reply::Map(list) | Reply::Array(list)) => {
                 let is_resp3 = matches!(reply, Reply::Map(_));
                 let introduction = Introduction::read(list).filter(|it| it.fits(is_resp3));
-                let introduction = introduction
-                    .ok_or_else(|| NodeError::UnexpectedReply(describe(reply, secret)))?;
+                let introduction = introduction.ok_or_else(unexpected)?;
                 self.identity.connection = introduction.connection;
                 self.identity.is_resp3 = is_resp3;
                 Ok(())
@@ -253,7 +222,7 @@ impl Handshake {
                 self.identity = Identity { connection, is_resp3, ..identity };
                 Ok(())
             }
-            _ => Err(NodeError::UnexpectedReply(describe(reply, secret))),
+            _ => Err(unexpected()),
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::server_error::{ServerError, presentable};
 use crate::engine::NoVote;
 use crate::resp::ProtocolError;
-use Pattern::{Any, Between, Is};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{error, fmt, io};
@@ -307,48 +306,36 @@ pub enum OtherProtocol {
 const TLS_FIRST: u8 = 0x14;
 const TLS_LAST: u8 = 0x18;
 
-/// One byte of the beginning of a protocol.
-#[derive(Clone, Copy)]
-enum Pattern {
-    Is(u8),
-    Between(u8, u8),
-    Any,
-}
-
-const DIGIT: Pattern = Between(b'0', b'9');
-const ZERO: Pattern = Is(0);
-
-/// How the other protocols begin. Two rows with the same beginning are the same protocol.
-const BEGINNINGS: [(&[Pattern], OtherProtocol); 14] = [
+/// How the other protocols begin: the lowest bytes, and the highest. Two rows with the same
+/// beginning are the same protocol.
+const BEGINNINGS: [(&[u8], &[u8], OtherProtocol); 14] = [
     // The type of a record, then its version, 3.x.
-    (&[Between(TLS_FIRST, TLS_LAST), Is(0x03)], OtherProtocol::Tls),
-    (&[Is(b'H'), Is(b'T'), Is(b'T'), Is(b'P')], OtherProtocol::Http),
-    (&[Is(b'S'), Is(b'S'), Is(b'H'), Is(b'-')], OtherProtocol::Ssh),
-    (&[DIGIT, DIGIT, DIGIT, Is(b' ')], OtherProtocol::Smtp),
-    (&[DIGIT, DIGIT, DIGIT, Is(b'-')], OtherProtocol::Smtp),
+    (&[TLS_FIRST, 3], &[TLS_LAST, 3], OtherProtocol::Tls),
+    (b"HTTP", b"HTTP", OtherProtocol::Http),
+    (b"SSH-", b"SSH-", OtherProtocol::Ssh),
+    (b"000 ", b"999 ", OtherProtocol::Smtp),
+    (b"000-", b"999-", OtherProtocol::Smtp),
     // A frame of type SETTINGS or GOAWAY: its length, type, flags and stream 0.
-    (&[ZERO, ZERO, Any, Is(4), Any, ZERO, ZERO, ZERO, ZERO], OtherProtocol::Http2),
-    (&[ZERO, ZERO, Any, Is(7), Any, ZERO, ZERO, ZERO, ZERO], OtherProtocol::Http2),
+    (b"\0\0\0\x04\0\0\0\0\0", b"\0\0\xff\x04\xff\0\0\0\0", OtherProtocol::Http2),
+    (b"\0\0\0\x07\0\0\0\0\0", b"\0\0\xff\x07\xff\0\0\0\0", OtherProtocol::Http2),
     // A packet: its length and number, then version 10 of the protocol and the server's version,
     // or an error.
-    (&[Between(8, 255), ZERO, ZERO, ZERO, Is(10), DIGIT], OtherProtocol::MySql),
-    (&[Between(8, 255), ZERO, ZERO, Between(0, 1), Is(255)], OtherProtocol::MySql),
+    (b"\x08\0\0\0\x0a0", b"\xff\0\0\0\x0a9", OtherProtocol::MySql),
+    (b"\x08\0\0\0\xff", b"\xff\0\0\x01\xff", OtherProtocol::MySql),
     // An error message: its type and length, then the field of the severity.
-    (&[Is(b'E'), ZERO, ZERO, Any, Any, Is(b'S')], OtherProtocol::Postgres),
-    (&[Is(b'E'), Is(b'R'), Is(b'R'), Is(b'O'), Is(b'R')], OtherProtocol::Memcached),
-    (&[Is(b'C'), Is(b'L'), Is(b'I'), Is(b'E'), Is(b'N'), Is(b'T')], OtherProtocol::Memcached),
-    (&[Is(b'S'), Is(b'E'), Is(b'R'), Is(b'V'), Is(b'E'), Is(b'R')], OtherProtocol::Memcached),
-    (&[Is(b'A'), Is(b'M'), Is(b'Q'), Is(b'P')], OtherProtocol::Amqp),
+    (b"E\0\0\0\0S", b"E\0\0\xff\xffS", OtherProtocol::Postgres),
+    (b"ERROR", b"ERROR", OtherProtocol::Memcached),
+    (b"CLIENT", b"CLIENT", OtherProtocol::Memcached),
+    (b"SERVER", b"SERVER", OtherProtocol::Memcached),
+    (b"AMQP", b"AMQP", OtherProtocol::Amqp),
 ];
 
 impl OtherProtocol {
     /// Could these bytes be the beginning of a protocol that a few more bytes identify?
     #[must_use]
     pub fn may_begin(bytes: &[u8]) -> bool {
-        let is_part = |(beginning, _): &(&[Pattern], Self)| {
-            bytes.len() < beginning.len() && is_alike(beginning, bytes)
-        };
-        !bytes.is_empty() && BEGINNINGS.iter().any(is_part) && Self::recognise(bytes).is_none()
+        // If it is like one and not recognised, it is shorter.
+        !bytes.is_empty() && Self::recognise(bytes).is_none() && alike(bytes).next().is_some()
     }
 
     /// Could this be the first byte of a TLS record? The second byte decides.
@@ -360,20 +347,18 @@ impl OtherProtocol {
     /// Recognises a protocol by the first bytes that a server sent.
     #[must_use]
     pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
-        let is_it = |(beginning, _): &&(&[Pattern], Self)| {
-            first_bytes.len() >= beginning.len() && is_alike(beginning, first_bytes)
-        };
-        BEGINNINGS.iter().find(is_it).map(|(_, protocol)| *protocol)
+        let mut alike = alike(first_bytes);
+        alike.find(|(length, _)| first_bytes.len() >= *length).map(|(_, protocol)| protocol)
     }
 }
 
-/// Are the bytes as in the pattern, as far as both go?
-fn is_alike(pattern: &[Pattern], bytes: &[u8]) -> bool {
-    pattern.iter().zip(bytes).all(|(pattern, byte)| match pattern {
-        Is(expected) => byte == expected,
-        Between(first, last) => (first..=last).contains(&byte),
-        Any => true,
-    })
+/// The protocols that begin like these bytes, as far as both go, and how long their beginnings are.
+fn alike(bytes: &[u8]) -> impl Iterator<Item = (usize, OtherProtocol)> {
+    let is_alike = move |(low, high, _): &&(&[u8], &[u8], OtherProtocol)| {
+        let mut limits = low.iter().zip(*high).zip(bytes);
+        limits.all(|((low, high), byte)| (low..=high).contains(&byte))
+    };
+    BEGINNINGS.iter().filter(is_alike).map(|(low, _, protocol)| (low.len(), *protocol))
 }
 
 impl fmt::Display for OtherProtocol {

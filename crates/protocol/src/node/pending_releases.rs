@@ -2,8 +2,7 @@
 //! room on it.
 
 use super::Ticket;
-use super::flight::TicketQueue;
-use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Queued, RequestQueue};
 use crate::engine::{
     Before, Claim, Command, LockId, Predecessor, QueueEntry, Removal, Request, Ttl,
 };
@@ -17,14 +16,6 @@ pub const PENDING_MAX: usize = 4096;
 
 /// The most bytes of keys of such removals.
 const PENDING_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
-
-/// A removal that is still to be written.
-#[derive(Debug)]
-pub(super) struct PendingRelease {
-    pub(super) request: Request,
-    /// When the key will have expired by itself.
-    pub(super) until: Time,
-}
 
 /// The removal that a node must get if it has not, or may not have, carried out this request. For a
 /// handoff this is the predecessor's removal, because no other request removes its key.
@@ -43,26 +34,14 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
     Some(Request { command: Command::Remove(removal), ..request })
 }
 
-/// The pending removals of one node.
-#[derive(Debug)]
+/// The pending removals of one node, each with the time when its key will have expired by itself.
+#[derive(Debug, Default)]
 pub(super) struct PendingReleases {
-    queue: TicketQueue<PendingRelease>,
-    bytes: usize,
-    /// The most that is kept, in number and bytes, if the node does not answer.
-    most: (usize, usize),
+    pub(super) queue: RequestQueue<Time>,
+    /// The most, in number and bytes, that is kept beyond the limits if the node does not answer.
+    peak: (usize, usize),
     /// No key expires by itself before this time.
     expires_at: Time,
-}
-
-impl Default for PendingReleases {
-    fn default() -> Self {
-        Self {
-            queue: TicketQueue::default(),
-            bytes: 0,
-            most: (PENDING_MAX, PENDING_BYTES_MAX),
-            expires_at: Time::ZERO,
-        }
-    }
 }
 
 impl PendingReleases {
@@ -78,70 +57,49 @@ impl PendingReleases {
     ) -> Vec<Ticket> {
         let lifetime = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
         let until = now.after(lifetime);
-        self.expires_at = if self.is_empty() { until } else { self.expires_at.min(until) };
-        self.bytes += request.key_bytes();
-        self.queue.push(ticket, PendingRelease { request, until });
+        self.expires_at = if self.queue.is_empty() { until } else { self.expires_at.min(until) };
+        self.queue.push(ticket, request, until);
         if is_well {
             // If the node stops answering, the removals in flight become pending too.
             let number = self.queue.len() + IN_FLIGHT_MAX;
-            let bytes = self.bytes + 2 * IN_FLIGHT_BYTES_MAX;
-            self.most = (self.most.0.max(number), self.most.1.max(bytes));
+            let bytes = self.queue.bytes + 2 * IN_FLIGHT_BYTES_MAX;
+            self.peak = (self.peak.0.max(number), self.peak.1.max(bytes));
         }
+        let (number, bytes) = (self.peak.0.max(PENDING_MAX), self.peak.1.max(PENDING_BYTES_MAX));
         let mut given_up = Vec::new();
-        while self.queue.len() > self.most.0 || self.bytes > self.most.1 {
-            given_up.extend(self.take().and_then(|(ticket, _)| ticket));
+        while self.queue.len() > number || self.queue.bytes > bytes {
+            given_up.extend(self.take().and_then(|oldest| oldest.ticket));
         }
         given_up
     }
 
-    /// Removes and returns the oldest, with its ticket if a caller still waits for the answer.
-    pub(super) fn take(&mut self) -> Option<(Option<Ticket>, PendingRelease)> {
-        let (ticket, pending) = self.queue.pop()?;
-        self.bytes -= pending.request.key_bytes();
+    pub(super) fn take(&mut self) -> Option<Queued<Time>> {
+        let oldest = self.queue.pop()?;
         self.forget_peak();
-        Some((ticket, pending))
+        Some(oldest)
     }
 
     /// Has `flight` room for the oldest removal?
     pub(super) fn has_room_for_next(&self, flight: &Flight) -> bool {
-        self.queue.first().is_some_and(|pending| flight.has_room(&pending.request))
+        self.queue.first().is_some_and(|oldest| flight.has_room(oldest))
     }
 
     /// Drops the removals whose keys have expired. Returns the tickets that still waited for them.
     pub(super) fn expire(&mut self, now: Time) -> Vec<Ticket> {
-        if self.is_empty() || now < self.expires_at {
+        if self.queue.is_empty() || now < self.expires_at {
             return Vec::new();
         }
-        let given_up = self.queue.retain(|pending| pending.until > now);
-        self.bytes = self.queue.iter().map(|pending| pending.request.key_bytes()).sum();
-        let next = self.queue.iter().map(|pending| pending.until).min();
+        let given_up = self.queue.retain(|pending| pending.item > now);
+        let next = self.queue.iter().map(|pending| pending.item).min();
         self.expires_at = next.unwrap_or(self.expires_at);
         self.forget_peak();
         given_up
     }
 
-    /// Marks the removal of `ticket` as not waited for. The removal stays pending.
-    pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
-        self.queue.unwait(ticket)
-    }
-
-    /// Returns all tickets that wait for an answer, which will not arrive on this connection.
-    pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
-        self.queue.unwait_all()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.queue.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
     /// Resets the limits when no removal is pending.
     fn forget_peak(&mut self) {
-        if self.is_empty() {
-            self.most = (PENDING_MAX, PENDING_BYTES_MAX);
+        if self.queue.is_empty() {
+            self.peak = (0, 0);
         }
     }
 }
@@ -159,9 +117,9 @@ mod tests {
                 pending_releases.add(at(0), None, removal(length), false);
                 let bytes: usize =
                     pending_releases.queue.iter().map(|pending| pending.request.key().len()).sum();
-                assert_eq!(bytes, pending_releases.bytes);
-                assert!(bytes <= PENDING_BYTES_MAX && pending_releases.len() <= PENDING_MAX);
-                assert!(!pending_releases.is_empty(), "the latest is kept");
+                assert_eq!(bytes, pending_releases.queue.bytes);
+                assert!(bytes <= PENDING_BYTES_MAX && pending_releases.queue.len() <= PENDING_MAX);
+                assert!(!pending_releases.queue.is_empty(), "the latest is kept");
             }
         }
     }
@@ -175,15 +133,15 @@ mod tests {
                 .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
         };
         add(&mut pending_releases, many, true);
-        assert_eq!(pending_releases.len(), many);
+        assert_eq!(pending_releases.queue.len(), many);
         // The removals in flight become pending. Beyond that the number does not grow.
         add(&mut pending_releases, IN_FLIGHT_MAX, false);
-        assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
+        assert_eq!(pending_releases.queue.len(), many + IN_FLIGHT_MAX);
         add(&mut pending_releases, more, false);
-        assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
+        assert_eq!(pending_releases.queue.len(), many + IN_FLIGHT_MAX);
         while pending_releases.take().is_some() {}
         add(&mut pending_releases, more, false);
-        assert_eq!(pending_releases.len(), PENDING_BYTES_MAX / 1_000);
+        assert_eq!(pending_releases.queue.len(), PENDING_BYTES_MAX / 1_000);
     }
 
     #[test]
@@ -197,7 +155,7 @@ mod tests {
         for (millis, left) in [(9, 3), (10, 2), (19, 2), (20, 1), (29, 1), (30, 0)] {
             pending_releases.expire(at(millis));
             assert_eq!(
-                (pending_releases.len(), pending_releases.bytes),
+                (pending_releases.queue.len(), pending_releases.queue.bytes),
                 (left, left),
                 "after {millis} ms"
             );

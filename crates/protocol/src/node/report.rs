@@ -1,8 +1,8 @@
 //! What the client reports to the user about each node.
 
-use super::examination::{ClockDifference, ClockReading, Memory, Persistence, Role};
-use super::node_error::NodeError;
-use super::warning::{Host, NodeWarning};
+use super::{
+    ClockDifference, ClockReading, Host, Memory, NodeError, NodeWarning, Persistence, Role,
+};
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
 use crate::engine::{Node, NodeSet, RegisterMembership};
@@ -213,7 +213,6 @@ impl NodeStatus {
 /// the latest show the current state.
 pub const CHANGES_MAX: usize = 256;
 
-/// A change of a node's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeChange {
     /// The node's URL, without the password.
@@ -238,14 +237,12 @@ pub enum NodeState {
     Votes(Result<(), NoVote>),
 }
 
-/// A bounded queue of changes.
 #[derive(Debug, Default)]
 pub struct Changes {
     changes: VecDeque<NodeChange>,
 }
 
 impl Changes {
-    /// Appends a change.
     pub fn push(&mut self, change: NodeChange) {
         if self.changes.len() == CHANGES_MAX {
             self.changes.pop_front();
@@ -253,14 +250,13 @@ impl Changes {
         self.changes.push_back(change);
     }
 
-    /// Removes and returns the oldest change.
     pub fn pop(&mut self) -> Option<NodeChange> {
         self.changes.pop_front()
     }
 }
 
 /// Records changes: compares each observation with the state that was reported last.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ChangeRecorder {
     /// A node that is silent for this long is slow.
     node_timeout: Duration,
@@ -272,11 +268,9 @@ pub struct ChangeRecorder {
 
 impl ChangeRecorder {
     pub fn new(node_timeout: Duration) -> Self {
-        let (up, down, slow) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        Self { node_timeout, up, down, slow, changes: Changes::default() }
+        Self { node_timeout, ..Self::default() }
     }
 
-    /// The node has answered the greeting.
     pub fn greeted(&mut self, node: Node, name: &Arc<str>) {
         self.down.remove(node);
         self.slow.remove(node);
@@ -286,7 +280,6 @@ impl ChangeRecorder {
         }
     }
 
-    /// The connection was lost, or could not be made.
     pub fn lost(&mut self, node: Node, name: &Arc<str>, error: &NodeError) {
         self.up.remove(node);
         self.slow.remove(node);
@@ -296,14 +289,12 @@ impl ChangeRecorder {
         }
     }
 
-    /// The node has answered a command, after this time.
     pub(super) fn answered(&mut self, node: Node, took: Duration) {
         if took < self.node_timeout {
             self.slow.remove(node);
         }
     }
 
-    /// The node has been silent for this time.
     pub(super) fn silent(&mut self, node: Node, name: &Arc<str>, silent: Duration) {
         let is_reported = self.slow.contains(node) || self.down.contains(node);
         if silent >= self.node_timeout && !is_reported {
@@ -312,21 +303,11 @@ impl ChangeRecorder {
         }
     }
 
-    /// Waiting in a queue on this node does not work, or not fully.
-    pub(super) fn queue(&mut self, name: &Arc<str>, support: QueueSupport) {
-        self.record(name, NodeState::Queue(support));
-    }
-
-    /// The session of the client has ended, as this node tells.
-    pub fn session_lost(&mut self, name: &Arc<str>) {
-        self.record(name, NodeState::SessionLost);
-    }
-
     pub fn pop(&mut self) -> Option<NodeChange> {
         self.changes.pop()
     }
 
-    fn record(&mut self, name: &Arc<str>, state: NodeState) {
+    pub fn record(&mut self, name: &Arc<str>, state: NodeState) {
         self.changes.push(NodeChange { url: Arc::clone(name), state });
     }
 }

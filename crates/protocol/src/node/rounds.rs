@@ -12,7 +12,7 @@ mod propagation;
 mod waits;
 
 use super::node_error::NodeError;
-use super::report::{ChangeRecorder, NodeChange, NodeStatus};
+use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
 use super::session::{Answer, Session};
 use crate::engine::{Node, Request, Vote};
 use crate::time::Time;
@@ -131,7 +131,7 @@ impl<W> Rounds<W> {
     /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
     /// that has been silent for `node_timeout` is not likely to.
     pub fn has_removals(&self, now: Time) -> bool {
-        self.sessions.iter().any(|session| session.has_removals(now, session.round()))
+        self.sessions.iter().any(|session| session.has_removals(now))
     }
 
     /// The result of the next decided round, or of a wait that has ended.
@@ -148,7 +148,7 @@ impl<W> Rounds<W> {
     /// Takes the bytes that were read from a node.
     pub fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         self.sessions[node.index()].received(now, bytes);
-        if self.sessions[node.index()].take_greeted() {
+        if std::mem::take(&mut self.sessions[node.index()].has_greeted) {
             self.compare_run_ids(now, node);
             self.note_greeting(node);
             self.note_reached(now, node);
@@ -290,7 +290,7 @@ impl<W> Rounds<W> {
         if let Some(watch) = &mut self.watch {
             let session = &mut self.sessions[node.index()];
             if let Some(support) = session.take_queue_change() {
-                watch.queue(session.name(), support);
+                watch.record(session.name(), NodeState::Queue(support));
             }
         }
     }

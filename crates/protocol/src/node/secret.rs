@@ -126,19 +126,10 @@ impl<'a> Quoting<'a> {
 
     /// Does a quotation end here, or the text?
     fn is_quotation_end(&self, at: usize) -> bool {
-        let marks: [&[u8]; 10] = [
-            b"'",
-            b"\"",
-            b"`",
-            b")",
-            b"]",
-            b">",
-            b"\\",
-            b"...",
-            "\u{2026}".as_bytes(),
-            b"\xe2\x80\x9d",
-        ];
-        at >= self.punctuation || marks.iter().any(|mark| self.text[at..].starts_with(mark))
+        let begins = |mark: &str| self.text[at..].starts_with(mark.as_bytes());
+        at >= self.punctuation
+            || b"'\"`)]>\\".contains(&self.text[at])
+            || ["...", "\u{2026}", "\u{201d}"].into_iter().any(begins)
     }
 }
 

@@ -135,30 +135,17 @@ pub enum ServerErrorKind {
 }
 
 /// The codes at the beginning of an error reply, and their meaning.
-const CODES: [(&str, ServerErrorKind); 22] = [
-    ("NOAUTH", ServerErrorKind::Authentication),
-    ("WRONGPASS", ServerErrorKind::Authentication),
-    ("DENIED", ServerErrorKind::Authentication),
-    ("NOPERM", ServerErrorKind::NoPermission),
-    ("LOADING", ServerErrorKind::Busy),
-    ("BUSY", ServerErrorKind::Busy),
-    ("UNKILLABLE", ServerErrorKind::Busy),
-    ("TRYAGAIN", ServerErrorKind::Busy),
-    ("MISCONF", ServerErrorKind::WriteRefused),
-    ("OOM", ServerErrorKind::WriteRefused),
-    ("NOREPLICAS", ServerErrorKind::WriteRefused),
-    ("READONLY", ServerErrorKind::Replica),
-    ("MASTERDOWN", ServerErrorKind::Replica),
-    ("MOVED", ServerErrorKind::Cluster),
-    ("ASK", ServerErrorKind::Cluster),
-    ("CROSSSLOT", ServerErrorKind::Cluster),
-    ("CLUSTERDOWN", ServerErrorKind::Cluster),
-    ("WRONGTYPE", ServerErrorKind::WrongType),
-    ("FENCE", ServerErrorKind::Counter),
+const CODES: [(&[&str], ServerErrorKind); 9] = [
+    (&["NOAUTH", "WRONGPASS", "DENIED"], ServerErrorKind::Authentication),
+    (&["NOPERM"], ServerErrorKind::NoPermission),
+    (&["LOADING", "BUSY", "UNKILLABLE", "TRYAGAIN"], ServerErrorKind::Busy),
+    (&["MISCONF", "OOM", "NOREPLICAS"], ServerErrorKind::WriteRefused),
+    (&["READONLY", "MASTERDOWN"], ServerErrorKind::Replica),
+    (&["MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"], ServerErrorKind::Cluster),
+    (&["WRONGTYPE"], ServerErrorKind::WrongType),
+    (&["FENCE"], ServerErrorKind::Counter),
     // These are answered by the client itself, and so are of no other kind.
-    (NO_SCRIPT, ServerErrorKind::Other),
-    ("NOPROTO", ServerErrorKind::Other),
-    ("EXECABORT", ServerErrorKind::Other),
+    (&[NO_SCRIPT, "NOPROTO", "EXECABORT"], ServerErrorKind::Other),
 ];
 
 /// The code of an error about a script that the server does not know.
@@ -197,12 +184,13 @@ impl ServerErrorKind {
     /// The code at the beginning of an error; empty if the code is unknown.
     fn code(text: &[u8]) -> &[u8] {
         let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
-        let is_code = first == b"ERR" || CODES.iter().any(|(code, _)| code.as_bytes() == first);
+        let mut codes = CODES.iter().flat_map(|(codes, _)| *codes);
+        let is_code = first == b"ERR" || codes.any(|code| code.as_bytes() == first);
         if is_code { first } else { &[] }
     }
 
     fn of(text: &str) -> Self {
-        let named = |word: &str| CODES.iter().find(|(code, _)| *code == word);
+        let named = |word: &str| CODES.iter().find(|(codes, _)| codes.contains(&word));
         let first = text.split(' ').next().unwrap_or_default();
         if let Some((_, kind)) = named(first) {
             return *kind;
@@ -229,6 +217,12 @@ impl ServerErrorKind {
             }
         }
         Self::Other
+    }
+
+    /// Does the server lack the command, or the user the right to use it? It will refuse the same
+    /// command again; any other error may be unsolicited.
+    pub(super) fn is_refusal(self) -> bool {
+        matches!(self, Self::NoPermission | Self::UnknownCommand)
     }
 
     /// See `NodeError::is_permanent`.
@@ -260,15 +254,8 @@ impl Unescaped {
         let mut unescaped = Self { bytes: Vec::new(), starts: Vec::new() };
         let mut at = 0;
         while at < text.len() {
-            let (character, length) = escape(&text[at..]).unwrap_or((Code::Byte(text[at]), 1));
-            match character {
-                Code::Byte(byte) => unescaped.bytes.push(byte),
-                Code::Character(character) => {
-                    let mut buffer = [0; 4];
-                    let encoded = character.encode_utf8(&mut buffer);
-                    unescaped.bytes.extend_from_slice(encoded.as_bytes());
-                }
-            }
+            let (bytes, length) = escape(&text[at..]).unwrap_or((vec![text[at]], 1));
+            unescaped.bytes.extend(bytes);
             unescaped.starts.resize(unescaped.bytes.len(), at);
             at += length;
         }
@@ -276,37 +263,27 @@ impl Unescaped {
     }
 }
 
-/// What an escape stands for.
-enum Code {
-    Byte(u8),
-    Character(char),
-}
-
-/// The escape at the beginning of the text, and its length.
-fn escape(text: &[u8]) -> Option<(Code, usize)> {
-    match text {
-        [b'%', rest @ ..] => Some((Code::Byte(number(rest.get(..2)?, 16)?.try_into().ok()?), 3)),
+/// The bytes for which the escape at the beginning of the text stands, and its length.
+fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let byte = |digits: &[u8], radix| Some(vec![number(digits, radix)?.try_into().ok()?]);
+    let character = |digits| Some(char::from_u32(number(digits, 16)?)?.to_string().into_bytes());
+    Some(match text {
+        [b'%', rest @ ..] => (byte(rest.get(..2)?, 16)?, 3),
         [b'\\', b'x', rest @ ..] if number(rest.get(..2)?, 16).is_some() => {
-            Some((Code::Byte(number(&rest[..2], 16)?.try_into().ok()?), 4))
+            (byte(&rest[..2], 16)?, 4)
         }
         [b'\\', b'u', b'{', rest @ ..] => {
             let length = rest.iter().take(7).position(|byte| *byte == b'}')?;
-            let code = number(&rest[..length], 16)?;
-            Some((Code::Character(char::from_u32(code)?), length + 4))
+            (character(&rest[..length])?, length + 4)
         }
-        [b'\\', b'u', rest @ ..] => {
-            let code = number(rest.get(..4)?, 16)?;
-            Some((Code::Character(char::from_u32(code)?), 6))
-        }
-        [b'\\', b'0'..=b'3', ..] => {
-            Some((Code::Byte(number(text.get(1..4)?, 8)?.try_into().ok()?), 4))
-        }
-        [b'\\', b'n', ..] => Some((Code::Byte(b'\n'), 2)),
-        [b'\\', b'r', ..] => Some((Code::Byte(b'\r'), 2)),
-        [b'\\', b't', ..] => Some((Code::Byte(b'\t'), 2)),
-        [b'\\', byte, ..] if byte.is_ascii_punctuation() => Some((Code::Byte(*byte), 2)),
-        _ => None,
-    }
+        [b'\\', b'u', rest @ ..] => (character(rest.get(..4)?)?, 6),
+        [b'\\', b'0'..=b'3', ..] => (byte(text.get(1..4)?, 8)?, 4),
+        [b'\\', b'n', ..] => (vec![b'\n'], 2),
+        [b'\\', b'r', ..] => (vec![b'\r'], 2),
+        [b'\\', b't', ..] => (vec![b'\t'], 2),
+        [b'\\', byte, ..] if byte.is_ascii_punctuation() => (vec![*byte], 2),
+        _ => return None,
+    })
 }
 
 /// A number of digits only.
@@ -325,10 +302,12 @@ mod tests {
 
     #[test]
     fn every_code_is_recognised_with_and_without_words_behind_it() {
-        for (code, expected) in CODES {
-            assert_eq!(kind(code), expected);
-            assert_eq!(kind(&format!("{code} some words")), expected);
-            assert_eq!(kind(&format!("{code}S some words")), ServerErrorKind::Other);
+        for (codes, expected) in CODES {
+            for code in codes {
+                assert_eq!(kind(code), expected);
+                assert_eq!(kind(&format!("{code} some words")), expected);
+                assert_eq!(kind(&format!("{code}S some words")), ServerErrorKind::Other);
+            }
         }
         for text in ["", "ERR", "ERR  two  spaces", "err lower", "ERRNOAUTH", " NOAUTH"] {
             assert_eq!(kind(text), ServerErrorKind::Other, "{text:?}");

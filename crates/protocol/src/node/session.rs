@@ -25,13 +25,11 @@ mod server;
 
 pub(super) use notifications::Hint;
 
-use super::Ticket;
 use super::command::NodeReply;
-use super::flight::Flight;
-use super::flight::Waiting;
-use super::handshake::{Credentials, Handshake};
-use super::node_error::{NodeError, Phase};
+use super::flight::{Flight, Queued, RequestQueue};
+use super::handshake::Handshake;
 use super::pending_releases::PendingReleases;
+use super::{Credentials, NodeError, Phase, Ticket};
 use crate::engine::{Backoff, Jitter, Request};
 use crate::time::Time;
 use connection::{Arrival, Connection};
@@ -41,12 +39,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a session behaves.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// The name of the node in reports: its URL.
     pub name: Arc<str>,
-    /// The credentials for every connection.
     pub credentials: Credentials,
     /// How long a node may be silent before a contended attempt stops waiting for it: as long as
     /// a round lasts.
@@ -79,7 +75,6 @@ impl SessionOptions {
     }
 }
 
-/// One node's answer to one request.
 #[derive(Debug)]
 pub struct Answer {
     pub ticket: Ticket,
@@ -100,11 +95,10 @@ pub struct Session {
     flight: Flight,
     notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
-    waiting: Waiting,
+    waiting: RequestQueue<()>,
     pending_releases: PendingReleases,
     answers: VecDeque<Answer>,
     backoff: Backoff,
-    /// When a command was last answered.
     answered_at: Time,
     /// Has the node been silent for `node_timeout`, and sent nothing since?
     is_silent: bool,
@@ -115,7 +109,8 @@ pub struct Session {
     /// When the attempt to connect is given up, from the first phase to the end of the greeting.
     connects_until: Time,
     arrival: Arrival,
-    has_greeted: bool,
+    /// Has a greeting been answered since this was read last?
+    pub(super) has_greeted: bool,
     problem: Option<NodeError>,
     /// The URL of an earlier node that is the same server.
     same_server: Option<Arc<str>>,
@@ -131,7 +126,6 @@ enum State {
 }
 
 impl Session {
-    /// A session that has no connection yet.
     pub fn new(options: SessionOptions) -> Self {
         let (base, cap) = options.reconnect;
         Self {
@@ -141,9 +135,9 @@ impl Session {
             options,
             state: State::Down { retry_at: Time::ZERO },
             connection: Connection::default(),
-            server: Server::unknown(),
+            server: Server::default(),
             notifications: Notifications::default(),
-            waiting: Waiting::default(),
+            waiting: RequestQueue::default(),
             pending_releases: PendingReleases::default(),
             answers: VecDeque::new(),
             answered_at: Time::ZERO,
@@ -161,28 +155,22 @@ impl Session {
     /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
     /// an answer, immediately if it cannot be sent.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
-        if self.hides_look(now, ticket, request) {
-            return;
+        if let Some(problem) = self.hidden_look(now, request) {
+            return self.fail(ticket, &problem, false);
         }
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
-        let (ticket, request) = self.adapted(now, ticket, request);
+        let (ticket, request) = self.adapted(now, ticket, request.clone());
         match &self.state {
-            State::Ready if self.flight.has_room(&request) => {
-                self.write(now, ticket, request.into_owned());
-            }
+            State::Ready if self.flight.has_room(&request) => self.write(now, ticket, request),
             State::Down { retry_at } if now < *retry_at => {
-                let problem =
-                    self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
-                self.lose(now, ticket, request.into_owned(), &problem, false);
+                let problem = self.problem.clone();
+                let problem = problem.unwrap_or(NodeError::TimedOut(Phase::Connecting));
+                self.lose(now, ticket, request, &problem, false);
             }
-            _ if request.is_removal() => {
-                self.remove_later(now, ticket, request.into_owned());
-            }
-            _ => match ticket {
-                Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.into_owned()),
-                _ => self.lose(now, ticket, request.into_owned(), &NodeError::Overloaded, false),
-            },
+            _ if request.is_removal() => self.remove_later(now, ticket, request),
+            _ if ticket.is_some() && self.may_wait() => self.waiting.push(ticket, request, ()),
+            _ => self.lose(now, ticket, request, &NodeError::Overloaded, false),
         }
     }
 
@@ -191,7 +179,7 @@ impl Session {
         let problem = match &mut self.state {
             State::Down { .. } => return,
             // A server that refuses a client sends the reason, and then closes.
-            State::Greeting { handshake, .. } => handshake.complaint().unwrap_or(problem),
+            State::Greeting { handshake, .. } => handshake.problem.take().unwrap_or(problem),
             State::Connecting { .. } | State::Ready => problem,
         };
         // No pause if an idle connection was closed: servers restart, and close idle connections.
@@ -199,9 +187,8 @@ impl Session {
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         // The pause counts from the failure, of which the next call may learn long after: what
         // leaves a round unanswered has failed by its end.
-        let silence = self.silence().map(|since| since.after(self.options.node_timeout));
-        let retry_at = silence.map_or(now, |end| end.min(now)).after(pause);
-        let was_ready = matches!(self.state, State::Ready);
+        let retry_at = self.silent_at().map_or(now, |at| at.min(now)).after(pause);
+        let was_ready = self.is_ready();
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.connection.input.clear();
@@ -215,37 +202,31 @@ impl Session {
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
-        while let Some((ticket, request)) = self.waiting.pop() {
-            self.lose(now, Some(ticket), request, &problem, false);
+        while let Some(Queued { ticket, request, .. }) = self.waiting.pop() {
+            self.lose(now, ticket, request, &problem, false);
         }
-        for ticket in self.pending_releases.unwait_all() {
+        for ticket in self.pending_releases.queue.unwait_all() {
             self.fail(ticket, &problem, false);
         }
     }
 
-    /// Takes the bytes that were read from the connection.
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
         self.is_silent = false;
         let mut input = std::mem::take(&mut self.connection.input);
-        let rest = if input.is_empty() {
-            self.decode(now, bytes)
-        } else {
+        let is_whole = input.is_empty();
+        if !is_whole {
             input.extend_from_slice(bytes);
-            self.decode(now, &input)
-        };
+        }
+        let unread = if is_whole { bytes } else { &input };
+        let rest = self.decode(now, unread);
         if self.is_down() {
             return;
         }
-        let begun = if input.is_empty() {
-            &bytes[bytes.len() - rest..]
-        } else {
-            &input[input.len() - rest..]
-        };
-        if let Some(problem) = self.unsolicited_beginning(begun) {
+        if let Some(problem) = self.unsolicited_beginning(&unread[unread.len() - rest..]) {
             return self.distrust(now, problem);
         }
         // Keeps only the incomplete reply, in the existing buffer.
-        if input.is_empty() {
+        if is_whole {
             input.extend_from_slice(&bytes[bytes.len() - rest..]);
         } else {
             input.drain(..input.len() - rest);
@@ -254,12 +235,10 @@ impl Session {
         self.fill(now);
     }
 
-    /// The bytes to write to the connection.
     pub fn output(&self) -> &[u8] {
         self.flight.output()
     }
 
-    /// The first `count` bytes of the output were written.
     pub fn wrote(&mut self, count: usize) {
         self.flight.wrote(count);
     }
@@ -267,14 +246,12 @@ impl Session {
     /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
     /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
     pub fn tick(&mut self, now: Time) {
-        self.is_silent |= !self.is_alive(now, self.options.node_timeout);
+        self.is_silent |= !self.is_alive(now);
         for ticket in self.pending_releases.expire(now) {
             self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
         }
-        if let Some((limit, phase)) = self.given_up_at() {
-            if now >= limit {
-                self.closed(now, NodeError::TimedOut(phase));
-            }
+        if self.given_up_at().is_some_and(|limit| now >= limit) {
+            self.closed(now, NodeError::TimedOut(self.phase()));
         }
         self.fill(now);
         self.fail_waiting(now);

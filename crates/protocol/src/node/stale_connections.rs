@@ -11,7 +11,7 @@
 //! might be another client's.
 
 use super::handshake::Identity;
-use super::server_error::{ServerError, ServerErrorKind};
+use super::server_error::ServerError;
 use crate::resp::{Reply, encode_command};
 
 /// The most connections that are remembered for one node. Beyond that the oldest is forgotten: its
@@ -86,7 +86,7 @@ impl StaleConnections {
     /// the next greeting does not try again; any other error may be unsolicited.
     pub(super) fn answered(&mut self, reply: &Reply<'_>) {
         let is_done = match reply {
-            Reply::Error(text) => is_refusal(ServerError::parse(text, None).kind),
+            Reply::Error(text) => ServerError::parse(text, None).kind.is_refusal(),
             _ => true,
         };
         self.invalid_answers = 0;
@@ -96,10 +96,4 @@ impl StaleConnections {
             self.connections.push(connection);
         }
     }
-}
-
-/// Does the server lack the command, or the user the right to use it? Any other error may be
-/// unsolicited.
-pub(super) fn is_refusal(kind: ServerErrorKind) -> bool {
-    matches!(kind, ServerErrorKind::NoPermission | ServerErrorKind::UnknownCommand)
 }

@@ -1,7 +1,6 @@
 //! What about a node breaks a promise, or would in a fault that is to be expected.
 
-use super::examination::{ClockDifference, CrashLoss, Role};
-use super::report::NodeStatus;
+use super::{ClockDifference, CrashLoss, NodeStatus, Role};
 use crate::time::Time;
 use core::net::IpAddr;
 use std::fmt;
@@ -152,22 +151,19 @@ fn write_clock(
     allowed: Duration,
 ) -> fmt::Result {
     let of = if clock.is_ahead { "of " } else { "" };
-    write!(f, "its clock is {clock} {of}this machine's; locks need no equal clocks, but ")?;
-    if clock.is_ahead {
-        f.write_str(
-            "if the server's is set back in one step, it keeps every key for that much longer than \
-             its ttl",
-        )?;
+    let step = if clock.is_ahead {
+        "back in one step, it keeps every key for that much longer than its ttl".to_owned()
     } else {
-        write!(
-            f,
-            "if the server's is set forward in one step, it ends its part of every lock that much \
-             too early, and drift_factor covers {allowed:.1?} at most"
-        )?;
-    }
-    f.write_str(
-        "; and if this machine's is the wrong one, fencing tokens may be out of order once the \
-         nodes have lost their counters; synchronize the clocks, by slewing",
+        format!(
+            "forward in one step, it ends its part of every lock that much too early, and \
+             drift_factor covers {allowed:.1?} at most"
+        )
+    };
+    write!(
+        f,
+        "its clock is {clock} {of}this machine's; locks need no equal clocks, but if the server's \
+         is set {step}; and if this machine's is the wrong one, fencing tokens may be out of order \
+         once the nodes have lost their counters; synchronize the clocks, by slewing"
     )
 }
 

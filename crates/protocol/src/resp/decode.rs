@@ -37,7 +37,6 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a stream that has just begun.
     pub fn new() -> Self {
         Self::default()
     }
@@ -58,17 +57,13 @@ impl Decoder {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        match self.next(input) {
-            Ok(None) => Ok(None),
-            Ok(Some(decoded)) => {
-                *self = Self::new();
-                Ok(Some(decoded))
-            }
-            Err(error) => {
-                self.failed = Some(error.clone());
-                Err(error)
-            }
+        let result = self.next(input);
+        match &result {
+            Ok(None) => {}
+            Ok(Some(_)) => *self = Self::default(),
+            Err(error) => self.failed = Some(error.clone()),
         }
+        result
     }
 
     /// The first byte of the value that has begun and is not complete, or of the attribute before
@@ -219,7 +214,7 @@ struct Body {
 
 /// The result of scanning one header or body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+enum Step {
     /// More bytes are needed.
     Starved,
     /// A header was scanned; its body or its elements follow.
@@ -231,7 +226,7 @@ pub(super) enum Step {
 /// The aggregates around the current position, outermost first. Their number is limited, so
 /// decoding needs neither the heap nor recursion.
 #[derive(Debug, Default)]
-pub(super) struct Levels {
+struct Levels {
     open: usize,
     levels: [Level; DEPTH_MAX],
 }
@@ -245,13 +240,12 @@ struct Level {
 }
 
 impl Levels {
-    /// Whether no aggregate is open.
-    pub(super) fn is_outermost(&self) -> bool {
+    fn is_outermost(&self) -> bool {
         self.open == 0
     }
 
     /// Opens an aggregate of `count` values.
-    pub(super) fn enter(&mut self, count: usize, attribute: bool) -> Result<Step, ProtocolError> {
+    fn enter(&mut self, count: usize, attribute: bool) -> Result<Step, ProtocolError> {
         // Also refused if it is empty: whether a depth is allowed does not depend on the contents.
         let Some(level) = self.levels.get_mut(self.open) else {
             return Err(ProtocolError::TooDeep);
@@ -266,7 +260,7 @@ impl Levels {
 
     /// Counts a complete value, and the aggregates that it completes. Returns whether the reply
     /// needs more values.
-    pub(super) fn value_done(&mut self) -> bool {
+    fn value_done(&mut self) -> bool {
         while let Some(innermost) = self.open.checked_sub(1) {
             let level = &mut self.levels[innermost];
             level.missing -= 1;

@@ -5,7 +5,6 @@ use super::{BULK_MAX, ELEMENTS_MAX, ProtocolError, Reply};
 /// The type bytes of RESP2 and RESP3.
 const TYPES: &[u8; 15] = b"+-:$*_#,(!=%~|>";
 
-/// The meaning of one line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Header<'a> {
     /// The value is complete with this line.
@@ -89,11 +88,7 @@ fn read_length(type_byte: u8, line: &[u8]) -> Result<u64, ProtocolError> {
 
 /// An integer: an optional sign, then digits. `None` if it has another form or does not fit.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
+    let (negative, digits) = (text.starts_with(b"-"), unsigned(text));
     if !is_canonical(digits) || text == b"-0" {
         return None;
     }
@@ -124,19 +119,14 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
         b"nan" => return Some(f64::NAN),
         _ => {}
     }
-    let rest = after_digits(unsigned(text))?;
-    let rest = match rest {
-        [b'.', fraction @ ..] => after_digits(fraction)?,
-        _ => rest,
-    };
-    let rest = match rest {
-        [b'e' | b'E', exponent @ ..] => after_digits(unsigned(exponent))?,
-        _ => rest,
-    };
-    if !rest.is_empty() {
-        return None;
+    let mut rest = after_digits(unsigned(text))?;
+    if let [b'.', fraction @ ..] = rest {
+        rest = after_digits(fraction)?;
     }
-    std::str::from_utf8(text).ok()?.parse().ok()
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        rest = after_digits(unsigned(exponent))?;
+    }
+    if rest.is_empty() { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
 }
 
 /// Is this a big number: an optional sign, then any number of digits?

@@ -66,7 +66,6 @@ impl<'a> Elements<'a> {
         self.count
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -86,29 +85,10 @@ impl PartialEq for Elements<'_> {
 
 impl fmt::Debug for Elements<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self).finish()
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
-impl<'a> IntoIterator for Elements<'a> {
-    type Item = Reply<'a>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
-    }
-}
-
-impl<'a> IntoIterator for &Elements<'a> {
-    type Item = Reply<'a>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
-    }
-}
-
-/// Iterates over [`Elements`].
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
     left: Elements<'a>,
@@ -135,9 +115,6 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-impl ExactSizeIterator for Iter<'_> {}
-impl std::iter::FusedIterator for Iter<'_> {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,12 +131,12 @@ mod tests {
         let array = elements(b"*3\r\n*2\r\n:1\r\n$2\r\nab\r\n|1\r\n+k\r\n*1\r\n_\r\n+v\r\n*-1\r\n");
         assert_eq!(array.len(), 3);
         let mut iter = array.iter();
-        assert_eq!(iter.len(), 3);
+        assert_eq!(iter.left.len(), 3);
         let Some(Reply::Array(inner)) = iter.next() else { panic!("not an array") };
-        assert!(inner.into_iter().eq([Reply::Integer(1), Reply::Bulk(b"ab")]));
+        assert!(inner.iter().eq([Reply::Integer(1), Reply::Bulk(b"ab")]));
         assert_eq!(iter.next(), Some(Reply::Simple(b"v")));
         assert_eq!(iter.next(), Some(Reply::NullArray));
-        assert_eq!((iter.next(), iter.next(), iter.len()), (None, None, 0));
+        assert_eq!((iter.next(), iter.next(), iter.left.len()), (None, None, 0));
     }
 
     #[test]

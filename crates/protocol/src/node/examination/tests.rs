@@ -5,18 +5,48 @@ use super::*;
 use crate::resp::decode;
 use std::time::Duration;
 
-fn read(question: Question, bytes: &[u8]) -> Option<Finding> {
+fn read(question: Question, bytes: &[u8]) -> Option<Examination> {
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-    Finding::read(question, &reply, None)
+    Examination::read(question, &reply, None)
 }
 
 fn bulk(text: &str) -> Vec<u8> {
     format!("${}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-fn memory(used: u64, max: u64, policy: &str) -> Finding {
-    let policy = Some(policy.to_owned());
-    Finding::Memory(Memory { used: Some(used), max: Some(max), policy })
+/// The answer that says this and nothing else.
+fn said(say: impl FnOnce(&mut Examination)) -> Examination {
+    let mut examination = Examination::default();
+    say(&mut examination);
+    examination
+}
+
+fn memory(memory: Memory) -> Examination {
+    said(|it| it.memory = memory)
+}
+
+fn full_memory(used: u64, max: u64, policy: &str) -> Examination {
+    memory(Memory { used: Some(used), max: Some(max), policy: Some(policy.to_owned()) })
+}
+
+fn append_only(is_on: Option<bool>) -> Examination {
+    said(|it| it.persistence.append_only = is_on)
+}
+
+fn role(role: Option<Role>, has_replicated: Option<bool>) -> Examination {
+    said(|it| (it.role, it.persistence.has_replicated) = (role, has_replicated))
+}
+
+fn cluster(is_cluster: Option<bool>) -> Examination {
+    said(|it| it.is_cluster = is_cluster)
+}
+
+fn fsync(fsync: Option<Fsync>) -> Examination {
+    said(|it| it.persistence.fsync = fsync)
+}
+
+fn snapshots(are_made: bool) -> Examination {
+    said(|it| it.persistence.snapshots = Some(are_made))
 }
 
 #[test]
@@ -26,34 +56,34 @@ fn sections_of_info_are_read_as_several_versions_write_them() {
     let short = "# Memory\r\nused_memory:5000\r\nused_memory_human:5K\r\n"; // Redis 2.6
     let only_used = Memory { used: Some(5000), ..Memory::default() };
     let table = [
-        (Question::Memory, long, memory(4000, 9000, "allkeys-lru")),
-        (Question::Memory, short, Finding::Memory(only_used)),
-        (Question::Memory, "", Finding::Memory(Memory::default())),
-        (Question::Memory, "maxmemory:-1\r\n", Finding::Memory(Memory::default())),
-        (Question::Persistence, "aof_enabled:1\r\n", Finding::AppendOnly(Some(true))),
-        (Question::Persistence, "aof_enabled:0\n", Finding::AppendOnly(Some(false))),
-        (Question::Persistence, "loading:0\r\n", Finding::AppendOnly(None)),
+        (Question::Memory, long, full_memory(4000, 9000, "allkeys-lru")),
+        (Question::Memory, short, memory(only_used)),
+        (Question::Memory, "", memory(Memory::default())),
+        (Question::Memory, "maxmemory:-1\r\n", memory(Memory::default())),
+        (Question::Persistence, "aof_enabled:1\r\n", append_only(Some(true))),
+        (Question::Persistence, "aof_enabled:0\n", append_only(Some(false))),
+        (Question::Persistence, "loading:0\r\n", append_only(None)),
         (
             Question::Replication,
             "role:master\r\nconnected_slaves:2\r\nslave0:ip=::1\r\nmaster_repl_offset:14\r\n",
-            Finding::Role(Some(Role::Master { replicas: 2 }), Some(true)),
+            role(Some(Role::Master { replicas: 2 }), Some(true)),
         ),
         (
             Question::Replication,
             "role:master\r\nconnected_slaves:0\r\nmaster_repl_offset:0\r\n\
              second_repl_offset:-1\r\nrepl_backlog_active:0\r\n",
-            Finding::Role(Some(Role::Master { replicas: 0 }), Some(false)),
+            role(Some(Role::Master { replicas: 0 }), Some(false)),
         ),
         (
             Question::Replication,
             "role:master\r\nmaster_repl_offset:0\r\nsecond_repl_offset:1\r\n",
-            Finding::Role(Some(Role::Master { replicas: 0 }), Some(true)),
+            role(Some(Role::Master { replicas: 0 }), Some(true)),
         ),
-        (Question::Replication, "role:slave\r\n", Finding::Role(Some(Role::Replica), None)),
-        (Question::Replication, "role:sentinel\r\n", Finding::Role(None, None)),
-        (Question::Cluster, "# Cluster\r\ncluster_enabled:1\r\n", Finding::Cluster(Some(true))),
-        (Question::Cluster, "cluster_enabled:0\r\n", Finding::Cluster(Some(false))),
-        (Question::Cluster, "", Finding::Cluster(None)), // Redis 2.6
+        (Question::Replication, "role:slave\r\n", role(Some(Role::Replica), None)),
+        (Question::Replication, "role:sentinel\r\n", role(None, None)),
+        (Question::Cluster, "# Cluster\r\ncluster_enabled:1\r\n", cluster(Some(true))),
+        (Question::Cluster, "cluster_enabled:0\r\n", cluster(Some(false))),
+        (Question::Cluster, "", cluster(None)), // Redis 2.6
     ];
     for (question, text, found) in table {
         assert_eq!(read(question, &bulk(text)), Some(found.clone()), "{text:?}");
@@ -74,18 +104,18 @@ fn settings_are_read_in_both_versions_of_the_protocol() {
         ("no", Some(Fsync::Never)),
         ("sometimes", None),
     ];
-    for (value, fsync) in table {
+    for (value, expected) in table {
         for bytes in both("appendfsync", value) {
-            assert_eq!(read(Question::Fsync, &bytes), Some(Finding::Fsync(fsync)));
+            assert_eq!(read(Question::Fsync, &bytes), Some(fsync(expected)));
         }
     }
     for (value, are_made) in [("", false), ("3600 1 300 100", true)] {
         for bytes in both("SAVE", value) {
-            assert_eq!(read(Question::Snapshots, &bytes), Some(Finding::Snapshots(Some(are_made))));
+            assert_eq!(read(Question::Snapshots, &bytes), Some(snapshots(are_made)));
         }
     }
     for none in [&b"*0\r\n"[..], b"%0\r\n"] {
-        assert_eq!(read(Question::Fsync, none), Some(Finding::Fsync(None)));
+        assert_eq!(read(Question::Fsync, none), Some(fsync(None)));
     }
 }
 
@@ -94,15 +124,18 @@ fn the_limit_of_memory_is_read_from_the_settings_of_a_server_that_does_not_repor
     let pairs = ["maxmemory-samples", "5", "maxmemory-policy", "allkeys-lru", "maxmemory", "9000"];
     let bytes = [b"*6\r\n".to_vec(), pairs.map(bulk).concat()].concat();
     let limit = read(Question::MemoryLimit, &bytes).expect("an answer to the question");
-    let memory = |findings: &[Finding]| {
-        let mut examination = Examination::default();
-        findings.iter().for_each(|it| examination.note(it.clone(), (Time::ZERO, Time::ZERO)));
-        Finding::Memory(examination.memory())
+    let memory = |answers: [(Question, &Examination); 2]| {
+        let note = |it: &mut Examination, (question, read): (_, &Examination)| {
+            it.note(question, read.clone(), (Time::ZERO, Time::ZERO));
+        };
+        said(|it| answers.into_iter().for_each(|answer| note(it, answer))).memory()
     };
-    let used = Finding::Memory(Memory { used: Some(7), ..Memory::default() });
-    assert_eq!(memory(&[used, limit.clone()]), self::memory(7, 9000, "allkeys-lru"));
-    let said = self::memory(7, 80, "noeviction");
-    assert_eq!(memory(&[limit, said.clone()]), said);
+    let used = self::memory(Memory { used: Some(7), ..Memory::default() });
+    let both = memory([(Question::Memory, &used), (Question::MemoryLimit, &limit)]);
+    assert_eq!(both, full_memory(7, 9000, "allkeys-lru").memory);
+    let full = full_memory(7, 80, "noeviction");
+    let both = memory([(Question::MemoryLimit, &limit), (Question::Memory, &full)]);
+    assert_eq!(both, full.memory);
 }
 
 #[test]

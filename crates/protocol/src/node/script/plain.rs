@@ -3,7 +3,7 @@
 use super::{Call, NodeCommand};
 use crate::engine::{Claim, Ping, Question, Said, Vote};
 use crate::node::command::{NodeReply, decimal, value_of};
-use crate::node::examination::Finding;
+use crate::node::examination::Examination;
 use crate::resp::{Reply, encode_command};
 
 impl Claim {
@@ -54,7 +54,7 @@ impl NodeCommand for Question {
     }
 
     fn read(&self, _: i64, reply: &Reply<'_>, secret: Option<&[u8]>) -> Option<NodeReply> {
-        let finding = Finding::read(*self, reply, secret)?;
+        let finding = Examination::read(*self, reply, secret)?;
         Some(NodeReply::saying(Vote::Granted, Said::new(finding)))
     }
 }

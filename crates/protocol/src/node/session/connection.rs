@@ -9,14 +9,10 @@
 use super::replies::ReplyOrder;
 use super::{Session, State};
 use crate::engine::Request;
-use crate::node::Ticket;
 use crate::node::command::{KnownScripts, NoReply};
 use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
-use crate::node::handshake::Identity;
-use crate::node::node_error::OtherProtocol;
-use crate::node::node_error::{NodeError, Phase};
-use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::node::{Identity, NodeError, OtherProtocol, Phase, ServerError, ServerErrorKind};
 use crate::resp::{Decoder, ProtocolError};
 use crate::time::Time;
 use std::sync::Arc;
@@ -37,8 +33,8 @@ pub(super) struct Connection {
     pub(super) forgets_at_once: bool,
     /// Which run of the server it leads to, as that has said on this connection.
     pub(super) run_id: Option<Arc<str>>,
-    /// The user may not see what is looked at.
-    hidden_look: HiddenLook,
+    /// The refusal of a look, and until when there is no other.
+    hidden_look: Option<(ServerError, Time)>,
     /// Did the last reply have a valid form?
     pub(super) is_proven: bool,
 }
@@ -53,7 +49,6 @@ const UNSEEN: u32 = 4;
 /// A connection, from its first step to the first answer to a command.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrival {
-    /// When it was begun.
     began: Time,
     /// When the last step was done, and how long the slowest took.
     last_step: Time,
@@ -104,7 +99,7 @@ impl Session {
     /// Is something waiting for a connection, and is the pause since the last attempt over?
     pub fn wants_connection(&self, now: Time) -> bool {
         let State::Down { retry_at } = self.state else { return false };
-        now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.is_empty())
+        now >= retry_at && self.has_unwritten()
     }
 
     /// Is there no connection, and none being made? Then the socket must be closed.
@@ -153,7 +148,6 @@ impl Session {
         }
     }
 
-    /// The greeting was answered.
     pub(super) fn greeted(&mut self, now: Time, identity: Identity) {
         self.connection.run_id = identity.run_id.as_deref().map(Arc::from);
         self.server.greeted(now, identity, self.answered_at);
@@ -202,7 +196,6 @@ impl Session {
         self.arrival.has_answered
     }
 
-    /// As if a command had been answered already.
     #[cfg(test)]
     pub(in crate::node) fn used(&mut self) {
         self.arrival.answered(Time::ZERO, Time::ZERO);
@@ -234,7 +227,7 @@ impl Session {
     fn is_unknown_protocol(&self, bytes: &[u8], error: &ProtocolError) -> bool {
         let State::Greeting { handshake, .. } = &self.state else { return false };
         let ProtocolError::UnknownType(byte) = error else { return false };
-        !handshake.has_replies() && bytes.first() == Some(byte)
+        handshake.next == 0 && bytes.first() == Some(byte)
     }
 }
 
@@ -249,24 +242,11 @@ impl Session {
 /// be changed.
 const REFUSED: Duration = Duration::from_secs(10);
 
-/// The refusal of a look, and until when there is no other.
-type HiddenLook = Option<(ServerError, Time)>;
-
 impl Session {
-    /// Answers a look if one was refused a moment ago. Returns whether it was.
-    pub(super) fn hides_look(
-        &mut self,
-        now: Time,
-        ticket: Option<Ticket>,
-        request: &Request,
-    ) -> bool {
-        let Some((error, until)) = &self.connection.hidden_look else { return false };
-        let is_refused = request.is_look() && now < *until;
-        if is_refused {
-            let problem = NodeError::Server(error.clone());
-            ticket.into_iter().for_each(|it| self.fail(it, &problem, false));
-        }
-        is_refused
+    /// Why this look is not sent, if one was refused a moment ago.
+    pub(super) fn hidden_look(&self, now: Time, request: &Request) -> Option<NodeError> {
+        let (error, until) = self.connection.hidden_look.as_ref()?;
+        (request.is_look() && now < *until).then(|| NodeError::Server(error.clone()))
     }
 
     /// Notes that the user may not see what is looked at.

@@ -19,15 +19,11 @@ use crate::engine::{
     Before, Claim, Command, Listen, ListenStep, NodeSet, QueueEntry, QueueView, QueueWait, Request,
     Token, Vote,
 };
-use crate::node::Ticket;
 use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
-use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
-use crate::node::report::QueueSupport;
-use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::node::{NodeError, QueueSupport, ServerError, ServerErrorKind, Ticket};
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +35,6 @@ pub(in crate::node) enum Hint {
     Reserved,
     /// The waiter may be the first in this time.
     AskIn(Duration),
-    /// The lock's key has changed.
     Changed,
     /// Its connection was lost: from now on it tells nothing.
     Lost,
@@ -284,15 +279,13 @@ impl Session {
     /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
     /// if it is a removal, or would have withdrawn an attempt.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        if let Some(request) = self.waiting.cancel(ticket) {
+        if let Some(request) = self.waiting.remove(ticket) {
             if request.queue_entry().is_some() {
-                let now = request.started;
-                let removal = removal_if_unanswered(request);
-                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
+                self.undo_later(request.started, request);
             }
             return true;
         }
-        self.pending_releases.unwait(ticket)
+        self.pending_releases.queue.unwait(ticket)
     }
 }
 
@@ -308,11 +301,9 @@ impl Session {
         if self.notifications.refusal.is_some() {
             return Some(QueueSupport::Unsupported);
         }
-        let support = || match self.notifications.is_full() {
-            true => QueueSupport::Full,
-            false => QueueSupport::WithoutPushes,
-        };
-        self.notifications.is_used.then(support)
+        let is_full = self.notifications.is_full();
+        let support = if is_full { QueueSupport::Full } else { QueueSupport::WithoutPushes };
+        self.notifications.is_used.then_some(support)
     }
 
     /// What the queue lacks, if that was not reported before.
@@ -325,39 +316,32 @@ impl Session {
     /// The request as this node can carry it out: with the connection's channel, and without the
     /// queue if it has none. A removal takes the waiter out also there: it may have entered before
     /// the node refused the rest.
-    pub(super) fn adapted<'a>(
+    pub(super) fn adapted(
         &mut self,
         now: Time,
         ticket: Option<Ticket>,
-        request: &'a Request,
-    ) -> (Option<Ticket>, Cow<'a, Request>) {
+        mut request: Request,
+    ) -> (Option<Ticket>, Request) {
         if self.notifications.refusal.as_ref().is_some_and(|(_, until)| now >= *until) {
             self.notifications.refusal = None;
         }
-        let Some((refusal, _)) = &self.notifications.refusal else {
-            return (ticket, self.with_channel(request));
-        };
-        let claim = match &request.command {
-            Command::Queue(_) => {
-                let problem = NodeError::NoQueue(refusal.clone());
-                ticket.into_iter().for_each(|ticket| self.fail(ticket, &problem, false));
-                let removal = removal_if_unanswered(request.clone());
-                return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
+        match (&mut request.command, &self.notifications.refusal) {
+            (Command::Queue(entry), None) => {
+                let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
+                let may_push = is_resp3 && self.notifications.channel != Pushes::Off;
+                entry.channel = may_push.then_some(self.options.seed);
             }
-            Command::Claim(claim @ Claim { before: Before::Turn(_), .. }) => claim.clone(),
-            _ => return (ticket, Cow::Borrowed(request)),
-        };
-        let command = Command::Claim(Claim { before: Before::Nothing, ..claim });
-        (ticket, Cow::Owned(Request { command, ..request.clone() }))
-    }
-
-    fn with_channel<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
-        let Some(entry) = request.queue_entry() else { return Cow::Borrowed(request) };
-        let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
-        let may_push = is_resp3 && self.notifications.channel != Pushes::Off;
-        let channel = may_push.then_some(self.options.seed);
-        let command = Command::Queue(QueueEntry { channel, ..entry.clone() });
-        Cow::Owned(Request { command, ..request.clone() })
+            (Command::Queue(_), Some((refusal, _))) => {
+                let problem = NodeError::NoQueue(refusal.clone());
+                self.fail(ticket, &problem, false);
+                return (None, removal_if_unanswered(request.clone()).unwrap_or(request));
+            }
+            (Command::Claim(Claim { before: before @ Before::Turn(_), .. }), Some(_)) => {
+                *before = Before::Nothing;
+            }
+            _ => {}
+        }
+        (ticket, request)
     }
 
     /// Is this error the answer of a node that has no queue? Then it is noted.
@@ -367,12 +351,7 @@ impl Session {
         request: &Request,
         error: &ServerError,
     ) -> bool {
-        let is_lasting = matches!(
-            error.kind,
-            ServerErrorKind::NoPermission
-                | ServerErrorKind::UnknownCommand
-                | ServerErrorKind::Other
-        );
+        let is_lasting = error.kind.is_refusal() || error.kind == ServerErrorKind::Other;
         let is_refusal = is_lasting && request.queue_entry().is_some();
         if is_refusal {
             self.notifications.refusal = Some((error.clone(), now.after(REFUSED)));

@@ -7,14 +7,12 @@
 //! again when that is possible.
 
 use super::connection::Connection;
-use super::{Answer, Session, State};
+use super::{Answer, Session};
 use crate::engine::{Command, Request};
-use crate::node::Ticket;
-use crate::node::command::Form;
-use crate::node::flight::InFlight;
-use crate::node::node_error::NodeError;
+use crate::node::command::{Form, NodeReply};
+use crate::node::flight::{InFlight, Queued};
 use crate::node::pending_releases::removal_if_unanswered;
-use crate::node::session::NodeReply;
+use crate::node::{NodeError, Ticket};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -29,9 +27,9 @@ impl Session {
         }
         self.write_pending_releases(now);
         while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
-            let Some((ticket, request)) = self.waiting.pop() else { return };
-            let (ticket, request) = self.adapted(now, Some(ticket), &request);
-            self.write(now, ticket, request.into_owned());
+            let Some(Queued { ticket, request, .. }) = self.waiting.pop() else { return };
+            let (ticket, request) = self.adapted(now, ticket, request);
+            self.write(now, ticket, request);
         }
     }
 
@@ -52,7 +50,7 @@ impl Session {
         let form = if is_tracked {
             // The server would forget `CLIENT CACHING` with a script that it does not know.
             Form::Source
-        } else if is_known && self.flight.has_source(&request) {
+        } else if is_known && self.flight.sources.has(&request) {
             // The node runs it directly after its source, which is in the same write: of many
             // releases at a time, only the first carries it. Not where the node has never run the
             // script: it may refuse the first one unread.
@@ -68,7 +66,6 @@ impl Session {
         self.is_ready() && self.waiting.is_empty() && self.flight.has_room(request)
     }
 
-    /// How long a round lasts.
     pub(in crate::node) fn round(&self) -> Duration {
         self.options.node_timeout
     }
@@ -83,8 +80,8 @@ impl Session {
     /// Fails the requests that wait for room if the node is silent.
     pub(super) fn fail_waiting(&mut self, now: Time) {
         while self.is_silent && self.is_ready() {
-            let Some((ticket, request)) = self.waiting.pop() else { return };
-            self.lose(now, Some(ticket), request, &NodeError::Overloaded, false);
+            let Some(Queued { ticket, request, .. }) = self.waiting.pop() else { return };
+            self.lose(now, ticket, request, &NodeError::Overloaded, false);
         }
     }
 
@@ -92,12 +89,12 @@ impl Session {
     /// silent.
     pub(super) fn fails_waiting_at(&self) -> Option<Time> {
         let waits = self.is_ready() && !self.waiting.is_empty();
-        self.silence().filter(|_| waits).map(|since| since.after(self.options.node_timeout))
+        self.silent_at().filter(|_| waits)
     }
 
     /// Is the node likely to accept removals?
     pub(super) fn is_well(&self, now: Time) -> bool {
-        !matches!(self.state, State::Down { .. }) && !self.is_silent && now >= self.pending_at
+        !self.is_down() && !self.is_silent && now >= self.pending_at
     }
 
     /// Writes pending releases while there is room, unless the node has just refused one.
@@ -106,16 +103,16 @@ impl Session {
             return;
         }
         while self.pending_releases.has_room_for_next(&self.flight) {
-            let Some((ticket, mut next)) = self.pending_releases.take() else { return };
+            let Some(mut next) = self.pending_releases.take() else { return };
             // If the node refuses it, it stays pending for the rest of that time, and no longer.
             if let Command::Remove(removal) = &mut next.request.command {
-                removal.ttl = removal.ttl.at_most(next.until.since(now));
+                removal.ttl = removal.ttl.at_most(next.item.since(now));
                 // The time for which the lock stays taken has been running since the release.
                 let linger = removal.linger;
                 removal.linger = linger.and_then(|linger| linger.left(next.request.started, now));
                 next.request.started = now;
             }
-            self.write(now, ticket, next.request);
+            self.write(now, next.ticket, next.request);
         }
     }
 
@@ -135,13 +132,18 @@ impl Session {
         problem: &NodeError,
         was_sent: bool,
     ) {
-        if let Some(ticket) = ticket {
-            self.fail(ticket, problem, was_sent);
-        }
+        self.fail(ticket, problem, was_sent);
         // A request that was never written leaves no key. A removal stays pending in any case.
         // A request about the queue would have withdrawn an attempt, which may have been written.
         let may_leave = was_sent || request.is_removal() || request.queue_entry().is_some();
-        if let Some(removal) = removal_if_unanswered(request).filter(|_| may_leave) {
+        if may_leave {
+            self.undo_later(now, request);
+        }
+    }
+
+    /// The removal of what this request may have left on the node becomes a pending release.
+    pub(super) fn undo_later(&mut self, now: Time, request: Request) {
+        if let Some(removal) = removal_if_unanswered(request) {
             self.remove_later(now, None, removal);
         }
     }
@@ -153,26 +155,29 @@ impl Session {
         }
     }
 
-    pub(super) fn fail(&mut self, ticket: Ticket, problem: &NodeError, was_sent: bool) {
-        let reply = NodeReply::failed(problem.clone());
-        self.answers.push_back(Answer { ticket, reply, was_sent, took: None });
+    pub(super) fn fail(
+        &mut self,
+        ticket: impl Into<Option<Ticket>>,
+        problem: &NodeError,
+        was_sent: bool,
+    ) {
+        self.answers.extend(ticket.into().map(|ticket| {
+            let reply = NodeReply::failed(problem.clone());
+            Answer { ticket, reply, was_sent, took: None }
+        }));
     }
 
     /// The node did not confirm a removal. It is sent again, but not immediately.
     pub(super) fn remove_again_later(&mut self, now: Time, command: InFlight) {
         // The pause counts from the time it was sent: its reply may have been unread for long.
         self.pending_at = self.pending_at.max(command.sent_at.after(self.options.reconnect.1));
-        if let Some(removal) = removal_if_unanswered(command.request) {
-            self.remove_later(now, None, removal);
-        }
+        self.undo_later(now, command.request);
     }
 
     /// The handoff failed on this node: the key of the predecessor must be removed.
     pub(super) fn remove_predecessor_later(&mut self, now: Time, request: Request) {
         if request.predecessor().is_some() {
-            removal_if_unanswered(request)
-                .into_iter()
-                .for_each(|removal| self.remove_later(now, None, removal));
+            self.undo_later(now, request);
         }
     }
 }

@@ -5,10 +5,8 @@ use super::{Answer, Session, State};
 use crate::engine::{Command, CustomCommand, Keep, NoVote, Request, RunScript, Said, Script, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply, describe, has_proof, read};
 use crate::node::flight::InFlight;
-use crate::node::node_error::NodeError;
-use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::script::PROOF;
-use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::node::{NodeError, ServerError, ServerErrorKind};
 use crate::resp::Reply;
 use crate::time::Time;
 use std::sync::Arc;
@@ -18,29 +16,24 @@ impl Session {
     /// Decodes the input. Returns how many bytes at its end are an incomplete reply.
     pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
         let mut rest = input;
-        loop {
-            if self.may_be_foreign(rest) {
-                // Too few bytes to recognise the protocol. The next ones decide.
-                return rest.len();
-            }
-            match self.connection.decoder.decode(rest) {
-                Ok(None) => return rest.len(),
+        // Where there are too few bytes to recognise the protocol, the next ones decide.
+        while !self.may_be_foreign(rest) {
+            let problem = match self.connection.decoder.decode(rest) {
+                Ok(None) => break,
                 Ok(Some((reply, used))) => {
-                    if let Err(problem) = self.reply(now, &reply) {
-                        self.distrust(now, problem);
-                        return 0;
-                    }
                     rest = &rest[used..];
+                    self.reply(now, &reply).err()
                 }
-                Err(error) => {
-                    self.distrust(now, self.decode_error(rest, error));
-                    return 0;
-                }
+                Err(error) => Some(self.decode_error(rest, error)),
+            };
+            if let Some(problem) = problem {
+                self.distrust(now, problem);
             }
             if self.is_down() {
                 return 0;
             }
         }
+        rest.len()
     }
 
     /// Processes a reply. An error means that the connection must be closed.
@@ -55,15 +48,15 @@ impl Session {
         }
         let secret = self.options.credentials.password.as_deref();
         if let State::Greeting { handshake, since } = &mut self.state {
-            let was_ending = handshake.is_ending();
+            let was_ending = handshake.stale.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
             if matches!(&result, Err(problem) if handshake.is_invalid_end_answer(problem)) {
                 self.server.stale.note_invalid_answer();
             }
             let greeted = result?;
-            let is_step = handshake.is_ending() && !was_ending;
-            *since = if is_step { now } else { *since };
+            let is_step = handshake.stale.is_ending() && !was_ending;
             if is_step {
+                *since = now;
                 self.step_done(now);
             }
             self.connection.reply_order.credit(None, reply, true);
@@ -94,17 +87,12 @@ impl Session {
     /// The error for an incomplete reply on an idle connection, unless it is a push message or an
     /// attribute. Once complete, it would be matched to the next command.
     pub(super) fn unsolicited_beginning(&self, input: &[u8]) -> Option<NodeError> {
-        let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
-        match self.connection.decoder.begun(input) {
-            Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
-                let is_foreign = self.may_be_foreign(input);
-                (!is_foreign).then(|| unasked("the beginning of a reply"))
-            }
-            _ => None,
-        }
+        let first = self.connection.decoder.begun(input)?;
+        let is_idle = self.is_ready() && self.flight.is_empty();
+        let is_stray = is_idle && !matches!(first, b'>' | b'|') && !self.may_be_foreign(input);
+        is_stray.then(|| unasked("the beginning of a reply"))
     }
 
-    /// Processes the reply to a command.
     fn answered(
         &mut self,
         now: Time,
@@ -131,7 +119,6 @@ impl Session {
         }
     }
 
-    /// Counts what the node has replied.
     fn count(&mut self, now: Time, command: InFlight, mut reply: NodeReply) {
         let InFlight { ticket, request, sent_at, .. } = command;
         let took = Some(now.since(sent_at));
@@ -202,17 +189,15 @@ impl Session {
             return self.flight.push(now, command.ticket, command.request, Form::Source);
         }
         let text = describe(reply, self.options.credentials.password.as_deref());
-        if let Some(ticket) = command.ticket {
-            self.fail(ticket, &NodeError::UnexpectedReply(text), true);
-        }
+        self.fail(command.ticket, &NodeError::UnexpectedReply(text), true);
         match command.form {
             // The failed attempt that it would have withdrawn, unless that removal is in flight.
             Form::Digest if command.request.queue_entry().is_some() => {
-                let flight = &self.flight;
                 let token = command.request.token();
-                let is_removed = token.is_some_and(|it| flight.has(&it, Request::is_removal));
-                let removal = removal_if_unanswered(command.request).filter(|_| !is_removed);
-                removal.into_iter().for_each(|it| self.remove_later(now, None, it));
+                let is_removed = |it: &Request| it.is_removal() && it.token() == token;
+                if token.is_none() || !self.flight.has(is_removed) {
+                    self.undo_later(now, command.request);
+                }
             }
             Form::Digest => self.remove_predecessor_later(now, command.request),
             // The server does not know the script whose source it was just sent.
@@ -231,10 +216,7 @@ impl Session {
             return Ok(());
         }
         self.problem = Some(problem.clone());
-        let kind = match &problem {
-            NodeError::Server(error) => Some(error.kind),
-            _ => None,
-        };
+        let kind = if let NodeError::Server(error) = &problem { Some(error.kind) } else { None };
         // Without the right to remove a key, sending the removal again is pointless. An invalid
         // counter prevents only the next lock, not a removal.
         let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
@@ -255,12 +237,13 @@ impl Session {
         let token = request.token().filter(|_| takes);
         // A waiter leaves with the token of its last attempt, and joined with that of its first.
         let waiter = request.waiter().filter(|_| takes);
-        token.is_some_and(|token| self.flight.has(&token, Request::is_removal))
-            || waiter.is_some_and(|waiter| self.flight.has_leave(&waiter))
+        self.flight.has(|it| {
+            let is_same = token.is_some() && it.token() == token;
+            it.is_removal() && (is_same || waiter.is_some() && it.waiter() == waiter)
+        })
     }
 }
 
-/// The error for a reply that answers no command.
 fn unasked(what: &str) -> NodeError {
     NodeError::UnexpectedReply(format!("{what}, and nothing was asked"))
 }
@@ -358,7 +341,7 @@ impl Session {
             // and the next reply would then be matched to the wrong command.
             self.connection.reply_order.is_doubtful = true;
         }
-        if self.connection.reply_order.is_unproven_for(request) && !self.flight.has_proof() {
+        if self.connection.reply_order.is_unproven_for(request) && !self.flight.has(has_proof) {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
             let proof = Request { command, ..request.clone() };
             let form = self.connection.scripts.form(&proof);
@@ -382,10 +365,8 @@ impl Session {
             return read;
         }
         let secret = self.options.credentials.password.as_deref();
-        let unproven = || {
-            let text = format!("{} behind an error", describe(reply, secret));
-            NodeError::UnexpectedReply(text)
-        };
+        let text = || format!("{} behind an error", describe(reply, secret));
+        let unproven = || NodeError::UnexpectedReply(text());
         Err(NoReply::Failed(self.problem.clone().unwrap_or_else(unproven)))
     }
 }

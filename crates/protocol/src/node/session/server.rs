@@ -12,19 +12,14 @@
 use super::{Answer, Session, State};
 use crate::engine::{Command, Ping, Question, Request, Vote};
 use crate::node::command::{Form, NoReply, NodeReply, has_proof};
-use crate::node::examination::Finding;
-use crate::node::handshake::Identity;
-use crate::node::node_error::{NodeError, Phase};
-use crate::node::report::NodeStatus;
-use crate::node::server_error::ServerErrorKind;
-use crate::node::stale_connections::StaleConnections;
-use crate::node::warning::Host;
+use crate::node::examination::Examination;
+use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
 use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The server that answered last.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Server {
     pub(super) identity: Option<Identity>,
     pub(super) least_uptime: LeastUptime,
@@ -33,12 +28,6 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Nothing is known yet.
-    pub(super) fn unknown() -> Self {
-        let stale = StaleConnections::default();
-        Self { identity: None, least_uptime: LeastUptime::NONE, stale }
-    }
-
     /// A server has introduced itself. The one before was heard last at `heard_at`.
     pub(super) fn greeted(&mut self, now: Time, identity: Identity, heard_at: Time) {
         let heard_at = heard_at.max(self.least_uptime.greeted_at);
@@ -53,8 +42,8 @@ impl Server {
 /// that started at 10.9 and is asked at 20.0 reports 10.
 const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
-/// A lower bound of a node's uptime.
-#[derive(Clone, Copy, Debug)]
+/// A lower bound of a node's uptime. The default is that of a node of which nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LeastUptime {
     /// When the node answered the greeting.
     pub(super) greeted_at: Time,
@@ -63,9 +52,6 @@ pub(super) struct LeastUptime {
 }
 
 impl LeastUptime {
-    /// Nothing is known of the node.
-    pub(super) const NONE: Self = Self { greeted_at: Time::ZERO, uptime: Duration::ZERO };
-
     /// The lower bound after a greeting with this identity. `before` is the identity of the
     /// previous greeting, and `heard_at` the time of the last reply before this greeting.
     pub(super) fn of(
@@ -127,21 +113,16 @@ impl Session {
         let examination = &mut self.connection.examination;
         match read {
             Err(NoReply::Nonsense(problem)) => return Err(problem),
-            Err(NoReply::Failed(NodeError::Server(error))) if is_lasting(error.kind) => {
+            Err(NoReply::Failed(NodeError::Server(error))) if error.kind.is_refusal() => {
                 examination.refuse(question, between);
             }
             read => {
-                let told = read.ok().and_then(|reply| reply.said?.get::<Finding>().cloned());
-                examination.note(told.unwrap_or_else(|| Finding::unknown(question)), between);
+                let told = read.ok().and_then(|it| it.said?.get::<Examination>().cloned());
+                examination.note(question, told.unwrap_or_default(), between);
             }
         }
         Ok(())
     }
-}
-
-/// Will the server refuse the same command again?
-fn is_lasting(kind: ServerErrorKind) -> bool {
-    matches!(kind, ServerErrorKind::NoPermission | ServerErrorKind::UnknownCommand)
 }
 
 // The answers and the status of a session.
@@ -157,7 +138,6 @@ impl Session {
         Some(answer)
     }
 
-    /// The name of the node in reports: its URL.
     pub fn name(&self) -> &Arc<str> {
         &self.options.name
     }
@@ -174,7 +154,7 @@ impl Session {
 
     /// The number of unanswered commands, and of pending releases.
     pub fn load(&self) -> (usize, usize) {
-        (self.flight.len(), self.pending_releases.len())
+        (self.flight.len(), self.pending_releases.queue.len())
     }
 
     /// Must bytes that have arrived be read before this request is written? Otherwise a stray reply
@@ -182,9 +162,8 @@ impl Session {
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
     /// command it answers: those of the commands by which a key is watched have no proof.
     pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
-        let is_ready = matches!(self.state, State::Ready);
         let is_tracked = request.custom().is_some_and(|command| command.watcher().is_some());
-        is_ready && (self.flight.is_empty() || is_tracked || !has_proof(request))
+        self.is_ready() && (self.flight.is_empty() || is_tracked || !has_proof(request))
     }
 
     /// Is there no room for this request, and would it be refused, or be left in the queue because
@@ -196,26 +175,25 @@ impl Session {
 
     /// Are there unanswered or pending removals, and has the connection not been silent for
     /// `node_timeout`?
-    pub(in crate::node) fn has_removals(&self, now: Time, node_timeout: Duration) -> bool {
-        let is_connected = !matches!(self.state, State::Down { .. });
-        let is_any = self.flight.has_removals() || !self.pending_releases.is_empty();
-        is_any && is_connected && self.is_alive(now, node_timeout)
+    pub(in crate::node) fn has_removals(&self, now: Time) -> bool {
+        let is_any =
+            self.flight.has(Request::is_removal) || !self.pending_releases.queue.is_empty();
+        is_any && !self.is_down() && self.is_alive(now)
     }
 
-    /// Is the node's silence shorter than `node_timeout`?
-    pub(super) fn is_alive(&self, now: Time, node_timeout: Duration) -> bool {
-        self.silence().is_none_or(|since| now < since.after(node_timeout))
+    /// When the node will have been silent for `node_timeout`.
+    pub(super) fn silent_at(&self) -> Option<Time> {
+        self.silence().map(|since| since.after(self.options.node_timeout))
+    }
+
+    pub(super) fn is_alive(&self, now: Time) -> bool {
+        self.silent_at().is_none_or(|at| now < at)
     }
 
     /// Was the node silent for as long as a round lasts at the last [`tick`](Self::tick), and has
     /// it sent nothing since?
     pub(in crate::node) fn is_silent(&self) -> bool {
         self.is_silent
-    }
-
-    /// Has a greeting been answered since the last call?
-    pub(in crate::node) fn take_greeted(&mut self) -> bool {
-        std::mem::take(&mut self.has_greeted)
     }
 
     /// Is there a connection that can be used immediately?
@@ -257,28 +235,26 @@ impl Session {
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
-            State::Down { retry_at }
-                if !(self.waiting.is_empty() && self.pending_releases.is_empty()) =>
-            {
-                Some(retry_at)
-            }
+            State::Down { retry_at } if self.has_unwritten() => Some(retry_at),
             _ => {
-                let limit = self.given_up_at().map(|(limit, _)| limit);
-                let deadlines = [limit, self.pays_at(), self.fails_waiting_at()];
+                let deadlines = [self.given_up_at(), self.pays_at(), self.fails_waiting_at()];
                 deadlines.into_iter().flatten().min()
             }
         }
     }
 
-    /// The status of the node, as the client sees it.
+    /// Does a request or a removal wait until it can be written?
+    pub(super) fn has_unwritten(&self) -> bool {
+        !(self.waiting.is_empty() && self.pending_releases.queue.is_empty())
+    }
+
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
-        let is_connected = matches!(self.state, State::Ready);
+        let is_connected = self.is_ready();
         let identity = self.server.identity.as_ref();
         let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
-        let examination = Some(self.connection.examination.clone()).filter(|_| is_connected);
+        let examination = is_connected.then(|| self.connection.examination.clone());
         let examination = examination.unwrap_or_default();
         NodeStatus {
-            url: Arc::clone(&self.options.name),
             is_connected,
             server: identity.and_then(|identity| identity.server.clone()),
             version: identity.and_then(|identity| identity.version.clone()),
@@ -292,33 +268,27 @@ impl Session {
             memory: examination.memory(),
             role: examination.role,
             is_cluster: examination.is_cluster,
-            clock: None, // `judge` knows the time of day.
             queue: self.queue_support().filter(|_| is_connected),
-            registers: None, // A round of its own asks for it.
-            zxid: None,
             last_error: self.same_server().or_else(|| self.problem.clone()),
             host: examination.host,
             clock_reading: examination.clock,
-            warnings: Vec::new(),
+            // `judge` knows the time of day, and a round of its own asks about registers.
+            ..NodeStatus::unknown(&self.options.name)
         }
     }
 
-    /// When the connection, or the attempt to make one, is given up, and the phase it is in.
-    pub(super) fn given_up_at(&self) -> Option<(Time, Phase)> {
-        let limit = match self.state {
+    /// When the connection, or the attempt to make one, is given up.
+    pub(super) fn given_up_at(&self) -> Option<Time> {
+        match self.state {
             State::Down { .. } => None,
             State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),
             State::Ready => self.silence().map(|since| since.after(self.options.silence_max)),
-        };
-        limit.map(|limit| (limit, self.phase()))
+        }
     }
 
     /// Since when the node has been silent although an answer is missing.
     pub(super) fn silence(&self) -> Option<Time> {
-        match &self.state {
-            State::Down { .. } => None,
-            State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),
-            State::Ready => self.flight.oldest().map(|sent| sent.max(self.answered_at)),
-        }
+        let since = self.unanswered_since()?;
+        Some(if self.is_ready() { since.max(self.answered_at) } else { since })
     }
 }

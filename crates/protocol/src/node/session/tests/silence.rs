@@ -135,8 +135,7 @@ fn a_working_connection_that_is_closed_while_idle_is_made_again_without_a_pause(
 
 #[test]
 fn removals_are_awaited_until_the_node_has_been_silent_for_too_long() {
-    const NODE_TIMEOUT: Duration = Duration::from_millis(50);
-    let are_awaited = |talk: &ScriptedSession| talk.session.has_removals(talk.now, NODE_TIMEOUT);
+    let are_awaited = |talk: &ScriptedSession| talk.session.has_removals(talk.now);
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     assert!(!are_awaited(&talk), "there is nothing to remove");
