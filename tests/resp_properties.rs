@@ -146,6 +146,6 @@ proptest! {
         let decoded = decode(&command).unwrap();
         let Some((Reply::Array(elements), used)) = decoded else { panic!("{decoded:?}") };
         prop_assert_eq!(used, command.len());
-        prop_assert!(elements.into_iter().eq(args.into_iter().map(Reply::Bulk)));
+        prop_assert!(elements.iter().eq(args.into_iter().map(Reply::Bulk)));
     }
 }
