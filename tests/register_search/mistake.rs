@@ -59,8 +59,8 @@ impl Mistake {
         match self {
             Self::AcceptBelowPromise => change(
                 &[ACCEPT],
-                "local refusal = preempted(ARGV[2])",
-                "local refusal = not promise and preempted(ARGV[2])",
+                "local refusal = outbid(ARGV[2])",
+                "local refusal = not promise and outbid(ARGV[2])",
             ),
             Self::NumberOfTwoOwners => change(
                 VOTING,
