@@ -207,9 +207,8 @@ impl ClientSettings {
         let default = WAITER_LEASE.max(node_timeout.saturating_mul(ROUNDS_PER_LEASE));
         let lease = self.waiter_lease.unwrap_or(default);
         let least = WAITER_LEASE_MIN.max(node_timeout.saturating_mul(ROUNDS_PER_LEASE_MIN));
-        let is_valid = lease >= least && lease <= WAITER_LEASE_MAX.max(default);
-        if !is_valid {
-            let most = WAITER_LEASE_MAX.max(default);
+        let most = WAITER_LEASE_MAX.max(default);
+        if !(least..=most).contains(&lease) {
             let reason = format!("{lease:?} is not between {least:?} and {most:?}");
             return Err(refused("waiter_lease", reason));
         }

@@ -212,7 +212,7 @@ impl Servers {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_current(&mut self, node: Node) -> bool {
+    fn is_current(&self, node: Node) -> bool {
         self.table.session.server() == node.index()
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// How the key of a lock ends in whose queue those stand who change a register at the same time.
 pub const TURN: &[u8] = b":redlatch:turn";
 
-/// What a request asks of a node. How each is written and answered is in `node::script`.
+/// What a request asks of a node. How each is written and answered is in `node::command`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Take a lock.

@@ -225,7 +225,7 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
             return;
         }
         self.sockets.refresh(self.conversation);
-        for node in self.nodes().filter(|node| nodes.contains(*node)) {
+        for node in nodes.iter() {
             if self.sockets.is_readable(node) {
                 self.sockets.read(self.conversation, node);
             }

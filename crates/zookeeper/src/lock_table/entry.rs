@@ -19,7 +19,7 @@ pub(super) struct Entry<W> {
     hold: Duration,
     /// The contender has nothing to do before this time.
     pub(super) paused_until: Option<Time>,
-    /// When the keeper looks at it.
+    /// When the table looks at it.
     pub(super) alarm: Option<Time>,
 }
 

@@ -1,4 +1,4 @@
-//! The keeper against a server that says what the test wants, in literal times.
+//! The table against a server that says what the test wants, in literal times.
 
 mod asking;
 mod holding;
@@ -12,7 +12,7 @@ use crate::path::{Directory, Root};
 /// The timeout of the session, in milliseconds.
 const TIMEOUT: u64 = 7_000;
 
-/// A keeper whose session has begun, and who has said what.
+/// A table whose session has begun, and who has said what.
 struct Talk {
     table: LockTable<u32>,
     millis: u64,
