@@ -238,6 +238,34 @@ fn without_a_majority_a_side_stays_prepared_until_it_can_ask() {
     servers[0].resume();
 }
 
+/// Nodes that are frozen for a moment are no reason to leave the record, and the id on the disk, to
+/// the next recovery.
+#[test]
+fn a_round_that_fails_after_the_commit_is_repeated() {
+    let (servers, first) = formed(3);
+    let node_timeout = Duration::from_millis(700);
+    let urls = servers.iter().map(Server::url);
+    let quick = support::locks::with_long_timeout(urls).node_timeout(node_timeout).build().unwrap();
+    let id = begin(&first);
+    let (mut berlin, mut paris) = (Shelf::failing(Step::Forget), Shelf::failing(Step::Commit));
+    thread::scope(|scope| {
+        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap_err());
+        quick.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap();
+    });
+    assert_eq!((berlin.applied, berlin.is_empty()), (1, false));
+    berlin.fails = None;
+    servers[1..].iter().for_each(Server::pause);
+    let decision = thread::scope(|scope| {
+        let waits = scope.spawn(|| quick.transactions().join(&id, "berlin", &mut berlin, LIMIT));
+        // The first try has two rounds, and each that follows has one.
+        thread::sleep(node_timeout.mul_f32(2.5));
+        servers[1..].iter().for_each(Server::resume);
+        waits.join().unwrap()
+    });
+    assert_eq!(decision, Ok(Decision::Committed));
+    assert_eq!((berlin.applied, berlin.is_empty()), (1, true));
+}
+
 #[test]
 fn what_cannot_be_a_transaction_is_refused_and_nothing_is_written() {
     let (servers, first) = formed(3);

@@ -9,12 +9,16 @@ use crate::registers::transaction::{JoinEnd, JoinStep, Joining, Record, Told, Tr
 use std::thread;
 use std::time::Duration;
 
-/// How often the decision is asked for when no time is left to wait for the others. Each takes
-/// several rounds, and a round fails if a node is frozen, or its answer lost, for a moment.
+/// How often the record is asked when nothing is waited for: for the decision once the patience has
+/// ended, and to note that this side has finished. Each takes several rounds, and a round fails if
+/// a node is frozen, or its answer lost, for a moment, or if the other sides finish just then.
 const ASKED_MAX: u32 = 3;
 
 /// The pause before a step is repeated whose answer was lost.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// It is committed, and stays on the disk for the next recovery.
+const LEFT: Decision = Decision::Committed;
 
 pub(super) struct Side<'a, P> {
     pub(super) record: RecordRegister,
@@ -67,13 +71,22 @@ impl<P: Participant> Side<'_, P> {
                     rolled_back.map_err(|error| JoinError::unfinished(false, error))?;
                     joining.done();
                 }
-                JoinStep::Finish | JoinStep::Forget => {
-                    if !self.tidy(step) {
-                        // It is committed, and stays on the disk for the next recovery.
-                        return Ok(Decision::Committed);
+                JoinStep::Finish => {
+                    match self.record.change(|record| Record::finish(record, self.name)) {
+                        Ok(()) => joining.done(),
+                        Err(error) => {
+                            asked += 1;
+                            if asked >= ASKED_MAX || !may_pass(&error) {
+                                return Ok(LEFT);
+                            }
+                            thread::sleep(PAUSE);
+                        }
                     }
-                    joining.done();
                 }
+                JoinStep::Forget => match self.participant.forget(self.id) {
+                    Ok(()) => joining.done(),
+                    Err(_) => return Ok(LEFT),
+                },
                 JoinStep::Done(end) => return ended(end, refusal),
             }
         }
@@ -104,15 +117,6 @@ impl<P: Participant> Side<'_, P> {
         *seen = value.map(Value::version);
         let record = value.map(|value| read(value.bytes())).transpose()?;
         Ok(Record::look(record.as_ref(), self.name)?)
-    }
-
-    /// Tells the record that this side has finished, or has the participant forget it. Returns
-    /// whether that is known to be done.
-    fn tidy(&mut self, step: JoinStep) -> bool {
-        if step == JoinStep::Forget {
-            return self.participant.forget(self.id).is_ok();
-        }
-        self.record.change(|record| Record::finish(record, self.name)).is_ok()
     }
 }
 
