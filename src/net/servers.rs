@@ -348,7 +348,11 @@ impl Conversation for Servers {
 /// What a server has refused, as an error of that server.
 pub(crate) fn refusal(error: ServerError) -> NodeError {
     let is_permanent = error.remedy() == Remedy::Configure;
-    NodeError::Refused { text: error.to_string(), is_permanent }
+    let hint = match error {
+        ServerError::Unimplemented => ": a server before ZooKeeper 3.5 cannot keep locks",
+        _ => "",
+    };
+    NodeError::Refused { text: format!("{error}{hint}"), is_permanent }
 }
 
 /// Why a connection has ended, as the session says it.
