@@ -10,7 +10,7 @@ use crate::clock;
 use crate::core::draw;
 use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
 use crate::registers::transaction::{
-    Disk, InvalidRecord, Joining, Record, Told, TransactionId, UnknownName,
+    Disk, InvalidRecord, Join, Record, RecordState, TransactionId, UnknownName,
 };
 use side::Side;
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl Transactions<'_> {
         let until = clock::now().after(patience);
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::NotBegun)?;
-        Side { record, id, name, participant, until }.run(Joining::join(disk))
+        Side { record, id, name, participant, until }.run(Join::join(disk))
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
@@ -153,7 +153,7 @@ impl Transactions<'_> {
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::Undecided)?;
         let until = clock::now();
-        Side { record, id, name, participant, until }.run(Joining::recover(disk))
+        Side { record, id, name, participant, until }.run(Join::recover(disk))
     }
 
     /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
@@ -168,9 +168,11 @@ impl Transactions<'_> {
     pub fn abort(&self, id: &TransactionId) -> Result<Decision, TransactionError> {
         let told = self.record(id)?.change(|record| Record::abort(record, None))?;
         Ok(match told {
-            Told::Abort => Decision::Aborted,
-            Told::Absent => Decision::Over,
-            Told::Open | Told::Commit | Told::FinishedBefore => Decision::Committed,
+            RecordState::Abort => Decision::Aborted,
+            RecordState::Absent => Decision::Over,
+            RecordState::Open | RecordState::Commit | RecordState::FinishedBefore => {
+                Decision::Committed
+            }
         })
     }
 

@@ -13,7 +13,7 @@ use crate::error::RegisterError;
 use crate::event::Listener;
 use crate::node::{Durability, NodeAnswer, NodeChange, NodeError, NodeState, NodeStatus};
 use crate::registers::{
-    Ballot, COMBINED_MAX, Census, Draft, MarkStep, NoGroup, Proposer, RegisterReply,
+    Ballot, COMBINED_MAX, Draft, MarkStep, MembershipView, NoGroup, Proposer, RegisterReply,
 };
 use crossbeam_channel::{Receiver, Sender, bounded};
 pub(crate) use membership::Asked;
@@ -194,7 +194,7 @@ impl Seat {
 
 /// What a look at the marks of all nodes has shown, and how they keep their data.
 pub(crate) struct Survey {
-    pub(crate) census: Census,
+    pub(crate) view: MembershipView,
     pub(crate) asked: Asked,
     statuses: Vec<NodeStatus>,
 }
@@ -206,10 +206,10 @@ impl Survey {
 
     /// The error if too few nodes have a vote.
     fn without_majority(self) -> RegisterError {
-        let Self { census, mut asked, .. } = self;
-        let voters = census.voters(census.epoch());
-        for seen in census.seen().iter().filter(|seen| !voters.contains(seen.node)) {
-            let why = NodeError::NoVote(seen.no_vote(Some(census.epoch())));
+        let Self { view, mut asked, .. } = self;
+        let voters = view.voters(view.epoch());
+        for seen in view.seen().iter().filter(|seen| !voters.contains(seen.node)) {
+            let why = NodeError::NoVote(seen.no_vote(Some(view.epoch())));
             asked.reports[seen.node.index()].answer = NodeAnswer::Failed(why);
         }
         asked.no_quorum(false)
@@ -222,13 +222,13 @@ impl Core {
         let (seen, asked) = self.mark_all(redlock, &MarkStep::Look);
         let answered: NodeSet = seen.iter().map(|it| it.node).collect();
         let is_known = answered.len() >= quorum(self.rules.nodes);
-        let census = Census::new(seen, self.rules.nodes).map_err(|error| match error {
+        let view = MembershipView::new(seen, self.rules.nodes).map_err(|error| match error {
             NoGroup::Differs(node) => RegisterError::NodesDiffer { url: asked.url(node) },
             NoGroup::NoMember if is_known => RegisterError::NotFormed,
             NoGroup::NoMember => asked.clone().no_quorum(false),
         })?;
         // One that was waited for in vain is not waited for again.
-        Ok(Survey { census, asked, statuses: self.examine(redlock, answered) })
+        Ok(Survey { view, asked, statuses: self.examine(redlock, answered) })
     }
 }
 
@@ -254,10 +254,10 @@ impl Core {
     /// A look at the marks has shown that these nodes vote, or do so now.
     fn note_voters(&self, survey: &Survey, voters: NodeSet) {
         let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
-        for seen in survey.census.seen() {
+        for seen in survey.view.seen() {
             let vote = match voters.contains(seen.node) {
                 true => Ok(()),
-                false => Err(seen.no_vote(Some(survey.census.epoch()))),
+                false => Err(seen.no_vote(Some(survey.view.epoch()))),
             };
             self.note_vote(listener, &survey.asked, seen.node, vote);
         }

@@ -1,5 +1,5 @@
 //! Registers: values that a majority of the nodes agrees on, changed by the library's own `Change`,
-//! `Census` and `Refill`, and transactions by its `Joining` and `Record`, over rounds and sessions
+//! `MembershipView` and `Refill`, and transactions by its `JoiningNode` and `Record`, over rounds and sessions
 //! of the library as for locks.
 //!
 //! What is simulated besides: the loops around them, which follow the library's line by line. There

@@ -14,7 +14,9 @@ use crate::error::{Error, RegisterError};
 use crate::event::{Event, RegisterEvent};
 use crate::name::Name;
 use crate::node_url::NodeUrl;
-use crate::registers::{Draft, Epoch, GROUP_REGISTER, Place, RegisterCommand, RegisterKeys};
+use crate::registers::{
+    Draft, Epoch, GROUP_REGISTER, MemberAddress, RegisterCommand, RegisterKeys,
+};
 use std::iter::FusedIterator;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +79,7 @@ impl Registers<'_> {
     /// for a majority.
     pub fn replace(&self, old: &str) -> Result<Vec<Arc<str>>, RegisterError> {
         let url = NodeUrl::parse(old).map_or_else(|_| old.to_owned(), |url| url.to_string());
-        self.repair_with(Some(Place::address(&url)))
+        self.repair_with(Some(MemberAddress::address(&url)))
     }
 
     fn repair_with(&self, replaced: Option<&str>) -> Result<Vec<Arc<str>>, RegisterError> {

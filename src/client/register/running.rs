@@ -256,7 +256,7 @@ impl Running<'_> {
 
     fn result(&mut self, end: ChangeEnd) -> Result<Made, RegisterError> {
         match (end, self.asked.take()) {
-            (ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot), asked) => {
+            (ChangeEnd::Committed(ballot) | ChangeEnd::Unchanged(ballot), asked) => {
                 if self.has_prepared_last {
                     // There is no value, and the promises of the nodes are of no use.
                     let keys = &self.register.keys;

@@ -13,8 +13,8 @@ use crate::engine::{Command, Node, NodeSet, Request};
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
 use crate::registers::{
-    Epoch, GROUP_REGISTER, Group, MarkStep, Member, RegisterCommand, RegisterKeys, RegisterReply,
-    RegisterRequest, Replies, Seen, memberships, no_vote,
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, NodeMark, RegisterCommand, RegisterKeys,
+    RegisterReply, RegisterRequest, Replies, memberships, no_vote,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -185,10 +185,10 @@ impl Core {
     /// earlier epoch enter the latest.
     pub(crate) fn learn_group(&self, redlock: &Redlock) -> Result<Group, RegisterError> {
         let survey = self.survey(redlock)?;
-        let epoch = survey.census.epoch();
+        let epoch = survey.view.epoch();
         let entered = self.enter_all(redlock, &survey, epoch);
         self.know(epoch);
-        self.note_voters(&survey, survey.census.voters(epoch).iter().chain(entered).collect());
+        self.note_voters(&survey, survey.view.voters(epoch).iter().chain(entered).collect());
         Ok(epoch.group.clone())
     }
 
@@ -200,7 +200,7 @@ impl Core {
     /// The members enter an epoch. Returns those that vote in it since.
     pub(super) fn enter_all(&self, redlock: &Redlock, survey: &Survey, epoch: &Epoch) -> Vec<Node> {
         let keeps = |node| survey.durability(node).keeps();
-        let mut renewals = survey.census.renewals(epoch, keeps);
+        let mut renewals = survey.view.renewals(epoch, keeps);
         renewals.retain(|(seen, member)| {
             let votes = member.epoch == *epoch && *member.run_id == *seen.run_id;
             self.enter(redlock, seen, member) && votes
@@ -209,7 +209,7 @@ impl Core {
     }
 
     /// Replaces the mark that was seen by that of this member. Returns whether the node has it now.
-    pub(super) fn enter(&self, redlock: &Redlock, seen: &Seen, member: &Member) -> bool {
+    pub(super) fn enter(&self, redlock: &Redlock, seen: &NodeMark, member: &Member) -> bool {
         let Some(bytes) = seen.mark.clone().filter(|_| !member.run_id.is_empty()) else {
             return false;
         };
@@ -238,7 +238,7 @@ impl Core {
         }
     }
 
-    pub(super) fn mark_all(&self, redlock: &Redlock, step: &MarkStep) -> (Vec<Seen>, Asked) {
+    pub(super) fn mark_all(&self, redlock: &Redlock, step: &MarkStep) -> (Vec<NodeMark>, Asked) {
         self.mark(redlock, step, NodeSet::all(self.rules.nodes))
     }
 
@@ -248,12 +248,12 @@ impl Core {
         redlock: &Redlock,
         step: &MarkStep,
         nodes: NodeSet,
-    ) -> (Vec<Seen>, Asked) {
+    ) -> (Vec<NodeMark>, Asked) {
         let keys = RegisterKeys::new(&self.key_prefix, GROUP_REGISTER);
         let command = RegisterCommand::Mark(step.clone());
         let asked = self.ask_some(redlock, &keys, Arc::from([]), command, nodes);
         let seen = asked.replies.0.iter().enumerate().filter_map(|(index, reply)| match reply {
-            Some(RegisterReply::Mark { mark, run_id }) => Some(Seen {
+            Some(RegisterReply::Mark { mark, run_id }) => Some(NodeMark {
                 node: Node::new(index),
                 mark: mark.clone(),
                 run_id: Arc::clone(run_id),

@@ -8,8 +8,8 @@ use crate::error::{NoQuorum, RegisterError};
 use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
 use crate::registers::{
-    Census, Epoch, Group, InvalidValue, Mark, MarkStep, Member, Place, Refill, RefillEnd,
-    RefillStep, RegisterKeys, Seen,
+    Epoch, Group, InvalidValue, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
+    Refill, RefillEnd, RefillStep, RegisterKeys,
 };
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ impl Core {
         // Of clients that do this at one time, each begins with the same node, and only the one
         // that comes first there goes on.
         seen.sort_by(|one, other| one.run_id.cmp(&other.run_id));
-        let place = |it: &Seen| Ok(Place::new(draw_number()?, &asked.url(it.node)));
-        let members: Result<Vec<Place>, RegisterError> = seen.iter().map(place).collect();
+        let place = |it: &NodeMark| Ok(MemberAddress::new(draw_number()?, &asked.url(it.node)));
+        let members: Result<Vec<MemberAddress>, RegisterError> = seen.iter().map(place).collect();
         let epoch = Epoch { group, members: members?.into() };
         for (it, place) in seen.iter().zip(&*epoch.members) {
             let is_durable = durability(it.node) == Durability::Whole;
@@ -55,7 +55,7 @@ impl Core {
     /// Can these nodes be made a group?
     fn check_formation(
         &self,
-        seen: &[Seen],
+        seen: &[NodeMark],
         asked: Asked,
         lacks: impl Fn(Node) -> Option<&'static str>,
     ) -> Result<(), RegisterError> {
@@ -63,7 +63,9 @@ impl Core {
             let (error, may_have_happened) = (NoQuorum::of_all(asked.reports), false);
             return Err(RegisterError::NoQuorum { error, may_have_happened });
         }
-        if Census::new(seen.to_vec(), self.rules.nodes).is_ok_and(|it| it.is_whole(seen.len())) {
+        if MembershipView::new(seen.to_vec(), self.rules.nodes)
+            .is_ok_and(|it| it.is_whole(seen.len()))
+        {
             return Err(RegisterError::AlreadyFormed);
         }
         seen.iter().try_for_each(|it| check_run(it, &asked.url(it.node)))?;
@@ -73,7 +75,7 @@ impl Core {
         if !lacking.is_empty() {
             return Err(RegisterError::NotDurable { nodes: lacking });
         }
-        let is_other = |it: &&Seen| matches!(it.read(), Some(Mark::Member(_) | Mark::Unknown));
+        let is_other = |it: &&NodeMark| matches!(it.read(), Some(Mark::Member(_) | Mark::Unknown));
         match seen.iter().find(is_other) {
             Some(other) => Err(RegisterError::NodesDiffer { url: asked.url(other.node) }),
             None => Ok(()),
@@ -82,11 +84,11 @@ impl Core {
 
     /// A node gives up the mark that was seen, and begins to join. Returns how it looks then, or
     /// why it has not.
-    fn join(&self, redlock: &Redlock, seen: &Seen) -> Result<Seen, String> {
+    fn join(&self, redlock: &Redlock, seen: &NodeMark) -> Result<NodeMark, String> {
         let mark = seen.mark.clone().unwrap_or_else(|| Arc::from([]));
         let nodes = NodeSet::from_iter([seen.node]);
         let (mut now, asked) = self.mark(redlock, &MarkStep::Join { seen: mark }, nodes);
-        let has_begun = |now: &Seen| now.mark != seen.mark && now.joining().is_some();
+        let has_begun = |now: &NodeMark| now.mark != seen.mark && now.joining().is_some();
         now.pop().filter(has_begun).ok_or_else(|| why_lost(asked.failure(seen.node)))
     }
 }
@@ -109,7 +111,7 @@ fn not_repaired(url: &str, why: &str) -> RegisterError {
 }
 
 /// Refuses to write the mark of a node whose run is not told: it would never have a vote.
-fn check_run(seen: &Seen, url: &str) -> Result<(), RegisterError> {
+fn check_run(seen: &NodeMark, url: &str) -> Result<(), RegisterError> {
     match seen.run_id.is_empty() {
         true => Err(not_repaired(url, &NoVote::RunNotTold.to_string())),
         false => Ok(()),
@@ -119,7 +121,7 @@ fn check_run(seen: &Seen, url: &str) -> Result<(), RegisterError> {
 /// A node that is to get a vote, and the epoch in which it does if that one is decided.
 pub(crate) struct Repair {
     /// The node, which has begun to join.
-    target: Seen,
+    target: NodeMark,
     /// The epoch before.
     pub(crate) before: Epoch,
     pub(crate) proposed: Epoch,
@@ -137,20 +139,20 @@ impl Core {
     ) -> Result<Option<Repair>, RegisterError> {
         self.learn_group(redlock)?;
         let survey = self.survey(redlock)?;
-        let before = survey.census.epoch().clone();
-        let voters = survey.census.voters(&before);
+        let before = survey.view.epoch().clone();
+        let voters = survey.view.voters(&before);
         if voters.len() < quorum(self.rules.nodes) {
             // Marks are kept then: by them, a person may trust the nodes.
             return Err(survey.without_majority());
         }
         let mut first_error = None;
-        for seen in survey.census.seen().iter().filter(|it| !voters.contains(it.node)) {
+        for seen in survey.view.seen().iter().filter(|it| !voters.contains(it.node)) {
             match self.begin_with(redlock, &survey, seen, replaced) {
                 Ok((target, place)) => {
                     // Drawn after the node has drawn its number: what was sent in an earlier repair
                     // of it names another epoch.
                     let (id, token) = (draw_number()?, draw_number()?);
-                    let new = Place::new(id, &survey.asked.url(target.node));
+                    let new = MemberAddress::new(id, &survey.asked.url(target.node));
                     let proposed = before.with((place, new), token);
                     return Ok(Some(Repair { target, before, proposed, id }));
                 }
@@ -165,28 +167,28 @@ impl Core {
         &self,
         redlock: &Redlock,
         survey: &Survey,
-        seen: &Seen,
+        seen: &NodeMark,
         replaced: Option<&str>,
-    ) -> Result<(Seen, u64), RegisterError> {
-        let (census, url) = (&survey.census, survey.asked.url(seen.node));
+    ) -> Result<(NodeMark, u64), RegisterError> {
+        let (view, url) = (&survey.view, survey.asked.url(seen.node));
         let refuse = |why: &str| not_repaired(&url, why);
         match seen.read() {
             None | Some(Mark::Joining(_)) => {}
-            Some(Mark::Member(member)) if member.epoch.group.id == census.epoch().group.id => {}
+            Some(Mark::Member(member)) if member.epoch.group.id == view.epoch().group.id => {}
             Some(Mark::Member(_)) => return Err(RegisterError::NodesDiffer { url }),
             Some(Mark::Unknown) => {
                 return Err(refuse("its mark is that of a later version, or of another program"));
             }
         }
         check_run(seen, &url)?;
-        if let (true, Some(lacks)) = (census.is_durable(), survey.durability(seen.node).lacks()) {
+        if let (true, Some(lacks)) = (view.is_durable(), survey.durability(seen.node).lacks()) {
             return Err(RegisterError::NotDurable { nodes: vec![(url, lacks)] });
         }
-        if census.epoch().is_last() {
+        if view.epoch().is_last() {
             // All registers would be frozen for ever.
             return Err(refuse(LAST_EPOCH));
         }
-        let place = census.place_of(seen.node, Place::address(&url), replaced);
+        let place = view.place_of(seen.node, MemberAddress::address(&url), replaced);
         let place = place.map_err(|members| {
             let url = Arc::clone(&url);
             RegisterError::PlaceTaken { url, members }
@@ -206,7 +208,7 @@ impl Core {
         let survey = self.survey(redlock)?;
         self.enter_all(redlock, &survey, decided);
         let survey = self.survey(redlock)?;
-        self.know(survey.census.epoch());
+        self.know(survey.view.epoch());
         if *decided != repair.proposed {
             return Ok(None);
         }
@@ -215,8 +217,8 @@ impl Core {
         let is_durable = survey.durability(repair.target.node) == Durability::Whole;
         let run_id = repair.target.run_id.to_string();
         let member = Member { epoch: decided.clone(), run_id, id: repair.id, is_durable };
-        let voters = survey.census.voters(decided);
-        let sources = survey.census.seen().iter().filter(|seen| voters.contains(seen.node));
+        let voters = survey.view.voters(decided);
+        let sources = survey.view.seen().iter().filter(|seen| voters.contains(seen.node));
         let sources = sources.cloned().collect();
         let refill = Refill::new(repair.target.clone(), member, sources);
         let mut refill = refill.ok_or_else(|| refuse(INTERRUPTED))?;
@@ -300,13 +302,13 @@ impl Core {
     pub(crate) fn trust(&self, url: &str) -> Result<(), RegisterError> {
         let redlock = self.register_nodes()?;
         let survey = self.survey(redlock)?;
-        let epoch = survey.census.epoch();
+        let epoch = survey.view.epoch();
         self.enter_all(redlock, &survey, epoch);
         let survey = self.survey(redlock)?;
         // As it is told, which is without a password.
         let url = NodeUrl::parse(url).map_or_else(|_| "the URL".to_owned(), |url| url.to_string());
         let refuse = |why: &str| not_repaired(&url, why);
-        let seen = survey.census.seen().iter().find(|it| *survey.asked.url(it.node) == *url);
+        let seen = survey.view.seen().iter().find(|it| *survey.asked.url(it.node) == *url);
         let seen = seen.ok_or_else(|| refuse("no node that has answered has this URL"))?;
         let member = match seen.read() {
             Some(Mark::Member(member)) if epoch.has(member.id) => member,

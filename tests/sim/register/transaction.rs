@@ -12,7 +12,7 @@ use super::{Outcome, from_transaction};
 use crate::mistake::Mistake;
 use redlatch_protocol::time::Time;
 use redlatch_registers::Draft;
-use redlatch_registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
+use redlatch_registers::transaction::{Disk, Join, JoinEnd, JoinStep, Record, RecordState};
 use std::time::Duration;
 
 const NAMES: [&str; SIDES] = ["a", "b", "c"];
@@ -47,7 +47,7 @@ impl Caller {
                 self.shared.ledger.borrow_mut().begins(number);
             }
             Participation::Join { number, patience, refuses } => {
-                let joining = Joining::join(self.disk(number));
+                let joining = Join::join(self.disk(number));
                 let until = self.now().after(patience);
                 return self.join(joining, number, until, refuses).await;
             }
@@ -62,7 +62,7 @@ impl Caller {
         let count = self.shared.ledger.borrow().len();
         for number in 0..count {
             if self.disk(number) != Disk::Nothing {
-                let joining = Joining::recover(self.disk(number));
+                let joining = Join::recover(self.disk(number));
                 self.join(joining, number, self.now(), false).await?;
             } else if self.record(number).await?.is_some_and(|record| {
                 let mut all = record.participants();
@@ -83,7 +83,7 @@ impl Caller {
     /// Takes the steps of this side.
     async fn join(
         &self,
-        mut joining: Joining,
+        mut joining: Join,
         number: usize,
         until: Time,
         refuses: bool,
@@ -92,10 +92,10 @@ impl Caller {
         loop {
             let step = joining.step();
             match step {
-                JoinStep::Look => joining.told(self.look(number).await?),
+                JoinStep::Look => joining.learned(self.look(number).await?),
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
                     match self.ask_record(step, number, until).await {
-                        Ok(told) => joining.told(told),
+                        Ok(told) => joining.learned(told),
                         Err(failure) => {
                             asked += u32::from(step == JoinStep::Abort);
                             if asked == ASKED_MAX || failure == Failure::Other {
@@ -153,7 +153,7 @@ impl Caller {
         step: JoinStep,
         number: usize,
         until: Time,
-    ) -> Result<Told, Failure> {
+    ) -> Result<RecordState, Failure> {
         let side = self.shared.side;
         let told = match step {
             JoinStep::Vote => {
@@ -161,7 +161,7 @@ impl Caller {
             }
             JoinStep::Abort if self.shared.has(Mistake::CommittedAborted) => {
                 self.change(number, |record| *record = None).await?;
-                return Ok(Told::Abort);
+                return Ok(RecordState::Abort);
             }
             JoinStep::Abort => {
                 self.change(number, move |record| Record::abort(record, Some(NAMES[side]))).await?
@@ -174,7 +174,7 @@ impl Caller {
         Ok(told.expect("it takes part"))
     }
 
-    async fn look(&self, number: usize) -> Result<Told, Failure> {
+    async fn look(&self, number: usize) -> Result<RecordState, Failure> {
         let record = self.record(number).await?;
         Ok(Record::look(record.as_ref(), NAMES[self.shared.side]).expect("it takes part"))
     }
