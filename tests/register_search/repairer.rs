@@ -1,4 +1,4 @@
-//! A repairer: it gives nodes without a vote their vote again, as `src/core/registers/repair.rs`
+//! A repairer: it gives nodes without a vote their vote again, as `src/client/register/repair.rs`
 //! does it, in rounds, or with a mistake.
 
 use crate::decision::Decision;

@@ -2,7 +2,9 @@
 //! steps, a disk for each side, and a register that is atomic. `tests/register_search` shows that
 //! it is.
 
-use redlatch_registers::transaction::{Disk, Join, JoinEnd, JoinStep, Record, RecordState};
+use redlatch_registers::transaction::{
+    Disk, JoinEnd, JoinStep, Record, RecordState, TransactionSide,
+};
 
 use crate::mistake::Mistake;
 
@@ -21,7 +23,7 @@ pub(crate) enum Change {
 pub(crate) struct Side {
     pub(crate) disk: Disk,
     /// What it does, unless it is down or has nothing to do.
-    pub(crate) joining: Option<Join>,
+    pub(crate) joining: Option<TransactionSide>,
     /// Does it wait for the answer of a change that it has sent?
     pub(crate) awaits: bool,
     /// The changes that have not taken effect.
@@ -112,7 +114,7 @@ impl World {
         match told {
             None => joining.done(),
             Some(_) if is_late && joining.step() == JoinStep::Look => {
-                joining.learned(RecordState::Open)
+                joining.learned(RecordState::Open);
             }
             Some(_) if is_late => joining.learned(RecordState::Commit),
             Some(told) => joining.learned(told),
@@ -129,7 +131,7 @@ impl World {
 
     /// The side takes the step that is next, as far as it does so alone.
     pub(crate) fn step(&mut self, index: usize, mistake: Mistake) {
-        let step = self.sides[index].joining.as_ref().map(Join::step);
+        let step = self.sides[index].joining.as_ref().map(TransactionSide::step);
         let told = self.look(index);
         let side = &mut self.sides[index];
         let Some(joining) = side.joining.as_mut() else { return };
@@ -193,8 +195,8 @@ impl World {
         };
         side.awaits = false;
         side.joining = Some(match mistake {
-            Mistake::OnlyStarterDecides => Join::join(disk),
-            _ => Join::recover(disk),
+            Mistake::OnlyStarterDecides => TransactionSide::join(disk),
+            _ => TransactionSide::recover(disk),
         })
         .filter(|_| side.disk != Disk::Nothing);
     }

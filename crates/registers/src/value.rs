@@ -43,7 +43,7 @@ impl Version {
     }
 }
 
-/// Identifies a change that a value remembers: the ballot's number, and the first bytes of its owner.
+/// Identifies a change that a value remembers: the ballot's number and the beginning of its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChangeId {
     number: u64,

@@ -5,11 +5,11 @@
 use super::Register;
 #[cfg(doc)]
 use super::Value;
+use super::repair::Repair;
 use crate::client::operator::Locks;
 use crate::client::{FoundLock, LockClient};
 use crate::clock;
 use crate::config::is_reserved;
-use crate::core::registers::Repair;
 use crate::error::{Error, RegisterError};
 use crate::event::{Event, RegisterEvent};
 use crate::name::Name;
@@ -42,7 +42,7 @@ impl Registers<'_> {
     /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed). After any
     /// other error some nodes may be members: see [the guide](crate::guide::registers#the-nodes).
     pub fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
-        self.client.core.form(in_memory)
+        self.client.core.register_nodes()?.form(in_memory)
     }
 
     /// Gives each member that answers and has no vote [its
@@ -83,17 +83,16 @@ impl Registers<'_> {
     }
 
     fn repair_with(&self, replaced: Option<&str>) -> Result<Vec<Arc<str>>, RegisterError> {
-        let core = &self.client.core;
-        let redlock = core.register_nodes()?;
-        let prefix = &core.key_prefix[..];
+        let nodes = self.client.core.register_nodes()?;
+        let prefix = &self.client.core.key_prefix[..];
         let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
         let register = Register { client: self.client.clone(), keys, lock: Arc::from(prefix) };
         let mut repaired = Vec::new();
         // An epoch that another client has decided comes before.
-        for _ in 0..ATTEMPTS_PER_NODE * core.rules.nodes {
-            let Some(repair) = core.begin_repair(redlock, replaced)? else { break };
+        for _ in 0..ATTEMPTS_PER_NODE * nodes.count() {
+            let Some(repair) = nodes.begin_repair(replaced)? else { break };
             let decided = register.decide(&repair)?;
-            repaired.extend(core.end_repair(redlock, &repair, &decided)?);
+            repaired.extend(nodes.end_repair(&repair, &decided)?);
         }
         Ok(repaired)
     }
@@ -107,7 +106,7 @@ impl Registers<'_> {
     ///
     /// The node has no mark of a member of the group, or does not answer.
     pub fn trust(&self, url: &str) -> Result<(), RegisterError> {
-        self.client.core.trust(url)
+        self.client.core.register_nodes()?.trust(url)
     }
 }
 
@@ -255,10 +254,9 @@ impl Register {
     fn remove(&self) -> Result<(), RegisterError> {
         // A deletion that all nodes have accepted is collected by this.
         self.run(|_| Ok(()))?;
-        let redlock = self.client.core.register_nodes()?;
-        let group = self.client.core.group(redlock)?;
+        let nodes = self.client.core.register_nodes()?;
         // Of what was only promised, nobody knows the ballot.
-        self.client.core.ask(redlock, &self.keys, &group, RegisterCommand::Collect(None));
+        nodes.ask(&self.keys, &nodes.group()?, RegisterCommand::Collect(None));
         Ok(())
     }
 }
@@ -294,9 +292,8 @@ impl RegisterList<'_> {
 
     /// Without a group there are no registers, and a list of their keys would be empty.
     fn check(&self) -> Result<(), RegisterError> {
-        let core = &self.client.core;
         self.keys.iter().try_for_each(Locks::check).map_err(RegisterError::Resource)?;
-        core.group(core.register_nodes()?).map(|_| ())
+        self.client.core.register_nodes()?.group().map(|_| ())
     }
 }
 
@@ -320,10 +317,7 @@ impl Register {
         &self,
         read: impl FnOnce() -> Result<(T, u32), RegisterError>,
     ) -> Result<T, RegisterError> {
-        self.report(read, |rounds, took| {
-            let register = self.name();
-            RegisterEvent::Read { register, rounds, took }
-        })
+        self.report(read, |register, rounds, took| RegisterEvent::Read { register, rounds, took })
     }
 
     /// Makes a change together with other threads, and reports it. `body` is called as often as
@@ -334,10 +328,7 @@ impl Register {
     ) -> Result<T, RegisterError> {
         self.report(
             || self.run(body),
-            |rounds, took| {
-                let register = self.name();
-                RegisterEvent::Changed { register, rounds, took }
-            },
+            |register, rounds, took| RegisterEvent::Changed { register, rounds, took },
         )
     }
 
@@ -345,7 +336,7 @@ impl Register {
     fn report<'a, T>(
         &'a self,
         call: impl FnOnce() -> Result<(T, u32), RegisterError>,
-        event: impl FnOnce(u32, Duration) -> RegisterEvent<'a>,
+        event: fn(Name<'a>, u32, Duration) -> RegisterEvent<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
         let began = core.now_if_listened();
@@ -356,7 +347,7 @@ impl Register {
         let (register, took) = (self.name(), now.since(began));
         match result {
             Ok((value, rounds)) => {
-                core.emit(|| Event::Register(event(rounds, took)));
+                core.emit(|| Event::Register(event(register, rounds, took)));
                 Ok(value)
             }
             Err(error) => {

@@ -5,7 +5,9 @@ use crate::client::register::Value;
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
 use crate::registers::Version;
-use crate::registers::transaction::{Join, JoinEnd, JoinStep, Record, RecordState, TransactionId};
+use crate::registers::transaction::{
+    JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide,
+};
 use std::thread;
 use std::time::Duration;
 
@@ -30,7 +32,10 @@ pub(super) struct Side<'a, P> {
 }
 
 impl<P: Participant> Side<'_, P> {
-    pub(super) fn run(&mut self, mut joining: Join) -> Result<Decision, JoinError<P::Error>> {
+    pub(super) fn run(
+        &mut self,
+        mut joining: TransactionSide,
+    ) -> Result<Decision, JoinError<P::Error>> {
         let (mut refusal, mut seen, mut asked) = (None, None, 0);
         loop {
             let step = joining.step();

@@ -12,7 +12,9 @@ use super::{Outcome, from_transaction};
 use crate::mistake::Mistake;
 use redlatch_protocol::time::Time;
 use redlatch_registers::Draft;
-use redlatch_registers::transaction::{Disk, Join, JoinEnd, JoinStep, Record, RecordState};
+use redlatch_registers::transaction::{
+    Disk, JoinEnd, JoinStep, Record, RecordState, TransactionSide,
+};
 use std::time::Duration;
 
 const NAMES: [&str; SIDES] = ["a", "b", "c"];
@@ -47,7 +49,7 @@ impl Caller {
                 self.shared.ledger.borrow_mut().begins(number);
             }
             Participation::Join { number, patience, refuses } => {
-                let joining = Join::join(self.disk(number));
+                let joining = TransactionSide::join(self.disk(number));
                 let until = self.now().after(patience);
                 return self.join(joining, number, until, refuses).await;
             }
@@ -62,7 +64,7 @@ impl Caller {
         let count = self.shared.ledger.borrow().len();
         for number in 0..count {
             if self.disk(number) != Disk::Nothing {
-                let joining = Join::recover(self.disk(number));
+                let joining = TransactionSide::recover(self.disk(number));
                 self.join(joining, number, self.now(), false).await?;
             } else if self.record(number).await?.is_some_and(|record| {
                 let mut all = record.participants();
@@ -83,7 +85,7 @@ impl Caller {
     /// Takes the steps of this side.
     async fn join(
         &self,
-        mut joining: Join,
+        mut joining: TransactionSide,
         number: usize,
         until: Time,
         refuses: bool,

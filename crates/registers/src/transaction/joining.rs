@@ -67,13 +67,13 @@ pub enum JoinEnd {
 /// Take the [`step`](Self::step), and say how it went: [`learned`](Self::learned) or
 /// [`done`](Self::done). A step whose answer was lost may be taken again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Join {
+pub struct TransactionSide {
     step: JoinStep,
     /// How it ends once it is rolled back.
     end: JoinEnd,
 }
 
-impl Join {
+impl TransactionSide {
     /// Takes part, with what the disk says.
     pub fn join(disk: Disk) -> Self {
         Self::begin(match disk {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     /// Takes steps: what the record tells, or `None` for a change of the disk.
-    fn steps(mut joining: Join, answers: &[Option<RecordState>]) -> Vec<JoinStep> {
+    fn steps(mut joining: TransactionSide, answers: &[Option<RecordState>]) -> Vec<JoinStep> {
         let mut steps = vec![joining.step()];
         for answer in answers {
             match answer {
@@ -175,7 +175,7 @@ mod tests {
         let answers = [answers[0], None, answers[1], Some(RecordState::Commit), None, None, None];
         let committed = JoinStep::Done(JoinEnd::Committed);
         assert_eq!(
-            steps(Join::join(Disk::Nothing), &answers),
+            steps(TransactionSide::join(Disk::Nothing), &answers),
             [Look, Prepare, Vote, Wait, Commit, Finish, Forget, committed]
         );
     }
@@ -186,13 +186,24 @@ mod tests {
         let end = Done(JoinEnd::Aborted);
         for told in [RecordState::Abort, RecordState::Absent] {
             let aborted = [Some(told), None];
-            assert_eq!(steps(Join::join(Disk::Prepared), &aborted), [Vote, RollBack, end]);
-            assert_eq!(steps(Join::recover(Disk::Prepared), &aborted), [Abort, RollBack, end]);
+            assert_eq!(
+                steps(TransactionSide::join(Disk::Prepared), &aborted),
+                [Vote, RollBack, end]
+            );
+            assert_eq!(
+                steps(TransactionSide::recover(Disk::Prepared), &aborted),
+                [Abort, RollBack, end]
+            );
         }
-        assert_eq!(steps(Join::recover(Disk::Nothing), &[]), [Done(JoinEnd::Over)]);
+        assert_eq!(steps(TransactionSide::recover(Disk::Nothing), &[]), [Done(JoinEnd::Over)]);
         let committed = [Some(RecordState::Commit), None];
-        assert_eq!(steps(Join::recover(Disk::Prepared), &committed), [Abort, Commit, Finish]);
-        for joining in [Join::join(Disk::Committed), Join::recover(Disk::Committed)] {
+        assert_eq!(
+            steps(TransactionSide::recover(Disk::Prepared), &committed),
+            [Abort, Commit, Finish]
+        );
+        for joining in
+            [TransactionSide::join(Disk::Committed), TransactionSide::recover(Disk::Committed)]
+        {
             let end = Done(JoinEnd::Committed);
             assert_eq!(steps(joining, &[None, None]), [Finish, Forget, end]);
         }
@@ -201,7 +212,7 @@ mod tests {
     #[test]
     fn a_late_request_applies_nothing() {
         use JoinStep::{Done, Look, Prepare, RollBack, Vote};
-        let join = || Join::join(Disk::Nothing);
+        let join = || TransactionSide::join(Disk::Nothing);
         for (told, end) in [
             (RecordState::Absent, JoinEnd::Over),
             (RecordState::FinishedBefore, JoinEnd::Committed),
@@ -221,7 +232,7 @@ mod tests {
 
     #[test]
     fn patience_ends_before_the_decision_and_not_after_it() {
-        let mut joining = Join::join(Disk::Prepared);
+        let mut joining = TransactionSide::join(Disk::Prepared);
         joining.learned(RecordState::Open);
         joining.lose_patience();
         assert_eq!(joining.step(), JoinStep::Abort);
@@ -232,7 +243,7 @@ mod tests {
 
     #[test]
     fn who_cannot_prepare_has_it_aborted() {
-        let mut joining = Join::join(Disk::Nothing);
+        let mut joining = TransactionSide::join(Disk::Nothing);
         joining.learned(RecordState::Open);
         joining.refuse();
         let steps = steps(joining, &[Some(RecordState::Abort), None]);

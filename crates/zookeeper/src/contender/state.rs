@@ -279,13 +279,13 @@ impl Plan {
     pub(super) fn parents(&self, all: bool) -> Vec<Request> {
         let above = self.above.iter().filter(|_| all);
         let above = above.map(|path| self.directory(path, CreateKind::Persistent));
-        let each = self.directories.iter().map(|it| self.container(Arc::clone(&it.path)));
+        let each = self.directories.iter().map(|it| self.container(&it.path));
         above.chain(each).collect()
     }
 
     /// The request that creates a directory which goes when it is empty.
-    pub(super) fn container(&self, path: Arc<str>) -> Request {
-        self.directory(&path, CreateKind::Container)
+    pub(super) fn container(&self, path: &Arc<str>) -> Request {
+        self.directory(path, CreateKind::Container)
     }
 
     /// The request that creates a znode for others below it.
