@@ -60,7 +60,7 @@ pub enum Event<'a> {
     /// whose grants do not count yet have [`NodeError::Quarantined`] with the time that is left.
     #[non_exhaustive]
     Quarantined { resource: Name<'a>, left: Duration, reports: &'a [NodeReport] },
-    /// A call has a place in the [nodes' queue](crate::guide::guarantees#the-nodes-queue) for the
+    /// A call has a place in the [nodes' queue](crate::guide::waiting#the-nodes-queue) for the
     /// lock: others hold it or wait for it. Reported once in a call, before it sleeps.
     #[non_exhaustive]
     Queued {
