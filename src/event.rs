@@ -138,7 +138,7 @@ events! {
         "waiting for nodes that were started less than max_ttl ago (restart_guard)",
         { resource: Name<'a>, left: Duration, reports: &'a [NodeReport] }
 
-    /// A call has a place in the [nodes' queue](crate::guide::guarantees#the-nodes-queue) for the
+    /// A call has a place in the [nodes' queue](crate::guide::waiting#the-nodes-queue) for the
     /// lock: others hold it or wait for it. Reported once in a call, before it sleeps. `place`: how
     /// many waiters are before it. A client has one waiter for the exclusive lock, and one for each
     /// call that wants to be a [reader](crate::LockRequest::shared) or a
