@@ -11,7 +11,7 @@ use crate::client::{FoundLock, LockClient};
 use crate::clock;
 use crate::config::is_reserved;
 use crate::error::{Error, RegisterError};
-use crate::event::{Event, RegisterEvent};
+use crate::event::Event;
 use crate::name::Name;
 use crate::node_url::NodeUrl;
 use crate::registers::{
@@ -317,7 +317,7 @@ impl Register {
         &self,
         read: impl FnOnce() -> Result<(T, u32), RegisterError>,
     ) -> Result<T, RegisterError> {
-        self.report(read, |register, rounds, took| RegisterEvent::Read { register, rounds, took })
+        self.report(read, |register, rounds, took| Event::RegisterRead { register, rounds, took })
     }
 
     /// Makes a change together with other threads, and reports it. `body` is called as often as
@@ -328,7 +328,7 @@ impl Register {
     ) -> Result<T, RegisterError> {
         self.report(
             || self.run(body),
-            |register, rounds, took| RegisterEvent::Changed { register, rounds, took },
+            |register, rounds, took| Event::RegisterChanged { register, rounds, took },
         )
     }
 
@@ -336,7 +336,7 @@ impl Register {
     fn report<'a, T>(
         &'a self,
         call: impl FnOnce() -> Result<(T, u32), RegisterError>,
-        event: fn(Name<'a>, u32, Duration) -> RegisterEvent<'a>,
+        event: fn(Name<'a>, u32, Duration) -> Event<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
         let began = core.now_if_listened();
@@ -347,13 +347,12 @@ impl Register {
         let (register, took) = (self.name(), now.since(began));
         match result {
             Ok((value, rounds)) => {
-                core.emit(|| Event::Register(event(register, rounds, took)));
+                core.emit(|| event(register, rounds, took));
                 Ok(value)
             }
             Err(error) => {
                 if !error.is_refusal() {
-                    let event = RegisterEvent::Failed { register, took, error: &error };
-                    core.emit(|| Event::Register(event));
+                    core.emit(|| Event::RegisterFailed { register, took, error: &error });
                 }
                 Err(error)
             }
