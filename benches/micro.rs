@@ -79,7 +79,7 @@ fn acquiring(bench: &Bench) {
     let ballot = Ballot::new(tally);
     bench.run("engine, acquire", || {
         let (mut acquire, _) = begin(&rules, &key);
-        acquire.handle(Time::from_millis(1_001), Input::Ballot(black_box(ballot)));
+        acquire.handle(Time::from_millis(1_001), Input::Ballot(black_box(ballot.clone())));
         assert!(matches!(acquire.poll(), Step::Done(Acquired::Held(_))));
     });
 }
