@@ -2,13 +2,13 @@
 
 use super::{Holder, Inspection, Label, LockState, NodeView, QueuedWaiter, Seen};
 use crate::clock::{WallTime, wall_time};
-use crate::zookeeper::survey::{LockView, Member};
+use crate::zookeeper::queue_listing::{ListedClient, LockView};
 use std::sync::Arc;
 
 impl Inspection {
     /// What the server with this URL has shown.
     pub(crate) fn of_ensemble(key: Arc<[u8]>, url: Arc<str>, view: &LockView) -> Self {
-        let path = |holder: &Member| holder.path.as_bytes().to_vec();
+        let path = |holder: &ListedClient| holder.path.as_bytes().to_vec();
         let locks = view.holders.iter().map(path).collect();
         let held = view.holders.first().filter(|_| !view.is_shared).map(path);
         let seen = Seen { key, locks, others: Vec::new(), held };
@@ -42,22 +42,22 @@ impl Inspection {
     }
 }
 
-fn holder(member: &Member) -> Holder {
+fn holder(member: &ListedClient) -> Holder {
     let since = Some(since(member));
     let (slot, owner) = (member.slot, label(member));
     Holder { slot, owner, remaining: None, since, other_program: None }
 }
 
-fn waiter(member: &Member) -> QueuedWaiter {
+fn waiter(member: &ListedClient) -> QueuedWaiter {
     let since = since(member);
     QueuedWaiter { owner: label(member), is_for_share: false, since, nodes: 1 }
 }
 
-fn label(member: &Member) -> Option<Label> {
+fn label(member: &ListedClient) -> Option<Label> {
     Some(&member.owner).filter(|owner| !owner.is_empty()).map(|owner| Label(owner.to_vec()))
 }
 
-fn since(member: &Member) -> WallTime {
+fn since(member: &ListedClient) -> WallTime {
     wall_time(member.created_at_ms.saturating_mul(1_000))
 }
 
@@ -65,14 +65,14 @@ fn since(member: &Member) -> WallTime {
 mod tests {
     use super::*;
 
-    fn member(path: &str, owner: &str, slot: Option<u32>) -> Member {
+    fn member(path: &str, owner: &str, slot: Option<u32>) -> ListedClient {
         let (path, owner) = (Arc::from(path), Arc::from(owner.as_bytes()));
-        Member { path, owner, created_at_ms: 1_500, slot }
+        ListedClient { path, owner, created_at_ms: 1_500, slot }
     }
 
     fn inspected(
-        holders: Vec<Member>,
-        waiters: Vec<Member>,
+        holders: Vec<ListedClient>,
+        waiters: Vec<ListedClient>,
         is_shared: bool,
         has_changed: bool,
     ) -> Inspection {

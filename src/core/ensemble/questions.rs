@@ -9,8 +9,8 @@ use crate::node::{NodeAnswer, NodeError, NodeStatus, Standards, judge};
 use crate::zookeeper::lock_table::Outcome;
 use crate::zookeeper::message::{Reply, Request, ServerError};
 use crate::zookeeper::path;
+use crate::zookeeper::queue_listing::{LockView, QueueListing};
 use crate::zookeeper::session::{Answer, Failure};
-use crate::zookeeper::survey::{LockView, Survey};
 use std::sync::Arc;
 
 /// How often a lock is looked at whose holder goes meanwhile.
@@ -43,14 +43,15 @@ impl Ensemble {
         let directory = directory.expect("the key was checked when the request was made");
         let mut looks = 1;
         loop {
-            let asked = self.ask(Survey::requests(&directory), until)?;
-            let survey = Survey::of(self.layout, &directory, &asked.answers)
+            let asked = self.ask(QueueListing::requests(&directory), until)?;
+            let listing = QueueListing::of(self.layout, &directory, &asked.answers)
                 .map_err(|failure| self.no_answer(asked.server, &failure))?;
-            let Answers { server, answers } = match survey.details() {
+            let Answers { server, answers } = match listing.details() {
                 details if details.is_empty() => Answers { answers: Vec::new(), ..asked },
                 details => self.ask(details, until)?,
             };
-            let view = survey.view(&answers).map_err(|failure| self.no_answer(server, &failure))?;
+            let view =
+                listing.view(&answers).map_err(|failure| self.no_answer(server, &failure))?;
             if !view.has_changed || looks == LOOKS {
                 return Ok((self.url(server), view));
             }
