@@ -22,7 +22,7 @@ mod words {
     #[cfg(feature = "metrics")]
     use crate::error::Error;
     use crate::error::LossReason;
-    use crate::released::Released;
+    use crate::event::Released;
 
     pub(super) fn released(outcome: Option<Released>) -> &'static str {
         match outcome {

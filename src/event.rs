@@ -27,7 +27,6 @@ pub use register::RegisterEvent;
 use crate::error::{Error, LossReason};
 use crate::name::Name;
 use crate::node::{NodeAnswer, NodeError, NodeReport, QueueSupport};
-use crate::released::Released;
 use std::fmt;
 use std::time::Duration;
 
@@ -222,6 +221,18 @@ enum Subject<'a> {
     Resource(Name<'a>),
     /// A node, or a server of an ensemble, by its URL.
     Node(&'a str),
+}
+
+/// How a lock was released, as [events](Event::Released) say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
+pub enum Released {
+    /// The lock was held to the end: a majority of nodes still had its key, or, if it passed to
+    /// another thread of this client, its validity had not passed.
+    InTime,
+    /// The lock's validity had passed, or no majority of nodes still had its key: another client
+    /// may have held the lock while this one still worked.
+    TooLate,
 }
 
 /// The outcome of one attempt to acquire a lock.

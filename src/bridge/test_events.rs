@@ -2,10 +2,10 @@
 
 use crate::engine::NoVote;
 use crate::error::{Error, LockLost, LossReason, RegisterError};
+use crate::event::Released;
 use crate::event::{AttemptOutcome, Event, RegisterEvent};
 use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
-use crate::released::Released;
 use std::time::Duration;
 
 /// The number of kinds. Its `match` fails to compile when a kind is added, which then needs a

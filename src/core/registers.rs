@@ -7,11 +7,12 @@
 mod membership;
 mod repair;
 
-use super::{Core, Redlock};
+use super::Core;
 use crate::engine::{NoVote, Node, NodeSet, quorum};
 use crate::error::RegisterError;
 use crate::event::Listener;
 use crate::node::{Durability, NodeAnswer, NodeChange, NodeError, NodeState, NodeStatus};
+use crate::redlock::Redlock;
 use crate::registers::{
     Ballot, COMBINED_MAX, Census, Draft, MarkStep, NoGroup, Proposer, RegisterReply,
 };
@@ -25,8 +26,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How many registers are remembered. Those that are in use are, however many.
 const REMEMBERED_MAX: usize = 1024;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Registers {
+    /// The nodes that keep them.
+    nodes: Option<Arc<Redlock>>,
     pub(super) membership: Membership,
     slots: Mutex<HashMap<Arc<[u8]>, Arc<Slot>>>,
 }
@@ -85,6 +88,10 @@ pub(crate) enum Role {
 }
 
 impl Registers {
+    pub(super) fn keep_on(&mut self, nodes: &Arc<Redlock>) {
+        self.nodes = Some(Arc::clone(nodes));
+    }
+
     /// The register with this key.
     pub(crate) fn slot(&self, key: &Arc<[u8]>) -> Arc<Slot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,7 +235,7 @@ impl Core {
             NoGroup::NoMember => asked.clone().no_quorum(false),
         })?;
         // One that was waited for in vain is not waited for again.
-        Ok(Survey { census, asked, statuses: self.examine(redlock, answered) })
+        Ok(Survey { census, asked, statuses: redlock.examine(answered) })
     }
 }
 
@@ -253,7 +260,7 @@ impl Default for Reported {
 impl Core {
     /// A look at the marks has shown that these nodes vote, or do so now.
     fn note_voters(&self, survey: &Survey, voters: NodeSet) {
-        let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
+        let Some(listener) = self.events.listener() else { return };
         for seen in survey.census.seen() {
             let vote = match voters.contains(seen.node) {
                 true => Ok(()),
@@ -265,7 +272,7 @@ impl Core {
 
     /// Nodes that had no vote may have answered as members: another client has repaired them.
     fn note_answers(&self, asked: &Asked) {
-        let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
+        let Some(listener) = self.events.listener() else { return };
         let without = self.registers.membership.reported.lock().without;
         for node in without.iter() {
             let reply = asked.replies.0[node.index()].as_ref();

@@ -16,7 +16,7 @@
 //! records of transactions) and `node` (sessions, rounds, every byte that is written or read, and
 //! the order in which the event loop reads, writes and looks at deadlines). Simulated: time, the
 //! network, the nodes' processes around the model in `embedded`, and the client's main loop and its
-//! sockets, which follow `src/core.rs` and `src/net` (see `worker.rs` and `client.rs` for the
+//! sockets, which follow `src/redlock.rs` and `src/net` (see `worker.rs` and `client.rs` for the
 //! differences). In a history threads use locks, or registers, and clients may be sides of
 //! transactions: see `register.rs`. `checker.rs` checks the guarantees.
 

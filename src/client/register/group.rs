@@ -346,21 +346,21 @@ impl Register {
         event: impl FnOnce(u32, Duration) -> RegisterEvent<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
-        let began = core.now_if_listened();
+        let began = core.events.now_if_listened();
         let result = call();
-        let (Some(began), Some(now)) = (began, core.now_if_listened()) else {
+        let (Some(began), Some(now)) = (began, core.events.now_if_listened()) else {
             return result.map(|(value, _)| value);
         };
         let (register, took) = (self.name(), now.since(began));
         match result {
             Ok((value, rounds)) => {
-                core.emit(|| Event::Register(event(rounds, took)));
+                core.events.emit(|| Event::Register(event(rounds, took)));
                 Ok(value)
             }
             Err(error) => {
                 if !error.is_refusal() {
                     let event = RegisterEvent::Failed { register, took, error: &error };
-                    core.emit(|| Event::Register(event));
+                    core.events.emit(|| Event::Register(event));
                 }
                 Err(error)
             }

@@ -4,11 +4,13 @@
 use super::{Register, Value};
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
+use crate::core::Core;
 use crate::core::registers::{Asked, Leader, Made, Message, Role, Seat, Slot};
-use crate::core::{Core, Redlock, draw};
 use crate::engine::{Backoff, Jitter, QueueWait, TURN, Token};
+use crate::entropy::draw;
 use crate::error::RegisterError;
 use crate::guard::LockGuard;
+use crate::redlock::Redlock;
 use crate::registers::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, Version,
 };
@@ -260,7 +262,7 @@ impl Running<'_> {
                 if self.has_prepared_last {
                     // There is no value, and the promises of the nodes are of no use.
                     let keys = &self.register.keys;
-                    self.register.client.core.forget_promises(keys, &self.group);
+                    self.register.client.core.forget_promises(self.redlock, keys, &self.group);
                 }
                 if asked.is_some_and(|asked| asked.replies.lack_votes()) {
                     self.register.client.core.renew_votes(self.redlock);

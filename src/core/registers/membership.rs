@@ -8,10 +8,11 @@
 use super::ReportedVotes;
 use super::Survey;
 use crate::clock::{self, Time};
-use crate::core::{Backend, Core, Redlock};
+use crate::core::Core;
 use crate::engine::{Command, Node, NodeSet, Request};
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
+use crate::redlock::Redlock;
 use crate::registers::{
     Epoch, GROUP_REGISTER, Group, MarkStep, Member, RegisterCommand, RegisterKeys, RegisterReply,
     RegisterRequest, Replies, Seen, memberships, no_vote,
@@ -86,11 +87,7 @@ impl Core {
         if self.is_forked() {
             return Err(RegisterError::OtherProcess);
         }
-        match &self.backend {
-            Backend::Redlock(redlock) => Ok(redlock),
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(_) => Err(RegisterError::ZooKeeper),
-        }
+        self.registers.nodes.as_deref().ok_or(RegisterError::ZooKeeper)
     }
 
     /// Asks all nodes, which are members of this group.
@@ -134,9 +131,9 @@ impl Core {
     }
 
     /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.
-    pub(crate) fn forget_promises(&self, keys: &RegisterKeys, group: &Group) {
+    pub(crate) fn forget_promises(&self, redlock: &Redlock, keys: &RegisterKeys, group: &Group) {
         let command = RegisterCommand::Collect(None);
-        self.post(self.register_request(keys, group.to_bytes(), command));
+        redlock.post(self.register_request(keys, group.to_bytes(), command));
     }
 
     /// The group, as it was when it was looked at last.

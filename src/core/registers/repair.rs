@@ -2,11 +2,13 @@
 //! group again, or in the place of another.
 
 use super::{Asked, Survey};
-use crate::core::{Core, KeyStep, NodeKeys, Redlock, draw};
+use crate::core::Core;
 use crate::engine::{NoVote, Node, NodeSet, quorum};
+use crate::entropy::draw;
 use crate::error::{NoQuorum, RegisterError};
 use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
+use crate::redlock::{KeyStep, NodeKeys, Redlock};
 use crate::registers::{
     Census, Epoch, Group, InvalidValue, Mark, MarkStep, Member, Place, Refill, RefillEnd,
     RefillStep, RegisterKeys, Seen,
@@ -20,7 +22,7 @@ impl Core {
     /// a copy of this that arrives late, after the node has lost its memory, makes it none.
     pub(crate) fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
         let redlock = self.register_nodes()?;
-        let statuses = self.examine(redlock, NodeSet::all(self.rules.nodes));
+        let statuses = redlock.examine(NodeSet::all(self.rules.nodes));
         let durability = |node: Node| Durability::of(&statuses[node.index()]);
         let lacks = |node| durability(node).lacks().filter(|_| !in_memory);
         // What can be refused is refused before anything is written.
@@ -284,7 +286,7 @@ impl Core {
             names.extend(page.iter().filter_map(name));
         };
         loop {
-            match keys.next(self, redlock, &pattern, true) {
+            match keys.next(redlock, &pattern, true) {
                 KeyStep::Keys(page) => note(page),
                 KeyStep::End(page, _) => {
                     note(page);
