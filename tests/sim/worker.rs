@@ -13,7 +13,7 @@ mod operator;
 mod registers;
 mod result;
 mod wait_queue;
-mod wishes;
+mod workload;
 
 use crate::checker::{Name, name};
 use crate::client::Client;

@@ -5,7 +5,7 @@
 //! Simpler than there: a thread whose deadline passes in the queue leaves without a request, and
 //! the number of handoffs is random if no other client waits.
 
-use super::wishes::ROUNDS_MAX;
+use super::workload::ROUNDS_MAX;
 use super::{Running, State, Worker};
 use crate::checker::name;
 use crate::client::Client;

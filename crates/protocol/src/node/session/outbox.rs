@@ -22,14 +22,14 @@ impl Session {
     /// bytes that have arrived must be processed first: none of them answers a command written
     /// here.
     pub(super) fn fill(&mut self, now: Time) {
-        if !self.is_ready() {
+        if !self.is_ready() || !self.has_unwritten() {
             return;
         }
         self.write_pending_releases(now);
         while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
-            let Some(Queued { ticket, request, .. }) = self.waiting.pop() else { return };
-            let (ticket, request) = self.adapted(now, ticket, request);
-            self.write(now, ticket, request);
+            let Some(mut next) = self.waiting.pop() else { return };
+            self.adapt(now, &mut next.ticket, &mut next.request);
+            self.write(now, next.ticket, next.request);
         }
     }
 

@@ -129,6 +129,11 @@ impl Session {
 
 impl Session {
     /// The next answer. It is a failed vote if this node is the same server as an earlier node.
+    /// Is there an answer, or something that the node has told about a waiter?
+    pub(in crate::node) fn has_news(&self) -> bool {
+        !self.answers.is_empty() || self.notifications.has_hints()
+    }
+
     pub fn poll_answer(&mut self) -> Option<Answer> {
         let mut answer = self.answers.pop_front()?;
         if let Some(error) = self.same_server() {
@@ -235,7 +240,8 @@ impl Session {
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
-            State::Down { retry_at } if self.has_unwritten() => Some(retry_at),
+            _ if !self.has_unwritten() => self.given_up_at(),
+            State::Down { retry_at } => Some(retry_at),
             _ => {
                 let deadlines = [self.given_up_at(), self.pays_at(), self.fails_waiting_at()];
                 deadlines.into_iter().flatten().min()
