@@ -25,7 +25,7 @@ use crate::register::Shared;
 use crate::worker::Worker;
 use redlatch_protocol::engine::{Drift, Node, QueueWait, Request, Rules, Token};
 use redlatch_protocol::node::{
-    Credentials, Driver, IN_FLIGHT_MAX, Message, Order, PENDING_MAX, Rounds, Session,
+    Conversation, Credentials, Driver, IN_FLIGHT_MAX, Message, Order, PENDING_MAX, Rounds, Session,
     SessionOptions,
 };
 use redlatch_protocol::time::Time;
