@@ -14,9 +14,9 @@
 //!
 //! Real: `engine` (acquiring, extending, releasing; changes and refills of registers; the steps and
 //! records of transactions) and `node` (sessions, rounds, every byte that is written or read, and
-//! the order in which the event loop reads, writes and looks at deadlines). Simulated: time, the
-//! network, the nodes' processes around the model in `embedded`, and the client's main loop and its
-//! sockets, which follow `src/core.rs` and `src/net` (see `worker.rs` and `client.rs` for the
+//! the order in which the event loop reads, writes and looks at deadlines), and the queue in which
+//! the threads of a client wait. Simulated: time, the network, the nodes' processes around the model
+//! in `embedded`, and the client's main loop and its sockets, which follow `src/core.rs` and `src/net` (see `worker.rs` and `client.rs` for the
 //! differences). In a history threads use locks, or registers, and clients may be sides of
 //! transactions: see `register.rs`. `checker.rs` checks the guarantees.
 
@@ -38,10 +38,20 @@ mod stray;
 mod tally;
 mod worker;
 
+#[path = "../../src/cancel_token.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a simulated client wakes its threads itself")]
+mod cancel_token;
+#[path = "../../src/owner_process.rs"]
+mod owner_process;
+#[path = "../../src/wait_queue/queue.rs"]
+#[allow(dead_code, reason = "simulated threads do not sleep, nor wait for themselves")]
+mod wait_queue;
+
 use campaign::{Campaign, run};
 use checker::Invariant;
 use mistake::Mistake;
 use options::BrokenAssumption;
+use redlatch_protocol::engine;
 use simulation::Simulation;
 use std::env;
 use std::fmt::Write;
