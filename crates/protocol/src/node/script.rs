@@ -64,11 +64,11 @@ mod removal;
 mod sha1;
 mod share;
 
-use super::command::{COUNTER_SUFFIX, Form, NodeReply, decimal};
+use super::command::{COUNTER_SUFFIX, Form, NodeReply};
 use super::node_error::NodeError;
 pub use crate::engine::Script;
 use crate::engine::{Command, CustomCommand, LockId, Token, Ttl, Vote};
-use crate::resp::{Elements, Reply, encode_command, encode_words};
+use crate::resp::{Elements, Reply, Word, encode_words};
 pub use claim::CLAIM;
 pub use fence::FENCE;
 pub use keep::{KEEP, KEEP_SHARED};
@@ -120,7 +120,7 @@ pub(super) trait NodeCommand {
     }
 
     /// Appends the command.
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>);
+    fn encode(&self, call: Call, out: &mut Vec<u8>);
 
     /// Reads a reply, if it is an answer to this command with this number. Texts in errors do not
     /// contain `secret`. Most scripts answer yes or no.
@@ -138,7 +138,7 @@ impl NodeCommand for Arc<dyn CustomCommand> {
         Some((script, CUSTOM + number))
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call, out: &mut Vec<u8>) {
         let (script, _) = CustomCommand::script(&**self);
         self.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
     }
@@ -170,45 +170,56 @@ impl Command {
 
 /// How a script is called.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
+pub(super) struct Call {
     pub(super) form: Form,
     /// The number that the script's answer must begin with.
-    pub(super) number: &'a [u8],
+    pub(super) number: u64,
 }
 
-impl Call<'_> {
-    /// The command, and the script's digest or source.
-    fn name(self, script: Script) -> (&'static [u8], &'static [u8]) {
-        match self.form {
-            Form::Digest => (b"EVALSHA", script.sha1.as_bytes()),
-            Form::Source => (b"EVAL", script.source.as_bytes()),
-        }
-    }
-
+impl Call {
     /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
     fn run(
         self,
         script: Script,
         lock: &LockId,
         counters: &[Vec<u8>],
-        arguments: &[&[u8]],
+        arguments: &[Word<'_>],
         out: &mut Vec<u8>,
     ) {
-        let mut digits = [0; 20];
         let count = lock.keys().count() + counters.len();
-        let (verb, name) = self.name(script);
-        let words = [verb, name, decimal(count as u64, &mut digits)].into_iter();
-        let words = words.chain(lock.keys()).chain(counters.iter().map(Vec::as_slice));
-        let words = words.chain(arguments.iter().copied()).chain([self.number]);
-        encode_words(out, 4 + count + arguments.len(), words);
+        let keys = lock.keys().chain(counters.iter().map(Vec::as_slice)).map(Word::Bytes);
+        self.write(script, (count, keys), arguments.iter().copied(), out);
     }
 
     /// Appends the call with these keys and arguments.
-    fn run_on(self, script: Script, keys: &[&[u8]], arguments: &[&[u8]], out: &mut Vec<u8>) {
-        let mut digits = [0; 20];
-        let (verb, name) = self.name(script);
-        let name = [verb, name, decimal(keys.len() as u64, &mut digits)];
-        encode_command(out, &[&name, keys, arguments, &[self.number]].concat());
+    fn run_on<'a>(
+        self,
+        script: Script,
+        keys: &[&'a [u8]],
+        arguments: &[&'a [u8]],
+        out: &mut Vec<u8>,
+    ) {
+        let bytes = |word: &&'a [u8]| Word::Bytes(word);
+        let keys_of = (keys.len(), keys.iter().map(bytes));
+        self.write(script, keys_of, arguments.iter().map(bytes), out);
+    }
+
+    fn write<'a>(
+        self,
+        script: Script,
+        (count, keys): (usize, impl Iterator<Item = Word<'a>>),
+        arguments: impl ExactSizeIterator<Item = Word<'a>>,
+        out: &mut Vec<u8>,
+    ) {
+        let (verb, name) = match self.form {
+            Form::Digest => ("EVALSHA", script.sha1),
+            Form::Source => ("EVAL", script.source),
+        };
+        let words = [verb, name].map(|word| Word::Bytes(word.as_bytes())).into_iter();
+        let words = words.chain([Word::Number(count as u64)]);
+        let all = 4 + count + arguments.len();
+        let words = words.chain(keys).chain(arguments).chain([Word::Number(self.number)]);
+        encode_words(out, all, words);
     }
 }
 

@@ -83,8 +83,12 @@ impl Decoder {
             match step {
                 Step::Starved => return Ok(None),
                 Step::Opened => {}
-                Step::Done if self.levels.value_done() => {}
-                Step::Done => {
+                // Most replies are one line, and need not be read again.
+                Step::Value(reply) if self.levels.is_outermost() => {
+                    return Ok(Some((reply, self.scanned)));
+                }
+                Step::Value(_) | Step::Done if self.levels.value_done() => {}
+                Step::Value(_) | Step::Done => {
                     let reply = read(&input[self.value..self.scanned])?;
                     return Ok(Some((reply, self.scanned)));
                 }
@@ -92,7 +96,7 @@ impl Decoder {
         }
     }
 
-    fn scan_header(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
+    fn scan_header<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a>, ProtocolError> {
         if self.scanned >= REPLY_MAX {
             return Err(ProtocolError::ReplyTooLarge);
         }
@@ -107,7 +111,7 @@ impl Decoder {
         }
         let Some(line) = self.scan_line(input, start + 1)? else { return Ok(Step::Starved) };
         match header(type_byte, line)? {
-            Header::Value(_) => Ok(Step::Done),
+            Header::Value(reply) => Ok(Step::Value(reply)),
             Header::Body(length) => {
                 // Limited by BULK_MAX, so this cannot overflow.
                 if self.scanned + length + CRLF.len() > REPLY_MAX {
@@ -137,7 +141,7 @@ impl Decoder {
         let window = &input[..limit.min(input.len())];
         let from = self.searched.max(start);
         let unseen = window.get(from..).unwrap_or_default();
-        let found = unseen.iter().position(|byte| CRLF.contains(byte));
+        let found = unseen.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
         // A carriage return as the last byte so far may be the first half of the CRLF.
         let end = found.map_or(window.len(), |found| from + found);
         match window.get(end..).unwrap_or_default() {
@@ -155,7 +159,7 @@ impl Decoder {
         }
     }
 
-    fn scan_body(&mut self, input: &[u8], body: Body) -> Result<Step, ProtocolError> {
+    fn scan_body(&mut self, input: &[u8], body: Body) -> Result<Step<'static>, ProtocolError> {
         let end = self.scanned + body.length;
         let Some(rest) = input.get(end..) else { return Ok(Step::Starved) };
         let tail = &rest[..CRLF.len().min(rest.len())];
@@ -213,12 +217,14 @@ struct Body {
 // The decoder's position in a nested reply: how many values each open aggregate still needs.
 
 /// The result of scanning one header or body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step<'a> {
     /// More bytes are needed.
     Starved,
     /// A header was scanned; its body or its elements follow.
     Opened,
+    /// This value is complete with its line.
+    Value(Reply<'a>),
     /// A value is complete.
     Done,
 }
@@ -245,7 +251,7 @@ impl Levels {
     }
 
     /// Opens an aggregate of `count` values.
-    fn enter(&mut self, count: usize, attribute: bool) -> Result<Step, ProtocolError> {
+    fn enter(&mut self, count: usize, attribute: bool) -> Result<Step<'static>, ProtocolError> {
         // Also refused if it is empty: whether a depth is allowed does not depend on the contents.
         let Some(level) = self.levels.get_mut(self.open) else {
             return Err(ProtocolError::TooDeep);

@@ -2,9 +2,6 @@
 
 use super::{BULK_MAX, ELEMENTS_MAX, ProtocolError, Reply};
 
-/// The type bytes of RESP2 and RESP3.
-const TYPES: &[u8; 15] = b"+-:$*_#,(!=%~|>";
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Header<'a> {
     /// The value is complete with this line.
@@ -17,7 +14,11 @@ pub(super) enum Header<'a> {
 
 /// Refuses a byte that is no type byte, before its line is complete.
 pub(super) fn check_type(byte: u8) -> Result<(), ProtocolError> {
-    if TYPES.contains(&byte) { Ok(()) } else { Err(ProtocolError::UnknownType(byte)) }
+    match byte {
+        b'+' | b'-' | b':' | b'$' | b'*' => Ok(()),
+        b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'|' | b'>' => Ok(()),
+        _ => Err(ProtocolError::UnknownType(byte)),
+    }
 }
 
 /// Reads a line without its type byte and CRLF. The returned lengths and counts are within the

@@ -79,51 +79,69 @@ const CRLF: &[u8; 2] = b"\r\n";
 /// the arguments here; servers take up to 512 MiB each. A command without arguments is an empty
 /// array, to which servers do not reply.
 pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
-    encode_words(out, args.len(), args.iter().copied());
+    encode_words(out, args.len(), args.iter().map(|arg| Word::Bytes(arg)));
+}
+
+/// An argument of a command. A number is written in decimal digits.
+#[derive(Clone, Copy, Debug)]
+pub enum Word<'a> {
+    Bytes(&'a [u8]),
+    Number(u64),
 }
 
 /// As [`encode_command`], for arguments that are in no list. `count` is how many they are.
 pub fn encode_words<'a, I>(out: &mut Vec<u8>, count: usize, words: I)
 where
-    I: IntoIterator<Item = &'a [u8]>,
+    I: IntoIterator<Item = Word<'a>>,
 {
     header(out, b'*', count);
     let mut written = 0;
-    for word in words {
-        header(out, b'$', word.len());
-        out.extend_from_slice(word);
-        out.extend_from_slice(CRLF);
+    // Not by `for`, which asks each part of a chain for each word.
+    words.into_iter().for_each(|word| {
+        match word {
+            Word::Bytes(bytes) => bulk(out, bytes),
+            Word::Number(number) => bulk(out, decimal(number, &mut [0; 20])),
+        }
         written += 1;
-    }
+    });
     debug_assert_eq!(written, count, "the caller counts its words");
 }
 
-fn header(out: &mut Vec<u8>, type_byte: u8, mut count: usize) {
+fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    header(out, b'$', bytes.len());
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(CRLF);
+}
+
+fn header(out: &mut Vec<u8>, type_byte: u8, count: usize) {
     // Most lengths have one digit or two: a line whose length is known needs no call to copy it.
     let digit = |count: usize| b'0' + (count % 10) as u8;
     match count {
-        0..10 => return out.extend_from_slice(&[type_byte, digit(count), b'\r', b'\n']),
+        0..10 => out.extend_from_slice(&[type_byte, digit(count), b'\r', b'\n']),
         10..100 => {
             let (ten, one) = (digit(count / 10), digit(count));
-            return out.extend_from_slice(&[type_byte, ten, one, b'\r', b'\n']);
+            out.extend_from_slice(&[type_byte, ten, one, b'\r', b'\n']);
         }
-        _ => {}
+        _ => {
+            out.push(type_byte);
+            out.extend_from_slice(decimal(count as u64, &mut [0; 20]));
+            out.extend_from_slice(CRLF);
+        }
     }
-    // Written backwards, because the last digit is known first. u64::MAX has 20 digits.
-    let mut line = [0; 1 + 20 + 2];
-    let mut start = line.len() - CRLF.len();
-    line[start..].copy_from_slice(CRLF);
+}
+
+/// The number in digits. Without `core::fmt`, which takes a tenth of the time of encoding.
+fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    // Backwards, because the last digit is known first. `u64::MAX` has 20 digits.
+    let mut first = digits.len();
     loop {
-        start -= 1;
-        line[start] = digit(count);
-        count /= 10;
-        if count == 0 {
-            break;
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[first..];
         }
     }
-    start -= 1;
-    line[start] = type_byte;
-    out.extend_from_slice(&line[start..]);
 }
 
 #[cfg(test)]
@@ -134,6 +152,21 @@ mod tests {
         let mut out = Vec::new();
         encode_command(&mut out, args);
         out
+    }
+
+    #[test]
+    fn numbers_and_lengths_are_written_in_decimal_digits() {
+        for number in [0, 7, 9, 10, 57, 99, 100, 1_000, u64::MAX / 10, u64::MAX] {
+            let mut out = Vec::new();
+            encode_words(&mut out, 1, [Word::Number(number)]);
+            assert_eq!(out, encoded(&[number.to_string().as_bytes()]));
+        }
+        for length in [0, 1, 9, 10, 11, 99, 100, 101, 1_000] {
+            let word = vec![b'w'; length];
+            let one = [format!("${length}\r\n").as_bytes(), &word, b"\r\n"].concat();
+            let all = [format!("*{length}\r\n").as_bytes(), &one.repeat(length)].concat();
+            assert_eq!(encoded(&vec![&word[..]; length]), all, "{length} words of {length} bytes");
+        }
     }
 
     #[test]

@@ -105,19 +105,6 @@ fn keys_and_tokens_are_any_bytes() {
     assert_eq!(encoded(&acquire, Form::Digest), expected);
 }
 
-#[test]
-fn numbers_and_lengths_are_written_in_decimal_digits() {
-    for number in [0, 7, 9, 10, 57, 99, 100, 1_000, u64::MAX / 10, u64::MAX] {
-        assert_eq!(decimal(number, &mut [0; 20]), number.to_string().as_bytes());
-    }
-    for length in [0, 1, 9, 10, 11, 99, 100, 101, 1_000] {
-        let (word, mut out) = (vec![b'w'; length], Vec::new());
-        let many = vec![&word[..]; length];
-        crate::resp::encode_command(&mut out, &many);
-        assert_eq!(out, words(&many), "{length} words of {length} bytes");
-    }
-}
-
 #[derive(Debug, PartialEq)]
 enum Kind {
     Yes,

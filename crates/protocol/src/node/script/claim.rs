@@ -5,8 +5,9 @@ use super::{
     Call, NodeCommand, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters,
 };
 use crate::engine::{Before, Claim, FENCE_MAX, Vote};
-use crate::node::command::{NodeReply, decimal, is_plain, reservation, value, value_of};
+use crate::node::command::{NodeReply, is_plain, reservation, value, value_of};
 use crate::resp::Reply;
+use crate::resp::Word::{Bytes, Number};
 use std::borrow::Cow;
 
 pub const CLAIM: Script = lua_script!("counters.lua", "claim.lua");
@@ -17,7 +18,7 @@ impl Claim {
         self.before == Before::Nothing && is_plain(&self.lock)
     }
 
-    fn encode_claim(&self, call: Call<'_>, out: &mut Vec<u8>) {
+    fn encode_claim(&self, call: Call, out: &mut Vec<u8>) {
         let (before, waiter): (Cow<'_, [u8]>, _) = match &self.before {
             Before::Nothing => (Cow::Borrowed(&[]), None),
             Before::Predecessor(before) => {
@@ -26,13 +27,16 @@ impl Claim {
             Before::Turn(waiter) => (Cow::Owned(reservation(waiter)), Some(waiter)),
         };
         let Self { lock, ttl, fence, .. } = self;
-        let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
-        let locks = decimal(lock.keys().count() as u64, &mut locks);
-        let ttl = decimal(ttl.as_millis(), &mut millis);
-        let first = decimal(*fence, &mut first);
-        let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
-        let (value, waiter) = (value_of(lock), name_of(waiter));
-        let arguments = [locks, &before, &value, ttl, first, counters_ttl, waiter];
+        let value = value_of(lock);
+        let arguments = [
+            Number(lock.keys().count() as u64),
+            Bytes(&before),
+            Bytes(&value),
+            Number(ttl.as_millis()),
+            Number(*fence),
+            Number(ttl_of_counters(lock)),
+            Bytes(name_of(waiter)),
+        ];
         call.run(CLAIM, lock, &counters(lock), &arguments, out);
     }
 
@@ -65,7 +69,7 @@ impl NodeCommand for Claim {
         }
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call, out: &mut Vec<u8>) {
         match self.lock.share() {
             Some(share) => self.encode_share(share, call, out),
             None if self.is_set() => self.encode_set(out),

@@ -2,7 +2,8 @@
 
 use super::{Call, NodeCommand, Script, counters, lua_script, ttl_of_counters};
 use crate::engine::Fence;
-use crate::node::command::{decimal, member_of};
+use crate::node::command::member_of;
+use crate::resp::Word::{Bytes, Number};
 
 pub const FENCE: Script = lua_script!("counters.lua", "fence.lua");
 
@@ -11,12 +12,10 @@ impl NodeCommand for Fence {
         Some((FENCE, 4))
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
-        let [mut locks, mut first, mut counters_ttl] = [[0; 20]; 3];
-        let locks = decimal(self.lock.keys().count() as u64, &mut locks);
-        let first = decimal(self.fence, &mut first);
-        let counters_ttl = decimal(ttl_of_counters(&self.lock), &mut counters_ttl);
-        let arguments = [locks, &member_of(&self.lock), first, counters_ttl];
-        call.run(FENCE, &self.lock, &counters(&self.lock), &arguments, out);
+    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+        let (lock, member) = (&self.lock, member_of(&self.lock));
+        let (locks, first) = (Number(lock.keys().count() as u64), Number(self.fence));
+        let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];
+        call.run(FENCE, lock, &counters(lock), &arguments, out);
     }
 }

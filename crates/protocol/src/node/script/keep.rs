@@ -3,7 +3,8 @@
 
 use super::{Call, NodeCommand, Script, lua_script};
 use crate::engine::Keep;
-use crate::node::command::{decimal, requested_permit, value_of};
+use crate::node::command::{requested_permit, value_of};
+use crate::resp::Word::{Bytes, Number};
 
 pub const KEEP: Script = lua_script!("keep.lua");
 
@@ -15,16 +16,16 @@ impl NodeCommand for Keep {
         Some(if self.lock.share().is_some() { (KEEP_SHARED, 8) } else { (KEEP, 1) })
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
-        let mut millis = [0; 20];
-        let (value, ttl) = (value_of(&self.lock), decimal(self.ttl.as_millis(), &mut millis));
-        let mode: &[u8] = if self.restores { b"restore" } else { b"" };
+    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+        let value = value_of(&self.lock);
+        let (value, ttl) = (Bytes(&value), Number(self.ttl.as_millis()));
+        let mode = Bytes(if self.restores { b"restore" } else { b"" });
         match self.lock.share().map(requested_permit) {
             Some(permit) => {
-                let arguments = [permit.as_bytes(), &value, ttl, mode];
+                let arguments = [Bytes(permit.as_bytes()), value, ttl, mode];
                 call.run(KEEP_SHARED, &self.lock, &[], &arguments, out);
             }
-            None => call.run(KEEP, &self.lock, &[], &[&value, ttl, mode], out),
+            None => call.run(KEEP, &self.lock, &[], &[value, ttl, mode], out),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{Call, NodeCommand, Script, lua_script};
 use crate::engine::{PermitSet, QueueEntry, QueueView, Share, Vote, WAITER_NUMBER_MAX};
-use crate::node::command::{NodeReply, decimal, name_of_channel, requested_mode, value_of};
+use crate::node::command::{NodeReply, name_of_channel, requested_mode, value_of};
 use crate::resp::Reply;
+use crate::resp::Word::{Bytes, Number};
 use std::time::Duration;
 
 pub const QUEUE: Script = lua_script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
@@ -13,13 +14,11 @@ impl NodeCommand for QueueEntry {
         Some((QUEUE, 5))
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call, out: &mut Vec<u8>) {
         let QueueEntry { lock, waiter, number, lease, .. } = self;
-        let [mut number_digits, mut lease_digits] = [[0; 20]; 2];
-        let number = decimal(*number, &mut number_digits);
-        let lease = decimal(lease.as_millis(), &mut lease_digits);
-        let waiter = waiter.as_bytes();
-        let arguments = [waiter, number, &value_of(lock), &value_of_entry(self), lease];
+        let (waiter, value, entry) = (waiter.as_bytes(), value_of(lock), value_of_entry(self));
+        let (number, lease) = (Number(*number), Number(lease.as_millis()));
+        let arguments = [Bytes(waiter), number, Bytes(&value), Bytes(&entry), lease];
         call.run(QUEUE, lock, &[], &arguments, out);
     }
 

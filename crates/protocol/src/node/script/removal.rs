@@ -2,7 +2,8 @@
 
 use super::{Call, NodeCommand, Script, lua_script, name_of};
 use crate::engine::{Removal, Share};
-use crate::node::command::{decimal, value_of};
+use crate::node::command::value_of;
+use crate::resp::Word::{Bytes, Number};
 
 pub const RELEASE: Script = lua_script!("release.lua", "waiting.lua", "release_waited_for.lua");
 
@@ -33,19 +34,17 @@ impl NodeCommand for Removal {
         })
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
-        let [mut all, mut stay] = [[0; 20]; 2];
-        let (value, waiter) = (value_of(&self.lock), name_of(self.waiter.as_ref()));
-        let linger = self.linger.map_or(&[][..], |time| decimal(time.as_millis(), &mut stay));
-        let mut run =
-            |script, arguments: &[&[u8]]| call.run(script, &self.lock, &[], arguments, out);
+    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+        let value = value_of(&self.lock);
+        let (value, waiter) = (Bytes(&value), Bytes(name_of(self.waiter.as_ref())));
+        let linger = self.linger.map_or(Bytes(b""), |time| Number(time.as_millis()));
+        let mut run = |script, arguments: &[_]| call.run(script, &self.lock, &[], arguments, out);
         match (self.lock.share(), self.is_special()) {
-            (None, true) => run(RELEASE, &[&value]),
-            (None, false) => run(GIVE, &[&value, waiter, linger]),
-            (Some(_), true) => run(RELEASE_READER, &[&value]),
+            (None, true) => run(RELEASE, &[value]),
+            (None, false) => run(GIVE, &[value, waiter, linger]),
+            (Some(_), true) => run(RELEASE_READER, &[value]),
             (Some(share), false) => {
-                let permits = decimal(share.permits().into(), &mut all);
-                run(RELEASE_SHARED, &[&value, permits, waiter, linger]);
+                run(RELEASE_SHARED, &[value, Number(share.permits().into()), waiter, linger]);
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use super::{Call, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters};
 use crate::engine::{Before, Claim, FENCE_MAX, Share, Token, Vote};
-use crate::node::command::{NodeReply, decimal, value_of};
+use crate::node::command::{NodeReply, value_of};
 use crate::resp::Reply;
+use crate::resp::Word::{Bytes, Number};
 
 pub const SHARE: Script = lua_script!(
     "share_reader.lua",
@@ -16,7 +17,7 @@ pub const SHARE: Script = lua_script!(
 
 impl Claim {
     /// Takes a share, in the turn of a waiter if there is one.
-    pub(super) fn encode_share(&self, share: Share, call: Call<'_>, out: &mut Vec<u8>) {
+    pub(super) fn encode_share(&self, share: Share, call: Call, out: &mut Vec<u8>) {
         let waiter = match &self.before {
             Before::Turn(waiter) => Some(waiter),
             Before::Nothing | Before::Predecessor(_) => None,
@@ -26,16 +27,15 @@ impl Claim {
         // Where a node begins to look, but in a waiter's turn.
         let named = share.permit().map(u64::from);
         let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
-        let [mut millis, mut all, mut from, mut least, mut counter] = [[0; 20]; 5];
         let value = value_of(lock);
-        let arguments: [&[u8]; 7] = [
-            &value,
-            decimal(ttl.as_millis(), &mut millis),
-            decimal(permits.into(), &mut all),
-            first.map_or(&[][..], |first| decimal(first, &mut from)),
-            name_of(waiter),
-            decimal(*fence, &mut least),
-            decimal(ttl_of_counters(lock), &mut counter),
+        let arguments = [
+            Bytes(&value),
+            Number(ttl.as_millis()),
+            Number(permits.into()),
+            first.map_or(Bytes(b""), Number),
+            Bytes(name_of(waiter)),
+            Number(*fence),
+            Number(ttl_of_counters(lock)),
         ];
         call.run(SHARE, lock, &counters(lock), &arguments, out);
     }

@@ -22,7 +22,7 @@ impl Session {
     /// bytes that have arrived must be processed first: none of them answers a command written
     /// here.
     pub(super) fn fill(&mut self, now: Time) {
-        if !self.is_ready() {
+        if !self.is_ready() || !self.has_unwritten() {
             return;
         }
         self.write_pending_releases(now);

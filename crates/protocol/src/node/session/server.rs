@@ -235,7 +235,8 @@ impl Session {
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
-            State::Down { retry_at } if self.has_unwritten() => Some(retry_at),
+            _ if !self.has_unwritten() => self.given_up_at(),
+            State::Down { retry_at } => Some(retry_at),
             _ => {
                 let deadlines = [self.given_up_at(), self.pays_at(), self.fails_waiting_at()];
                 deadlines.into_iter().flatten().min()
