@@ -1,9 +1,8 @@
 //! Bridges from events to the crates `tracing` and `metrics`, each behind the feature of its name.
 //!
-//! Each is a function that is called with every event. Its `match` has no arm for events in
-//! general, so it does not compile until a new kind of event is bridged too. The page
-//! [`guide::monitoring`](crate::guide::monitoring) has the levels, fields and names as tables, and
-//! the tests hold these against the code.
+//! Each is a function that is called with every event, and reads its row of the table of events.
+//! The page [`guide::monitoring`](crate::guide::monitoring) has the levels, fields and names as
+//! tables, and the tests hold these against the code.
 
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -15,43 +14,10 @@ pub(crate) use metrics::{describe_metrics, measure};
 #[cfg(feature = "tracing")]
 pub(crate) use tracing::trace;
 
-#[cfg(any(feature = "tracing", feature = "metrics"))]
-mod words {
-    //! Results as words, for fields and labels.
+use crate::event::Value;
 
-    #[cfg(feature = "metrics")]
-    use crate::error::Error;
-    use crate::error::LossReason;
-    use crate::released::Released;
-
-    pub(super) fn released(outcome: Option<Released>) -> &'static str {
-        match outcome {
-            Some(Released::InTime) => "in_time",
-            Some(Released::TooLate) => "too_late",
-            None => "unknown",
-        }
-    }
-
-    pub(super) fn lost(reason: LossReason) -> &'static str {
-        match reason {
-            LossReason::Expired => "expired",
-            LossReason::Gone => "gone",
-            LossReason::OtherProcess => "other_process",
-        }
-    }
-
-    /// Why a call failed. The rarer reasons are one word.
-    #[cfg(feature = "metrics")]
-    pub(super) fn failed(error: &Error) -> &'static str {
-        match error {
-            Error::NoQuorum(_) => "no_quorum",
-            Error::TooSlow { .. } => "too_slow",
-            Error::SameServer { .. } => "same_server",
-            Error::Cancelled => "cancelled",
-            Error::Lost(_) => "lost",
-            _ => "other",
-        }
-    }
+fn field<'a>(fields: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
+    fields.iter().find_map(|(field, value)| (*field == name).then_some(*value))
 }
 
 #[cfg(test)]

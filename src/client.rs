@@ -62,7 +62,7 @@ pub use transaction::{Decision, Participant, Transaction, Transactions};
 ///
 /// Calls that wait are served in the order in which their clients came, and a release wakes the
 /// next one: they stand in a queue that the nodes keep. `try_lock` overtakes no call that waits.
-/// [The guarantees](crate::guide::guarantees#the-nodes-queue) say what this assumes.
+/// [The guarantees](crate::guide::waiting#the-nodes-queue) say what this assumes.
 ///
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
 /// and waits for the same lock waits until the lock's validity has passed; if the lock is [kept
@@ -234,7 +234,7 @@ impl LockClient {
     ///
     /// A set that waits stands in the queue of each of its resources. While the others are held,
     /// those that are free are reserved for it, for as long as [the
-    /// guarantees](crate::guide::guarantees#sets-in-the-queue) say: one ttl of this request. On a
+    /// guarantees](crate::guide::waiting#sets-in-the-queue) say: one ttl of this request. On a
     /// [ZooKeeper ensemble](crate::guide::zookeeper), one transaction puts a set into all its
     /// queues, and it keeps its place for as long as it waits.
     ///

@@ -187,7 +187,7 @@ impl Builder {
     }
 
     /// Whether a call that waits for a lock stands in a [queue that the nodes
-    /// keep](crate::guide::guarantees#the-nodes-queue). By default it does: clients are served in
+    /// keep](crate::guide::waiting#the-nodes-queue). By default it does: clients are served in
     /// the order in which they began to wait, and a release wakes the next one.
     ///
     /// Without it, a waiting call asks the nodes again after random [pauses](Self::retry), whoever

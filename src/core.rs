@@ -281,10 +281,10 @@ fn emit_background(listener: Listener, prefix: usize) -> Emit {
         BackgroundEvent::Nodes => listener.emit_node_changes(),
         BackgroundEvent::AutoExtension { key, took, validity, error } => {
             let (resource, took, validity) = (Name::new(&key[prefix..]), *took, *validity);
-            let is_automatic = true;
+            let automatic = true;
             listener.emit(&match error {
-                None => Event::Extended { resource, took, validity, is_automatic },
-                Some(error) => Event::NotExtended { resource, took, validity, error, is_automatic },
+                None => Event::Extended { resource, took, validity, automatic },
+                Some(error) => Event::NotExtended { resource, took, validity, error, automatic },
             });
         }
     })

@@ -215,10 +215,10 @@ impl LockGuard {
         }
         let (resource, validity) = (self.resource(), self.remaining());
         let took = clock::now().since(began);
-        let is_automatic = false;
+        let automatic = false;
         match result {
             Ok(()) => {
-                self.core.emit(|| Event::Extended { resource, took, validity, is_automatic });
+                self.core.emit(|| Event::Extended { resource, took, validity, automatic });
             }
             // No node was asked.
             Err(Error::Ttl(_)) => {}
@@ -228,7 +228,7 @@ impl LockGuard {
                     took,
                     validity,
                     error,
-                    is_automatic,
+                    automatic,
                 });
             }
         }

@@ -89,9 +89,9 @@
 //!
 //! A call that waits stands in a queue that each node keeps beside the lock, and sleeps. A release
 //! reserves the lock for the first waiter in the same step, and the node tells its client, which
-//! then acquires the lock in one round. The guarantees have the details of [the
-//! queue](guide::guarantees#the-nodes-queue), of [readers and
-//! permits](guide::guarantees#readers-and-permits), and of [locks on
+//! then acquires the lock in one round. The guide has the details of [the
+//! queue](guide::waiting#the-nodes-queue), of [readers and
+//! permits](guide::waiting#readers-and-permits), and of [locks on
 //! ZooKeeper](guide::guarantees#until-when-a-session-may-be-relied-on).
 //!
 //! # Features

@@ -11,3 +11,13 @@ pub enum Released {
     /// may have held the lock while this one still worked.
     TooLate,
 }
+
+impl Released {
+    /// For logs and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::InTime => "in_time",
+            Self::TooLate => "too_late",
+        }
+    }
+}

@@ -150,11 +150,11 @@ fn an_event_says_for_how_long_the_lock_stays_taken() {
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "acquired", "released"]);
     assert!(events[2].validity > Duration::ZERO && events[2].validity <= LEAST);
-    assert!(events[2].text.contains("stays taken for"), "{}", events[2].text);
+    assert!(events[2].text.contains("remaining "), "{}", events[2].text);
     drop(take(&client, "other", TTL));
     let events = journal.take_lock_events();
     assert_eq!(events[2].validity, Duration::ZERO);
-    assert!(!events[2].text.contains("stays taken"), "{}", events[2].text);
+    assert!(!events[2].text.contains("remaining"), "{}", events[2].text);
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "extended")));
     let events = journal.take_lock_events();
     assert!(events.iter().all(|entry| entry.about == "kept"), "{events:?}");
-    assert!(events[0].text.contains("automatically") && events[0].validity > TTL / 2, "{events:?}");
+    assert!(events[0].text.contains("automatic") && events[0].validity > TTL / 2, "{events:?}");
     assert!(events[0].span > Duration::ZERO && events[0].span < TTL, "{events:?}");
 
     servers[0].kill();

@@ -103,7 +103,7 @@ fn lateness_of_a_writer_behind_dead_readers() -> Duration {
     served.saturating_duration_since(expired)
 }
 
-/// As `twice::commands_repeated_later_do_not_affect_their_own_lock`, for a reader.
+/// As `duplicated_commands::commands_repeated_later_do_not_affect_their_own_lock`, for a reader.
 #[test]
 fn commands_of_a_reader_that_are_repeated_later_do_not_shorten_its_share() {
     support::needs!(Shares);

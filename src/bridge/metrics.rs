@@ -1,261 +1,160 @@
 //! Events as metrics: counters, a gauge, and histograms in seconds, by the names that Prometheus
 //! and OpenMetrics expect. Labels have a few known values each, and nodes.
 
-/// A metric whose label has one of these values. With a literal for the value, nothing is
-/// allocated for the label.
-macro_rules! labelled {
-    ($metric:ident, $name:literal, $label:literal, $value:expr, [$($known:literal)*]) => {
-        match $value {
-            $($known => $metric!($name, $label => $known),)*
-            other => $metric!($name, $label => other),
-        }
-    };
-}
-
-use super::words;
-use crate::event::Event;
-use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
+use super::field;
+use crate::error::Error;
+#[cfg(feature = "registers")]
+use crate::error::RegisterError;
+use crate::event::{Event, Value};
+use ::metrics::{
+    Label, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+};
 use ::metrics::{gauge, histogram};
-use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    /// Counts events.
     Counter,
+    /// Adds up the field with this name.
+    #[cfg_attr(not(feature = "registers"), allow(dead_code, reason = "only rounds are added up"))]
+    Sum(&'static str),
+    /// 1 after an event of the first name, and 0 after one of the second.
     Gauge,
-    Histogram,
+    /// Of the field with this name.
+    Histogram(&'static str),
 }
 
-use Kind::{Counter, Gauge, Histogram};
+use Kind::{Counter, Gauge, Histogram, Sum};
 
-/// One metric: its name, its kind, its labels, and what it says.
-type Metric = (&'static str, Kind, &'static [&'static str], &'static str);
+/// One metric: its name, its kind, the events that change it, its labels, and what it says.
+type Metric = (&'static str, Kind, &'static [&'static str], &'static [&'static str], &'static str);
 
-const METRICS: [Metric; 17] = [
-    (
-        "redlatch_acquisitions_total",
-        Counter,
-        &["outcome"],
-        "Calls that acquired a lock, or returned without it",
-    ),
-    ("redlatch_acquisition_wait_seconds", Histogram, &["outcome"], "How long such a call took"),
-    (
-        "redlatch_attempts_total",
-        Counter,
-        &["outcome"],
-        "Times that the nodes were asked for a lock",
-    ),
-    (
-        "redlatch_attempt_duration_seconds",
-        Histogram,
-        &[],
-        "How long the nodes took to answer an attempt",
-    ),
-    ("redlatch_queued_total", Counter, &[], "Calls that got a place in the nodes' queue"),
-    ("redlatch_woken_total", Counter, &[], "Calls whose turn in the nodes' queue came"),
-    (
-        "redlatch_quarantine_waits_total",
-        Counter,
-        &[],
-        "Waits for nodes that were started too recently to count",
-    ),
-    ("redlatch_extensions_total", Counter, &["outcome", "automatic"], "Extensions of locks"),
-    ("redlatch_extension_duration_seconds", Histogram, &[], "How long an extension took"),
-    ("redlatch_lost_total", Counter, &["reason"], "Locks that were lost while a guard existed"),
-    (
-        "redlatch_releases_total",
-        Counter,
-        &["outcome"],
-        "Locks that were released, or left to their ttl",
-    ),
-    (
-        "redlatch_hold_duration_seconds",
-        Histogram,
-        &[],
-        "From the request for a lock to its release",
-    ),
-    ("redlatch_node_up", Gauge, &["node"], "Whether a node is connected"),
-    ("redlatch_node_down_total", Counter, &["node"], "Times that a node was lost"),
-    ("redlatch_node_slow_total", Counter, &["node"], "Times that a node fell silent"),
-    (
-        "redlatch_node_queue_limited_total",
-        Counter,
-        &["node", "support"],
-        "Times that a node was found to have no queue, or one without pushes",
-    ),
-    (
-        "redlatch_sessions_lost_total",
-        Counter,
-        &[],
-        "Times that a ZooKeeper ensemble ended the client's session, and all its locks",
-    ),
+const ACQUISITIONS: &[&str] = &["acquired", "contended", "failed"];
+const EXTENSIONS: &[&str] = &["extended", "not_extended"];
+const RELEASES: &[&str] = &["released", "let_expire"];
+#[cfg(feature = "registers")]
+const REGISTER_CALLS: &[&str] = &["register_read", "register_changed", "register_failed"];
+
+#[rustfmt::skip] // A row for each.
+const METRICS: &[Metric] = &[
+    ("redlatch_acquisitions_total", Counter, ACQUISITIONS, &["outcome"],
+        "Calls that acquired a lock, or returned without it"),
+    ("redlatch_acquisition_wait_seconds", Histogram("waited"), ACQUISITIONS, &["outcome"],
+        "How long such a call took"),
+    ("redlatch_attempts_total", Counter, &["attempt"], &["outcome"],
+        "Times that the nodes were asked for a lock"),
+    ("redlatch_attempt_duration_seconds", Histogram("took"), &["attempt"], &[],
+        "How long the nodes took to answer an attempt"),
+    ("redlatch_queued_total", Counter, &["queued"], &[],
+        "Calls that got a place in the nodes' queue"),
+    ("redlatch_woken_total", Counter, &["woken"], &[],
+        "Calls whose turn in the nodes' queue came"),
+    ("redlatch_quarantine_waits_total", Counter, &["quarantined"], &[],
+        "Waits for nodes that were started too recently to count"),
+    ("redlatch_extensions_total", Counter, EXTENSIONS, &["outcome", "automatic"],
+        "Extensions of locks"),
+    ("redlatch_extension_duration_seconds", Histogram("took"), EXTENSIONS, &[],
+        "How long an extension took"),
+    ("redlatch_lost_total", Counter, &["lost"], &["reason"],
+        "Locks that were lost while a guard existed"),
+    ("redlatch_releases_total", Counter, RELEASES, &["outcome"],
+        "Locks that were released, or left to their ttl"),
+    ("redlatch_hold_duration_seconds", Histogram("held"), RELEASES, &[],
+        "From the request for a lock to its release"),
+    ("redlatch_node_up", Gauge, &["node_up", "node_down"], &["node"],
+        "Whether a node is connected"),
+    ("redlatch_node_down_total", Counter, &["node_down"], &["node"],
+        "Times that a node was lost"),
+    ("redlatch_node_slow_total", Counter, &["node_slow"], &["node"],
+        "Times that a node fell silent"),
+    ("redlatch_node_queue_limited_total", Counter, &["node_queue"], &["node", "support"],
+        "Times that a node was found to have no queue, or one without pushes"),
+    ("redlatch_sessions_lost_total", Counter, &["session_lost"], &[],
+        "Times that a ZooKeeper ensemble ended the client's session, and all its locks"),
+    #[cfg(feature = "registers")]
+    ("redlatch_node_votes", Gauge, &["node_votes", "node_without_vote"], &["node"],
+        "Whether a node has a vote on registers"),
+    #[cfg(feature = "registers")]
+    ("redlatch_node_without_vote_total", Counter, &["node_without_vote"], &["node", "reason"],
+        "Times that a node was found without a vote on registers"),
+    #[cfg(feature = "registers")]
+    ("redlatch_register_calls_total", Counter, REGISTER_CALLS, &["outcome"],
+        "Calls that read or change registers"),
+    #[cfg(feature = "registers")]
+    ("redlatch_register_call_duration_seconds", Histogram("took"), REGISTER_CALLS, &["outcome"],
+        "How long such a call took"),
+    #[cfg(feature = "registers")]
+    ("redlatch_register_rounds_total", Sum("rounds"), &["register_read", "register_changed"],
+        &["outcome"], "Times that the nodes were asked in such calls"),
 ];
 
-fn metrics() -> impl Iterator<Item = &'static Metric> {
-    #[cfg(feature = "registers")]
-    return METRICS.iter().chain(&register::METRICS);
-    #[cfg(not(feature = "registers"))]
-    METRICS.iter()
-}
-
 pub(crate) fn describe_metrics() {
-    for &(name, kind, _, text) in metrics() {
+    for &(name, kind, _, _, text) in METRICS {
         match kind {
-            Counter => describe_counter!(name, text),
+            Counter | Sum(_) => describe_counter!(name, text),
             Gauge => describe_gauge!(name, text),
-            Histogram => describe_histogram!(name, Unit::Seconds, text),
+            Histogram(_) => describe_histogram!(name, Unit::Seconds, text),
         }
     }
 }
 
-fn acquisition(outcome: &'static str, waited: Duration) {
-    labelled!(counter, "redlatch_acquisitions_total", "outcome", outcome, [
-        "acquired" "contended" "no_quorum" "too_slow" "same_server" "cancelled" "other"
-    ])
-    .increment(1);
-    labelled!(histogram, "redlatch_acquisition_wait_seconds", "outcome", outcome, [
-        "acquired" "contended" "no_quorum" "too_slow" "same_server" "cancelled" "other"
-    ])
-    .record(waited);
-}
-
-fn extension(outcome: &'static str, is_automatic: bool, took: Duration) {
-    let automatic = if is_automatic { "true" } else { "false" };
-    counter!("redlatch_extensions_total", "outcome" => outcome, "automatic" => automatic)
-        .increment(1);
-    histogram!("redlatch_extension_duration_seconds").record(took);
-}
-
-fn release(outcome: &'static str, held: Duration) {
-    labelled!(counter, "redlatch_releases_total", "outcome", outcome, [
-        "in_time" "too_late" "unknown" "let_expire"
-    ])
-    .increment(1);
-    histogram!("redlatch_hold_duration_seconds").record(held);
-}
-
 pub(crate) fn measure(event: &Event<'_>) {
-    match *event {
-        Event::Attempt { outcome, took, .. } => {
-            labelled!(counter, "redlatch_attempts_total", "outcome", outcome.name(), [
-                "granted" "contended" "no_quorum" "too_slow" "same_server"
-            ])
-            .increment(1);
-            histogram!("redlatch_attempt_duration_seconds").record(took);
+    let (event_name, fields) = (event.name(), event.fields());
+    for &(name, kind, events, labels, _) in METRICS {
+        let Some(place) = events.iter().position(|it| *it == event_name) else { continue };
+        let value = |label| Label::new(label, label_value(event, label, field(&fields, label)));
+        let labels: Vec<_> = labels.iter().map(|label| value(*label)).collect();
+        match kind {
+            Counter => counter!(name, labels).increment(1),
+            Gauge => gauge!(name, labels).set(if place == 0 { 1.0 } else { 0.0 }),
+            Sum(of) => {
+                if let Some(Value::Number(number)) = field(&fields, of) {
+                    counter!(name, labels).increment(number);
+                }
+            }
+            Histogram(of) => {
+                if let Some(Value::Time(time)) = field(&fields, of) {
+                    histogram!(name, labels).record(time);
+                }
+            }
         }
-        Event::Quarantined { .. } => counter!("redlatch_quarantine_waits_total").increment(1),
-        Event::Queued { .. } => counter!("redlatch_queued_total").increment(1),
-        Event::Woken { .. } => counter!("redlatch_woken_total").increment(1),
-        Event::Acquired { waited, .. } => acquisition("acquired", waited),
-        Event::Contended { waited, .. } => acquisition("contended", waited),
-        Event::Failed { waited, error, .. } => acquisition(words::failed(error), waited),
-        Event::Extended { took, is_automatic, .. } => extension("extended", is_automatic, took),
-        Event::NotExtended { took, is_automatic, .. } => {
-            extension("not_extended", is_automatic, took);
-        }
-        Event::Lost { reason, .. } => {
-            counter!("redlatch_lost_total", "reason" => words::lost(reason)).increment(1);
-        }
-        Event::Released { held, outcome, .. } => release(words::released(outcome), held),
-        Event::LetExpire { held, .. } => release("let_expire", held),
-        Event::NodeUp { url } => gauge!("redlatch_node_up", "node" => url.to_owned()).set(1.0),
-        Event::NodeDown { url, .. } => {
-            gauge!("redlatch_node_up", "node" => url.to_owned()).set(0.0);
-            counter!("redlatch_node_down_total", "node" => url.to_owned()).increment(1);
-        }
-        Event::NodeSlow { url, .. } => {
-            counter!("redlatch_node_slow_total", "node" => url.to_owned()).increment(1);
-        }
-        Event::NodeQueue { url, support } => {
-            let (node, support) = (url.to_owned(), support.as_str());
-            let name = "redlatch_node_queue_limited_total";
-            counter!(name, "node" => node, "support" => support).increment(1);
-        }
-        Event::SessionLost { .. } => counter!("redlatch_sessions_lost_total").increment(1),
+    }
+}
+
+/// The field of this name as a label. Without one, the outcome of a call is its error, or else the
+/// event: `acquired`, or `read` of `register_read`.
+fn label_value(event: &Event<'_>, label: &str, field: Option<Value<'_>>) -> SharedString {
+    match (field, event) {
+        (Some(Value::Flag(true)), _) => "true".into(),
+        (Some(Value::Word(word) | Value::Reason(word, _)), _) => word.into(),
+        (Some(_), _) => "false".into(),
+        (None, _) if label == "node" => event.url().unwrap_or_default().to_owned().into(),
+        (None, Event::Failed { error, .. }) => failure(error).into(),
         #[cfg(feature = "registers")]
-        Event::Register(ref event) => register::measure(event),
+        (None, Event::RegisterFailed { error, .. }) => register_failure(error).into(),
+        (None, _) => event.name().trim_start_matches("register_").into(),
+    }
+}
+
+/// Why a call failed. The rarer reasons are one word.
+fn failure(error: &Error) -> &'static str {
+    match error {
+        Error::NoQuorum(_) => "no_quorum",
+        Error::TooSlow { .. } => "too_slow",
+        Error::SameServer { .. } => "same_server",
+        Error::Cancelled => "cancelled",
+        Error::Lost(_) => "lost",
+        _ => "other",
     }
 }
 
 #[cfg(feature = "registers")]
-mod register {
-    //! Those of registers.
-
-    use super::Kind::{Counter, Gauge, Histogram};
-    use super::Metric;
-    use crate::error::RegisterError;
-    use crate::event::RegisterEvent;
-    use ::metrics::{counter, gauge, histogram};
-    use std::time::Duration;
-
-    pub(super) const METRICS: [Metric; 5] = [
-        ("redlatch_node_votes", Gauge, &["node"], "Whether a node has a vote on registers"),
-        (
-            "redlatch_node_without_vote_total",
-            Counter,
-            &["node", "reason"],
-            "Times that a node was found without a vote on registers",
-        ),
-        (
-            "redlatch_register_calls_total",
-            Counter,
-            &["outcome"],
-            "Calls that read or change registers",
-        ),
-        (
-            "redlatch_register_call_duration_seconds",
-            Histogram,
-            &["outcome"],
-            "How long such a call took",
-        ),
-        (
-            "redlatch_register_rounds_total",
-            Counter,
-            &["outcome"],
-            "Times that the nodes were asked in such calls",
-        ),
-    ];
-
-    fn call(outcome: &'static str, rounds: Option<u32>, took: Duration) {
-        labelled!(counter, "redlatch_register_calls_total", "outcome", outcome, [
-            "read" "changed" "no_quorum" "unknown" "no_group" "other"
-        ])
-        .increment(1);
-        labelled!(histogram, "redlatch_register_call_duration_seconds", "outcome", outcome, [
-            "read" "changed" "no_quorum" "unknown" "no_group" "other"
-        ])
-        .record(took);
-        if let Some(rounds) = rounds {
-            labelled!(counter, "redlatch_register_rounds_total", "outcome", outcome, [
-                "read" "changed"
-            ])
-            .increment(rounds.into());
-        }
-    }
-
-    /// Why a call that uses a register failed.
-    fn not_agreed(error: &RegisterError) -> &'static str {
-        match error {
-            RegisterError::NoQuorum { .. } => "no_quorum",
-            RegisterError::Unknown => "unknown",
-            RegisterError::NotFormed | RegisterError::NodesDiffer { .. } => "no_group",
-            _ => "other",
-        }
-    }
-
-    pub(super) fn measure(event: &RegisterEvent<'_>) {
-        match *event {
-            RegisterEvent::NodeVotes { url } => {
-                gauge!("redlatch_node_votes", "node" => url.to_owned()).set(1.0);
-            }
-            RegisterEvent::NodeWithoutVote { url, why } => {
-                gauge!("redlatch_node_votes", "node" => url.to_owned()).set(0.0);
-                let (node, name) = (url.to_owned(), "redlatch_node_without_vote_total");
-                counter!(name, "node" => node, "reason" => why.name()).increment(1);
-            }
-            RegisterEvent::Read { rounds, took, .. } => call("read", Some(rounds), took),
-            RegisterEvent::Changed { rounds, took, .. } => call("changed", Some(rounds), took),
-            RegisterEvent::Failed { took, error, .. } => call(not_agreed(error), None, took),
-        }
+fn register_failure(error: &RegisterError) -> &'static str {
+    match error {
+        RegisterError::NoQuorum { .. } => "no_quorum",
+        RegisterError::Unknown => "unknown",
+        RegisterError::NotFormed | RegisterError::NodesDiffer { .. } => "no_group",
+        _ => "other",
     }
 }
 
@@ -276,12 +175,16 @@ mod tests {
 
     #[test]
     fn the_guide_lists_every_metric_as_it_is_described() {
-        let row = |(name, kind, labels, text): &Metric| {
-            let kind = format!("{kind:?}").to_lowercase();
+        let row = |(name, kind, _, labels, text): &Metric| {
+            let kind = match kind {
+                Counter | Sum(_) => "counter",
+                Gauge => "gauge",
+                Histogram(_) => "histogram",
+            };
             let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
             format!("| `{name}` | {kind} | {} | {text} |", labels.join(" "))
         };
-        let rows: Vec<_> = metrics().map(row).collect();
+        let rows: Vec<_> = METRICS.iter().map(row).collect();
         let guide = include_str!("../guide/monitoring.md");
         // The rows of four columns.
         let is_row =
@@ -300,11 +203,11 @@ mod tests {
             let known = found.entry(key.key().name().to_owned()).or_insert_with(|| new.clone());
             assert_eq!(*known, new, "the same labels each time");
         }
-        let expected = metrics().map(|&(name, kind, labels, _)| {
+        let expected = METRICS.iter().map(|&(name, kind, _, labels, _)| {
             let kind = match kind {
-                Counter => MetricKind::Counter,
+                Counter | Sum(_) => MetricKind::Counter,
                 Gauge => MetricKind::Gauge,
-                Histogram => MetricKind::Histogram,
+                Histogram(_) => MetricKind::Histogram,
             };
             (name.to_owned(), (kind, labels.iter().map(|&label| label.to_owned()).collect()))
         });
@@ -313,11 +216,11 @@ mod tests {
 
     #[test]
     fn names_say_the_unit_and_histograms_are_in_seconds() {
-        for (name, kind, ..) in metrics() {
+        for (name, kind, ..) in METRICS {
             let ending = match kind {
-                Counter => "_total",
+                Counter | Sum(_) => "_total",
                 Gauge => "",
-                Histogram => "_seconds",
+                Histogram(_) => "_seconds",
             };
             assert!(name.ends_with(ending), "{name}");
         }

@@ -1,108 +1,77 @@
-//! Events for `tracing`. A level that no subscriber wants costs one load of an atomic.
-//!
-//! Levels: `warn` for what someone should look at even if no call failed, and for calls that
-//! failed; `info` for the end of such a state; `debug` for what each call did; `trace` for the
-//! steps in between, and for what goes on by itself all the time.
+//! Events for `tracing`.
 
-use super::words;
-use crate::error::Error;
-use crate::event::Event;
-#[cfg(feature = "registers")]
-use crate::event::RegisterEvent;
-use ::tracing::{debug, info, trace, warn};
+use super::field;
+use crate::event::{Event, Level, Value};
+use ::tracing::event;
+use ::tracing::field::display;
 use std::time::Duration;
 
-/// The targets, for which subscribers can filter.
-const LOCK: &str = "redlatch::lock";
-const NODE: &str = "redlatch::node";
-#[cfg(feature = "registers")]
-const REGISTER: &str = "redlatch::register";
-
 pub(crate) fn trace(event: &Event<'_>) {
-    let secs = Duration::as_secs_f64;
-    match event {
-        Event::Attempt { resource, number, outcome, took } => {
-            let (outcome, took) = (outcome.name(), secs(took));
-            trace!(target: LOCK, %resource, number, outcome, took, "attempt");
-        }
-        Event::Quarantined { resource, left, reports: _ } => {
-            warn!(target: LOCK, %resource, left = secs(left), "waiting for nodes in quarantine");
-        }
-        Event::Queued { resource, place } => debug!(target: LOCK, %resource, place, "queued"),
-        Event::Woken { resource, waited } => {
-            debug!(target: LOCK, %resource, waited = secs(waited), "woken");
-        }
-        Event::Acquired { resource, attempts, waited, validity } => {
-            let (waited, validity) = (secs(waited), secs(validity));
-            debug!(target: LOCK, %resource, attempts, waited, validity, "acquired");
-        }
-        Event::Contended { resource, attempts, waited } => {
-            debug!(target: LOCK, %resource, attempts, waited = secs(waited), "contended");
-        }
-        Event::Failed { resource, attempts, waited, error: Error::Cancelled } => {
-            debug!(target: LOCK, %resource, attempts, waited = secs(waited), "cancelled");
-        }
-        Event::Failed { resource, attempts, waited, error } => {
-            warn!(target: LOCK, %resource, attempts, waited = secs(waited), %error, "failed");
-        }
-        Event::Extended { resource, took, validity, is_automatic: true } => {
-            let (took, validity) = (secs(took), secs(validity));
-            trace!(target: LOCK, %resource, took, validity, "extended automatically");
-        }
-        Event::Extended { resource, took, validity, is_automatic: false } => {
-            let (took, validity) = (secs(took), secs(validity));
-            debug!(target: LOCK, %resource, took, validity, "extended");
-        }
-        Event::NotExtended { resource, took, validity, error, is_automatic: automatic } => {
-            let (took, validity) = (secs(took), secs(validity));
-            warn!(target: LOCK, %resource, took, validity, automatic, %error, "not extended");
-        }
-        Event::Lost { resource, held, reason } => {
-            let (held, reason) = (secs(held), words::lost(*reason));
-            warn!(target: LOCK, %resource, held, reason, "lost");
-        }
-        Event::Released { resource, held, outcome, remaining } => {
-            let outcome = words::released(*outcome);
-            let (held, remaining) = (secs(held), secs(remaining));
-            debug!(target: LOCK, %resource, held, outcome, remaining, "released");
-        }
-        Event::LetExpire { resource, held, remaining } => {
-            let (held, remaining) = (secs(held), secs(remaining));
-            debug!(target: LOCK, %resource, held, remaining, "left to its ttl");
-        }
-        Event::NodeUp { url: node } => info!(target: NODE, node, "up"),
-        Event::NodeDown { url: node, error } => warn!(target: NODE, node, %error, "down"),
-        Event::NodeSlow { url: node, silent } => {
-            warn!(target: NODE, node, silent = secs(silent), "slow");
-        }
-        Event::NodeQueue { url: node, support } => {
-            warn!(target: NODE, node, support = support.as_str(), "queue is limited");
-        }
-        Event::SessionLost { url: node } => warn!(target: NODE, node, "session lost"),
-        #[cfg(feature = "registers")]
-        Event::Register(event) => trace_register(event),
-    }
-}
+    let (row, fields) = (event.row(), event.fields());
+    let number = |name| match field(&fields, name)? {
+        Value::Number(number) => Some(number),
+        _ => None,
+    };
+    let seconds = |name| match field(&fields, name)? {
+        Value::Time(time) => Some(Duration::as_secs_f64(&time)),
+        _ => None,
+    };
+    let flag = |name| match field(&fields, name)? {
+        Value::Flag(flag) => Some(flag),
+        _ => None,
+    };
+    let word = |name| match field(&fields, name)? {
+        Value::Word(word) | Value::Reason(word, _) => Some(word),
+        _ => None,
+    };
+    let text = |name| field(&fields, name).map(display);
 
-#[cfg(feature = "registers")]
-fn trace_register(event: &RegisterEvent<'_>) {
-    let secs = Duration::as_secs_f64;
-    match event {
-        RegisterEvent::NodeVotes { url: node } => {
-            info!(target: NODE, node, "has a vote on registers");
+    // For subscribers, a target, a level and names of fields are static. So each place that reports
+    // names all fields that any event has, in their order; those that this one has not stay empty.
+    macro_rules! report {
+        ($target:literal, $level:ident, $about:ident = $subject:expr) => {
+            event!(
+                target: $target,
+                ::tracing::Level::$level,
+                $about = $subject,
+                number = number("number"),
+                place = number("place"),
+                attempts = number("attempts"),
+                rounds = number("rounds"),
+                waited = seconds("waited"),
+                held = seconds("held"),
+                outcome = word("outcome"),
+                took = seconds("took"),
+                validity = seconds("validity"),
+                left = seconds("left"),
+                silent = seconds("silent"),
+                remaining = seconds("remaining"),
+                support = word("support"),
+                reason = word("reason"),
+                reports = text("reports"),
+                automatic = flag("automatic"),
+                error = text("error"),
+                "{}",
+                row.message
+            )
+        };
+    }
+    macro_rules! report_at_level {
+        ($target:literal, $about:ident = $subject:expr) => {
+            match row.level {
+                Level::Trace => report!($target, TRACE, $about = $subject),
+                Level::Debug => report!($target, DEBUG, $about = $subject),
+                Level::Info => report!($target, INFO, $about = $subject),
+                Level::Warn => report!($target, WARN, $about = $subject),
+            }
+        };
+    }
+    match event.about() {
+        Value::Url(url) => report_at_level!("redlatch::node", node = url),
+        name if row.name.starts_with("register_") => {
+            report_at_level!("redlatch::register", register = display(name));
         }
-        RegisterEvent::NodeWithoutVote { url: node, why } => {
-            warn!(target: NODE, node, reason = why.name(), "has no vote on registers");
-        }
-        RegisterEvent::Read { register, rounds, took } => {
-            trace!(target: REGISTER, %register, rounds, took = secs(took), "read");
-        }
-        RegisterEvent::Changed { register, rounds, took } => {
-            debug!(target: REGISTER, %register, rounds, took = secs(took), "changed");
-        }
-        RegisterEvent::Failed { register, took, error } => {
-            warn!(target: REGISTER, %register, took = secs(took), %error, "failed");
-        }
+        name => report_at_level!("redlatch::lock", resource = display(name)),
     }
 }
 
@@ -168,6 +137,18 @@ mod tests {
             .collect();
         let level = level.to_lowercase();
         format!("| `{event}` | `{level}` | `{target}` | {message} | {} |", fields.join(" "))
+    }
+
+    #[test]
+    fn every_field_of_an_event_is_one_of_its_line() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lines().into_iter();
+        test_events::each(|event| {
+            let (_, line) = lines.next().expect("a line for each");
+            for (field, _) in event.fields() {
+                assert!(line.contains(&format!(" {field}=")), "no {field}: {line}");
+            }
+        });
     }
 
     #[test]

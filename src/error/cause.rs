@@ -281,6 +281,17 @@ pub enum LossReason {
     OtherProcess,
 }
 
+impl LossReason {
+    /// For logs and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Gone => "gone",
+            Self::OtherProcess => "other_process",
+        }
+    }
+}
+
 impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -7,8 +7,6 @@
 //! caused.
 
 use super::Event;
-#[cfg(feature = "registers")]
-use super::RegisterEvent;
 use crate::net::ChangeQueue;
 use crate::node::NodeState;
 use crate::owner_process::OwnerProcess;
@@ -80,11 +78,9 @@ impl Listener {
                 NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
                 NodeState::SessionLost => Event::SessionLost { url },
                 #[cfg(feature = "registers")]
-                NodeState::Votes(Ok(())) => Event::Register(RegisterEvent::NodeVotes { url }),
+                NodeState::Votes(Ok(())) => Event::NodeVotes { url },
                 #[cfg(feature = "registers")]
-                NodeState::Votes(Err(why)) => {
-                    Event::Register(RegisterEvent::NodeWithoutVote { url, why: *why })
-                }
+                NodeState::Votes(Err(why)) => Event::NodeWithoutVote { url, reason: *why },
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });

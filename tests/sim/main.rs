@@ -234,7 +234,7 @@ fn without_faults_waiters_are_served_in_order_and_soon() {
 #[test]
 fn waiters_that_never_claim_the_lock_keep_nobody_out() {
     if replayed().is_none() {
-        expect_kept_with(BrokenAssumption::NoneWithIdlers, 0..count(100));
+        expect_kept_with(BrokenAssumption::NoneWithIdleClients, 0..count(100));
     }
 }
 
@@ -248,7 +248,7 @@ fn over_links_that_differ_a_free_permit_is_found_while_its_holders_make_no_call(
 #[test]
 fn ten_thousand_waiters_are_served_in_order() {
     if replayed().is_none() {
-        let violations = Simulation::run_parade(1);
+        let violations = Simulation::run_abandoned_waiters(1);
         assert!(violations.is_empty(), "{violations:?}");
     }
 }

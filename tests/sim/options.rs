@@ -9,7 +9,7 @@ mod registers;
 mod sharing;
 
 pub(crate) use kinds::{BrokenAssumption, Fault};
-pub(crate) use queueing::IDLER_CLAIM;
+pub(crate) use queueing::IDLE_CLAIM;
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;

@@ -5,10 +5,10 @@
 //! no thread wants a lock any more, and all pending releases had time to be sent, no key of a
 //! released lock may be left; and when all ttls have passed, no key at all.
 
+mod abandoned_waiters;
 mod faults;
-mod foreign;
-mod idlers;
-mod parade;
+mod idle_clients;
+mod plain_set_clients;
 mod recovery;
 mod registers;
 mod strays;
@@ -24,8 +24,8 @@ use crate::options::{BrokenAssumption, DRIFT_BOUND, Options};
 use crate::queue::Event;
 use crate::random::Random;
 use crate::tally::Tally;
-use foreign::ForeignLock;
-use idlers::Idler;
+use idle_clients::IdleClient;
+use plain_set_clients::ForeignLock;
 
 /// The result of a history.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Simulation {
     nodes: Vec<Node>,
     clients: Vec<Client>,
     foreign: Vec<ForeignLock>,
-    idlers: Vec<Idler>,
+    idle_clients: Vec<IdleClient>,
 }
 
 impl Simulation {
@@ -70,14 +70,19 @@ impl Simulation {
                 Node::new(index, clock(&mut context, false), password, ability)
             })
             .collect();
-        let mut simulation =
-            Self { context, nodes, clients: Vec::new(), foreign: Vec::new(), idlers: Vec::new() };
+        let mut simulation = Self {
+            context,
+            nodes,
+            clients: Vec::new(),
+            foreign: Vec::new(),
+            idle_clients: Vec::new(),
+        };
         for index in 0..simulation.context.options.clients {
             simulation.start_client(index, 0);
         }
         let pause = simulation.context.random.below(simulation.context.options.fault_pause);
         simulation.context.queue.after(pause, Event::Fault);
-        simulation.start_idlers();
+        simulation.start_idle_clients();
         simulation.form_registers();
         simulation.context.queue.after(simulation.context.options.queueing.sweep, Event::Sweep);
         simulation

@@ -13,7 +13,7 @@ mod operator;
 mod registers;
 mod result;
 mod wait_queue;
-mod wishes;
+mod workload;
 
 use crate::cancel_token::CancelToken;
 use crate::checker::{Name, name};

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;
-use redlatch::event::RegisterEvent;
 use redlatch::{Builder, Event, LockClient, Released};
 
 use super::secret::shown;
@@ -63,11 +62,11 @@ impl Entry {
                 Self { span: held, validity: remaining, ..entry }
             }
             Event::NodeSlow { silent, .. } => Self { span: silent, ..entry },
-            Event::Register(RegisterEvent::Read { rounds, took, .. })
-            | Event::Register(RegisterEvent::Changed { rounds, took, .. }) => {
+            Event::RegisterRead { rounds, took, .. }
+            | Event::RegisterChanged { rounds, took, .. } => {
                 Self { attempts: rounds.into(), span: took, ..entry }
             }
-            Event::Register(RegisterEvent::Failed { took, .. }) => Self { span: took, ..entry },
+            Event::RegisterFailed { took, .. } => Self { span: took, ..entry },
             _ => entry,
         }
     }

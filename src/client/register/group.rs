@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config::is_reserved;
 use crate::core::registers::Repair;
 use crate::error::{Error, RegisterError};
-use crate::event::{Event, RegisterEvent};
+use crate::event::Event;
 use crate::name::Name;
 use crate::node_url::NodeUrl;
 use crate::registers::{Draft, Epoch, GROUP_REGISTER, Place, RegisterCommand, RegisterKeys};
@@ -320,7 +320,7 @@ impl Register {
     ) -> Result<T, RegisterError> {
         self.report(read, |rounds, took| {
             let register = self.name();
-            RegisterEvent::Read { register, rounds, took }
+            Event::RegisterRead { register, rounds, took }
         })
     }
 
@@ -334,7 +334,7 @@ impl Register {
             || self.run(body),
             |rounds, took| {
                 let register = self.name();
-                RegisterEvent::Changed { register, rounds, took }
+                Event::RegisterChanged { register, rounds, took }
             },
         )
     }
@@ -343,7 +343,7 @@ impl Register {
     fn report<'a, T>(
         &'a self,
         call: impl FnOnce() -> Result<(T, u32), RegisterError>,
-        event: impl FnOnce(u32, Duration) -> RegisterEvent<'a>,
+        event: impl FnOnce(u32, Duration) -> Event<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
         let began = core.now_if_listened();
@@ -354,13 +354,12 @@ impl Register {
         let (register, took) = (self.name(), now.since(began));
         match result {
             Ok((value, rounds)) => {
-                core.emit(|| Event::Register(event(rounds, took)));
+                core.emit(|| event(rounds, took));
                 Ok(value)
             }
             Err(error) => {
                 if !error.is_refusal() {
-                    let event = RegisterEvent::Failed { register, took, error: &error };
-                    core.emit(|| Event::Register(event));
+                    core.emit(|| Event::RegisterFailed { register, took, error: &error });
                 }
                 Err(error)
             }

@@ -42,7 +42,7 @@ impl Options {
             }
             BrokenAssumption::NoneQuiet => self.focus_on_order(random),
             BrokenAssumption::NoneWithLinks => self.focus_on_links(random),
-            BrokenAssumption::NoneWithIdlers => self.focus_on_idlers(random),
+            BrokenAssumption::NoneWithIdleClients => self.focus_on_idle_clients(random),
             BrokenAssumption::NoneWithRegisters | BrokenAssumption::RegistersRestored => {
                 self.focus_on_registers(random);
             }
@@ -134,10 +134,10 @@ impl Options {
     }
 
     /// Waiters that live and never claim the lock, in front of others that do.
-    fn focus_on_idlers(&mut self, random: &mut Random) {
+    fn focus_on_idle_clients(&mut self, random: &mut Random) {
         self.focus_on_order(random);
         self.queueing.abilities.fill(Ability::All);
-        self.queueing.idlers = random.between(1, 2) as usize;
+        self.queueing.idle_clients = random.between(1, 2) as usize;
         (self.resources, self.patient_permille, self.sharing.permille) = (1, 1_000, 0);
     }
 

@@ -17,7 +17,7 @@ pub(crate) enum BrokenAssumption {
     /// The same, for permits that are held without a call, over links that differ.
     NoneWithLinks,
     /// The same, and waiters of other programs renew their entries and never claim the lock.
-    NoneWithIdlers,
+    NoneWithIdleClients,
     /// None, and threads use registers. Nodes also lose keys, and servers are replaced.
     NoneWithRegisters,
     /// The same, and clients are sides of transactions.
@@ -49,7 +49,8 @@ pub(crate) enum BrokenAssumption {
 impl BrokenAssumption {
     /// Do such histories keep all assumptions?
     pub(super) fn is_within(self) -> bool {
-        let is_quiet = matches!(self, Self::NoneQuiet | Self::NoneWithLinks | Self::NoneWithIdlers);
+        let is_quiet =
+            matches!(self, Self::NoneQuiet | Self::NoneWithLinks | Self::NoneWithIdleClients);
         is_quiet || matches!(self, Self::None | Self::NoneWithTwins)
     }
 
@@ -60,7 +61,7 @@ impl BrokenAssumption {
         Self::NoneWithSilence,
         Self::NoneQuiet,
         Self::NoneWithLinks,
-        Self::NoneWithIdlers,
+        Self::NoneWithIdleClients,
         Self::NoneWithRegisters,
         Self::NoneWithTransactions,
         Self::RegistersRestored,

@@ -23,17 +23,17 @@ pub(crate) struct Queueing {
     /// The longest wait for a lock, in milliseconds.
     pub(crate) wait_max: u64,
     /// Does each thread take one lock, one after another, and how long is the first held?
-    pub(crate) is_parade: bool,
+    pub(crate) abandons_waiters: bool,
     /// How often the servers look for expired keys.
     pub(crate) sweep: u64,
     /// Is there nothing that could delay a waiter or take its place?
     pub(crate) is_quiet: bool,
     /// How many waiters of another program renew their entries and never claim the lock.
-    pub(crate) idlers: usize,
+    pub(crate) idle_clients: usize,
 }
 
 /// The time to claim of such a waiter, in milliseconds.
-pub(crate) const IDLER_CLAIM: u64 = 60;
+pub(crate) const IDLE_CLAIM: u64 = 60;
 
 impl Queueing {
     /// Waits are as long as `longest`, in milliseconds.
@@ -43,10 +43,10 @@ impl Queueing {
             unqueued_permille: random.pick(&[0, 0, 0, 300]),
             abilities: abilities(random),
             wait_max: longest,
-            is_parade: false,
+            abandons_waiters: false,
             sweep: 100 * MILLIS,
             is_quiet: false,
-            idlers: 0,
+            idle_clients: 0,
         }
     }
 
@@ -60,8 +60,8 @@ impl Queueing {
         let unheard = if has_pushes { 0 } else { SECONDS };
         // They are passed over one after another, and come back in front once meanwhile. If the one
         // that would look is one of them, the next looks when it renews its entry.
-        let unseen = if self.idlers > 1 { SECONDS } else { 0 };
-        let idle = 2 * self.idlers as u64 * IDLER_CLAIM * MILLIS * 12 / 10 + unseen;
+        let unseen = if self.idle_clients > 1 { SECONDS } else { 0 };
+        let idle = 2 * self.idle_clients as u64 * IDLE_CLAIM * MILLIS * 12 / 10 + unseen;
         self.is_quiet.then_some(6 * round + unheard + idle)
     }
 

@@ -135,7 +135,7 @@ impl Worker {
         let now = context.queue.now();
         let Some(held) = &self.held else { return };
         let valid = client.clock.when(held.valid_until).saturating_sub(now);
-        let work = if context.options.queueing.is_parade {
+        let work = if context.options.queueing.abandons_waiters {
             // All others arrive meanwhile.
             if context.tally.grants == 1 { 2 * SECONDS } else { 0 }
         } else if context.has_faults_ended {

@@ -1,7 +1,7 @@
 //! A thread in the nodes' queue: what the checker is told about its place, and how its wait is
 //! ended early.
 
-use super::wishes::key;
+use super::workload::key;
 use super::{Running, Worker};
 use crate::checker::{Place, name};
 use crate::client::Client;

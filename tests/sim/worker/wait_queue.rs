@@ -2,7 +2,7 @@
 //! requests to the nodes and hands the lock off when it releases it. Only sleeping is simulated: a
 //! thread sees at once what has become of it, and acts on that a little later.
 
-use super::wishes::ROUNDS_MAX;
+use super::workload::ROUNDS_MAX;
 use super::{Running, State, Worker};
 use crate::cancel_token::CancelToken;
 use crate::checker::name;

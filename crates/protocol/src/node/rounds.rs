@@ -152,6 +152,9 @@ impl<W> Rounds<W> {
 
     /// Counts the answers of one node's session.
     fn collect(&mut self, now: Time, node: Node) {
+        if self.watch.is_none() && !self.sessions[node.index()].has_news() {
+            return;
+        }
         while let Some(answer) = self.sessions[node.index()].poll_answer() {
             self.note_answer(node, &answer);
             self.count(now, node, answer);
@@ -202,9 +205,11 @@ impl<W> Rounds<W> {
             statuses = self.status(now);
             self.entries[slot].note_late_pings(&mut statuses);
         }
-        let outcome = self.entries[slot].outcome(now, &self.sessions);
-        let outcome = RoundOutcome { statuses, ..outcome };
-        self.finished.extend(waiter.map(|waiter| (waiter, outcome)));
+        let mut outcome = self.entries[slot].outcome(now, &self.sessions);
+        outcome.statuses = statuses;
+        if let Some(waiter) = waiter {
+            self.finished.push_back((waiter, outcome));
+        }
         self.awaited -= 1;
         match self.entries[slot].is_followed() {
             true => self.follow_on(now, slot),

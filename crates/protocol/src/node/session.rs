@@ -154,13 +154,14 @@ impl Session {
 
     /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
     /// an answer, immediately if it cannot be sent.
-    pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
+    pub fn send(&mut self, now: Time, mut ticket: Option<Ticket>, request: &Request) {
         if let Some(problem) = self.hidden_look(now, request) {
             return self.fail(ticket, &problem, false);
         }
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
-        let (ticket, request) = self.adapted(now, ticket, request.clone());
+        let mut request = request.clone();
+        self.adapt(now, &mut ticket, &mut request);
         match &self.state {
             State::Ready if self.flight.has_room(&request) => self.write(now, ticket, request),
             State::Down { retry_at } if now < *retry_at => {

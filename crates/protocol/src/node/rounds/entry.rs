@@ -94,10 +94,10 @@ impl<W> Entry<W> {
 
     /// Can no further answer change the result?
     pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
-        // It is about every node, not about a majority of them.
-        let may_be_early = !wait_for_all && !self.is_ping() && !self.waits_for_more(sessions);
-        self.tally.is_complete()
-            || (may_be_early && (self.is_settled(sessions) || self.is_split(sessions)))
+        let is_early = || self.is_settled(sessions) || self.is_split(sessions);
+        // A ping is about every node, not about a majority of them.
+        let may_be_early = || !wait_for_all && !self.is_ping() && !self.waits_for_more(sessions);
+        self.tally.is_complete() || is_early() && may_be_early()
     }
 
     /// Is this a contended attempt that only silent nodes could still turn into a lock? Contended:
@@ -338,10 +338,10 @@ impl<W> Entry<W> {
     /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
     /// needs the votes of the other nodes that are not silent.
     pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
-        let share = self.request.as_ref().and_then(Request::share);
-        let takes_permit = share.map_or(0, Share::permits) > 0 && self.is_claim();
-        let may_wait = takes_permit && self.is_confirmed();
-        self.tally.is_settled() && !(may_wait && self.awaited(sessions) > 0)
+        let share = || self.request.as_ref().and_then(Request::share);
+        let takes_permit = || share().map_or(0, Share::permits) > 0 && self.is_claim();
+        let may_wait = || takes_permit() && self.is_confirmed();
+        self.tally.is_settled() && !(may_wait() && self.awaited(sessions) > 0)
     }
 
     /// Votes for different permits are not votes for the same lock: only those for one permit are

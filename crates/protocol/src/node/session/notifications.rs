@@ -115,6 +115,10 @@ impl Notifications {
         });
     }
 
+    pub(super) fn has_hints(&self) -> bool {
+        !self.hints.is_empty()
+    }
+
     /// Does the node notify about everything that a waiter needs to know?
     fn is_full(&self) -> bool {
         self.channel == Pushes::On && self.tracking != Pushes::Off
@@ -313,15 +317,10 @@ impl Session {
         (before != Some(support)).then_some(support)
     }
 
-    /// The request as this node can carry it out: with the connection's channel, and without the
-    /// queue if it has none. A removal takes the waiter out also there: it may have entered before
-    /// the node refused the rest.
-    pub(super) fn adapted(
-        &mut self,
-        now: Time,
-        ticket: Option<Ticket>,
-        mut request: Request,
-    ) -> (Option<Ticket>, Request) {
+    /// Makes the request one that this node can carry out: with the connection's channel, and
+    /// without the queue if it has none. A removal takes the waiter out also there: it may have
+    /// entered before the node refused the rest.
+    pub(super) fn adapt(&mut self, now: Time, ticket: &mut Option<Ticket>, request: &mut Request) {
         if self.notifications.refusal.as_ref().is_some_and(|(_, until)| now >= *until) {
             self.notifications.refusal = None;
         }
@@ -333,15 +332,16 @@ impl Session {
             }
             (Command::Queue(_), Some((refusal, _))) => {
                 let problem = NodeError::NoQueue(refusal.clone());
-                self.fail(ticket, &problem, false);
-                return (None, removal_if_unanswered(request.clone()).unwrap_or(request));
+                self.fail(ticket.take(), &problem, false);
+                if let Some(removal) = removal_if_unanswered(request.clone()) {
+                    *request = removal;
+                }
             }
             (Command::Claim(Claim { before: before @ Before::Turn(_), .. }), Some(_)) => {
                 *before = Before::Nothing;
             }
             _ => {}
         }
-        (ticket, request)
     }
 
     /// Is this error the answer of a node that has no queue? Then it is noted.

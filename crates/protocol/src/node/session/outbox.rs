@@ -27,9 +27,9 @@ impl Session {
         }
         self.write_pending_releases(now);
         while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
-            let Some(Queued { ticket, request, .. }) = self.waiting.pop() else { return };
-            let (ticket, request) = self.adapted(now, ticket, request);
-            self.write(now, ticket, request);
+            let Some(mut next) = self.waiting.pop() else { return };
+            self.adapt(now, &mut next.ticket, &mut next.request);
+            self.write(now, next.ticket, next.request);
         }
     }
 

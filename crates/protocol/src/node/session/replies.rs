@@ -122,20 +122,24 @@ impl Session {
     fn count(&mut self, now: Time, command: InFlight, mut reply: NodeReply) {
         let InFlight { ticket, request, sent_at, .. } = command;
         let took = Some(now.since(sent_at));
-        let quarantine = self.quarantine(now, &request);
-        if let (true, Some(_)) = (reply.is_new, &quarantine) {
+        if let Some(view) = reply.view.take() {
+            reply.problem = self.quarantine(now, &request);
+            reply.view = Some(Box::new(self.queued(&request, *view, reply.problem.is_none())));
+        } else if reply.is_new {
             // A server that lost its data grants a lock that is held. The counter is reported even
             // if the vote does not count.
-            (reply.vote, reply.problem) = (Vote::Failed, quarantine);
-        } else if let Some(view) = reply.view.take() {
-            reply.view = Some(Box::new(self.queued(&request, *view, quarantine.is_none())));
-            reply.problem = quarantine;
-        } else if let (Some(custom), Some(left)) = (request.custom(), self.quarantine_left(now)) {
-            reply.said = reply.said.map(|said| custom.in_quarantine(said, left));
+            if let Some(quarantine) = self.quarantine(now, &request) {
+                (reply.vote, reply.problem) = (Vote::Failed, Some(quarantine));
+            }
+        } else if let Some(custom) = request.custom() {
+            if let Some(left) = self.quarantine_left(now) {
+                reply.said = reply.said.map(|said| custom.in_quarantine(said, left));
+            }
         }
         let is_refused = reply.vote == Vote::Refused;
-        let answer = |ticket| Answer { ticket, reply, was_sent: true, took };
-        self.answers.extend(ticket.map(answer));
+        if let Some(ticket) = ticket {
+            self.answers.push_back(Answer { ticket, reply, was_sent: true, took });
+        }
         // If another lock holds one of several keys, the predecessor may hold the rest.
         if is_refused && request.has_more_keys() {
             self.remove_predecessor_later(now, request);

@@ -129,6 +129,11 @@ impl Session {
 
 impl Session {
     /// The next answer. It is a failed vote if this node is the same server as an earlier node.
+    /// Is there an answer, or something that the node has told about a waiter?
+    pub(in crate::node) fn has_news(&self) -> bool {
+        !self.answers.is_empty() || self.notifications.has_hints()
+    }
+
     pub fn poll_answer(&mut self) -> Option<Answer> {
         let mut answer = self.answers.pop_front()?;
         if let Some(error) = self.same_server() {

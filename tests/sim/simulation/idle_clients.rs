@@ -4,7 +4,7 @@
 use super::Simulation;
 use crate::clock::MILLIS;
 use crate::node::Health;
-use crate::options::IDLER_CLAIM;
+use crate::options::IDLE_CLAIM;
 use crate::queue::Event;
 use redlatch_embedded::model::OwnedReply;
 use redlatch_protocol::node::script;
@@ -14,7 +14,7 @@ const LEASE: u64 = 1_500;
 
 /// A waiter that never claims.
 #[derive(Clone, Debug)]
-pub(super) struct Idler {
+pub(super) struct IdleClient {
     name: Vec<u8>,
     /// The number that the first node gave it, or 0.
     number: i64,
@@ -25,16 +25,16 @@ pub(super) struct Idler {
 const KEY: &[u8] = b"lock:0";
 
 impl Simulation {
-    pub(super) fn start_idlers(&mut self) {
+    pub(super) fn start_idle_clients(&mut self) {
         let Self { context, .. } = self;
         let nodes = context.options.nodes;
-        for turn in 0..context.options.queueing.idlers {
+        for turn in 0..context.options.queueing.idle_clients {
             let first = context.random.below(nodes as u64) as usize;
             // All nodes, or only one of them.
             let is_far = context.random.chance(300);
             let reaches = if is_far { vec![first] } else { (0..nodes).collect() };
             let name = format!("idle waiter {turn:08}").into_bytes();
-            self.idlers.push(Idler { name, number: 0, reaches });
+            self.idle_clients.push(IdleClient { name, number: 0, reaches });
             let pause = context.random.below(500 * MILLIS);
             context.queue.after(pause, Event::Idle { turn });
         }
@@ -43,8 +43,8 @@ impl Simulation {
     /// It asks its nodes, whose answers it ignores but for its number. At the end it leaves.
     pub(super) fn idle(&mut self, turn: usize) {
         let is_over = self.context.has_faults_ended;
-        let Idler { name, number, reaches } = self.idlers[turn].clone();
-        let entry = format!("1 {IDLER_CLAIM} {LEASE}  idler").into_bytes();
+        let IdleClient { name, number, reaches } = self.idle_clients[turn].clone();
+        let entry = format!("1 {IDLE_CLAIM} {LEASE}  idle").into_bytes();
         let (lease, sent) = (LEASE.to_string(), number.to_string());
         let leave: [&[u8]; 8] =
             [b"EVAL", script::GIVE.source.as_bytes(), b"1", KEY, b"none", &name, b"", b"1"];
@@ -67,12 +67,12 @@ impl Simulation {
                 continue;
             }
             let reply = node.run_foreign(&mut self.context, words);
-            if let (0, OwnedReply::Array(answers)) = (self.idlers[turn].number, &reply) {
+            if let (0, OwnedReply::Array(answers)) = (self.idle_clients[turn].number, &reply) {
                 let number = answers.get(1).and_then(|answer| match answer {
                     OwnedReply::Integer(number) => Some(*number),
                     _ => None,
                 });
-                self.idlers[turn].number = number.unwrap_or(0);
+                self.idle_clients[turn].number = number.unwrap_or(0);
             }
         }
         if !is_over {

@@ -22,11 +22,11 @@ const COMMANDS_MAX: u64 = 45;
 
 impl Simulation {
     /// Serves all of them, in order.
-    pub(crate) fn run_parade(seed: u64) -> Vec<(Invariant, String)> {
+    pub(crate) fn run_abandoned_waiters(seed: u64) -> Vec<(Invariant, String)> {
         let mut random = Random::new(seed);
         let mut options = Options::draw(&mut random, BrokenAssumption::NoneQuiet, None);
         (options.nodes, options.clients, options.workers) = (3, CLIENTS, 0);
-        (options.resources, options.is_lined, options.queueing.is_parade) = (1, false, true);
+        (options.resources, options.is_lined, options.queueing.abandons_waiters) = (1, false, true);
         (options.fence_permille, options.patient_permille, options.extend_permille) = (0, 1_000, 0);
         options.queueing.abilities.fill(Ability::All);
         (options.split_permille, options.queueing.sweep) = (0, 5 * SECONDS);

@@ -27,7 +27,7 @@ impl Worker {
         if context.is_over {
             return;
         }
-        if context.options.queueing.is_parade && self.called_at > 0 {
+        if context.options.queueing.abandons_waiters && self.called_at > 0 {
             return;
         }
         if client.is_cancelled && !context.has_faults_ended {

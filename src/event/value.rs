@@ -1,0 +1,93 @@
+//! The values of an event's fields, in the few forms that texts, logs and metrics tell apart.
+
+use self::Value::{Flag, Name, Number, Reason, Reports, Text, Time, Url, Word};
+use super::AttemptOutcome;
+#[cfg(feature = "registers")]
+use crate::engine::NoVote;
+#[cfg(feature = "registers")]
+use crate::error::RegisterError;
+use crate::error::{Error, LossReason};
+use crate::name;
+use crate::node::{NodeAnswer, NodeError, NodeReport, QueueSupport};
+use crate::released::Released;
+use std::fmt;
+use std::time::Duration;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Name(name::Name<'a>),
+    Url(&'a str),
+    Number(u64),
+    Time(Duration),
+    Flag(bool),
+    /// A word that can be a label of a metric.
+    Word(&'static str),
+    /// A reason: in such a word, and in full.
+    #[cfg_attr(not(any(feature = "tracing", feature = "metrics")), expect(dead_code))]
+    Reason(&'static str, &'a dyn fmt::Display),
+    Text(&'a dyn fmt::Display),
+    /// The reports of all nodes. As text, the nodes whose grants do not count yet.
+    Reports(&'a [NodeReport]),
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Name(name) => name.fmt(f),
+            Url(word) | Word(word) => f.write_str(word),
+            Number(number) => number.fmt(f),
+            Time(time) => write!(f, "{time:.1?}"),
+            Flag(flag) => flag.fmt(f),
+            Reason(_, text) | Text(text) => text.fmt(f),
+            Reports(reports) => {
+                let is_quarantined = |report: &&NodeReport| {
+                    matches!(report.answer, NodeAnswer::Failed(NodeError::Quarantined { .. }))
+                };
+                for (index, report) in reports.iter().filter(is_quarantined).enumerate() {
+                    write!(f, "{}{}", if index == 0 { "" } else { ", " }, report.url)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+macro_rules! values {
+    ($($field:ident: $type:ty => $value:expr),+ $(,)?) => {$(
+        impl<'a> From<&'a $type> for Value<'a> {
+            fn from($field: &'a $type) -> Self {
+                $value
+            }
+        }
+    )+};
+}
+
+// The types that fields have.
+values! {
+    name: name::Name<'a> => Name(*name),
+    url: &'a str => Url(url),
+    number: u32 => Number((*number).into()),
+    number: u64 => Number(*number),
+    time: Duration => Time(*time),
+    flag: bool => Flag(*flag),
+    outcome: AttemptOutcome => Word(outcome.name()),
+    outcome: Option<Released> => Word(outcome.map_or("unknown", Released::name)),
+    reason: LossReason => Reason(reason.name(), reason),
+    support: QueueSupport => Reason(support.as_str(), limit(*support)),
+    error: &'a Error => Text(error),
+    error: &'a NodeError => Text(error),
+    reports: &'a [NodeReport] => Reports(reports),
+}
+
+#[cfg(feature = "registers")]
+values! {
+    reason: NoVote => Reason(reason.name(), reason),
+    error: &'a RegisterError => Text(error),
+}
+
+fn limit(support: QueueSupport) -> &'static &'static str {
+    match support {
+        QueueSupport::Unsupported => &"it has no queue for waiters",
+        _ => &"it does not tell waiters when it is their turn",
+    }
+}
