@@ -25,7 +25,7 @@ use crate::watchdog::{BackgroundEvent, Demand, Emit, GuardedLock, Notifier, peri
 #[cfg(feature = "zookeeper")]
 use crate::zookeeper::Ensemble;
 #[cfg(feature = "registers")]
-use registers::Registers;
+use registers::RegisterMemory;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -50,7 +50,10 @@ pub(crate) struct Core {
     pub(crate) events: Events,
     pub(crate) cancellation: Arc<Cancellation>,
     #[cfg(feature = "registers")]
-    pub(crate) registers: Registers,
+    pub(crate) registers: RegisterMemory,
+    /// The nodes that keep registers.
+    #[cfg(feature = "registers")]
+    pub(crate) redlock: Option<Arc<Redlock>>,
 }
 
 impl Core {
@@ -69,12 +72,12 @@ impl Core {
         let notifier = Arc::new(Notifier::new(emit, Arc::clone(&owner_process)));
         let shared = Shared { changes, notifier: &notifier, owner_process: &owner_process };
         #[cfg(feature = "registers")]
-        let mut registers = Registers::default();
+        let mut register_nodes = None;
         let backend: Arc<dyn Backend> = match &settings.nodes {
             NodeSettings::Redis(nodes) => {
                 let redlock = Arc::new(Redlock::new(nodes, &settings, shared)?);
                 #[cfg(feature = "registers")]
-                registers.keep_on(&redlock);
+                register_nodes.replace(Arc::clone(&redlock));
                 redlock
             }
             #[cfg(feature = "zookeeper")]
@@ -103,7 +106,9 @@ impl Core {
             events: Events::new(listener, &owner_process),
             cancellation,
             #[cfg(feature = "registers")]
-            registers,
+            registers: RegisterMemory::default(),
+            #[cfg(feature = "registers")]
+            redlock: register_nodes,
             owner_process,
         })
     }

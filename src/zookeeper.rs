@@ -13,7 +13,7 @@ use crate::error::{ConfigError, Error, LossReason, NoQuorum};
 use crate::event::Released;
 use crate::inspect::Inspection;
 use crate::inspect::Seen;
-use crate::net::{Endpoint, EnsembleNet, LockMessage, LockOrder};
+use crate::net::{Endpoint, EnsembleNet, LockMessage, OrderKind};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
 use crate::node::{NodeStatus, Standards};
 use crate::owner_process::OwnerProcess;
@@ -139,8 +139,8 @@ impl Ensemble {
     }
 
     /// Asks about one lock. The ensemble has agreed on the answer.
-    fn ask_about(&self, order: LockOrder) -> Vote {
-        match self.net.submit(order) {
+    fn ask_about(&self, order: OrderKind, until: Time) -> Vote {
+        match self.net.submit(order, until) {
             Some(Outcome::Voted(vote)) => vote,
             _ => Vote::Failed,
         }
@@ -159,7 +159,7 @@ impl Backend for Ensemble {
 
     fn extend(&self, mut held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
         let (end, until) = (began.after(ttl.as_duration()), began.after(self.rules.node_timeout));
-        let vote = self.ask_about(LockOrder::Check { token: held.token, end, until });
+        let vote = self.ask_about(OrderKind::Check(held.token, end), until);
         // After the answer: an extension must not look as if it came in time.
         let is_past = clock::now() >= held.valid_until;
         held.ttl_longest = held.ttl_longest.max(ttl);
@@ -179,9 +179,9 @@ impl Backend for Ensemble {
         let (token, now) = (held.token, clock::now());
         let until = now.after(self.rules.node_timeout);
         let vote = match linger.map(|linger| now.after(linger.as_duration())) {
-            None => self.ask_about(LockOrder::Release { token, until }),
+            None => self.ask_about(OrderKind::Release(token), until),
             Some(end) => {
-                let vote = self.ask_about(LockOrder::Check { token, end, until });
+                let vote = self.ask_about(OrderKind::Check(token, end), until);
                 self.net.post(LockMessage::Leave(token, end));
                 vote
             }

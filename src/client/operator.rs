@@ -47,8 +47,8 @@ impl LockClient {
         }
         let mut statuses = core.backend.statuses();
         #[cfg(feature = "registers")]
-        if let Ok(redlock) = core.register_nodes() {
-            core.note_votes(redlock, &mut statuses);
+        if let Ok(nodes) = core.register_nodes() {
+            nodes.note_votes(&mut statuses);
         }
         if let Some(listener) = core.events.listener() {
             listener.emit_node_changes();

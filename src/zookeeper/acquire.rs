@@ -7,7 +7,7 @@ use crate::engine::{Backoff, Entropy, HeldLock, Jitter, NodeSet, Share, Token, W
 use crate::entropy::draw;
 use crate::error::{Error, NoQuorum, TtlError};
 use crate::event::AttemptOutcome;
-use crate::net::{LockOrder, refusal};
+use crate::net::{OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
 use redlatch_zookeeper::contender::Plan;
 use redlatch_zookeeper::lock_table::{Grant, Outcome};
@@ -110,11 +110,11 @@ impl<'a> ZooKeeperAcquire<'a> {
         let (plan, hold) = (Box::new(self.plan()), self.hold);
         let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
         let within = |from: Time, most: Duration| end.unwrap_or(Time::MAX).min(from.after(most));
-        let until = within(began, self.ensemble.patience());
-        let mut order = LockOrder::Contend { token, plan, hold, until };
+        let mut until = within(began, self.ensemble.patience());
+        let mut order = OrderKind::Contend(token, plan, hold);
         self.spec.call.set_waiter(Some(token));
         loop {
-            let outcome = self.ensemble.net.submit(order);
+            let outcome = self.ensemble.net.submit(order, until);
             let now = clock::now();
             return Ok(Attempt::Over(match outcome {
                 Some(Outcome::Granted(grant)) => Ok(Some(self.held(token, &grant))),
@@ -125,7 +125,7 @@ impl<'a> ZooKeeperAcquire<'a> {
                     if let Some(over) = self.look_around(token, place, now)? {
                         return Ok(over);
                     }
-                    order = LockOrder::Wait { token, until: within(now, LOOK_AROUND) };
+                    (order, until) = (OrderKind::Wait(token), within(now, LOOK_AROUND));
                     continue;
                 }
                 Some(Outcome::Contended) => Ok(None),
@@ -137,8 +137,8 @@ impl<'a> ZooKeeperAcquire<'a> {
                 // The thread that drives the connection does not respond in time, or this process
                 // was stopped and this thread goes on first.
                 None if self.wait != Wait::No && end.is_none_or(|end| now < end) => {
-                    let until = within(now, self.ensemble.patience());
-                    order = LockOrder::Wait { token, until };
+                    until = within(now, self.ensemble.patience());
+                    order = OrderKind::Wait(token);
                     continue;
                 }
                 other => {
@@ -177,9 +177,11 @@ impl<'a> ZooKeeperAcquire<'a> {
 
     /// The lock that another thread hands over, if it is still held.
     fn take_over(&self, held: &HeldLock) -> Option<HeldLock> {
-        let (token, end) = (held.token, clock::now().after(self.hold));
-        let order = LockOrder::TakeOver { token, end };
-        if let Some(Outcome::Granted(grant)) = self.ensemble.net.submit(order) {
+        let (token, now) = (held.token, clock::now());
+        let order = OrderKind::TakeOver(token, now.after(self.hold));
+        // It is decided at once, by the thread alone that drives the connection.
+        let until = now.after(Duration::from_secs(1));
+        if let Some(Outcome::Granted(grant)) = self.ensemble.net.submit(order, until) {
             let left = grant.session.get().since(clock::now());
             if left > self.spec.min_validity {
                 return Some(self.held(token, &grant));

@@ -7,7 +7,7 @@ use crate::clock::{self, Time, WallTime, wall_time};
 use crate::config::is_reserved;
 use crate::error::{Error, NoQuorum};
 use crate::inspect::{Holder, Inspection, Label, LockState, NodeView, QueuedWaiter, Seen};
-use crate::net::{LockOrder, refusal};
+use crate::net::{OrderKind, refusal};
 use crate::node::NodeAnswer;
 use crate::node::command::KEY_MAX;
 use redlatch_zookeeper::lock_table::Outcome;
@@ -147,7 +147,7 @@ impl Ensemble {
     /// Sends requests, and returns the answers. If they change nothing and the connection is lost,
     /// the table asks another server.
     fn ask(&self, requests: Vec<Request>, until: Time) -> Result<Answers, NoQuorum> {
-        match self.net.submit(LockOrder::Ask { requests, until }) {
+        match self.net.submit(OrderKind::Ask(requests), until) {
             Some(Outcome::Answered { server, answers }) => {
                 let answers: Option<Vec<Answer>> = answers.into_iter().collect();
                 let answers = answers.map(|answers| Answers { server, answers });
