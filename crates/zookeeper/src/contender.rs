@@ -317,8 +317,8 @@ impl Contender {
 // Giving up, from any state: nothing that was created is left behind.
 
 impl Contender {
-    /// Releases the lock, or gives up waiting for it. The last step is [`Step::CleanedUp`], unless the
-    /// contender is over already.
+    /// Releases the lock, or gives up waiting for it. The last step is [`Step::CleanedUp`], unless
+    /// the contender is over already.
     pub fn give_up(&mut self) {
         self.is_given_up = true;
         match self.leave_state() {

@@ -36,7 +36,7 @@ impl Contender {
         self.state = State::Joining { id, parents, create, looks };
     }
 
-    /// ListPairs whether others are there, and writes nothing.
+    /// Looks whether others are there, and writes nothing.
     pub(super) fn look(&mut self) {
         self.ask(self.plan.sync());
         let looks = self.ask_lists(0);
@@ -112,7 +112,7 @@ impl Contender {
         }
     }
 
-    /// ListPairs for what a create may have created, in all queues that it was to join. The lists alone
+    /// Looks for what a create may have created, in all queues that it was to join. The lists alone
     /// would not show it while a majority still agrees on it.
     fn look_for(&mut self, id: ContenderId) {
         let sync = self.ask(self.plan.sync());

@@ -91,7 +91,7 @@ impl<T> Default for Flight<T> {
 }
 
 impl<T> Flight<T> {
-    /// Writes a request behind the others. `now` is read before.
+    /// Writes a request behind the others. `now` is read before its first byte is written.
     pub(super) fn write(
         &mut self,
         now: Time,
