@@ -283,11 +283,12 @@ impl LockGuard {
     /// several callbacks; each is called. This does not extend the lock: see
     /// [`keep_alive`](crate::LockRequest::keep_alive).
     ///
-    /// The callbacks of all locks of a client, and the [events](crate::Builder::on_event) that belong
-    /// to no call, run one after another on one thread. So a callback that blocks delays these, and
-    /// nothing else: another thread extends locks, and [`ensure_held`](Self::ensure_held) and
-    /// [`wait_lost`](Self::wait_lost) need none. A callback may panic, drop the guard or the
-    /// client, and use the client; but it must not wait for another callback.
+    /// The callbacks of all locks of a client, and the [events](crate::Builder::on_event) that
+    /// belong to no call, run one after another on one thread. So a callback that blocks delays
+    /// these, and nothing else: another thread extends locks, and
+    /// [`ensure_held`](Self::ensure_held) and [`wait_lost`](Self::wait_lost) need none. A callback
+    /// may panic, drop the guard or the client, and use the client; but it must not wait for
+    /// another callback.
     ///
     /// The timer behind it stands still while the machine is suspended. After that, the call may be
     /// late by as long as the machine slept, but [`ensure_held`](Self::ensure_held) is right at
