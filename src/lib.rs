@@ -175,6 +175,7 @@ mod net;
 mod node_url;
 mod owner_process;
 mod released;
+mod texts;
 mod wait_queue;
 mod watchdog;
 

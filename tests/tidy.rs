@@ -152,7 +152,7 @@ fn only_the_core_draws_entropy() {
 
 /// The modules of the crate and of the pure ones, from the bottom up, each with those that it may
 /// import. A module imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 29] = [
+const LAYERS: [(&str, &str); 30] = [
     ("callback", ""),
     ("time", ""),
     ("clock", "time"),
@@ -161,6 +161,7 @@ const LAYERS: [(&str, &str); 29] = [
     ("owner_process", ""),
     ("released", ""),
     ("resp", ""),
+    ("texts", ""),
     ("write_buffer", ""),
     ("engine", "resp time"),
     ("fencing", "engine"),
@@ -168,10 +169,10 @@ const LAYERS: [(&str, &str); 29] = [
     ("name", "node"),
     ("registers", "engine node resp"),
     ("zookeeper", "engine node time write_buffer"),
-    ("node_url", "zookeeper"),
+    ("node_url", "texts zookeeper"),
     ("inspect", "clock engine name node resp zookeeper"),
     ("embedded", "clock engine glob inspect node registers resp time zookeeper"),
-    ("error", "engine fencing name node node_url registers resp"),
+    ("error", "engine fencing name node node_url registers resp texts"),
     ("net", "clock engine node node_url zookeeper"),
     ("event", "engine error name net node owner_process released"),
     ("bridge", "engine error event name node released"),

@@ -230,7 +230,12 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsSettingsError> 
     let text = read(path)?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
         let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
-        TlsSettingsError::NoKey { path: path.to_owned(), is_encrypted }
+        let path = path.to_owned();
+        if is_encrypted {
+            TlsSettingsError::EncryptedKey { path }
+        } else {
+            TlsSettingsError::NoKey { path }
+        }
     })
 }
 
