@@ -174,7 +174,6 @@ mod name;
 mod net;
 mod node_url;
 mod owner_process;
-mod released;
 mod texts;
 mod wait_queue;
 mod watchdog;
@@ -204,7 +203,7 @@ pub use error::{ConfigError, Error, LockLost, LossReason, NoQuorum, NodeError, S
 #[doc(inline)]
 pub use error::{OncePerError, RegisterError, TransactionError};
 #[doc(inline)]
-pub use event::Event;
+pub use event::{Event, Released};
 pub use fencing::FencingToken;
 pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
@@ -217,7 +216,6 @@ pub use node::QueueSupport;
 pub use node::{NodeStatus, NodeWarning};
 #[cfg(feature = "registers")]
 pub use register::Register;
-pub use released::Released;
 
 /// Small values that a majority of the nodes agrees on: see [`LockClient::register`].
 #[cfg(feature = "registers")]

@@ -152,14 +152,13 @@ fn only_the_core_draws_entropy() {
 
 /// The modules of the crate and of the pure ones, from the bottom up, each with those that it may
 /// import. A module imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 30] = [
+const LAYERS: [(&str, &str); 29] = [
     ("callback", ""),
     ("time", ""),
     ("clock", "time"),
     ("glob", ""),
     ("guide", ""),
     ("owner_process", ""),
-    ("released", ""),
     ("resp", ""),
     ("texts", ""),
     ("write_buffer", ""),
@@ -174,8 +173,8 @@ const LAYERS: [(&str, &str); 30] = [
     ("embedded", "clock engine glob inspect node registers resp time zookeeper"),
     ("error", "engine fencing name node node_url registers resp texts"),
     ("net", "clock engine node node_url zookeeper"),
-    ("event", "engine error name net node owner_process released"),
-    ("bridge", "engine error event name node released"),
+    ("event", "engine error name net node owner_process"),
+    ("bridge", "engine error event name node"),
     ("cancel_token", "owner_process"),
     ("wait_queue", "cancel_token clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process time wait_queue"),
@@ -185,7 +184,7 @@ const LAYERS: [(&str, &str); 30] = [
         "cancel_token clock config engine error event inspect name net node node_url \
          owner_process registers wait_queue watchdog zookeeper",
     ),
-    ("guard", "callback clock core engine error event fencing name released wait_queue watchdog"),
+    ("guard", "callback clock core engine error event fencing name wait_queue watchdog"),
     (
         "client",
         "cancel_token clock config core engine error event fencing glob guard inspect name net \
