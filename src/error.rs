@@ -63,7 +63,8 @@ errors! {
     /// request and a guard, so that `?` is enough, also in a function whose own error is made from
     /// this one.
     ///
-    /// That another client holds a lock is not an error. Each method says which variants it returns.
+    /// That another client holds a lock is not an error. Each method says which variants it
+    /// returns.
     #[derive(Clone, PartialEq, Eq)]
     #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
     pub enum Error {

@@ -110,10 +110,10 @@ impl Builder {
 
     /// Adds the nodes in this environment variable, behind those of [`nodes`](Self::nodes). It is a
     /// comma-separated list of URLs, which [`build`](Self::build) reads:
-    /// `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`. Whitespace around a comma is
-    /// ignored. An empty entry is an error, and a comma in a password is written `%2C`. The list may
-    /// be one `zk://` URL with several hosts. `build` fails if the variable is not set; the error
-    /// names the variable and shows no password.
+    /// `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`. Whitespace around a comma
+    /// is ignored. An empty entry is an error, and a comma in a password is written `%2C`. The list
+    /// may be one `zk://` URL with several hosts. `build` fails if the variable is not set; the
+    /// error names the variable and shows no password.
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
         self.settings.nodes_from_env.push(variable.to_owned());
         self

@@ -103,7 +103,8 @@ fn certificates_come_from_options_before_a_file_before_the_environment_before_th
     let secure = Secure::start();
     let lines = format!(
         "nodes = {:?}\nrestart_guard = false\n\
-         [tls]\nca_files = ['ca.crt']\nclient_certificate = {{ file = {:?}, key = 'client.key' }}\n",
+         [tls]\nca_files = ['ca.crt']\n\
+         client_certificate = {{ file = {:?}, key = 'client.key' }}\n",
         secure.urls().split(',').collect::<Vec<_>>(),
         secure.path("client.crt")
     );
