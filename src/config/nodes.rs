@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn an_ensemble_is_refused_without_the_feature() {
         let builder = Builder::new().nodes(["zk://user:Zq7x@h1", "h2"]);
-        let error = builder.check_nodes().unwrap_err();
+        let error = builder.settings.check_nodes().unwrap_err();
         let reason = "ZooKeeper needs the feature `zookeeper` of redlatch: cargo add redlatch \
                       --features zookeeper";
         assert_eq!(error.to_string(), format!("bad node url 'zk://***@h1,h2': {reason}"));
