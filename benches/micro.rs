@@ -8,7 +8,7 @@ use redlatch_protocol::engine::{
     Request, Rules, Step, Tally, Ttl, Vote, Wait,
 };
 use redlatch_protocol::node::command::{Form, encode};
-use redlatch_protocol::node::{Phase, Rounds, Session, SessionOptions};
+use redlatch_protocol::node::{Conversation, Order, Phase, Rounds, Session, SessionOptions};
 use redlatch_protocol::resp::{Reply, decode};
 use redlatch_protocol::time::Time;
 use std::hint::black_box;
@@ -79,7 +79,7 @@ fn acquiring(bench: &Bench) {
     let ballot = Ballot::new(tally);
     bench.run("engine, acquire", || {
         let (mut acquire, _) = begin(&rules, &key);
-        acquire.handle(Time::from_millis(1_001), Input::Ballot(black_box(ballot)));
+        acquire.handle(Time::from_millis(1_001), Input::Ballot(black_box(ballot.clone())));
         assert!(matches!(acquire.poll(), Step::Done(Acquired::Held(_))));
     });
 }
@@ -93,7 +93,7 @@ fn rounds(bench: &Bench) {
         // The time must advance, or the round would end before it began.
         now = now.after(Duration::from_nanos(1));
         request.deadline = now.after(Duration::from_millis(50));
-        rounds.open(now, request.clone(), ());
+        rounds.open(now, Order::Round(request.clone()), ());
         for index in 0..NODES {
             let session = rounds.session(Node::new(index));
             let length = session.output().len();

@@ -36,7 +36,7 @@ use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use crate::watchdog::{BackgroundEvent, Demand, Emit, GuardedLock, Notifier, period};
 #[cfg(feature = "registers")]
-use registers::Registers;
+use registers::RegisterMemory;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(crate) struct Core {
     pub(crate) listener: Option<Listener>,
     pub(crate) cancellation: Arc<Cancellation>,
     #[cfg(feature = "registers")]
-    pub(crate) registers: Registers,
+    pub(crate) registers: RegisterMemory,
 }
 
 impl Core {
@@ -100,7 +100,7 @@ impl Core {
             listener,
             cancellation,
             #[cfg(feature = "registers")]
-            registers: Registers::default(),
+            registers: RegisterMemory::default(),
             owner_process,
         })
     }

@@ -11,9 +11,8 @@ const PLACES: usize = 64;
 /// The bytes of an error's message that do not quote the input.
 const MESSAGE_MAX: usize = 100;
 
-const KINDS: [RequestKind; 10] = [
+const KINDS: [RequestKind; 9] = [
     RequestKind::Create,
-    RequestKind::PlainCreate,
     RequestKind::Exists,
     RequestKind::GetData,
     RequestKind::GetChildren,

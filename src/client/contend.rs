@@ -7,7 +7,7 @@ use crate::core::{Call, Ensemble, LastRound, draw};
 use crate::engine::{Acquired, Backoff, Ballot, Entropy, HeldLock, Jitter, Node};
 use crate::engine::{NodeSet, Rules, Share, Tally, Token, Wait};
 use crate::error::{Error, TtlError};
-use crate::net::{LockOrder, refusal};
+use crate::net::{OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::zookeeper::contender::Plan;
 use crate::zookeeper::lock_table::{Grant, Outcome};
@@ -102,11 +102,11 @@ impl<'a> Contest<'a> {
         let (plan, hold) = (Box::new(self.plan()), self.hold);
         let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
         let within = |from: Time, most: Duration| end.unwrap_or(Time::MAX).min(from.after(most));
-        let until = within(began, self.ensemble.patience());
-        let mut order = LockOrder::Contend { token, plan, hold, until };
+        let mut until = within(began, self.ensemble.patience());
+        let mut order = OrderKind::Contend(token, plan, hold);
         self.call.set_waiter(Some(token));
         loop {
-            let outcome = self.ensemble.order(order);
+            let outcome = self.ensemble.net.submit(order, until);
             let now = clock::now();
             return Ok(Attempt::Over(match outcome {
                 Some(Outcome::Granted(grant)) => {
@@ -119,7 +119,7 @@ impl<'a> Contest<'a> {
                     if let Some(over) = self.look_around(token, place, now)? {
                         return Ok(over);
                     }
-                    order = LockOrder::Wait { token, until: within(now, LOOK_AROUND) };
+                    (order, until) = (OrderKind::Wait(token), within(now, LOOK_AROUND));
                     continue;
                 }
                 Some(Outcome::Contended) => without_reports(Acquired::Contended),
@@ -131,8 +131,8 @@ impl<'a> Contest<'a> {
                 // The thread that drives the connection does not respond in time, or this process
                 // was stopped and this thread goes on first.
                 None if self.wait != Wait::No && end.is_none_or(|end| now < end) => {
-                    let until = within(now, self.ensemble.patience());
-                    order = LockOrder::Wait { token, until };
+                    until = within(now, self.ensemble.patience());
+                    order = OrderKind::Wait(token);
                     continue;
                 }
                 other => {
@@ -164,7 +164,7 @@ impl<'a> Contest<'a> {
         self.ensemble.give_up(token);
         // A place says nothing about others if nobody answers any more.
         let acquired = match place {
-            Some(_) if self.ensemble.is_answering() => Acquired::Contended,
+            Some(_) if self.ensemble.net.is_answering() => Acquired::Contended,
             _ => Acquired::Unanswered,
         };
         Ok(Some(Attempt::Over((acquired, self.last_round()))))
@@ -172,9 +172,11 @@ impl<'a> Contest<'a> {
 
     /// The lock that another thread hands over, if it is still held.
     fn take_over(&self, held: &HeldLock) -> Option<HeldLock> {
-        let (token, end) = (held.token, clock::now().after(self.hold));
-        let order = LockOrder::TakeOver { token, end };
-        if let Some(Outcome::Granted(grant)) = self.ensemble.order(order) {
+        let (token, now) = (held.token, clock::now());
+        let order = OrderKind::TakeOver(token, now.after(self.hold));
+        // It is decided at once, by the thread alone that drives the connection.
+        let until = now.after(Duration::from_secs(1));
+        if let Some(Outcome::Granted(grant)) = self.ensemble.net.submit(order, until) {
             let left = grant.session.get().since(clock::now());
             if left > self.wanted.least {
                 return Some(self.held(token, &grant));

@@ -195,7 +195,8 @@ impl Operation for RecordedAcquire<'_, '_> {
         match &input {
             Input::Attempt(_) => self.recorder.attempt_began = now,
             Input::Ballot(ballot) if self.is_attempt => {
-                self.recorder.pending = Some((now.since(self.recorder.attempt_began), *ballot));
+                self.recorder.pending =
+                    Some((now.since(self.recorder.attempt_began), ballot.clone()));
             }
             _ => {}
         }

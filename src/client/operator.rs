@@ -60,7 +60,9 @@ impl LockClient {
         }
         let mut statuses = self.core.examine(redlock, NodeSet::all(self.core.rules.nodes));
         #[cfg(feature = "registers")]
-        self.core.note_votes(redlock, &mut statuses);
+        if let Ok(nodes) = self.core.register_nodes() {
+            nodes.note_votes(&mut statuses);
+        }
         if let Some(listener) = &self.core.listener {
             listener.emit_node_changes();
         }

@@ -1,7 +1,9 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
+mod change;
 mod group;
-mod running;
+mod nodes;
+mod repair;
 
 pub use group::{RegisterList, Registers, Swept};
 
@@ -10,9 +12,8 @@ use crate::clock::{self, WallTime};
 use crate::engine::Token;
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
-use crate::registers::{Draft, RegisterCommand, RegisterKeys, Stored, Version};
-use running::Changing;
-use running::Look;
+use crate::registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored, Version};
+use change::{Changing, Observation};
 use std::fmt;
 use std::sync::Arc;
 
@@ -89,39 +90,39 @@ impl Register {
         self.report_read(|| self.look(None)).map(|look| look.value)
     }
 
-    /// The value, and how often the nodes were asked. They tell the watcher when it changes.
-    fn look(&self, watcher: Option<Token>) -> Result<(Look, u32), RegisterError> {
+    /// The value, and how often the nodes were round. They tell the watcher when it changes.
+    fn look(&self, watcher: Option<Token>) -> Result<(Observation, u32), RegisterError> {
         Changing::check()?;
-        let redlock = self.client.core.register_nodes()?;
-        let mut group = self.client.core.group(redlock)?;
+        let nodes = self.client.core.register_nodes()?;
+        let mut group = nodes.group()?;
         let (mut rounds, mut looks) = (0, 0);
         loop {
             rounds += 1;
             let command = RegisterCommand::Read { watcher };
-            let asked = self.client.core.ask(redlock, &self.keys, &group, command);
-            if let Some(invalid) = asked.invalid() {
+            let round = nodes.ask(&self.keys, &group, command);
+            if let Some(invalid) = round.invalid() {
                 return Err(invalid);
             }
-            if let Some(agreed) = asked.replies.agreed() {
+            if let Some(agreed) = round.replies.agreed() {
                 let value = agreed.and_then(|accepted| accepted.value.as_ref());
                 let value = value.map(|value| Value(value.clone()));
-                return Ok((Look { value, is_watched: asked.is_watched }, rounds));
+                return Ok((Observation { value, is_watched: round.is_watched }, rounds));
             }
-            if asked.replies.are_enough() {
+            if round.replies.are_enough() {
                 break;
             }
-            if looks == LOOKS_MAX || !asked.replies.lack_votes() {
-                return Err(asked.no_quorum(false));
+            if looks == LOOKS_MAX || !round.replies.lack_votes() {
+                return Err(round.no_quorum(false));
             }
             // Members enter an epoch one after another: where one has refused the epoch before, the
             // next one may refuse this.
-            let learnt = self.client.core.follow(redlock, &asked.replies, &group)?;
+            let learnt = nodes.follow(&round.replies, &group)?;
             looks += u32::from(learnt == group);
             group = learnt;
         }
         // Not together with changes: one of them may take long.
         let agreed = self.run_alone(|draft| Ok(draft.current().cloned().map(Value)))?;
-        Ok((Look { value: agreed.0, is_watched: false }, rounds + agreed.1))
+        Ok((Observation { value: agreed.0, is_watched: false }, rounds + agreed.1))
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
@@ -362,7 +363,8 @@ impl Register {
     /// Creates it with this value, in one round. Nobody else may give it one before: see
     /// [`Change::create`](crate::registers::Change::create).
     pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
-        self.run_first(|draft| put(draft, Some(value.to_vec()))).map(|_| ())
+        let body = |draft: &mut Draft| put(draft, Some(value.to_vec()));
+        self.run_with(&self.slot(), Change::create, body).map(|_| ())
     }
 
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another

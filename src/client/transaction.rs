@@ -10,7 +10,7 @@ use crate::clock;
 use crate::core::draw;
 use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
 use crate::registers::transaction::{
-    Disk, InvalidRecord, Joining, Record, Told, TransactionId, UnknownName,
+    Disk, InvalidRecord, Record, RecordState, TransactionId, TransactionSide, UnknownName,
 };
 use side::Side;
 use std::time::Duration;
@@ -49,8 +49,7 @@ impl Transactions<'_> {
     /// There cannot be these participants, or the nodes' register could not be written.
     pub fn begin(&self, names: &[&str]) -> Result<TransactionId, TransactionError> {
         let record = Record::begin(names, clock::wall_micros())?;
-        let redlock = self.client.core.register_nodes()?;
-        let group = self.client.core.group(redlock)?.id;
+        let group = self.client.core.register_nodes()?.group()?.id;
         let id = draw_id(group)?;
         // Nobody knows the name yet, and nobody makes a record of none.
         match self.record(&id)?.0.create(&record.to_bytes()) {
@@ -96,7 +95,7 @@ impl Transactions<'_> {
         let until = clock::now().after(patience);
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::NotBegun)?;
-        Side { record, id, name, participant, until }.run(Joining::join(disk))
+        Side { record, id, name, participant, until }.run(TransactionSide::join(disk))
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
@@ -153,7 +152,7 @@ impl Transactions<'_> {
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::Undecided)?;
         let until = clock::now();
-        Side { record, id, name, participant, until }.run(Joining::recover(disk))
+        Side { record, id, name, participant, until }.run(TransactionSide::recover(disk))
     }
 
     /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
@@ -168,16 +167,17 @@ impl Transactions<'_> {
     pub fn abort(&self, id: &TransactionId) -> Result<Decision, TransactionError> {
         let told = self.record(id)?.change(|record| Record::abort(record, None))?;
         Ok(match told {
-            Told::Abort => Decision::Aborted,
-            Told::Absent => Decision::Over,
-            Told::Open | Told::Commit | Told::FinishedBefore => Decision::Committed,
+            RecordState::Abort => Decision::Aborted,
+            RecordState::Absent => Decision::Over,
+            RecordState::Open | RecordState::Commit | RecordState::FinishedBefore => {
+                Decision::Committed
+            }
         })
     }
 
     /// The record of a transaction of this group.
     fn record(&self, id: &TransactionId) -> Result<RecordRegister, TransactionError> {
-        let redlock = self.client.core.register_nodes()?;
-        if self.client.core.group(redlock)?.id != id.group() {
+        if self.client.core.register_nodes()?.group()?.id != id.group() {
             return Err(TransactionError::OtherGroup { id: *id });
         }
         Ok(RecordRegister(self.client.reserved_register(format!("{NAME}{id}").as_bytes())))

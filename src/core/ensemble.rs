@@ -12,7 +12,7 @@ use crate::config::{Ensemble as EnsembleSettings, Settings};
 use crate::core::draw;
 use crate::engine::{Ballot, Command, Keep, Node, NodeSet, Removal, Request, Tally, Token, Vote};
 use crate::error::{ConfigError, LossReason};
-use crate::net::{ChangeQueue, Endpoint, EnsembleNet, LockMessage, LockOrder, RoundOutcome};
+use crate::net::{ChangeQueue, Endpoint, EnsembleNet, LockMessage, OrderKind, RoundOutcome};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
 use crate::wait_queue::HeadHandle;
 use crate::watchdog::{GuardedLock, Notifier};
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// The connection to an ensemble, and where the locks are on it.
 pub(crate) struct Ensemble {
-    net: Arc<EnsembleNet>,
+    pub(crate) net: Arc<EnsembleNet>,
     notifier: Weak<Notifier>,
     pub(crate) root: Root,
     pub(crate) layout: Layout,
@@ -102,11 +102,6 @@ impl Ensemble {
         self.session_timeout() / 2
     }
 
-    /// Gives an order about a lock and waits for its outcome.
-    pub(crate) fn order(&self, order: LockOrder) -> Option<Outcome> {
-        self.net.submit(order)
-    }
-
     /// Gives up a lock, or the wait for it.
     pub(crate) fn give_up(&self, token: Token) {
         self.net.post(LockMessage::GiveUp(token));
@@ -120,11 +115,6 @@ impl Ensemble {
     /// The timeout of the session: what was granted, or what is asked for.
     fn session_timeout(&self) -> Duration {
         self.net.granted_timeout().unwrap_or(self.session_timeout)
-    }
-
-    /// Does a server answer, as far as is known?
-    pub(crate) fn is_answering(&self) -> bool {
-        self.net.is_answering()
     }
 
     /// How long a request may take now.
@@ -176,7 +166,7 @@ impl Ensemble {
         let (now, until) = (request.started, request.deadline);
         let vote = match &request.command {
             Command::Keep(Keep { lock, ttl, .. }) => {
-                self.vote(LockOrder::Check { token: lock.token, end: after(now, *ttl), until })
+                self.vote(OrderKind::Check(lock.token, after(now, *ttl)), until)
             }
             Command::Remove(removal) => self.release(removal, now, until),
             // Nothing else is asked of an ensemble.
@@ -193,18 +183,18 @@ impl Ensemble {
     fn release(&self, removal: &Removal, now: Time, until: Time) -> Vote {
         let token = removal.lock.token;
         match removal.linger {
-            None => self.vote(LockOrder::Release { token, until }),
+            None => self.vote(OrderKind::Release(token), until),
             Some(linger) => {
                 let end = after(now, linger);
-                let vote = self.vote(LockOrder::Check { token, end, until });
+                let vote = self.vote(OrderKind::Check(token, end), until);
                 self.net.post(LockMessage::Leave(token, end));
                 vote
             }
         }
     }
 
-    fn vote(&self, order: LockOrder) -> Vote {
-        match self.net.submit(order) {
+    fn vote(&self, order: OrderKind, until: Time) -> Vote {
+        match self.net.submit(order, until) {
             Some(Outcome::Voted(vote)) => vote,
             _ => Vote::Failed,
         }

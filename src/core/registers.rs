@@ -1,24 +1,14 @@
-//! What a client remembers of the registers that it uses: the group of nodes, and for each register
-//! the ballot that a majority has promised it, and the threads that are about to change it.
+//! What a client remembers of the registers that it uses: the group of nodes, which of them were
+//! reported to vote, and for each register the ballot that a majority has promised it.
 //!
-//! One thread at a time changes a register, for all that wait: it has each of them make its change
-//! of the draft, one after another, and sends the result as one.
+//! Threads that change a register at once are combined: one of them, the combiner, has each of the
+//! others make its change of the draft, one after another, and sends the result as one.
 
-mod membership;
-mod repair;
-
-use super::{Core, Redlock};
-use crate::engine::{NoVote, Node, NodeSet, quorum};
+use crate::clock::Time;
+use crate::engine::NodeSet;
 use crate::error::RegisterError;
-use crate::event::Listener;
-use crate::node::{Durability, NodeAnswer, NodeChange, NodeError, NodeState, NodeStatus};
-use crate::registers::{
-    Ballot, COMBINED_MAX, Census, Draft, MarkStep, NoGroup, Proposer, RegisterReply,
-};
+use crate::registers::{Ballot, COMBINED_MAX, Draft, Epoch, Proposer};
 use crossbeam_channel::{Receiver, Sender, bounded};
-pub(crate) use membership::Asked;
-use membership::Membership;
-pub(crate) use repair::Repair;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,68 +16,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const REMEMBERED_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
-pub(crate) struct Registers {
-    pub(super) membership: Membership,
+pub(crate) struct RegisterMemory {
+    /// The latest known epoch of the group, and when it was looked at.
+    group: Mutex<Option<(Epoch, Time)>>,
+    reported: Mutex<ReportedVotes>,
     slots: Mutex<HashMap<Arc<[u8]>, Arc<Slot>>>,
 }
 
-/// One register.
+/// The nodes that were last reported to have a vote on registers, and to have none.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
-    state: Mutex<State>,
+pub(crate) struct ReportedVotes {
+    pub(crate) with: NodeSet,
+    pub(crate) without: NodeSet,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// `None` before the first change, and while there is one.
-    proposer: Option<Proposer>,
-    is_led: bool,
-    waiting: VecDeque<Follower>,
-}
+impl RegisterMemory {
+    pub(crate) fn group(&self) -> MutexGuard<'_, Option<(Epoch, Time)>> {
+        lock(&self.group)
+    }
 
-/// A thread that waits for another one to make its change.
-#[derive(Debug)]
-pub(crate) struct Follower {
-    to: Sender<Message>,
-    from: Receiver<Draft>,
-}
+    pub(crate) fn reported(&self) -> MutexGuard<'_, ReportedVotes> {
+        lock(&self.reported)
+    }
 
-/// The other side of a [`Follower`].
-#[derive(Debug)]
-pub(crate) struct Seat {
-    to: Sender<Draft>,
-    from: Receiver<Message>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// Make the change, and give the draft back.
-    Draft(Draft),
-    /// The change is over.
-    End(Result<Made, RegisterError>),
-    /// Lead yourself.
-    Lead,
-}
-
-/// A change that is over, and that a majority agrees on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
-    /// The ballot of the draft that counts.
-    pub(crate) ballot: Ballot,
-    /// How often the nodes were asked.
-    pub(crate) rounds: u32,
-}
-
-/// What a thread does that is to change a register.
-pub(crate) enum Role {
-    Leader(Leader),
-    Follower(Seat),
-}
-
-impl Registers {
     /// The register with this key.
     pub(crate) fn slot(&self, key: &Arc<[u8]>) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = lock(&self.slots);
         if slots.len() >= REMEMBERED_MAX && !slots.contains_key(key) {
             // What is forgotten costs a round at the next change.
             slots.retain(|_, slot| Arc::strong_count(slot) > 1);
@@ -96,203 +50,130 @@ impl Registers {
     }
 }
 
-impl Slot {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
+/// One register.
+#[derive(Debug, Default)]
+pub(crate) struct Slot(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` before the first change, and while there is one.
+    proposer: Option<Proposer>,
+    /// The threads that wait for the combiner. `None` if there is none.
+    waiting: Option<VecDeque<Contribution>>,
+}
+
+/// What a thread does that is to change a register.
+pub(crate) enum Role {
+    Combine(Combiner),
+    /// It does what it is told.
+    Contribute(Receiver<Message>),
+}
+
+/// What the combiner tells a thread that contributes a change.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Make the change, and give the draft back.
+    Change(Draft, Sender<Draft>),
+    /// The change is over.
+    End(Result<Committed, RegisterError>),
+    /// The combiner has ended, and this thread is the next one.
+    Combine(Combiner),
+}
+
+/// A change that is over, and that a majority agrees on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Committed {
+    /// The ballot of the draft that counts.
+    pub(crate) ballot: Ballot,
+    /// How often the nodes were asked.
+    pub(crate) rounds: u32,
+}
+
+impl Slot {
     /// Takes part in the next change.
     pub(crate) fn join(self: &Arc<Self>) -> Role {
-        let mut state = self.state();
-        if !state.is_led {
-            state.is_led = true;
-            return Role::Leader(Leader { slot: Arc::clone(self) });
-        }
-        // Each side has at most one message under way.
-        let ((to, from_leader), (to_leader, from)) = (bounded(1), bounded(1));
-        state.waiting.push_back(Follower { to, from });
-        Role::Follower(Seat { to: to_leader, from: from_leader })
-    }
-
-    /// The leader of this register, which a follower has become.
-    pub(crate) fn lead(self: &Arc<Self>) -> Leader {
-        Leader { slot: Arc::clone(self) }
+        let mut state = lock(&self.0);
+        let Some(waiting) = &mut state.waiting else {
+            state.waiting = Some(VecDeque::new());
+            return Role::Combine(Combiner { slot: Arc::clone(self) });
+        };
+        // It gets one message after another.
+        let (to, messages) = bounded(1);
+        waiting.push_back(Contribution(to));
+        Role::Contribute(messages)
     }
 }
 
 /// The right to change a register. When it is dropped, the first thread that waits has it.
 #[derive(Debug)]
-pub(crate) struct Leader {
+pub(crate) struct Combiner {
     slot: Arc<Slot>,
 }
 
-impl Leader {
+impl Combiner {
     /// What is remembered of the last change, if it is.
     pub(crate) fn take_proposer(&self) -> Option<Proposer> {
-        self.slot.state().proposer.take()
+        lock(&self.slot.0).proposer.take()
     }
 
     pub(crate) fn keep(&self, proposer: Proposer) {
-        self.slot.state().proposer = Some(proposer);
+        lock(&self.slot.0).proposer = Some(proposer);
+    }
+
+    /// Up to this number of the changes of threads that wait.
+    fn take(&self, most: usize) -> Vec<Contribution> {
+        let mut state = lock(&self.slot.0);
+        let waiting = state.waiting.iter_mut();
+        waiting.flat_map(|it| it.drain(..it.len().min(most))).collect()
+    }
+
+    /// The changes that are made together with that of the combiner.
+    pub(crate) fn contributions(&self) -> Vec<Contribution> {
+        self.take(COMBINED_MAX - 1)
     }
 
     /// Ends the changes of all threads that wait. None of them was begun.
     pub(crate) fn dismiss(&self, error: &RegisterError) {
-        let waiting = std::mem::take(&mut self.slot.state().waiting);
-        waiting.into_iter().for_each(|follower| follower.end(Err(error.clone())));
-    }
-
-    /// The threads whose changes are made together with the leader's.
-    pub(crate) fn followers(&self) -> Vec<Follower> {
-        let mut state = self.slot.state();
-        let count = state.waiting.len().min(COMBINED_MAX - 1);
-        state.waiting.drain(..count).collect()
+        self.take(usize::MAX).into_iter().for_each(|it| it.end(Err(error.clone())));
     }
 }
 
-impl Drop for Leader {
+impl Drop for Combiner {
     fn drop(&mut self) {
-        let mut state = self.slot.state();
-        // One that is gone does not take it.
-        while let Some(next) = state.waiting.pop_front() {
-            if next.to.send(Message::Lead).is_ok() {
-                return;
-            }
+        let mut state = lock(&self.slot.0);
+        let next = state.waiting.as_mut().and_then(VecDeque::pop_front);
+        if next.is_none() {
+            state.waiting = None;
         }
-        state.is_led = false;
+        drop(state);
+        if let Some(Contribution(to)) = next {
+            // A thread that is gone does not take the right: it is dropped again, for the next one.
+            let _ = to.send(Message::Combine(Self { slot: Arc::clone(&self.slot) }));
+        }
     }
 }
 
-impl Follower {
+/// The change of a thread that waits for the combiner.
+#[derive(Debug)]
+pub(crate) struct Contribution(Sender<Message>);
+
+impl Contribution {
     /// Has the thread make its change of the draft. One that panics makes none.
     pub(crate) fn change(&self, draft: &mut Draft) {
-        let is_there = self.to.send(Message::Draft(draft.clone())).is_ok();
-        if let (true, Ok(changed)) = (is_there, self.from.recv()) {
+        let (back, changed) = bounded(1);
+        let is_there = self.0.send(Message::Change(draft.clone(), back)).is_ok();
+        if let (true, Ok(changed)) = (is_there, changed.recv()) {
             *draft = changed;
         }
     }
 
-    pub(crate) fn end(self, result: Result<Made, RegisterError>) {
+    pub(crate) fn end(self, result: Result<Committed, RegisterError>) {
         // It may be gone.
-        let _ = self.to.send(Message::End(result));
-    }
-}
-
-impl Seat {
-    /// The next message. Without one, the leader has panicked: its change may have been sent.
-    pub(crate) fn receive(&self) -> Message {
-        self.from.recv().unwrap_or(Message::End(Err(RegisterError::Unknown)))
-    }
-
-    pub(crate) fn give_back(&self, draft: Draft) {
-        // A leader that is gone has no use for it.
-        let _ = self.to.send(draft);
-    }
-}
-
-// A look at all nodes: which of them are members, and how they keep their data.
-
-/// What a look at the marks of all nodes has shown, and how they keep their data.
-pub(crate) struct Survey {
-    pub(crate) census: Census,
-    pub(crate) asked: Asked,
-    statuses: Vec<NodeStatus>,
-}
-
-impl Survey {
-    fn durability(&self, node: Node) -> Durability {
-        Durability::of(&self.statuses[node.index()])
-    }
-
-    /// The error if too few nodes have a vote.
-    fn without_majority(self) -> RegisterError {
-        let Self { census, mut asked, .. } = self;
-        let voters = census.voters(census.epoch());
-        for seen in census.seen().iter().filter(|seen| !voters.contains(seen.node)) {
-            let why = NodeError::NoVote(seen.no_vote(Some(census.epoch())));
-            asked.reports[seen.node.index()].answer = NodeAnswer::Failed(why);
-        }
-        asked.no_quorum(false)
-    }
-}
-
-impl Core {
-    /// Looks at the marks of the nodes, and at how they keep their data.
-    pub(crate) fn survey(&self, redlock: &Redlock) -> Result<Survey, RegisterError> {
-        let (seen, asked) = self.mark_all(redlock, &MarkStep::Look);
-        let answered: NodeSet = seen.iter().map(|it| it.node).collect();
-        let is_known = answered.len() >= quorum(self.rules.nodes);
-        let census = Census::new(seen, self.rules.nodes).map_err(|error| match error {
-            NoGroup::Differs(node) => RegisterError::NodesDiffer { url: asked.url(node) },
-            NoGroup::NoMember if is_known => RegisterError::NotFormed,
-            NoGroup::NoMember => asked.clone().no_quorum(false),
-        })?;
-        // One that was waited for in vain is not waited for again.
-        Ok(Survey { census, asked, statuses: self.examine(redlock, answered) })
-    }
-}
-
-// Which nodes have a vote on registers, as events report it.
-
-/// What was reported last of each node.
-#[derive(Debug, Default)]
-struct ReportedVotes(Mutex<Reported>);
-
-#[derive(Debug)]
-struct Reported {
-    with: NodeSet,
-    without: NodeSet,
-}
-
-impl Default for Reported {
-    fn default() -> Self {
-        Self { with: NodeSet::EMPTY, without: NodeSet::EMPTY }
-    }
-}
-
-impl Core {
-    /// A look at the marks has shown that these nodes vote, or do so now.
-    fn note_voters(&self, survey: &Survey, voters: NodeSet) {
-        let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
-        for seen in survey.census.seen() {
-            let vote = match voters.contains(seen.node) {
-                true => Ok(()),
-                false => Err(seen.no_vote(Some(survey.census.epoch()))),
-            };
-            self.note_vote(listener, &survey.asked, seen.node, vote);
-        }
-    }
-
-    /// Nodes that had no vote may have answered as members: another client has repaired them.
-    fn note_answers(&self, asked: &Asked) {
-        let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) else { return };
-        let without = self.registers.membership.reported.lock().without;
-        for node in without.iter() {
-            let reply = asked.replies.0[node.index()].as_ref();
-            if reply.is_some_and(|it| !matches!(it, RegisterReply::NoMember(_))) {
-                self.note_vote(listener, asked, node, Ok(()));
-            }
-        }
-    }
-
-    /// Has the next event report this change of a node, if it is one. A callback may panic or use
-    /// this client, so it is not called in the middle of what a call does.
-    fn note_vote(&self, listener: &Listener, asked: &Asked, node: Node, vote: Result<(), NoVote>) {
-        let mut reported = self.registers.membership.reported.lock();
-        let Reported { with, without } = &mut *reported;
-        let (now, before) = if vote.is_ok() { (with, without) } else { (without, with) };
-        if !now.contains(node) {
-            now.insert(node);
-            before.remove(node);
-            let state = NodeState::Votes(vote);
-            listener.node_changes().push(NodeChange { url: asked.url(node), state });
-        }
-    }
-}
-
-impl ReportedVotes {
-    fn lock(&self) -> MutexGuard<'_, Reported> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let _ = self.0.send(Message::End(result));
     }
 }
 
@@ -301,36 +182,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_leads_when_the_leader_is_gone() {
+    fn who_waits_combines_when_the_combiner_is_gone() {
         let slot = Arc::new(Slot::default());
-        let Role::Leader(leader) = slot.join() else { panic!("nobody leads") };
-        let seats = [(); 3].map(|()| match slot.join() {
-            Role::Follower(seat) => seat,
-            Role::Leader(_) => panic!("there is a leader"),
+        let Role::Combine(combiner) = slot.join() else { panic!("nobody combines") };
+        let waiting = [(); 3].map(|()| match slot.join() {
+            Role::Contribute(messages) => messages,
+            Role::Combine(_) => panic!("there is a combiner"),
         });
-        let [gone, next, last] = seats;
+        let [gone, next, last] = waiting;
         drop(gone);
-        drop(leader);
-        assert!(matches!(next.receive(), Message::Lead));
-        let leader = slot.lead();
-        let followers = leader.followers();
-        assert_eq!(followers.len(), 1);
-        let end = Err(RegisterError::Unknown);
-        followers.into_iter().for_each(|follower| follower.end(end.clone()));
-        assert!(matches!(last.receive(), Message::End(Err(RegisterError::Unknown))));
-        drop(leader);
-        assert!(matches!(slot.join(), Role::Leader(_)));
+        drop(combiner);
+        let Ok(Message::Combine(combiner)) = next.recv() else { panic!("it is the next") };
+        let contributions = combiner.contributions();
+        assert_eq!(contributions.len(), 1);
+        contributions.into_iter().for_each(|it| it.end(Err(RegisterError::Unknown)));
+        assert!(matches!(last.recv(), Ok(Message::End(Err(RegisterError::Unknown)))));
+        drop(combiner);
+        assert!(matches!(slot.join(), Role::Combine(_)));
+    }
+
+    #[test]
+    fn a_right_that_nobody_takes_goes_to_the_next_thread() {
+        let slot = Arc::new(Slot::default());
+        let Role::Combine(combiner) = slot.join() else { panic!("nobody combines") };
+        let [Role::Contribute(first), Role::Contribute(second)] = [slot.join(), slot.join()] else {
+            panic!("there is a combiner");
+        };
+        drop(combiner);
+        // It is told, and gone before it reads that.
+        drop(first);
+        assert!(matches!(second.recv(), Ok(Message::Combine(_))));
     }
 
     #[test]
     fn a_register_in_use_is_never_forgotten() {
-        let registers = Registers::default();
+        let memory = RegisterMemory::default();
         let key = |number: usize| Arc::from(number.to_string().as_bytes());
-        let used = registers.slot(&key(0));
+        let used = memory.slot(&key(0));
         for number in 1..REMEMBERED_MAX * 3 {
-            registers.slot(&key(number));
+            memory.slot(&key(number));
         }
-        assert!(Arc::ptr_eq(&used, &registers.slot(&key(0))));
-        assert!(registers.slots.lock().unwrap().len() <= REMEMBERED_MAX);
+        assert!(Arc::ptr_eq(&used, &memory.slot(&key(0))));
+        assert!(memory.slots.lock().unwrap().len() <= REMEMBERED_MAX);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::IoThread;
 use super::leader_followers::LeaderFollowers;
-use super::servers::{LockMessage, LockOrder, Servers};
+use super::servers::{LockMessage, LockOrder, OrderKind, Servers};
 use super::socket_loop::{Lingering, SocketLoop};
 use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, examination, socket_loop};
 use crate::clock::{self, Time};
@@ -63,10 +63,9 @@ impl EnsembleNet {
 
     /// Gives an order and waits for its outcome. `None` if the thread that drives the connection
     /// does not respond.
-    pub(crate) fn submit(&self, order: LockOrder) -> Option<Outcome> {
-        let limit = order.until().map(|until| until.after(MARGIN).since(clock::now()));
-        // Of what is decided at once, by the thread alone.
-        self.event_loop.submit(order, limit.unwrap_or(Duration::from_secs(1)))
+    pub(crate) fn submit(&self, kind: OrderKind, until: Time) -> Option<Outcome> {
+        let limit = until.after(MARGIN).since(clock::now());
+        self.event_loop.submit(LockOrder { kind, until }, limit)
     }
 
     /// Gives an order that has no outcome.

@@ -48,7 +48,7 @@ pub(crate) use ensemble::EnsembleNet;
 use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
 #[cfg(feature = "zookeeper")]
-pub(crate) use servers::{LockMessage, LockOrder, refusal};
+pub(crate) use servers::{LockMessage, OrderKind, refusal};
 use socket_loop::{Lingering, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -155,7 +155,7 @@ impl Net {
         outcome.unwrap_or_else(|| self.undelivered())
     }
 
-    /// Waits in the nodes' queue: see [`Rounds::wait`]. Returns the nodes that reserve the lock.
+    /// Waits in the nodes' queue: see [`Order::Wait`]. Returns the nodes that reserve the lock.
     pub(crate) fn wait(&self, wait: QueueWait) -> NodeSet {
         let limit = wait.until.after(MARGIN).since(clock::now());
         let outcome = self.event_loop.submit(Order::Wait(wait), limit);

@@ -20,53 +20,24 @@ use std::time::Duration;
 /// Called when a lock that was held is lost.
 pub(crate) type OnLoss = Box<dyn Fn(Loss) + Send>;
 
-/// What a caller waits for: see the methods of [`LockTable`].
-pub(crate) enum LockOrder {
-    Contend {
-        token: Token,
-        plan: Box<Plan>,
-        /// For how long it is held, once granted.
-        hold: Duration,
-        until: Time,
-    },
-    /// Wait on for a lock that was contended for.
-    Wait {
-        token: Token,
-        until: Time,
-    },
-    /// A held lock changes hands within this client.
-    TakeOver {
-        token: Token,
-        end: Time,
-    },
-    /// Is it held? Then until this time at least.
-    Check {
-        token: Token,
-        end: Time,
-        until: Time,
-    },
-    Release {
-        token: Token,
-        until: Time,
-    },
-    Ask {
-        requests: Vec<Request>,
-        until: Time,
-    },
+/// What a caller waits for, and when it expects the outcome at the latest.
+pub(crate) struct LockOrder {
+    pub(crate) kind: OrderKind,
+    pub(crate) until: Time,
 }
 
-impl LockOrder {
-    /// When the caller expects the outcome at the latest.
-    pub(super) fn until(&self) -> Option<Time> {
-        match self {
-            Self::Contend { until, .. }
-            | Self::Wait { until, .. }
-            | Self::Check { until, .. }
-            | Self::Release { until, .. }
-            | Self::Ask { until, .. } => Some(*until),
-            Self::TakeOver { .. } => None,
-        }
-    }
+/// See the methods of [`LockTable`].
+pub(crate) enum OrderKind {
+    /// Contend for a lock, to be held for so long once it is granted.
+    Contend(Token, Box<Plan>, Duration),
+    /// Wait on for a lock that was contended for.
+    Wait(Token),
+    /// A held lock changes hands within this client, and has another end of its own.
+    TakeOver(Token, Time),
+    /// Is it held? Then until this time at least.
+    Check(Token, Time),
+    Release(Token),
+    Ask(Vec<Request>),
 }
 
 /// What needs no outcome.
@@ -283,21 +254,19 @@ impl Conversation for Servers {
     }
 
     fn open(&mut self, now: Time, order: LockOrder, follower: Arc<Follower<Outcome>>) {
-        let table = &mut self.table;
-        match order {
-            LockOrder::Contend { token, plan, hold, until } => {
+        let (table, until) = (&mut self.table, order.until);
+        match order.kind {
+            OrderKind::Contend(token, plan, hold) => {
                 table.contend(now, token, *plan, hold, (follower, until));
             }
-            LockOrder::Wait { token, until } => table.wait(now, token, until, follower),
-            LockOrder::TakeOver { token, end } => table.take_over(now, token, end, follower),
-            LockOrder::Check { token, end, until } => {
-                table.check(now, token, end, until, follower);
-            }
-            LockOrder::Release { token, until } => {
+            OrderKind::Wait(token) => table.wait(now, token, until, follower),
+            OrderKind::TakeOver(token, end) => table.take_over(now, token, end, follower),
+            OrderKind::Check(token, end) => table.check(now, token, end, until, follower),
+            OrderKind::Release(token) => {
                 self.on_loss.remove(&token);
                 table.release(now, token, until, follower);
             }
-            LockOrder::Ask { requests, until } => table.ask(now, requests, until, follower),
+            OrderKind::Ask(requests) => table.ask(now, requests, until, follower),
         }
     }
 
@@ -348,7 +317,11 @@ impl Conversation for Servers {
 /// What a server has refused, as an error of that server.
 pub(crate) fn refusal(error: ServerError) -> NodeError {
     let is_permanent = error.remedy() == Remedy::Configure;
-    NodeError::Refused { text: error.to_string(), is_permanent }
+    let hint = match error {
+        ServerError::Unimplemented => ": a server before ZooKeeper 3.5 cannot keep locks",
+        _ => "",
+    };
+    NodeError::Refused { text: format!("{error}{hint}"), is_permanent }
 }
 
 /// Why a connection has ended, as the session says it.

@@ -6,10 +6,15 @@ mod deadlines;
 mod own;
 
 use super::*;
-use crate::engine::Wait::Forever;
-use crate::engine::{NodeSet, Token, Ttl};
+use crate::cancel_token::CancelToken;
+use crate::clock::{self, Time};
+use crate::engine::Wait::{self, Forever};
+use crate::engine::{HeldLock, NodeSet, Token, Ttl};
+use crate::owner_process::OwnerProcess;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use std::time::Duration;
 
 /// For events that must happen, however slowly.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -52,7 +52,7 @@ impl Current {
     /// What the end of its change says to the caller.
     pub(crate) fn outcome(&self, end: &ChangeEnd) -> Outcome {
         match end {
-            ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot) => {
+            ChangeEnd::Committed(ballot) | ChangeEnd::Unchanged(ballot) => {
                 let found = self.drafts.iter().find(|(draft, _)| draft == ballot);
                 found.map_or(Outcome::Unknown, |(_, outcome)| outcome.clone())
             }

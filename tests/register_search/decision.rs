@@ -95,7 +95,7 @@ impl Decision {
                     self.change.propose(draft);
                 }
                 ChangeStep::Preempted(_) => self.change.try_again(),
-                ChangeStep::Done(ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot)) => {
+                ChangeStep::Done(ChangeEnd::Committed(ballot) | ChangeEnd::Unchanged(ballot)) => {
                     let mut drafts = self.drafts.iter();
                     let found = drafts.find(|(draft, _)| *draft == ballot);
                     return Err(found.map(|(_, decided)| decided.clone()));

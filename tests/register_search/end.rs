@@ -7,7 +7,7 @@ use crate::round::Round;
 use crate::server::Server;
 use crate::step::{Step, Violation};
 use crate::world::World;
-use redlatch_registers::Census;
+use redlatch_registers::MembershipView;
 
 /// After so many rounds of one call, without faults and alone, a client is stuck.
 const ROUNDS_MAX: usize = 12;
@@ -41,11 +41,11 @@ pub(crate) fn end(world: &World, plan: &Plan, server: &mut Server) -> Result<(),
 fn voters(world: &World, plan: &Plan, server: &Server) -> u8 {
     let looks = world.nodes.iter().enumerate();
     let seen = looks.map(|(index, node)| server.look(index, *node)).collect();
-    let Ok(census) = Census::new(seen, plan.nodes) else { return 0 };
-    let epoch = census.epoch();
-    let renewals = census.renewals(epoch, |_| Some(false)).into_iter();
+    let Ok(view) = MembershipView::new(seen, plan.nodes) else { return 0 };
+    let epoch = view.epoch();
+    let renewals = view.renewals(epoch, |_| Some(false)).into_iter();
     let renewed = renewals.filter(|(seen, new)| new.epoch == *epoch && *new.run_id == *seen.run_id);
-    let voters = census.voters(epoch).iter().chain(renewed.map(|(seen, _)| seen.node));
+    let voters = view.voters(epoch).iter().chain(renewed.map(|(seen, _)| seen.node));
     voters.fold(0, |bits, node| bits | 1 << node.index())
 }
 

@@ -1,10 +1,10 @@
 //! What an actor knows of the group, and how it finds out more: as
-//! `src/core/registers/membership.rs` does it, in rounds.
+//! `src/client/register/nodes.rs` does it, in rounds.
 
 use crate::server::{Asked, GROUP};
 use redlatch_protocol::engine::Node;
 use redlatch_registers::{
-    Census, Epoch, Group, MarkStep, RegisterCommand, RegisterReply, Replies, Seen,
+    Epoch, Group, MarkStep, MembershipView, NodeMark, RegisterCommand, RegisterReply, Replies,
 };
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ pub(crate) fn ask_mark(node: usize, step: MarkStep) -> (usize, Option<Asked>) {
 }
 
 /// The nodes that have answered to a look at their marks.
-pub(crate) fn seen(replies: &Replies) -> Vec<Seen> {
+pub(crate) fn seen(replies: &Replies) -> Vec<NodeMark> {
     let seen = replies.0.iter().enumerate().filter_map(|(index, reply)| match reply {
         Some(RegisterReply::Mark { mark, run_id }) => {
             let run_id = Arc::clone(run_id);
-            Some(Seen { node: Node::new(index), mark: mark.clone(), run_id })
+            Some(NodeMark { node: Node::new(index), mark: mark.clone(), run_id })
         }
         _ => None,
     });
@@ -101,13 +101,15 @@ impl Membership {
     pub(crate) fn hear(&mut self, replies: &Replies) -> Learnt {
         let state = std::mem::replace(&mut self.state, State::Idle);
         let State::Looking(wanted) = state else { return Learnt::Known };
-        let Ok(census) = Census::new(seen(replies), self.nodes) else { return Learnt::Nothing };
+        let Ok(view) = MembershipView::new(seen(replies), self.nodes) else {
+            return Learnt::Nothing;
+        };
         if wanted.is_none() {
-            self.known = Some(census.epoch().clone());
+            self.known = Some(view.epoch().clone());
         }
-        let epoch = wanted.as_ref().unwrap_or(census.epoch());
+        let epoch = wanted.as_ref().unwrap_or(view.epoch());
         // These nodes could forget something with each start.
-        let renewals = census.renewals(epoch, |_| Some(false)).into_iter();
+        let renewals = view.renewals(epoch, |_| Some(false)).into_iter();
         let enter = renewals.map(|(seen, member)| {
             let step =
                 MarkStep::Enter { seen: seen.mark.unwrap_or_default(), new: member.to_bytes() };

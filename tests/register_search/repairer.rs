@@ -1,4 +1,4 @@
-//! A repairer: it gives nodes without a vote their vote again, as `src/core/registers/repair.rs`
+//! A repairer: it gives nodes without a vote their vote again, as `src/client/register/repair.rs`
 //! does it, in rounds, or with a mistake.
 
 use crate::decision::Decision;
@@ -7,7 +7,8 @@ use crate::mistake::Mistake;
 use crate::server::{Asked, GROUP, address_of, place_at};
 use redlatch_protocol::engine::{Node, quorum};
 use redlatch_registers::{
-    Census, Epoch, MarkStep, Member, Refill, RefillEnd, RefillStep, RegisterReply, Replies, Seen,
+    Epoch, MarkStep, Member, MembershipView, NodeMark, Refill, RefillEnd, RefillStep,
+    RegisterReply, Replies,
 };
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ const ATTEMPTS_PER_NODE: usize = 3;
 /// A node that is to get a vote, and the epoch in which it does if that one is decided.
 #[derive(Clone, Debug)]
 pub(crate) struct Repair {
-    target: Seen,
+    target: NodeMark,
     pub(crate) before: Epoch,
     pub(crate) proposed: Epoch,
     id: u64,
@@ -31,7 +32,7 @@ enum Stage {
     /// The marks are looked at.
     Surveying,
     /// The first of these nodes gives up its mark, and takes the place of this member.
-    Joining(Box<Census>, Vec<Seen>, u64),
+    Joining(Box<MembershipView>, Vec<NodeMark>, u64),
     Deciding(Box<Repair>, Box<Decision>),
     /// The members enter what was decided.
     Entering(Box<Repair>, Epoch),
@@ -113,9 +114,7 @@ impl Repairer {
                 Learnt::Nothing => self.end(Ended::Failed),
             },
             Stage::Surveying => self.surveyed(replies),
-            Stage::Joining(census, left, place) => {
-                self.joined(*census, left, place, replies, mistake)
-            }
+            Stage::Joining(view, left, place) => self.joined(*view, left, place, replies, mistake),
             Stage::Deciding(repair, mut decision) => {
                 match decision.hear(&mut self.membership, &repair, replies) {
                     Ok(ask) => self.go_on(Stage::Deciding(repair, decision), ask),
@@ -147,29 +146,29 @@ impl Repairer {
     }
 
     fn surveyed(&mut self, replies: &Replies) -> Next {
-        let Ok(census) = Census::new(seen(replies), self.nodes) else {
+        let Ok(view) = MembershipView::new(seen(replies), self.nodes) else {
             return self.end(Ended::Failed);
         };
-        let voters = census.voters(census.epoch());
+        let voters = view.voters(view.epoch());
         if voters.len() < quorum(self.nodes) {
             return self.end(Ended::Failed);
         }
-        let mut without = census.seen().to_vec();
+        let mut without = view.seen().to_vec();
         without.retain(|seen| !voters.contains(seen.node));
         if without.is_empty() {
-            let all = census.seen().len() == self.nodes;
+            let all = view.seen().len() == self.nodes;
             return self.end(if all { Ended::Repaired } else { Ended::Failed });
         }
-        self.join(census, without)
+        self.join(view, without)
     }
 
     /// The first of these nodes whose place is known begins to join.
-    fn join(&mut self, census: Census, mut left: Vec<Seen>) -> Next {
+    fn join(&mut self, view: MembershipView, mut left: Vec<NodeMark>) -> Next {
         while let Some(first) = left.first() {
-            if let Ok(place) = census.place_of(first.node, &address_of(first.node), None) {
+            if let Ok(place) = view.place_of(first.node, &address_of(first.node), None) {
                 let seen = first.mark.clone().unwrap_or_default();
                 let ask = vec![ask_mark(first.node.index(), MarkStep::Join { seen })];
-                return self.go_on(Stage::Joining(Box::new(census), left, place), ask);
+                return self.go_on(Stage::Joining(Box::new(view), left, place), ask);
             }
             left.remove(0);
         }
@@ -178,16 +177,16 @@ impl Repairer {
 
     fn joined(
         &mut self,
-        census: Census,
-        mut left: Vec<Seen>,
+        view: MembershipView,
+        mut left: Vec<NodeMark>,
         place: u64,
         replies: &Replies,
         mistake: Option<Mistake>,
     ) -> Next {
         let before = left.remove(0);
         let now = seen(replies).pop().filter(|it| it.mark != before.mark && it.joining().is_some());
-        let Some(target) = now else { return self.join(census, left) };
-        let (id, token, before) = (self.draw(), self.draw(), census.epoch().clone());
+        let Some(target) = now else { return self.join(view, left) };
+        let (id, token, before) = (self.draw(), self.draw(), view.epoch().clone());
         let new = place_at(target.node.index(), id);
         let keeps = mistake == Some(Mistake::RefillKeepsEpoch);
         let proposed = if keeps { before.clone() } else { before.with((place, new), token) };
@@ -219,21 +218,21 @@ impl Repairer {
         replies: &Replies,
         mistake: Option<Mistake>,
     ) -> Next {
-        let Ok(census) = Census::new(seen(replies), self.nodes) else {
+        let Ok(view) = MembershipView::new(seen(replies), self.nodes) else {
             return self.end(Ended::Failed);
         };
-        self.membership.known = Some(census.epoch().clone());
+        self.membership.known = Some(view.epoch().clone());
         if *decided != repair.proposed {
             return self.again();
         }
         let run_id = repair.target.run_id.to_string();
         let member = Member { epoch: decided.clone(), run_id, id: repair.id, is_durable: false };
         let voters = match mistake {
-            Some(Mistake::CopiedBeforeEntered) => census.voters(&repair.before),
-            _ => census.voters(decided),
+            Some(Mistake::CopiedBeforeEntered) => view.voters(&repair.before),
+            _ => view.voters(decided),
         };
-        let sources = census.seen().iter().filter(|seen| voters.contains(seen.node));
-        let sources: Vec<Seen> = sources.cloned().collect();
+        let sources = view.seen().iter().filter(|seen| voters.contains(seen.node));
+        let sources: Vec<NodeMark> = sources.cloned().collect();
         match Refill::new(repair.target.clone(), member, sources) {
             Some(refill) => self.refill(repair, Box::new(refill), mistake),
             None => self.end(Ended::Failed),

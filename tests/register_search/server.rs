@@ -14,8 +14,8 @@ use redlatch_protocol::resp::decode;
 use redlatch_protocol::time::Time;
 use redlatch_registers as own;
 use redlatch_registers::{
-    Epoch, GROUP_REGISTER, Group, MarkStep, Member, Place, RegisterCommand, RegisterKeys,
-    RegisterReply, RegisterRequest, Seen,
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, MemberAddress, NodeMark, RegisterCommand,
+    RegisterKeys, RegisterReply, RegisterRequest,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -175,10 +175,10 @@ impl Server {
     }
 
     /// How a node looks.
-    pub(crate) fn look(&self, index: usize, node: NodeState) -> Seen {
+    pub(crate) fn look(&self, index: usize, node: NodeState) -> NodeMark {
         let Kept { keys: kept, run, .. } = &self.nodes.things[node as usize];
         let mark = kept.get(&*keys(0).mark).map(|mark| Arc::from(&mark[..]));
-        Seen { node: Node::new(index), mark, run_id: run_id(*run).into() }
+        NodeMark { node: Node::new(index), mark, run_id: run_id(*run).into() }
     }
 
     pub(crate) fn reply(&self, answer: Answer) -> &RegisterReply {
@@ -262,8 +262,8 @@ pub(crate) fn epoch(nodes: usize) -> Epoch {
 }
 
 /// The place of this member, which is this node.
-pub(crate) fn place_at(node: usize, id: u64) -> Place {
-    Place::new(id, &address_of(Node::new(node)))
+pub(crate) fn place_at(node: usize, id: u64) -> MemberAddress {
+    MemberAddress::new(id, &address_of(Node::new(node)))
 }
 
 pub(crate) fn address_of(node: Node) -> String {

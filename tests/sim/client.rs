@@ -14,18 +14,21 @@
 mod lifecycle;
 mod sockets;
 
+use crate::cancel_token::CancelToken;
 use crate::checker::Invariant;
-use crate::clock::{Clock, MILLIS};
+use crate::clock::{self, Clock, MILLIS};
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::options::Options;
+use crate::owner_process::OwnerProcess;
 use crate::queue::Event;
 use crate::random::Random;
 use crate::register::Shared;
+use crate::wait_queue::{HandoffLimit, WaitQueues};
 use crate::worker::Worker;
 use redlatch_protocol::engine::{Drift, Node, QueueWait, Request, Rules, Token};
 use redlatch_protocol::node::{
-    Credentials, Driver, IN_FLIGHT_MAX, Message, Order, PENDING_MAX, Rounds, Session,
+    Conversation, Credentials, Driver, IN_FLIGHT_MAX, Message, Order, PENDING_MAX, Rounds, Session,
     SessionOptions,
 };
 use redlatch_protocol::time::Time;
@@ -34,7 +37,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Debug)]
 pub(crate) struct Client {
     /// Its number, and how many clients had this number before it.
     pub(crate) name: (usize, u64),
@@ -51,6 +53,9 @@ pub(crate) struct Client {
     /// The total time of its pauses.
     pub(crate) paused: u64,
     pub(crate) registers: Rc<Shared>,
+    pub(crate) wait_queues: Arc<WaitQueues>,
+    /// What ends all waits in them.
+    token: CancelToken,
     rounds: Rounds<usize>,
     links: Vec<Link>,
     /// When the event loop will wake up.
@@ -88,6 +93,8 @@ impl Client {
             Session::new(options)
         });
         let sessions = sessions.collect();
+        let limit = HandoffLimit { count: context.options.handoffs_max, ..HandoffLimit::DEFAULT };
+        let (token, owner_process) = (CancelToken::new(), Arc::new(OwnerProcess::here()));
         let rules = Arc::new(rules);
         // Histories of locks draw as many numbers as they would without it.
         let uses_registers = context.options.registers.is_some();
@@ -103,6 +110,8 @@ impl Client {
                 random,
                 (name.0, &context.checker.transactions),
             ),
+            wait_queues: Arc::new(WaitQueues::new(limit, token.clone(), owner_process)),
+            token,
             rules,
             rounds: Rounds::new(sessions, context.options.wait_for_all),
             links: vec![Link::None; nodes],
@@ -120,10 +129,19 @@ impl Client {
         self.registers.set_time(self.now(context), self.wall(context));
         let idle = Worker::new(worker);
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
+        clock::set_now(self.now(context));
         running.work(self, context);
         // Its round may have been decided at once.
         let mut handed = std::mem::replace(&mut self.workers[worker], running);
         self.workers[worker].take_handed(&mut handed);
+        self.look(context);
+    }
+
+    /// The threads in the wait queues look what has become of them.
+    fn look(&mut self, context: &mut Context) {
+        clock::set_now(self.now(context));
+        let Self { workers, wait_queues, clock, name, .. } = self;
+        workers.iter_mut().for_each(|worker| worker.look(wait_queues, clock, *name, context));
     }
 
     pub(crate) fn now(&self, context: &Context) -> Time {

@@ -1,6 +1,7 @@
 //! Clocks with different speeds. Only the simulation knows the true time.
 
-use redlatch_protocol::time::Time;
+pub(crate) use redlatch_protocol::time::Time;
+use std::cell::Cell;
 
 pub(crate) const MICROS: u64 = 1_000;
 pub(crate) const MILLIS: u64 = 1_000_000;
@@ -11,6 +12,19 @@ const PARTS: i128 = 1_000_000_000;
 
 /// Later than the end of any history: never.
 const NEVER: u64 = 600 * SECONDS;
+
+thread_local! {
+    static NOW: Cell<Time> = const { Cell::new(Time::ZERO) };
+}
+
+/// The time of the client that runs, for code that reads a clock.
+pub(crate) fn now() -> Time {
+    NOW.get()
+}
+
+pub(crate) fn set_now(now: Time) {
+    NOW.set(now);
+}
 
 /// The clock of one client or node, with its own origin and speed.
 #[derive(Clone, Copy, Debug)]

@@ -84,9 +84,10 @@ pub(crate) struct Options {
     pub(crate) patient_permille: u64,
     /// How often a lock is held until its validity ends.
     pub(crate) greedy_permille: u64,
-    /// Do the threads of a client have wait queues? And how often is a lock handed off there?
+    /// Do the threads of a client have wait queues? And how often is a lock handed off there before
+    /// other clients get a chance?
     pub(crate) is_lined: bool,
-    pub(crate) pass_permille: u64,
+    pub(crate) handoffs_max: u32,
     pub(crate) sharing: Sharing,
     /// What threads do with registers, if they use those instead of locks.
     pub(crate) registers: Option<Registering>,
@@ -159,7 +160,7 @@ impl Options {
             patient_permille: random.pick(&[0, 300, 600]),
             greedy_permille: random.pick(&[0, 200, 800]),
             is_lined: random.chance(700),
-            pass_permille: random.pick(&[500, 900, 1_000]),
+            handoffs_max: random.pick(&[1, 9, 1_000]),
             sharing: Sharing::NONE,
             registers: None,
         };

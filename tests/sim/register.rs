@@ -1,16 +1,16 @@
 //! Registers: values that a majority of the nodes agrees on, changed by the library's own `Change`,
-//! `Census` and `Refill`, and transactions by its `Joining` and `Record`, over rounds and sessions
-//! of the library as for locks.
+//! `MembershipView` and `Refill`, and transactions by its `TransactionSide` and `Record`, over
+//! rounds and sessions of the library as for locks.
 //!
 //! What is simulated besides: the loops around them, which follow the library's line by line. There
 //! they block; here they are futures that the simulation resumes ([`task`]).
 //!
 //! | here | follows |
 //! |---|---|
-//! | `running.rs` | `src/client/register.rs` and its `running.rs` |
+//! | `running.rs` | `src/client/register.rs` and its `change.rs` |
 //! | `shared.rs` | `src/core/registers.rs`: threads of one client change a register together |
-//! | `membership.rs` | `src/core/registers/membership.rs` |
-//! | `repair.rs` | `src/core/registers/repair.rs`, `src/client/register/group.rs` |
+//! | `membership.rs` | `src/client/register/nodes.rs` |
+//! | `repair.rs` | `src/client/register/repair.rs`, `src/client/register/group.rs` |
 //! | `transaction.rs` | `src/client/transaction.rs` and its `side.rs` |
 //!
 //! `history.rs` has what callers saw, and `order.rs` checks it. `ledger.rs` has the disks of the

@@ -35,7 +35,6 @@ pub(crate) struct HistoryResult {
     pub(crate) tally: Tally,
 }
 
-#[derive(Debug)]
 pub(crate) struct Simulation {
     context: Context,
     nodes: Vec<Node>,

@@ -15,10 +15,12 @@ mod result;
 mod wait_queue;
 mod workload;
 
+use crate::cancel_token::CancelToken;
 use crate::checker::{Name, name};
 use crate::client::Client;
 use crate::context::Context;
 use crate::queue::Event;
+use crate::wait_queue::QueueHead;
 use operation::{Asked, Outcome, Running};
 use redlatch_protocol::engine::{
     Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share, Step,
@@ -38,8 +40,8 @@ pub(crate) struct Worker {
     wanted: Vec<u64>,
     /// The share that it wants, if not all of the lock.
     share: Option<Share>,
-    /// Is it the head of its client's wait queue for these resources?
-    has_place: bool,
+    /// Its place, if it is the head of its client's wait queue for these resources.
+    head: Option<QueueHead>,
     /// The request that it has sent.
     asked: Option<Asked>,
     /// Does it wait in the nodes' queue?
@@ -54,12 +56,10 @@ pub(crate) struct Worker {
     waiter: Option<Name>,
     /// The lock of another thread of its client with which it was called.
     predecessor: Option<Name>,
-    /// Has the client kept the lock for so long that it is not handed off?
-    is_limited: bool,
-    /// Since when the client has kept the lock, handoffs included.
-    kept_since: Time,
     /// Its call is cancelled, and not all of its client's.
     is_cancelled: bool,
+    /// What ends its wait in the queue then.
+    token: CancelToken,
     /// When its call began, in true time.
     called_at: u64,
     /// By its own clock: when the operation began, and its deadline.
@@ -108,7 +108,7 @@ impl Worker {
             held: None,
             wanted: Vec::new(),
             share: None,
-            has_place: false,
+            head: None,
             asked: None,
             is_queued: false,
             is_turn: false,
@@ -116,9 +116,8 @@ impl Worker {
             queues: Vec::new(),
             waiter: None,
             predecessor: None,
-            is_limited: false,
-            kept_since: Time::ZERO,
             is_cancelled: false,
+            token: CancelToken::new(),
             called_at: 0,
             began: Time::ZERO,
             limit: None,
@@ -210,8 +209,7 @@ impl Worker {
                 self.advance(client, context);
             }
             State::Holding => self.go_on(client, context),
-            State::InLine(waiting) if is_cancelled => self.leave_line(client, context, waiting),
-            State::InLine(waiting) => self.look_up(client, context, waiting),
+            State::InLine(waiting) => self.wake(client, context, waiting),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use redlatch_registers::transaction::{Disk, JoinStep, Joining};
+use redlatch_registers::transaction::{Disk, JoinStep, TransactionSide};
 
 use crate::mistake::{MISTAKES, Mistake};
 use crate::world::World;
@@ -57,7 +57,7 @@ impl Search {
 
     /// Is it the change whose answer the side waits for?
     fn is_latest(&self, world: &World, index: usize, change: u8) -> bool {
-        let step = world.sides[index].joining.as_ref().map(Joining::step);
+        let step = world.sides[index].joining.as_ref().map(TransactionSide::step);
         let awaited = match step {
             Some(JoinStep::Vote) => 0,
             Some(JoinStep::Abort) => 1,
@@ -75,7 +75,7 @@ impl Search {
                 push(&|next| {
                     let side = &mut next.sides[index];
                     side.asked += 1;
-                    side.joining = Some(Joining::join(side.disk));
+                    side.joining = Some(TransactionSide::join(side.disk));
                 });
             }
             if side.disk != Disk::Nothing {

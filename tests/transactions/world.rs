@@ -2,7 +2,9 @@
 //! steps, a disk for each side, and a register that is atomic. `tests/register_search` shows that
 //! it is.
 
-use redlatch_registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
+use redlatch_registers::transaction::{
+    Disk, JoinEnd, JoinStep, Record, RecordState, TransactionSide,
+};
 
 use crate::mistake::Mistake;
 
@@ -21,7 +23,7 @@ pub(crate) enum Change {
 pub(crate) struct Side {
     pub(crate) disk: Disk,
     /// What it does, unless it is down or has nothing to do.
-    pub(crate) joining: Option<Joining>,
+    pub(crate) joining: Option<TransactionSide>,
     /// Does it wait for the answer of a change that it has sent?
     pub(crate) awaits: bool,
     /// The changes that have not taken effect.
@@ -66,7 +68,7 @@ impl World {
         index: usize,
         change: Change,
         mistake: Mistake,
-    ) -> Option<Told> {
+    ) -> Option<RecordState> {
         let (record, name) = (&mut self.record, NAMES[index]);
         match change {
             Change::Vote => {
@@ -76,19 +78,19 @@ impl World {
                 let told = Record::vote(record, name).unwrap();
                 let voted = |record: &Record| record.participants().filter(|(_, has)| *has).count();
                 let is_enough = record.as_ref().is_some_and(|it| voted(it) > self.sides.len() / 2);
-                if mistake == Mistake::CommitAtMajority && told == Told::Open && is_enough {
+                if mistake == Mistake::CommitAtMajority && told == RecordState::Open && is_enough {
                     NAMES[..self.sides.len()].iter().for_each(|name| {
                         Record::vote(record, name).unwrap();
                     });
-                    return Some(Told::Commit);
+                    return Some(RecordState::Commit);
                 }
                 Some(told)
             }
             Change::Abort => {
                 let told = Record::abort(record, Some(name)).unwrap();
-                if mistake == Mistake::AbortCommitted && told == Told::Commit {
+                if mistake == Mistake::AbortCommitted && told == RecordState::Commit {
                     *record = None;
-                    return Some(Told::Abort);
+                    return Some(RecordState::Abort);
                 }
                 Some(told)
             }
@@ -103,16 +105,19 @@ impl World {
     }
 
     /// The record's answer arrives, or that of a read.
-    pub(crate) fn tell(&mut self, index: usize, told: Option<Told>, mistake: Mistake) {
+    pub(crate) fn tell(&mut self, index: usize, told: Option<RecordState>, mistake: Mistake) {
         let side = &mut self.sides[index];
         side.awaits = false;
         let Some(joining) = &mut side.joining else { return };
-        let is_late = mistake == Mistake::VoteTwiceApplies && told == Some(Told::FinishedBefore);
+        let is_late =
+            mistake == Mistake::VoteTwiceApplies && told == Some(RecordState::FinishedBefore);
         match told {
             None => joining.done(),
-            Some(_) if is_late && joining.step() == JoinStep::Look => joining.told(Told::Open),
-            Some(_) if is_late => joining.told(Told::Commit),
-            Some(told) => joining.told(told),
+            Some(_) if is_late && joining.step() == JoinStep::Look => {
+                joining.learned(RecordState::Open);
+            }
+            Some(_) if is_late => joining.learned(RecordState::Commit),
+            Some(told) => joining.learned(told),
         }
         let is_prepared_late = mistake == Mistake::VoteBeforeDisk && side.disk == Disk::Nothing;
         if is_prepared_late && matches!(joining.step(), JoinStep::Wait | JoinStep::Commit) {
@@ -120,13 +125,13 @@ impl World {
         }
     }
 
-    pub(crate) fn look(&self, index: usize) -> Told {
+    pub(crate) fn look(&self, index: usize) -> RecordState {
         Record::look(self.record.as_ref(), NAMES[index]).unwrap()
     }
 
     /// The side takes the step that is next, as far as it does so alone.
     pub(crate) fn step(&mut self, index: usize, mistake: Mistake) {
-        let step = self.sides[index].joining.as_ref().map(Joining::step);
+        let step = self.sides[index].joining.as_ref().map(TransactionSide::step);
         let told = self.look(index);
         let side = &mut self.sides[index];
         let Some(joining) = side.joining.as_mut() else { return };
@@ -190,8 +195,8 @@ impl World {
         };
         side.awaits = false;
         side.joining = Some(match mistake {
-            Mistake::OnlyStarterDecides => Joining::join(disk),
-            _ => Joining::recover(disk),
+            Mistake::OnlyStarterDecides => TransactionSide::join(disk),
+            _ => TransactionSide::recover(disk),
         })
         .filter(|_| side.disk != Disk::Nothing);
     }

@@ -90,13 +90,14 @@ impl Operator {
     /// Creates a persistent znode with this data.
     pub(crate) fn create_with(&mut self, path: &str, data: &str) {
         let kind = CreateKind::Persistent;
-        let create = Create::new(path.into(), data.as_bytes().into(), Acl::Anyone, kind);
+        let create =
+            Create { path: path.into(), data: data.as_bytes().into(), acl: Acl::Anyone, kind };
         self.ask(&Request::Create(create), |_, _| ()).expect("it can be created");
     }
 
     /// Creates a znode, whose number is appended if it is a sequential one. Returns its path.
     pub(crate) fn create_as(&mut self, path: &str, acl: Acl, kind: CreateKind) -> String {
-        let create = Create::new(path.into(), Arc::default(), acl, kind);
+        let create = Create { path: path.into(), data: Arc::default(), acl, kind };
         let created = self.ask(&Request::Create(create), |_, reply| match reply {
             Reply::Created { path, .. } => path.to_owned(),
             other => panic!("{other:?}"),

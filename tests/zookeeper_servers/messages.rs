@@ -11,7 +11,7 @@ use std::sync::Arc;
 use support::needs_zookeeper;
 
 fn create(path: &str, kind: CreateKind) -> Create {
-    Create::new(path.into(), b"data".as_slice().into(), Acl::Anyone, kind)
+    Create { path: path.into(), data: b"data".as_slice().into(), acl: Acl::Anyone, kind }
 }
 
 /// One to which only those have rights who have the credentials of the creator.
@@ -21,9 +21,9 @@ fn creators(path: &str) -> Create {
     create
 }
 
-/// The path that was created, and its stat if it was asked for.
+/// The path that was created, and its stat.
 #[track_caller]
-fn created(answer: &Answer) -> (String, Option<Stat>) {
+fn created(answer: &Answer) -> (String, Stat) {
     match answer.reply() {
         Ok(Reply::Created { path, stat }) => (path.to_owned(), stat),
         other => panic!("{other:?}"),
@@ -69,7 +69,6 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
     let mut make = |name: &str, kind| {
         let answer = client.ask(Request::Create(create(&path(name), kind)));
         let (path, stat) = created(&answer);
-        let stat = stat.unwrap();
         assert_eq!(stat.created_by, answer.zxid);
         (path, stat.owner)
     };
@@ -79,10 +78,8 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
     assert_eq!(ephemeral, path("e"));
     assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000000"), owner));
     assert_eq!(make("c/n-", CreateKind::EphemeralSequential), (path("c/n-0000000001"), owner));
+    assert_eq!(make("p", CreateKind::Persistent), (path("p"), 0));
     assert_eq!(client.session.id(), Some(owner));
-    let plain = Create { is_plain: true, ..create(&path("p"), CreateKind::Persistent) };
-    let plain = client.ask(Request::Create(plain));
-    assert_eq!(created(&plain), (path("p"), None));
     assert_eq!(names(&mut client, root), ["c", "e", "p"]);
     let exists = client.ask(Request::Exists { path: ephemeral.clone().into(), watch: false });
     let Ok(Reply::Found(stat)) = exists.reply() else { panic!("{exists:?}") };
@@ -92,7 +89,7 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
     let synced = client.ask(Request::Sync(root.into()));
     assert!(matches!(synced.reply(), Ok(Reply::Synced)), "{synced:?}");
     let deleted = client.ask(Request::Delete(path("p").into()));
-    assert!(matches!(deleted.reply(), Ok(Reply::Done)) && deleted.zxid > plain.zxid);
+    assert!(matches!(deleted.reply(), Ok(Reply::Done)) && deleted.zxid > stat.created_by);
 }
 
 #[test]
@@ -102,8 +99,7 @@ fn what_a_server_refuses_has_its_error() {
     let missing: Arc<str> = format!("{root}/missing").into();
     let below = create(&missing, CreateKind::Persistent);
     for request in [
-        Request::Create(below.clone()),
-        Request::Create(Create { is_plain: true, ..below }),
+        Request::Create(below),
         Request::Delete(Arc::clone(&missing)),
         Request::Exists { path: Arc::clone(&missing), watch: true },
         Request::GetData { path: Arc::clone(&missing), watch: true },
@@ -126,9 +122,9 @@ fn a_transaction_is_carried_out_as_a_whole() {
     let (mut client, root) = (Client::new(&shared.ports()), shared.root());
     client.ask(Request::Create(create(root, CreateKind::Persistent)));
     let path = |name: &str| -> Arc<str> { format!("{root}/{name}").into() };
+    client.ask(Request::Create(create(&path("c"), CreateKind::Container)));
     let operation = |name: &str, kind| Operation::Create(create(&path(name), kind));
     let all = [
-        operation("c", CreateKind::Container),
         operation("c/n-", CreateKind::EphemeralSequential),
         operation("p", CreateKind::Persistent),
         Operation::Check(path("p")),
@@ -137,9 +133,8 @@ fn a_transaction_is_carried_out_as_a_whole() {
     let answer = client.ask(Request::Multi(Arc::from(all)));
     let Ok(Reply::Results(results)) = answer.reply() else { panic!("{answer:?}") };
     assert_eq!(results.error(), None);
-    let [container, contender, persistent] = ["c", "c/n-0000000000", "p"].map(path);
+    let [contender, persistent] = ["c/n-0000000000", "p"].map(path);
     let expected = [
-        OperationResult::Created(&container),
         OperationResult::Created(&contender),
         OperationResult::Created(&persistent),
         OperationResult::Done,

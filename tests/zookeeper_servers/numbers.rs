@@ -29,7 +29,8 @@ fn start(zookeeper: &'static Installed, next_number: i32) -> Ensemble {
 fn occupy(ensemble: &Ensemble) {
     let mut client = Client::new(&ensemble.ports());
     let path = "/locks/a/another-program's".into();
-    let create = Create::new(path, Arc::from([]), Acl::Anyone, CreateKind::Persistent);
+    let (data, acl, kind) = (Arc::from([]), Acl::Anyone, CreateKind::Persistent);
+    let create = Create { path, data, acl, kind };
     let answer = client.ask(Request::Create(create));
     assert!(answer.reply().is_ok(), "{answer:?}");
     client.end();

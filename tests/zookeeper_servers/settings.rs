@@ -56,8 +56,8 @@ fn a_request_above_the_servers_limit_costs_the_connection_and_nothing_else() {
     let [mut client, mut other] = [(); 2].map(|()| Client::new(&ensemble.ports()));
     let held = client.acquire(plan("/locks", "a"));
     let session = client.session.id();
-    let long =
-        Create::new("/long".into(), vec![7; 9_000].into(), Acl::Anyone, CreateKind::Ephemeral);
+    let (data, acl, kind) = (vec![7; 9_000].into(), Acl::Anyone, CreateKind::Ephemeral);
+    let long = Create { path: "/long".into(), data, acl, kind };
     let answer = client.ask(Request::Create(long));
     assert_eq!(answer.reply().unwrap_err(), &Failure::Unanswered);
     client.ask(Request::Sync("/".into()));
@@ -67,7 +67,7 @@ fn a_request_above_the_servers_limit_costs_the_connection_and_nothing_else() {
     let join = |_| {
         let path: Arc<str> = "/locks/a/_c_00010203-0405-4607-8809-0a0b0c0d0e0f-lock-".into();
         let kind = CreateKind::EphemeralSequential;
-        Operation::Create(Create::new(path, Arc::from([]), Acl::Anyone, kind))
+        Operation::Create(Create { path, data: Arc::from([]), acl: Acl::Anyone, kind })
     };
     for _ in 0..8 {
         let many: Vec<Operation> = (0..40).map(join).collect();

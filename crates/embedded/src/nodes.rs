@@ -4,7 +4,7 @@ use super::connection::Node;
 use super::server::Server;
 use mio::net::TcpListener;
 use redlatch_protocol::time::Time;
-use redlatch_registers::{Epoch, Group, Member, Place};
+use redlatch_registers::{Epoch, Group, Member, MemberAddress};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -221,10 +221,11 @@ fn percent_encoded(text: &str) -> String {
 
 /// The members of a group in its first epoch: the nodes at these URLs.
 fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
-    let places = urls.map(|url| Ok(Place::new(draw()?, &url))).collect::<io::Result<Vec<_>>>()?;
+    let places =
+        urls.map(|url| Ok(MemberAddress::new(draw()?, &url))).collect::<io::Result<Vec<_>>>()?;
     let group = Group { id: draw()?, epoch: 1, token: draw()? };
     let epoch = Epoch { group, members: places.as_slice().into() };
-    let member = |Place { id, .. }| {
+    let member = |MemberAddress { id, .. }| {
         let (epoch, run_id) = (epoch.clone(), String::new());
         Member { epoch, run_id, id, is_durable: false }
     };

@@ -1,6 +1,6 @@
 //! One change of a register, or several that are made at one time.
 
-use super::replies::{Promised, Verdict, verdict};
+use super::replies::{Fate, Promised, fate};
 use super::{
     Accepted, Ballot, Draft, Group, InvalidValue, Proposer, RegisterCommand, Replies, Stored,
 };
@@ -110,7 +110,7 @@ impl Change {
             State::Accept(proposal) => {
                 let Proposal { ballot, next, .. } = proposal;
                 let value = proposal.value.as_ref().map_or(Vec::new(), Stored::to_bytes);
-                if proposal.end == ChangeEnd::Made(ballot) {
+                if proposal.end == ChangeEnd::Committed(ballot) {
                     self.sent.push(ballot);
                 }
                 self.state = State::Accepting(proposal);
@@ -156,7 +156,7 @@ impl Change {
             (is_unchanged, Some(next)) => {
                 let end = match is_unchanged {
                     true => ChangeEnd::Unchanged(ballot),
-                    false => ChangeEnd::Made(ballot),
+                    false => ChangeEnd::Committed(ballot),
                 };
                 State::Accept(Proposal { ballot, next, value: draft.into_current(), end })
             }
@@ -187,7 +187,7 @@ impl Change {
     pub fn handle(&mut self, replies: &Replies) {
         self.proposer.see(replies.preempted_by());
         if let Some(made) = self.drop_dead_ballots(replies) {
-            self.state = State::Done(ChangeEnd::Made(made));
+            self.state = State::Done(ChangeEnd::Committed(made));
             return;
         }
         match std::mem::replace(&mut self.state, State::Prepare) {
@@ -209,15 +209,15 @@ impl Change {
     fn looked(&mut self, ballot: Ballot, promised: Promised) -> State {
         self.is_blind = false;
         let (accepted, floor) = (promised.accepted.as_ref(), promised.floor);
-        let verdict_of = |sent: &Ballot| verdict(*sent, accepted, floor);
-        let made = self.sent.iter().find(|sent| verdict_of(sent) == Verdict::Made);
+        let fate_of = |sent: &Ballot| fate(*sent, accepted, floor);
+        let made = self.sent.iter().find(|sent| fate_of(sent) == Fate::Included);
         if let (Some(made), Some(next)) = (made, ballot.next()) {
             // It is made when a majority has accepted a value that has it.
-            let end = ChangeEnd::Made(*made);
+            let end = ChangeEnd::Committed(*made);
             let value = promised.accepted.and_then(|accepted| accepted.value);
             return State::Accept(Proposal { ballot, next, value, end });
         }
-        if self.sent.iter().any(|sent| verdict_of(sent) != Verdict::NotMade) {
+        if self.sent.iter().any(|sent| fate_of(sent) != Fate::NotIncluded) {
             return State::Done(ChangeEnd::Unknown);
         }
         let is_new = promised.accepted.is_none();
@@ -261,9 +261,9 @@ impl Change {
         let chosen = replies.chosen();
         let chosen = chosen.filter(|it| it.value.is_some())?;
         let is_older = |sent: &Ballot| sent.number() < chosen.ballot.number();
-        let verdict_of = |sent: &Ballot| verdict(*sent, Some(chosen), 0);
-        let made = self.sent.iter().find(|sent| verdict_of(sent) == Verdict::Made).copied();
-        self.sent.retain(|sent| !(is_older(sent) && verdict_of(sent) == Verdict::NotMade));
+        let fate_of = |sent: &Ballot| fate(*sent, Some(chosen), 0);
+        let made = self.sent.iter().find(|sent| fate_of(sent) == Fate::Included).copied();
+        self.sent.retain(|sent| !(is_older(sent) && fate_of(sent) == Fate::NotIncluded));
         made
     }
 
@@ -298,7 +298,7 @@ pub enum ChangeStep {
     /// Make the changes, and give the draft [back](Change::propose). This may come several
     /// times; what was made of an earlier draft then has no effect.
     Draft(Draft),
-    /// Another client came first, for the so manieth time. After a random pause,
+    /// Another client came first; this says how often that has happened. After a random pause,
     /// [try again](Change::try_again).
     Preempted(u32),
     /// It is over.
@@ -308,7 +308,7 @@ pub enum ChangeStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeEnd {
     /// A majority has accepted the draft with this ballot.
-    Made(Ballot),
+    Committed(Ballot),
     /// There was nothing to change in the draft with this ballot, and it is current.
     Unchanged(Ballot),
     /// Too few nodes answered.

@@ -32,9 +32,9 @@
 )]
 
 mod ballot;
-mod census;
 mod change;
 mod mark;
+mod membership_view;
 mod refill;
 mod replies;
 pub mod script;
@@ -44,10 +44,10 @@ mod value;
 pub use ballot::Ballot;
 pub use ballot::Draft;
 pub use ballot::Proposer;
-pub use census::{Census, NoGroup, Seen};
 pub use change::{Change, ChangeEnd, ChangeStep};
-pub use mark::{Epoch, Group, JOINING, Joining, Mark, Member, Place};
+pub use mark::{Epoch, Group, JOINING, JoiningNode, Mark, Member, MemberAddress};
 pub use mark::{memberships, no_vote};
+pub use membership_view::{MembershipView, NoGroup, NodeMark};
 pub use refill::{GROUP_REGISTER, Refill, RefillEnd, RefillStep};
 pub use replies::Replies;
 pub use script::{MarkStep, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest};

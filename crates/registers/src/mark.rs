@@ -4,7 +4,7 @@
 //! the step that acts: a server that lost its memory has lost the mark as well, and one that was
 //! started again has another `run_id`.
 
-use super::{Ballot, Census, Seen};
+use super::{Ballot, MembershipView, NodeMark};
 use redlatch_protocol::engine::{NoVote, Node, RegisterMembership};
 use std::fmt;
 use std::sync::Arc;
@@ -55,13 +55,13 @@ impl fmt::Debug for Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub group: Group,
-    pub members: Arc<[Place]>,
+    pub members: Arc<[MemberAddress]>,
 }
 
 /// The place of a member in its group. A node that shows nothing of what it was is given the place
 /// of the member that was at its address, and that of another only if a person says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MemberAddress {
     /// Which member: the number was drawn when it became one.
     pub id: u64,
     /// Where it was then, as the client that made it one names it: without the scheme, the user and
@@ -69,7 +69,7 @@ pub struct Place {
     pub address: Arc<str>,
 }
 
-impl Place {
+impl MemberAddress {
     /// The longest address that is kept: the marks of 64 members must fit into an answer.
     const ADDRESS_MAX: usize = 100;
 
@@ -105,9 +105,9 @@ impl Epoch {
         let group = Group { id: hex(id)?, epoch: epoch.parse().ok()?, token: hex(token)? };
         let place = |text: &str| {
             let (id, address) = text.split_once('@')?;
-            Some(Place { id: hex(id)?, address: Arc::from(address) })
+            Some(MemberAddress { id: hex(id)?, address: Arc::from(address) })
         };
-        let members: Option<Vec<Place>> = members.split(',').map(place).collect();
+        let members: Option<Vec<MemberAddress>> = members.split(',').map(place).collect();
         Some(Self { group, members: members?.into() })
     }
 
@@ -122,8 +122,9 @@ impl Epoch {
     }
 
     /// The epoch that follows, in which a member has another one's place.
-    pub fn with(&self, (old, new): (u64, Place), token: u64) -> Self {
-        let replace = |member: &Place| if member.id == old { new.clone() } else { member.clone() };
+    pub fn with(&self, (old, new): (u64, MemberAddress), token: u64) -> Self {
+        let replace =
+            |member: &MemberAddress| if member.id == old { new.clone() } else { member.clone() };
         let members = self.members.iter().map(replace).collect();
         Self { group: Group { epoch: self.group.epoch + 1, token, ..self.group }, members }
     }
@@ -138,7 +139,7 @@ impl fmt::Display for Epoch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Of a node that is being made a member.
-    Joining(Joining),
+    Joining(JoiningNode),
     Member(Member),
     /// Of a later version of this library, or of another program.
     Unknown,
@@ -149,14 +150,14 @@ pub enum Mark {
 /// It has drawn a number, so that what was sent to it before it lost its memory, and arrives when
 /// it is being made a member once more, does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Joining {
+pub struct JoiningNode {
     /// The number that it has drawn.
     pub number: u64,
     /// The run of the server.
     pub run_id: String,
 }
 
-impl Joining {
+impl JoiningNode {
     /// How the mark begins, up to the `run_id` of the server.
     pub fn beginning(&self) -> Arc<[u8]> {
         format!("{JOINING}{} ", self.number).into_bytes().into()
@@ -194,7 +195,7 @@ impl Mark {
         if let Some(rest) = text.strip_prefix(JOINING) {
             let (number, run_id) = rest.strip_suffix(' ')?.split_once(' ')?;
             let run_id = Some(run_id).filter(|it| !it.contains(' '))?.to_owned();
-            return Some(Self::Joining(Joining { number: number.parse().ok()?, run_id }));
+            return Some(Self::Joining(JoiningNode { number: number.parse().ok()?, run_id }));
         }
         let words = words(text)?;
         let [group, epoch, token, run_id, id, kind, members] = words[..] else { return None };
@@ -218,8 +219,8 @@ fn hex(word: &str) -> Option<u64> {
     u64::from_str_radix(word, 16).ok().filter(|_| word.len() == 16)
 }
 
-fn list(members: &[Place]) -> String {
-    let member = |Place { id, address }: &Place| format!("{id:016x}@{address}");
+fn list(members: &[MemberAddress]) -> String {
+    let member = |MemberAddress { id, address }: &MemberAddress| format!("{id:016x}@{address}");
     let members: Vec<String> = members.iter().map(member).collect();
     members.join(",")
 }
@@ -239,17 +240,17 @@ pub fn no_vote(mark: Option<&[u8]>, group: Option<&Group>) -> NoVote {
 }
 
 /// Whether those of `nodes` nodes that have answered have a vote.
-pub fn memberships(seen: &[Seen], nodes: usize) -> Vec<(Node, RegisterMembership)> {
-    let census = Census::new(seen.to_vec(), nodes).ok();
-    seen.iter().map(|it| (it.node, membership(it, census.as_ref()))).collect()
+pub fn memberships(seen: &[NodeMark], nodes: usize) -> Vec<(Node, RegisterMembership)> {
+    let view = MembershipView::new(seen.to_vec(), nodes).ok();
+    seen.iter().map(|it| (it.node, membership(it, view.as_ref()))).collect()
 }
 
-/// Without a census, the nodes are no group.
-fn membership(seen: &Seen, census: Option<&Census>) -> RegisterMembership {
-    let epoch = census.map(Census::epoch);
-    let votes = |census: &Census| census.voters(census.epoch()).contains(seen.node);
+/// Without a view, the nodes are no group.
+fn membership(seen: &NodeMark, view: Option<&MembershipView>) -> RegisterMembership {
+    let epoch = view.map(MembershipView::epoch);
+    let votes = |view: &MembershipView| view.voters(view.epoch()).contains(seen.node);
     match (seen.member(), epoch) {
-        (Some(member), Some(epoch)) if census.is_some_and(votes) => {
+        (Some(member), Some(epoch)) if view.is_some_and(votes) => {
             let epoch = epoch.group.epoch;
             RegisterMembership::Member { epoch, is_durable: member.is_durable }
         }
@@ -264,16 +265,19 @@ mod tests {
     fn epoch() -> Epoch {
         let group = Group { id: 7, epoch: 3, token: u64::MAX };
         let members = [(1, "a:1/0"), (u64::MAX, "b:1/0"), (0, "")];
-        Epoch { group, members: members.map(|(id, address)| Place::new(id, address)).into() }
+        Epoch {
+            group,
+            members: members.map(|(id, address)| MemberAddress::new(id, address)).into(),
+        }
     }
 
     #[test]
     fn an_address_is_the_same_for_all_users_and_has_an_end() {
         for url in ["redis://h:7/1", "rediss://u:***@h:7/1?server_name=x", "h:7/1"] {
-            assert_eq!(Place::address(url), "h:7/1", "{url}");
+            assert_eq!(MemberAddress::address(url), "h:7/1", "{url}");
         }
-        assert_eq!(Place::address("unix:///run/redis?db=0"), "/run/redis");
-        assert_eq!(Place::address(&format!("redis://{}", "x".repeat(400))).len(), 100);
+        assert_eq!(MemberAddress::address("unix:///run/redis?db=0"), "/run/redis");
+        assert_eq!(MemberAddress::address(&format!("redis://{}", "x".repeat(400))).len(), 100);
     }
 
     #[test]
@@ -287,7 +291,7 @@ mod tests {
             assert_eq!(Mark::read(&[&bytes[..], b" more"].concat()), Mark::Unknown);
             assert_eq!(Mark::read(&bytes[..bytes.len() - 1]), Mark::Unknown);
         }
-        let joining = Joining { number: 17, run_id: "abc".into() };
+        let joining = JoiningNode { number: 17, run_id: "abc".into() };
         assert_eq!(&*joining.beginning(), b"redlatch 1 joining 17 ");
         assert_eq!(Mark::read(b"redlatch 1 joining 17 abc "), Mark::Joining(joining));
         for unknown in [
@@ -307,7 +311,7 @@ mod tests {
         let epoch = epoch();
         assert_eq!(Epoch::read(&epoch.to_bytes()), Some(epoch.clone()));
         assert_eq!(Epoch::read(b"redlatch 1 x 3 y 1"), None);
-        let next = epoch.with((u64::MAX, Place::new(5, "c:1/0")), 8);
+        let next = epoch.with((u64::MAX, MemberAddress::new(5, "c:1/0")), 8);
         assert_eq!(next.group, Group { id: 7, epoch: 4, token: 8 });
         assert!(next.has(5) && !next.has(u64::MAX));
         assert_eq!(*next.members[1].address, *"c:1/0");
@@ -321,14 +325,14 @@ mod tests {
 
     mod membership {
         use crate::mark::*;
-        use crate::{Epoch, Member, Place};
+        use crate::{Epoch, Member, MemberAddress};
         use std::sync::Arc;
 
         const JOINING: &[u8] = b"redlatch 1 joining 17 run ";
 
         fn epoch(group: u64, number: u64) -> Epoch {
             let group = Group { id: group, epoch: number, token: number };
-            Epoch { group, members: [0, 1, 2].map(|id| Place::new(id, "")).into() }
+            Epoch { group, members: [0, 1, 2].map(|id| MemberAddress::new(id, "")).into() }
         }
 
         fn mark(epoch: &Epoch, id: u64, run_id: &str) -> Vec<u8> {
@@ -336,9 +340,9 @@ mod tests {
             Member { epoch, run_id, id, is_durable: id == 0 }.to_bytes().to_vec()
         }
 
-        fn seen(marks: &[Option<Vec<u8>>]) -> Vec<Seen> {
+        fn seen(marks: &[Option<Vec<u8>>]) -> Vec<NodeMark> {
             let run_id: Arc<str> = Arc::from("run");
-            let seen = |(index, mark): (usize, &Option<Vec<u8>>)| Seen {
+            let seen = |(index, mark): (usize, &Option<Vec<u8>>)| NodeMark {
                 node: Node::new(index),
                 mark: mark.as_deref().map(Arc::from),
                 run_id: Arc::clone(&run_id),

@@ -16,7 +16,7 @@
 //!
 //! What this says is what happens after the others have entered the new epoch.
 
-use super::{Group, InvalidValue, Member, RegisterCommand, RegisterReply, Replies, Seen};
+use super::{Group, InvalidValue, Member, NodeMark, RegisterCommand, RegisterReply, Replies};
 use crate::{MarkStep, Stored};
 use redlatch_protocol::engine::{Node, NodeSet, quorum};
 use std::collections::{BTreeSet, VecDeque};
@@ -64,11 +64,11 @@ pub struct Refill {
     group: Group,
     nodes: usize,
     /// The node, with the mark of one that is being made a member.
-    target: Seen,
+    target: NodeMark,
     joining: Arc<[u8]>,
     member: Member,
     /// The members, with the marks of the new epoch.
-    sources: Vec<Seen>,
+    sources: Vec<NodeMark>,
     /// How many of them were listed to the end.
     listed: usize,
     names: BTreeSet<Arc<[u8]>>,
@@ -97,7 +97,7 @@ impl Refill {
     /// Begins a refill of `target`, which is being made `member`. `sources` are the members, with
     /// the marks that they have in that member's epoch. `None` if the node is not being made a
     /// member.
-    pub fn new(target: Seen, member: Member, sources: Vec<Seen>) -> Option<Self> {
+    pub fn new(target: NodeMark, member: Member, sources: Vec<NodeMark>) -> Option<Self> {
         let joining = target.joining()?.beginning();
         let (group, nodes) = (member.epoch.group.clone(), member.epoch.members.len());
         let names = BTreeSet::from([Arc::from(GROUP_REGISTER)]);
@@ -236,7 +236,7 @@ impl Refill {
     }
 }
 
-fn is_as_before(source: &Seen, replies: &Replies) -> bool {
+fn is_as_before(source: &NodeMark, replies: &Replies) -> bool {
     match replies.0.get(source.node.index()) {
         Some(Some(RegisterReply::Mark { mark, run_id })) => {
             *mark == source.mark && *run_id == source.run_id

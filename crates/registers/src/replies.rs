@@ -126,8 +126,8 @@ impl Replies {
         named().find(is_chosen)
     }
 
-    /// The value of a node that is of no format that is known. It is in nobody's way while a
-    /// majority has said something else: what a majority has not accepted is not the value.
+    /// The node whose value has an unknown format. `None` while a majority has said something else:
+    /// what a majority has not accepted is not the value.
     pub fn invalid(&self) -> Option<(Node, InvalidValue)> {
         let invalid = |(index, reply): (usize, &Option<RegisterReply>)| match reply {
             Some(RegisterReply::Invalid(value)) => Some((Node::new(index), *value)),
@@ -184,11 +184,11 @@ impl Replies {
 
 /// What is known of a change that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Fate {
     /// A value that has it was accepted somewhere. It is made when a majority has accepted that.
-    Made,
+    Included,
     /// It was not made by what was seen.
-    NotMade,
+    NotIncluded,
     /// The register was deleted since, or changed too often.
     Unknown,
 }
@@ -196,33 +196,33 @@ pub(super) enum Verdict {
 /// What the highest value that a majority has accepted, and its highest floor, say of the change
 /// with this ballot.
 ///
-/// `NotMade` does not say that it will not be: it may be on a node that was not asked, where
+/// `NotIncluded` does not say that it will not be: it may be on a node that was not asked, where
 /// another client finds it and goes on with it. If that happens, nothing is made that this client
 /// proposes after what was seen here: the two are on different branches, of which one survives.
-pub(super) fn verdict(sent: Ballot, accepted: Option<&Accepted>, floor: u64) -> Verdict {
+pub(super) fn fate(sent: Ballot, accepted: Option<&Accepted>, floor: u64) -> Fate {
     match accepted {
-        Some(accepted) if accepted.ballot == sent => Verdict::Made,
+        Some(accepted) if accepted.ballot == sent => Fate::Included,
         Some(newer) if newer.ballot.number() > sent.number() => match &newer.value {
-            Some(value) if value.was_made_by(sent) => Verdict::Made,
+            Some(value) if value.was_made_by(sent) => Fate::Included,
             // A register that was not deleted since, and remembers all changes since.
             Some(value) if value.gone() < sent.number() && value.remembers_since(sent.number()) => {
-                Verdict::NotMade
+                Fate::NotIncluded
             }
             // Deleted since, or changed often.
-            _ => Verdict::Unknown,
+            _ => Fate::Unknown,
         },
         // If it had been accepted and deleted since, the value would have a higher ballot.
-        Some(_) => Verdict::NotMade,
+        Some(_) => Fate::NotIncluded,
         // Deleted since, and the keys removed.
-        None if floor >= sent.number() => Verdict::Unknown,
-        None => Verdict::NotMade,
+        None if floor >= sent.number() => Fate::Unknown,
+        None => Fate::NotIncluded,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ballot, Place};
+    use crate::{Ballot, MemberAddress};
     use redlatch_protocol::engine::Token;
 
     fn accepted(number: u64, owner: u8) -> Option<Accepted> {
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_later_epoch_of_the_same_group_is_learnt_from_a_refusal() {
         let group = |id, epoch| Group { id, epoch, token: epoch };
-        let places = |ids: [u64; 3]| Arc::from(ids.map(|id| Place::new(id, "")));
+        let places = |ids: [u64; 3]| Arc::from(ids.map(|id| MemberAddress::new(id, "")));
         let member = |id, epoch| {
             let epoch = Epoch { group: group(id, epoch), members: places([1, 2, 3]) };
             let member = Member { epoch, run_id: "run".into(), id: 1, is_durable: true };
@@ -290,7 +290,7 @@ mod tests {
         assert!(replies.are_enough());
     }
 
-    mod verdict {
+    mod fate {
         use super::super::*;
         use crate::Stored;
         use redlatch_protocol::engine::Token;
@@ -304,10 +304,10 @@ mod tests {
                 let value = Stored::changed(Err(gone), (ballot(7, 2), 0), Arc::from([]), 0);
                 Accepted { ballot: ballot(7, 2), value: Some(value) }
             };
-            let verdict = |gone| verdict(ballot(5, 1), Some(&created(gone)), 0);
-            assert_eq!([0, 4, 5, 6].map(verdict), {
-                use Verdict::{NotMade, Unknown};
-                [NotMade, NotMade, Unknown, Unknown]
+            let fate = |gone| fate(ballot(5, 1), Some(&created(gone)), 0);
+            assert_eq!([0, 4, 5, 6].map(fate), {
+                use Fate::{NotIncluded, Unknown};
+                [NotIncluded, NotIncluded, Unknown, Unknown]
             });
         }
     }

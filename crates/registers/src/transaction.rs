@@ -20,13 +20,14 @@
 //! - A side finishes when its commit is on its disk. The record is there until all have: before
 //!   that, somebody may come back and ask.
 //!
-//! [`Joining`] is what one side does, in which order. It sees no register, no clock and no disk.
+//! [`TransactionSide`] is what one side does, in which order. It sees no register, no clock and no
+//! disk.
 
 mod joining;
 mod record;
 
-pub use joining::{Disk, JoinEnd, JoinStep, Joining};
-pub use record::{InvalidRecord, Record, Told, UnknownName};
+pub use joining::{Disk, JoinEnd, JoinStep, TransactionSide};
+pub use record::{InvalidRecord, Record, RecordState, UnknownName};
 use std::fmt;
 use std::str::FromStr;
 

@@ -43,15 +43,15 @@ impl Version {
     }
 }
 
-/// The ballot of a change, as far as a value remembers it.
+/// Identifies a change that a value remembers: the ballot's number and the beginning of its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct ChangeId {
     number: u64,
     owner: [u8; OWNER],
 }
 
-impl Made {
-    fn by(ballot: Ballot) -> Self {
+impl ChangeId {
+    fn of(ballot: Ballot) -> Self {
         let mut owner = [0; OWNER];
         owner.copy_from_slice(&ballot.owner().as_bytes()[..OWNER]);
         Self { number: ballot.number(), owner }
@@ -70,7 +70,7 @@ pub struct Stored {
     /// people, and to delete what is old: nothing else depends on it.
     written: u64,
     /// The last changes, oldest first. Never empty.
-    made: Vec<Made>,
+    changes: Vec<ChangeId>,
     bytes: Arc<[u8]>,
 }
 
@@ -96,17 +96,17 @@ impl Stored {
         bytes: Arc<[u8]>,
         fence: u64,
     ) -> Self {
-        let mut made = base.map_or(Vec::new(), |base| base.made.clone());
-        if made.len() == REMEMBERED {
-            made.remove(0);
+        let mut changes = base.map_or(Vec::new(), |base| base.changes.clone());
+        if changes.len() == REMEMBERED {
+            changes.remove(0);
         }
-        made.push(Made::by(ballot));
+        changes.push(ChangeId::of(ballot));
         Self {
             version: Version::new(ballot, index),
             gone: base.map_or_else(|gone| gone, |base| base.gone),
             fence,
             written: 0,
-            made,
+            changes,
             bytes,
         }
     }
@@ -126,10 +126,10 @@ impl Stored {
         for number in [self.version.0, self.gone, self.fence, self.written] {
             out.extend(number.to_be_bytes());
         }
-        out.push(self.made.len() as u8);
-        for made in &self.made {
-            out.extend(made.number.to_be_bytes());
-            out.extend(made.owner);
+        out.push(self.changes.len() as u8);
+        for change in &self.changes {
+            out.extend(change.number.to_be_bytes());
+            out.extend(change.owner);
         }
         out.extend(&*self.bytes);
         out
@@ -157,26 +157,26 @@ impl Stored {
         let version = Version(version);
         let (count, mut rest) = rest.split_first()?;
         let count = usize::from(*count);
-        let mut made = Vec::with_capacity(REMEMBERED);
+        let mut changes = Vec::with_capacity(REMEMBERED);
         for _ in 0..count.min(REMEMBERED + 1) {
             let (number, others) = rest.split_first_chunk()?;
             let (owner, others) = others.split_first_chunk()?;
-            made.push(Made { number: u64::from_be_bytes(*number), owner: *owner });
+            changes.push(ChangeId { number: u64::from_be_bytes(*number), owner: *owner });
             rest = others;
         }
         let is_whole = (1..=REMEMBERED).contains(&count);
-        let value = Self { version, gone, fence, written, made, bytes: rest.into() };
+        let value = Self { version, gone, fence, written, changes, bytes: rest.into() };
         Some(value).filter(|_| is_whole)
     }
 
     /// Has this ballot made one of the last changes?
     pub(super) fn was_made_by(&self, ballot: Ballot) -> bool {
-        self.made.contains(&Made::by(ballot))
+        self.changes.contains(&ChangeId::of(ballot))
     }
 
     /// Does the value remember all changes since this number, or since the register was created?
     pub(super) fn remembers_since(&self, number: u64) -> bool {
-        self.made.len() < REMEMBERED || self.made[0].number < number
+        self.changes.len() < REMEMBERED || self.changes[0].number < number
     }
 
     /// No change below this number is one of this register's: it was deleted since.

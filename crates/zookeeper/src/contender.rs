@@ -59,8 +59,6 @@ pub struct Contender {
     parents: Parents,
     /// What was created in the last attempt.
     attempted: Parents,
-    /// Does the server know neither create2 nor containers?
-    is_plain: bool,
     /// Why a directory of the last attempt was not created.
     refusal: Option<ServerError>,
     /// Was it given up? Then nothing that it has created is kept.
@@ -90,7 +88,6 @@ impl Contender {
             state: State::New,
             parents: Parents::Present,
             attempted: Parents::Present,
-            is_plain: false,
             refusal: None,
             is_given_up: false,
             given_up: Vec::new(),
@@ -185,27 +182,18 @@ impl Contender {
         match &mut self.state {
             State::Joining { parents, .. } if parents.contains(&serial) => {
                 self.refusal = self.refusal.or(refused_directory(self.attempted, reply));
-                match reply {
-                    Err(Failure::Server(ServerError::NoNode)) => self.parents = Parents::All,
-                    // A transaction would not say so.
-                    Err(Failure::Server(ServerError::Unimplemented)) if self.plan.is_set() => {
-                        self.is_plain = true;
-                    }
-                    _ => {}
+                if let Err(Failure::Server(ServerError::NoNode)) = reply {
+                    self.parents = Parents::All;
                 }
             }
-            State::Sharing { parent, .. } if *parent == Some(serial) => match reply {
-                Err(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
-                    self.is_plain = true;
-                    *parent = None;
-                }
-                Err(Failure::Server(error)) => match error.remedy() {
+            State::Sharing { parent, .. } if *parent == Some(serial) => {
+                let Err(Failure::Server(error)) = reply else { return true };
+                match error.remedy() {
                     Remedy::Configure => self.refusal = Some(*error),
                     Remedy::Wait => self.steps.push_back(Step::Pause),
                     _ => {}
-                },
-                _ => {}
-            },
+                }
+            }
             State::Unknown { search: Search { sync, is_synced, .. }, .. }
             | State::Uncertain { sync, is_synced, .. }
                 if *sync == serial =>

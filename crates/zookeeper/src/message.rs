@@ -162,13 +162,11 @@ pub struct Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     Create,
-    /// A create without a stat in its reply.
-    PlainCreate,
     Exists,
     GetData,
     GetChildren,
     Sync,
-    /// [`Request::Multi`] with so many operations.
+    /// [`Request::Multi`] with this number of operations.
     Multi(usize),
     /// A request whose reply has no body: delete, auth and closeSession.
     Bodiless,
@@ -180,8 +178,10 @@ impl Request {
         let form = |opcode, kind, reach| Form { opcode, kind, reach: Some(reach) };
         let (server, majority) = (Reach::Server, Reach::Majority);
         match self {
-            Self::Create(it) if it.is_plain => form(it.opcode(), Kind::PlainCreate, majority),
-            Self::Create(it) => form(it.opcode(), Kind::Create, majority),
+            Self::Create(it) if it.kind == CreateKind::Container => {
+                form(opcode::CREATE_CONTAINER, Kind::Create, majority)
+            }
+            Self::Create(_) => form(opcode::CREATE2, Kind::Create, majority),
             Self::Delete(_) => form(opcode::DELETE, Bodiless, majority),
             Self::Exists { .. } => form(opcode::EXISTS, Kind::Exists, server),
             Self::GetData { .. } => form(opcode::GET_DATA, Kind::GetData, server),
@@ -264,24 +264,9 @@ pub struct Create {
     pub data: Arc<[u8]>,
     pub acl: Acl,
     pub kind: CreateKind,
-    /// Is the oldest form used, which every server knows? Its reply has no stat. In a transaction,
-    /// servers from 3.5 on answer both forms alike. Not for containers.
-    pub is_plain: bool,
 }
 
 impl Create {
-    pub fn new(path: Arc<str>, data: Arc<[u8]>, acl: Acl, kind: CreateKind) -> Self {
-        Self { path, data, acl, kind, is_plain: false }
-    }
-
-    fn opcode(&self) -> i32 {
-        match self.kind {
-            _ if self.is_plain => opcode::CREATE,
-            CreateKind::Container => opcode::CREATE_CONTAINER,
-            _ => opcode::CREATE2,
-        }
-    }
-
     fn write(&self, frame: &mut FrameWriter<'_>) {
         let (scheme, id) = match self.acl {
             Acl::Anyone => ("world", "anyone"),
@@ -296,6 +281,7 @@ impl Create {
 /// A part of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
+    /// Its result has no stat. No container is created in a transaction.
     Create(Create),
     /// Deletes the znode with this path, whatever its version.
     Delete(Arc<str>),
@@ -307,7 +293,7 @@ pub enum Operation {
 impl Operation {
     fn opcode(&self) -> i32 {
         match self {
-            Self::Create(create) => create.opcode(),
+            Self::Create(_) => opcode::CREATE,
             Self::Delete(_) => opcode::DELETE,
             Self::Check(_) => opcode::CHECK,
         }

@@ -111,7 +111,7 @@ impl Attempts {
                 self.check_request(client, &request);
                 client.pass_time();
                 let ballot = ballot(client, &request);
-                machine.handle(client.now, Input::Ballot(ballot));
+                machine.handle(client.now, Input::Ballot(ballot.clone()));
                 self.count(client, &request, &ballot);
                 true
             }

@@ -28,7 +28,7 @@ pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
             check_request(client, &request, &held, ttl);
             client.pass_time();
             let ballot = ballot(client, &request);
-            machine.handle(client.now, Input::Ballot(ballot));
+            machine.handle(client.now, Input::Ballot(ballot.clone()));
             let Step::Done(extended) = machine.poll() else { panic!("a round, and then the end") };
             client.held = Some(after(client, extended, &held, &request, &ballot));
         }

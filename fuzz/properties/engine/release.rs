@@ -20,7 +20,7 @@ pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));
     client.pass_time();
     let ballot = ballot(client, &request);
-    machine.handle(client.now, Input::Ballot(ballot));
+    machine.handle(client.now, Input::Ballot(ballot.clone()));
     let Step::Done(outcome) = machine.poll() else { panic!("a release has one round") };
 
     let nodes = client.rules.nodes;

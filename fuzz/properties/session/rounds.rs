@@ -4,7 +4,8 @@ use super::{Input, PERMITS, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
 use super::{pause, push, reply, request, waiter};
 use redlatch_protocol::engine::{Node, QueueWait, Request, Token};
 use redlatch_protocol::node::{
-    IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Rounds, Session, SessionOptions,
+    Conversation, IN_FLIGHT_MAX, Message, NodeError, Order, PENDING_MAX, Phase, Rounds, Session,
+    SessionOptions,
 };
 use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
@@ -33,9 +34,9 @@ pub(super) fn check(mut input: Input<'_>) {
                 if request.is_answered() {
                     // For connections that are being made, it waits until then.
                     waiting.insert(serial, request.connect_deadline);
-                    rounds.open(now, request, serial);
+                    rounds.open(now, Order::Round(request), serial);
                 } else {
-                    rounds.post(now, &request);
+                    rounds.post(now, Message::Post(request));
                 }
                 look(&mut rounds, &mut waiting);
                 // It asks, or is gone.
@@ -62,12 +63,12 @@ pub(super) fn check(mut input: Input<'_>) {
                     if let Entry::Vacant(free) = waits.entry(wait.waiter) {
                         free.insert(serial);
                         waiting.insert(serial, wait.until);
-                        rounds.wait(now, &wait, serial);
+                        rounds.open(now, Order::Wait(wait), serial);
                     }
                 }
                 8 => {
                     let waiter = Some(waiter(serial / 3)).filter(|_| serial % 2 == 1);
-                    rounds.end_waits(waiter);
+                    rounds.post(now, Message::EndWaits(waiter));
                     are_waits_over |= waiter.is_none();
                     look(&mut rounds, &mut waiting);
                     assert_no_wait(waiter, &waits, &waiting);

@@ -5,16 +5,18 @@
 use super::Register;
 #[cfg(doc)]
 use super::Value;
+use super::repair::Repair;
 use crate::client::operator::Locks;
 use crate::client::{FoundLock, LockClient};
 use crate::clock;
 use crate::config::is_reserved;
-use crate::core::registers::Repair;
 use crate::error::{Error, RegisterError};
 use crate::event::Event;
 use crate::name::Name;
 use crate::node_url::NodeUrl;
-use crate::registers::{Draft, Epoch, GROUP_REGISTER, Place, RegisterCommand, RegisterKeys};
+use crate::registers::{
+    Draft, Epoch, GROUP_REGISTER, MemberAddress, RegisterCommand, RegisterKeys,
+};
 use std::iter::FusedIterator;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +42,7 @@ impl Registers<'_> {
     /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed). After any
     /// other error some nodes may be members: see [the guide](crate::guide::registers#the-nodes).
     pub fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
-        self.client.core.form(in_memory)
+        self.client.core.register_nodes()?.form(in_memory)
     }
 
     /// Gives each member that answers and has no vote [its
@@ -77,21 +79,20 @@ impl Registers<'_> {
     /// for a majority.
     pub fn replace(&self, old: &str) -> Result<Vec<Arc<str>>, RegisterError> {
         let url = NodeUrl::parse(old).map_or_else(|_| old.to_owned(), |url| url.to_string());
-        self.repair_with(Some(Place::address(&url)))
+        self.repair_with(Some(MemberAddress::address(&url)))
     }
 
     fn repair_with(&self, replaced: Option<&str>) -> Result<Vec<Arc<str>>, RegisterError> {
-        let core = &self.client.core;
-        let redlock = core.register_nodes()?;
-        let prefix = &core.key_prefix[..];
+        let nodes = self.client.core.register_nodes()?;
+        let prefix = &self.client.core.key_prefix[..];
         let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
         let register = Register { client: self.client.clone(), keys, lock: Arc::from(prefix) };
         let mut repaired = Vec::new();
         // An epoch that another client has decided comes before.
-        for _ in 0..ATTEMPTS_PER_NODE * core.rules.nodes {
-            let Some(repair) = core.begin_repair(redlock, replaced)? else { break };
+        for _ in 0..ATTEMPTS_PER_NODE * nodes.count() {
+            let Some(repair) = nodes.begin_repair(replaced)? else { break };
             let decided = register.decide(&repair)?;
-            repaired.extend(core.end_repair(redlock, &repair, &decided)?);
+            repaired.extend(nodes.end_repair(&repair, &decided)?);
         }
         Ok(repaired)
     }
@@ -105,7 +106,7 @@ impl Registers<'_> {
     ///
     /// The node has no mark of a member of the group, or does not answer.
     pub fn trust(&self, url: &str) -> Result<(), RegisterError> {
-        self.client.core.trust(url)
+        self.client.core.register_nodes()?.trust(url)
     }
 }
 
@@ -253,10 +254,9 @@ impl Register {
     fn remove(&self) -> Result<(), RegisterError> {
         // A deletion that all nodes have accepted is collected by this.
         self.run(|_| Ok(()))?;
-        let redlock = self.client.core.register_nodes()?;
-        let group = self.client.core.group(redlock)?;
+        let nodes = self.client.core.register_nodes()?;
         // Of what was only promised, nobody knows the ballot.
-        self.client.core.ask(redlock, &self.keys, &group, RegisterCommand::Collect(None));
+        nodes.ask(&self.keys, &nodes.group()?, RegisterCommand::Collect(None));
         Ok(())
     }
 }
@@ -292,9 +292,8 @@ impl RegisterList<'_> {
 
     /// Without a group there are no registers, and a list of their keys would be empty.
     fn check(&self) -> Result<(), RegisterError> {
-        let core = &self.client.core;
         self.keys.iter().try_for_each(Locks::check).map_err(RegisterError::Resource)?;
-        core.group(core.register_nodes()?).map(|_| ())
+        self.client.core.register_nodes()?.group().map(|_| ())
     }
 }
 
@@ -318,10 +317,7 @@ impl Register {
         &self,
         read: impl FnOnce() -> Result<(T, u32), RegisterError>,
     ) -> Result<T, RegisterError> {
-        self.report(read, |rounds, took| {
-            let register = self.name();
-            Event::RegisterRead { register, rounds, took }
-        })
+        self.report(read, |register, rounds, took| Event::RegisterRead { register, rounds, took })
     }
 
     /// Makes a change together with other threads, and reports it. `body` is called as often as
@@ -332,10 +328,7 @@ impl Register {
     ) -> Result<T, RegisterError> {
         self.report(
             || self.run(body),
-            |rounds, took| {
-                let register = self.name();
-                Event::RegisterChanged { register, rounds, took }
-            },
+            |register, rounds, took| Event::RegisterChanged { register, rounds, took },
         )
     }
 
@@ -343,7 +336,7 @@ impl Register {
     fn report<'a, T>(
         &'a self,
         call: impl FnOnce() -> Result<(T, u32), RegisterError>,
-        event: impl FnOnce(u32, Duration) -> Event<'a>,
+        event: fn(Name<'a>, u32, Duration) -> Event<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
         let began = core.now_if_listened();
@@ -354,7 +347,7 @@ impl Register {
         let (register, took) = (self.name(), now.since(began));
         match result {
             Ok((value, rounds)) => {
-                core.emit(|| event(rounds, took));
+                core.emit(|| event(register, rounds, took));
                 Ok(value)
             }
             Err(error) => {

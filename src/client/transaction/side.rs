@@ -5,7 +5,9 @@ use crate::client::register::Value;
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
 use crate::registers::Version;
-use crate::registers::transaction::{JoinEnd, JoinStep, Joining, Record, Told, TransactionId};
+use crate::registers::transaction::{
+    JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide,
+};
 use std::thread;
 use std::time::Duration;
 
@@ -30,18 +32,21 @@ pub(super) struct Side<'a, P> {
 }
 
 impl<P: Participant> Side<'_, P> {
-    pub(super) fn run(&mut self, mut joining: Joining) -> Result<Decision, JoinError<P::Error>> {
+    pub(super) fn run(
+        &mut self,
+        mut joining: TransactionSide,
+    ) -> Result<Decision, JoinError<P::Error>> {
         let (mut refusal, mut seen, mut asked) = (None, None, 0);
         loop {
             let step = joining.step();
             match step {
                 JoinStep::Look => match self.look(&mut seen) {
-                    Ok(told) => joining.told(told),
+                    Ok(told) => joining.learned(told),
                     Err(error) => return Err(JoinError::NotBegun(error)),
                 },
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
                     match self.ask(step, &mut seen) {
-                        Ok(told) => joining.told(told),
+                        Ok(told) => joining.learned(told),
                         Err(error) => {
                             asked += u32::from(step == JoinStep::Abort);
                             if asked == ASKED_MAX || !may_pass(&error) {
@@ -92,7 +97,11 @@ impl<P: Participant> Side<'_, P> {
         }
     }
 
-    fn ask(&self, step: JoinStep, seen: &mut Option<Version>) -> Result<Told, TransactionError> {
+    fn ask(
+        &self,
+        step: JoinStep,
+        seen: &mut Option<Version>,
+    ) -> Result<RecordState, TransactionError> {
         match step {
             JoinStep::Vote => self.record.change(|record| Record::vote(record, self.name)),
             JoinStep::Abort => self.record.change(|record| Record::abort(record, Some(self.name))),
@@ -104,7 +113,7 @@ impl<P: Participant> Side<'_, P> {
         }
     }
 
-    fn look(&self, seen: &mut Option<Version>) -> Result<Told, TransactionError> {
+    fn look(&self, seen: &mut Option<Version>) -> Result<RecordState, TransactionError> {
         let value = self.record.0.read()?;
         self.learn(value.as_ref(), seen)
     }
@@ -113,7 +122,7 @@ impl<P: Participant> Side<'_, P> {
         &self,
         value: Option<&Value>,
         seen: &mut Option<Version>,
-    ) -> Result<Told, TransactionError> {
+    ) -> Result<RecordState, TransactionError> {
         *seen = value.map(Value::version);
         let record = value.map(|value| read(value.bytes())).transpose()?;
         Ok(Record::look(record.as_ref(), self.name)?)

@@ -4,7 +4,7 @@
 use super::Ensemble;
 use crate::clock::{self, Time};
 use crate::error::NoQuorum;
-use crate::net::{LockOrder, refusal};
+use crate::net::{OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeStatus, Standards, judge};
 use crate::zookeeper::lock_table::Outcome;
 use crate::zookeeper::message::{Reply, Request, ServerError};
@@ -160,7 +160,7 @@ impl Ensemble {
     /// Sends requests, and returns the answers. If they change nothing and the connection is lost,
     /// the table asks another server.
     fn ask(&self, requests: Vec<Request>, until: Time) -> Result<Answers, NoQuorum> {
-        match self.order(LockOrder::Ask { requests, until }) {
+        match self.net.submit(OrderKind::Ask(requests), until) {
             Some(Outcome::Answered { server, answers }) => {
                 let answers: Option<Vec<Answer>> = answers.into_iter().collect();
                 let answers = answers.map(|answers| Answers { server, answers });

@@ -7,7 +7,7 @@ use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
 use crate::net::addresses::Resolver;
-use crate::node::{Rounds, Session, SessionOptions};
+use crate::node::{Order, Rounds, Session, SessionOptions};
 use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
 use std::io::Write;
@@ -60,7 +60,7 @@ impl Fixture {
         let rules = Rules::new(1, Drift::from_factor(0.01).expect("a usual factor"));
         let mut ping = Request::ping(&rules, clock::now());
         ping.deadline = ping.started.after(Duration::from_secs(60));
-        self.rounds.open(clock::now(), ping, ());
+        self.rounds.open(clock::now(), Order::Round(ping), ());
     }
 
     /// The address of the socket.

@@ -53,7 +53,9 @@ impl Client {
     /// Cancels all waits of the client, as in `src/core/cancellation.rs`.
     pub(crate) fn cancel(&mut self, context: &mut Context) {
         self.is_cancelled = true;
+        self.token.cancel();
         self.end_waits(context, None);
+        self.look(context);
         let (client, life) = self.name;
         for worker in 0..self.workers.len() {
             if self.workers[worker].is_pausing() {
@@ -74,6 +76,7 @@ impl Client {
         if let Some(waiter) = self.workers[worker].cancel() {
             self.end_waits(context, Some(waiter));
         }
+        self.look(context);
         if self.workers[worker].is_pausing() {
             let (client, life) = self.name;
             context.queue.after(0, Event::Work { client, life, worker });

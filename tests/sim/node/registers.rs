@@ -8,7 +8,7 @@ use crate::register::{PREFIX, epoch_key, mark_key};
 use redlatch_embedded::model::OwnedReply;
 use redlatch_protocol::engine;
 use redlatch_registers::script::{self, Script};
-use redlatch_registers::{Accepted, Epoch, Seen};
+use redlatch_registers::{Accepted, Epoch, NodeMark};
 use std::sync::Arc;
 
 /// The scripts of nodes that vote.
@@ -98,10 +98,10 @@ impl Node {
     }
 
     /// Which server this is, and its mark.
-    pub(crate) fn seen(&self, now: u64) -> Seen {
+    pub(crate) fn seen(&self, now: u64) -> NodeMark {
         let mark = self.keyspace.live_key(self.clock.read(now), 0, &mark_key());
         let mark = mark.and_then(|mark| mark.value).map(Arc::from);
-        Seen { node: engine::Node::new(self.index), mark, run_id: Arc::from(&*self.run_id) }
+        NodeMark { node: engine::Node::new(self.index), mark, run_id: Arc::from(&*self.run_id) }
     }
 
     /// The next epoch, if it has accepted one. It need not be decided.

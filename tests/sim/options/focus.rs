@@ -182,7 +182,7 @@ impl Options {
             }
             Some(Mistake::HandoffAssumed) => {
                 (self.workers, self.resources, self.clients) = (3, 1, 4);
-                (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
+                (self.is_lined, self.handoffs_max, self.patient_permille) = (true, 1_000, 1_000);
             }
             Some(Mistake::TwinsUnrecognised) => {
                 self.hides_info = false;

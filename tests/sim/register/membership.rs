@@ -1,4 +1,4 @@
-//! Which nodes may vote on registers, as `src/core/registers/membership.rs` finds it out.
+//! Which nodes may vote on registers, as `src/client/register/nodes.rs` finds it out.
 
 use super::keys;
 use super::shared::{Failure, Shared};
@@ -8,8 +8,8 @@ use redlatch_protocol::engine::{Command, Node, NodeSet, Request};
 use redlatch_protocol::node::{Durability, NodeStatus};
 use redlatch_protocol::time::Time;
 use redlatch_registers::{
-    Census, Epoch, GROUP_REGISTER, Group, Mark, MarkStep, Member, RegisterCommand, RegisterReply,
-    RegisterRequest, Replies, Seen,
+    Epoch, GROUP_REGISTER, Group, Mark, MarkStep, Member, MembershipView, NodeMark,
+    RegisterCommand, RegisterReply, RegisterRequest, Replies,
 };
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct Caller {
 
 /// What a look at the marks of all nodes has shown, and how they keep their data.
 pub(super) struct Survey {
-    pub(super) census: Census,
+    pub(super) view: MembershipView,
     statuses: Vec<NodeStatus>,
 }
 
@@ -120,7 +120,7 @@ impl Caller {
     /// Looks at the marks of the nodes, and at how they keep their data.
     pub(super) async fn learn_group(&self) -> Result<Group, Failure> {
         let survey = self.survey().await?;
-        let epoch = survey.census.epoch();
+        let epoch = survey.view.epoch();
         self.enter_all(&survey, epoch).await;
         self.know(epoch);
         Ok(epoch.group.clone())
@@ -133,16 +133,16 @@ impl Caller {
 
     pub(super) async fn survey(&self) -> Result<Survey, Failure> {
         let seen = self.mark(&MarkStep::Look, self.nodes()).await;
-        let census = Census::new(seen, self.shared.rules.nodes);
-        let census = census.map_err(|_| Failure::NoQuorum { may_have_happened: false })?;
+        let view = MembershipView::new(seen, self.shared.rules.nodes);
+        let view = view.map_err(|_| Failure::NoQuorum { may_have_happened: false })?;
         let request = Request::examination(&self.shared.rules, self.now());
-        Ok(Survey { census, statuses: self.line.submit(request).await.statuses })
+        Ok(Survey { view, statuses: self.line.submit(request).await.statuses })
     }
 
     /// The members enter an epoch.
     pub(super) async fn enter_all(&self, survey: &Survey, epoch: &Epoch) {
         let keeps = |node| survey.durability(node).keeps();
-        for (seen, member) in survey.census.renewals(epoch, keeps) {
+        for (seen, member) in survey.view.renewals(epoch, keeps) {
             self.enter(&seen, &member).await;
         }
         if self.shared.has(Mistake::OlderStateTrusted) {
@@ -152,7 +152,7 @@ impl Caller {
 
     /// Gives all nodes that have been members their votes, for a mistake.
     async fn trust_all(&self, survey: &Survey, epoch: &Epoch) {
-        for seen in survey.census.seen() {
+        for seen in survey.view.seen() {
             let Some(Mark::Member(member)) = seen.read() else { continue };
             if epoch.has(member.id) {
                 let run_id = seen.run_id.to_string();
@@ -162,19 +162,19 @@ impl Caller {
     }
 
     /// Replaces the mark that was seen by that of this member.
-    async fn enter(&self, seen: &Seen, member: &Member) {
+    async fn enter(&self, seen: &NodeMark, member: &Member) {
         let Some(bytes) = seen.mark.clone().filter(|_| !member.run_id.is_empty()) else { return };
         let step = MarkStep::Enter { seen: bytes, new: member.to_bytes() };
         self.mark(&step, NodeSet::from_iter([seen.node])).await;
     }
 
     /// Takes a step with the marks of these nodes. Returns those that have answered.
-    pub(super) async fn mark(&self, step: &MarkStep, nodes: NodeSet) -> Vec<Seen> {
+    pub(super) async fn mark(&self, step: &MarkStep, nodes: NodeSet) -> Vec<NodeMark> {
         let command = RegisterCommand::Mark(step.clone());
         let replies = self.ask_some(GROUP_REGISTER, Arc::from([]), command, nodes).await;
         let seen = replies.0.into_iter().enumerate().filter_map(|(index, reply)| match reply {
             Some(RegisterReply::Mark { mark, run_id }) => {
-                Some(Seen { node: Node::new(index), mark, run_id })
+                Some(NodeMark { node: Node::new(index), mark, run_id })
             }
             _ => None,
         });

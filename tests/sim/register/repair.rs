@@ -1,4 +1,4 @@
-//! Nodes without a vote get one, as `src/core/registers/repair.rs` does it.
+//! Nodes without a vote get one, as `src/client/register/repair.rs` does it.
 
 use super::PREFIX;
 use super::membership::{Caller, Survey};
@@ -8,8 +8,8 @@ use redlatch_protocol::engine::{Command, Node, NodeSet, Request, quorum};
 use redlatch_protocol::inspect::{KeyPage, Listing};
 use redlatch_protocol::node::Durability;
 use redlatch_registers::{
-    Census, Draft, Epoch, GROUP_REGISTER, Mark, MarkStep, Member, Place, Refill, RefillEnd,
-    RefillStep, RegisterKeys, RegisterReply, Replies, Seen,
+    Draft, Epoch, GROUP_REGISTER, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
+    Refill, RefillEnd, RefillStep, RegisterKeys, RegisterReply, Replies,
 };
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ const TRIES: u32 = 3;
 /// A node that is to get a vote, and the epoch in which it does if that one is decided.
 #[derive(Clone)]
 struct Repair {
-    target: Seen,
+    target: NodeMark,
     before: Epoch,
     proposed: Epoch,
     id: u64,
 }
 
 /// The place of this member, which is this node.
-pub(super) fn named(node: Node, id: u64) -> Place {
-    Place::new(id, &node.index().to_string())
+pub(super) fn named(node: Node, id: u64) -> MemberAddress {
+    MemberAddress::new(id, &node.index().to_string())
 }
 
-fn place_of(census: &Census, node: Node) -> Option<u64> {
-    census.place_of(node, &named(node, 0).address, None).ok()
+fn place_of(view: &MembershipView, node: Node) -> Option<u64> {
+    view.place_of(node, &named(node, 0).address, None).ok()
 }
 
 impl Caller {
@@ -54,13 +54,13 @@ impl Caller {
     async fn begin_repair(&self) -> Result<Option<Repair>, Failure> {
         self.learn_group().await?;
         let survey = self.survey().await?;
-        let before = survey.census.epoch().clone();
-        let voters = survey.census.voters(&before);
+        let before = survey.view.epoch().clone();
+        let voters = survey.view.voters(&before);
         if voters.len() < quorum(self.shared.rules.nodes) {
             return Err(Failure::Other);
         }
         let mut first_error = None;
-        for seen in survey.census.seen().iter().filter(|it| !voters.contains(it.node)) {
+        for seen in survey.view.seen().iter().filter(|it| !voters.contains(it.node)) {
             match self.begin_with(&survey, seen).await {
                 Ok((target, place)) => {
                     let (id, token) = (self.shared.draw().seed, self.shared.draw().seed);
@@ -74,17 +74,21 @@ impl Caller {
     }
 
     /// Has a node begin to join. Returns how it looks then, and which member's place it takes.
-    async fn begin_with(&self, survey: &Survey, seen: &Seen) -> Result<(Seen, u64), Failure> {
-        let census = &survey.census;
+    async fn begin_with(
+        &self,
+        survey: &Survey,
+        seen: &NodeMark,
+    ) -> Result<(NodeMark, u64), Failure> {
+        let view = &survey.view;
         match seen.read() {
             None | Some(Mark::Joining(_)) => {}
-            Some(Mark::Member(member)) if member.epoch.group.id == census.epoch().group.id => {}
+            Some(Mark::Member(member)) if member.epoch.group.id == view.epoch().group.id => {}
             Some(Mark::Member(_) | Mark::Unknown) => return Err(Failure::Other),
         }
-        if census.is_durable() && survey.durability(seen.node).lacks().is_some() {
+        if view.is_durable() && survey.durability(seen.node).lacks().is_some() {
             return Err(Failure::Other);
         }
-        let place = place_of(census, seen.node).ok_or(Failure::Other)?;
+        let place = place_of(view, seen.node).ok_or(Failure::Other)?;
         let step = MarkStep::Join { seen: seen.mark.clone().unwrap_or_default() };
         let now = self.mark(&step, NodeSet::from_iter([seen.node])).await.pop();
         let target = now.filter(|now| now.mark != seen.mark && now.joining().is_some());
@@ -116,18 +120,18 @@ impl Caller {
         let survey = self.survey().await?;
         self.enter_all(&survey, decided).await;
         let survey = self.survey().await?;
-        self.know(survey.census.epoch());
+        self.know(survey.view.epoch());
         let keeps_epoch = self.shared.has(Mistake::EpochKept);
         if *decided != repair.proposed && !keeps_epoch {
             return Ok(false);
         }
         let is_durable = survey.durability(repair.target.node) == Durability::Whole;
         let run_id = repair.target.run_id.to_string();
-        let place = place_of(&survey.census, repair.target.node).unwrap_or(repair.id);
+        let place = place_of(&survey.view, repair.target.node).unwrap_or(repair.id);
         let id = if keeps_epoch { place } else { repair.id };
         let member = Member { epoch: decided.clone(), run_id, id, is_durable };
-        let voters = survey.census.voters(decided);
-        let sources = survey.census.seen().iter().filter(|seen| voters.contains(seen.node));
+        let voters = survey.view.voters(decided);
+        let sources = survey.view.seen().iter().filter(|seen| voters.contains(seen.node));
         let sources = sources.cloned().collect();
         let refill = Refill::new(repair.target.clone(), member, sources);
         match self.refill(&mut refill.ok_or(Failure::Other)?).await {

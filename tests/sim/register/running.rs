@@ -1,4 +1,4 @@
-//! Reads and changes, as `src/client/register.rs` and its `running.rs` make them. Not simulated:
+//! Reads and changes, as `src/client/register.rs` and its `change.rs` make them. Not simulated:
 //! the turns that clients take in the queue of a lock, on which nothing depends.
 
 use super::membership::Caller;
@@ -203,7 +203,7 @@ impl Running<'_> {
 
     async fn result(&mut self, end: ChangeEnd) -> Result<Ballot, Failure> {
         match end {
-            ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot) => {
+            ChangeEnd::Committed(ballot) | ChangeEnd::Unchanged(ballot) => {
                 if self.has_prepared_last {
                     let command = RegisterCommand::Collect(None);
                     self.caller.collect(self.name, &self.group, command);
@@ -226,7 +226,8 @@ impl Running<'_> {
     fn err(&mut self, command: &RegisterCommand, asked: &Replies) {
         let RegisterCommand::Accept { ballot, value, .. } = command else { return };
         let shared = &self.caller.shared;
-        let is_done = matches!(self.change.clone().poll(), ChangeStep::Done(ChangeEnd::Made(_)));
+        let is_done =
+            matches!(self.change.clone().poll(), ChangeStep::Done(ChangeEnd::Committed(_)));
         if shared.has(Mistake::AppliedAgain) && !is_done && asked.are_enough() {
             self.change = Change::new(self.change.clone().into_proposer());
         }

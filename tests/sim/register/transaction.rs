@@ -12,7 +12,9 @@ use super::{Outcome, from_transaction};
 use crate::mistake::Mistake;
 use redlatch_protocol::time::Time;
 use redlatch_registers::Draft;
-use redlatch_registers::transaction::{Disk, JoinEnd, JoinStep, Joining, Record, Told};
+use redlatch_registers::transaction::{
+    Disk, JoinEnd, JoinStep, Record, RecordState, TransactionSide,
+};
 use std::time::Duration;
 
 const NAMES: [&str; SIDES] = ["a", "b", "c"];
@@ -47,7 +49,7 @@ impl Caller {
                 self.shared.ledger.borrow_mut().begins(number);
             }
             Participation::Join { number, patience, refuses } => {
-                let joining = Joining::join(self.disk(number));
+                let joining = TransactionSide::join(self.disk(number));
                 let until = self.now().after(patience);
                 return self.join(joining, number, until, refuses).await;
             }
@@ -62,7 +64,7 @@ impl Caller {
         let count = self.shared.ledger.borrow().len();
         for number in 0..count {
             if self.disk(number) != Disk::Nothing {
-                let joining = Joining::recover(self.disk(number));
+                let joining = TransactionSide::recover(self.disk(number));
                 self.join(joining, number, self.now(), false).await?;
             } else if self.record(number).await?.is_some_and(|record| {
                 let mut all = record.participants();
@@ -83,7 +85,7 @@ impl Caller {
     /// Takes the steps of this side.
     async fn join(
         &self,
-        mut joining: Joining,
+        mut joining: TransactionSide,
         number: usize,
         until: Time,
         refuses: bool,
@@ -92,10 +94,10 @@ impl Caller {
         loop {
             let step = joining.step();
             match step {
-                JoinStep::Look => joining.told(self.look(number).await?),
+                JoinStep::Look => joining.learned(self.look(number).await?),
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
                     match self.ask_record(step, number, until).await {
-                        Ok(told) => joining.told(told),
+                        Ok(told) => joining.learned(told),
                         Err(failure) => {
                             asked += u32::from(step == JoinStep::Abort);
                             if asked == ASKED_MAX || failure == Failure::Other {
@@ -153,7 +155,7 @@ impl Caller {
         step: JoinStep,
         number: usize,
         until: Time,
-    ) -> Result<Told, Failure> {
+    ) -> Result<RecordState, Failure> {
         let side = self.shared.side;
         let told = match step {
             JoinStep::Vote => {
@@ -161,7 +163,7 @@ impl Caller {
             }
             JoinStep::Abort if self.shared.has(Mistake::CommittedAborted) => {
                 self.change(number, |record| *record = None).await?;
-                return Ok(Told::Abort);
+                return Ok(RecordState::Abort);
             }
             JoinStep::Abort => {
                 self.change(number, move |record| Record::abort(record, Some(NAMES[side]))).await?
@@ -174,7 +176,7 @@ impl Caller {
         Ok(told.expect("it takes part"))
     }
 
-    async fn look(&self, number: usize) -> Result<Told, Failure> {
+    async fn look(&self, number: usize) -> Result<RecordState, Failure> {
         let record = self.record(number).await?;
         Ok(Record::look(record.as_ref(), NAMES[self.shared.side]).expect("it takes part"))
     }

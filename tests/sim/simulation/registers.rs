@@ -6,7 +6,7 @@ use crate::checker::Invariant;
 use crate::clock::SECONDS;
 use crate::register::{Call, formed, mark_key};
 use redlatch_protocol::engine::quorum;
-use redlatch_registers::{Census, Epoch, Mark, Seen};
+use redlatch_registers::{Epoch, Mark, MembershipView, NodeMark};
 
 impl Simulation {
     /// Makes the nodes a group.
@@ -25,27 +25,29 @@ impl Simulation {
     }
 
     /// Has this node a vote, or will it get one without a repair?
-    fn votes(&self, census: &Census, seen: &Seen) -> bool {
+    fn votes(&self, view: &MembershipView, seen: &NodeMark) -> bool {
         let Some(Mark::Member(member)) = seen.read() else { return false };
         let is_same_run = member.run_id == *seen.run_id;
         let keeps = member.is_durable && self.keeps_keys(seen.node.index());
-        census.epoch().has(member.id) && (is_same_run || keeps)
+        view.epoch().has(member.id) && (is_same_run || keeps)
     }
 
     /// The nodes that have votes.
     fn voters(&self) -> Vec<usize> {
         let now = self.context.queue.now();
-        let seen: Vec<Seen> = self.nodes.iter().map(|node| node.seen(now)).collect();
-        let Ok(census) = Census::new(seen.clone(), self.nodes.len()) else { return Vec::new() };
+        let seen: Vec<NodeMark> = self.nodes.iter().map(|node| node.seen(now)).collect();
+        let Ok(view) = MembershipView::new(seen.clone(), self.nodes.len()) else {
+            return Vec::new();
+        };
         // A server that comes back while its place is being given to another one may be voted out.
         let next = self.nodes.iter().filter_map(|node| node.next_epoch(now));
-        let next = next.filter(|it| it.group.epoch > census.epoch().group.epoch);
+        let next = next.filter(|it| it.group.epoch > view.epoch().group.epoch);
         let next: Vec<Epoch> = next.collect();
-        let stays = |seen: &Seen| match seen.read() {
+        let stays = |seen: &NodeMark| match seen.read() {
             Some(Mark::Member(member)) => next.iter().all(|it| it.has(member.id)),
             _ => false,
         };
-        let voters = seen.iter().filter(|seen| self.votes(&census, seen) && stays(seen));
+        let voters = seen.iter().filter(|seen| self.votes(&view, seen) && stays(seen));
         voters.map(|seen| seen.node.index()).collect()
     }
 

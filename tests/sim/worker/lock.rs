@@ -17,12 +17,7 @@ impl Worker {
         match outcome {
             Outcome::Acquired(Acquired::Held(held)) if client.is_cancelled || self.is_cancelled => {
                 self.stop_waiting(context);
-                context.checker.over(name(held.token.as_bytes()));
-                self.kept_since = client.now(context);
-                if !self.pass_on(client, context, Some(&held)) {
-                    client.post(context, held.undo(client.now(context), &client.rules));
-                    self.pass_on(client, context, None);
-                }
+                self.give_back(client, context, &held);
                 self.rest(client, context);
             }
             Outcome::Acquired(Acquired::Held(mut held)) => {
@@ -48,7 +43,7 @@ impl Worker {
                     context.checker.order.released(&self.wanted, before, now);
                 }
                 self.stop_waiting(context);
-                self.pass_on(client, context, None);
+                self.head = None;
                 self.rest(client, context);
             }
         }
@@ -82,9 +77,8 @@ impl Worker {
         if held.waiter.is_some() {
             self.expect_readers_only(context, "queued");
         }
-        if self.predecessor.take().is_none() {
-            self.kept_since = client.now(context);
-        }
+        self.predecessor = None;
+        self.set_key_expiry(client, &held);
         context.tally.from_queue += u64::from(held.waiter.is_some());
         context.tally.awaited += u64::from(held.is_awaited);
         context.tally.grants += 1;
@@ -107,7 +101,10 @@ impl Worker {
                 context.checker.extended(name(held.token.as_bytes()), until);
                 context.tally.extensions += 1;
                 context.tally.extended_shares += u64::from(self.share.is_some());
-                *current = held;
+                *current = held.clone();
+                if let Some(head) = &self.head {
+                    head.set_key_expiry(held.expires_at(&client.rules));
+                }
             }
             Extended::Unanswered(held) => *current = held,
             Extended::Lost(mut held) => {
@@ -174,7 +171,8 @@ impl Worker {
         context.checker.left(name(held.token.as_bytes()), context.queue.now());
         context.checker.over(name(held.token.as_bytes()));
         self.held = None;
-        if self.pass_on(client, context, Some(&held)) {
+        if self.hand_off(&held) {
+            self.head = None;
             return self.rest(client, context);
         }
         self.note_released(context, &held);
@@ -187,7 +185,7 @@ impl Worker {
         } else {
             // Dropped.
             client.post(context, held.undo_after(linger, now, &client.rules));
-            self.pass_on(client, context, None);
+            self.head = None;
             self.rest(client, context);
         }
     }

@@ -54,6 +54,7 @@ impl Worker {
     /// Cancels its call. Returns its waiter, whose rounds are to end.
     pub(crate) fn cancel(&mut self) -> Option<Token> {
         self.is_cancelled = true;
+        self.token.cancel();
         match &self.operation {
             Some(Running::Acquire(acquire)) => acquire.waiter(),
             _ => None,

@@ -1,44 +1,46 @@
-//! Threads of one client that want one lock wait in a queue, as in `src/wait_queue.rs`: only the
-//! head sends requests to the nodes. When it releases the lock, it hands it off to the next, which
-//! replaces the token on the nodes.
-//!
-//! Simpler than there: a thread whose deadline passes in the queue leaves without a request, and
-//! the number of handoffs is random if no other client waits.
+//! Threads of one client that want one lock wait in the library's own queue, whose head alone sends
+//! requests to the nodes and hands the lock off when it releases it. Only sleeping is simulated: a
+//! thread sees at once what has become of it, and acts on that a little later.
 
 use super::workload::ROUNDS_MAX;
 use super::{Running, State, Worker};
+use crate::cancel_token::CancelToken;
 use crate::checker::name;
 use crate::client::Client;
-use crate::clock::MILLIS;
+use crate::clock::{Clock, MILLIS};
 use crate::context::Context;
 use crate::queue::Event;
+use crate::wait_queue::{Joined, Place, WaitQueues};
 use redlatch_protocol::engine::{Acquire, HeldLock, Wait};
 use redlatch_protocol::time::Time;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
-
-/// How long a client may keep a lock for which another client waits.
-const AWAITED: Duration = Duration::from_millis(10);
 
 /// The longest pause of a thread that is called because the client has kept the lock for so long.
 const PAUSE: u64 = 20 * MILLIS;
 
-/// What a thread gets when it becomes the head.
-#[derive(Debug)]
-struct Call {
-    held: Option<HeldLock>,
-    kept_since: Time,
-    is_after_limit: bool,
-}
-
-/// A waiting thread.
-#[derive(Debug)]
-pub(super) struct Waiting {
+/// What a thread asks for when it is the head.
+pub(super) struct Call {
     acquire: Acquire,
     wait: Wait,
     limit: Option<Time>,
-    since: u64,
-    /// It is the head now, with the lock of its predecessor or without.
-    call: Option<Call>,
+}
+
+/// A waiting thread.
+pub(super) struct Waiting {
+    call: Call,
+    place: Place,
+    /// What has become of it.
+    joined: Option<Joined>,
+    wakes_at: u64,
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("wakes_at", &self.wakes_at).finish_non_exhaustive()
+    }
 }
 
 impl Worker {
@@ -51,142 +53,131 @@ impl Worker {
         limit: Option<Time>,
         wait: Wait,
     ) {
-        let is_lined = context.options.is_lined;
         self.predecessor = None;
-        if acquire.is_shared() {
+        if acquire.is_shared() || !context.options.is_lined {
             // Threads of a client can have shares at the same time.
-            self.has_place = false;
             self.start(client, context, Running::Acquire(acquire), limit);
             return self.advance(client, context);
         }
-        let is_before = |other: &Self| other.has_place && other.wanted == self.wanted;
-        let is_taken = client.workers.iter().any(is_before);
-        self.has_place = is_lined && !is_taken;
-        if !is_lined || !is_taken || wait == Wait::No {
-            self.start(client, context, Running::Acquire(acquire), limit);
-            return self.advance(client, context);
-        }
-        context.trace(|| format!("client {:?}.{} waits in the queue", client.name, self.index));
-        let since = context.queue.now();
-        self.state = State::InLine(Waiting { acquire, wait, limit, since, call: None });
-        if let Some(limit) = limit {
-            self.sleep(client, context, client.clock.when(limit));
+        self.token = CancelToken::new();
+        let (queues, round) = (Arc::clone(&client.wait_queues), client.rules.node_timeout);
+        let name = format!("{:?}", self.wanted).into_bytes().into();
+        let entered = queues.enter(&mut queues.lock(), &name, wait, round, Some(&self.token));
+        let call = Call { acquire, wait, limit };
+        match entered {
+            ControlFlow::Break(joined) => self.joined(client, context, call, joined),
+            ControlFlow::Continue(place) => {
+                let who = client.name;
+                context.trace(|| format!("client {who:?}.{} waits in the queue", self.index));
+                let wakes_at = u64::MAX;
+                self.state = State::InLine(Waiting { call, place, joined: None, wakes_at });
+                self.look(&queues, &client.clock, client.name, context);
+            }
         }
     }
 
-    /// Checks whether it is the head now, or its deadline has passed.
-    pub(super) fn look_up(&mut self, client: &mut Client, context: &mut Context, waiting: Waiting) {
-        let is_late = waiting.limit.is_some_and(|limit| client.now(context) >= limit);
-        let Waiting { mut acquire, wait, mut limit, call, .. } = waiting;
-        match call {
-            Some(Call { held, kept_since, .. }) if is_late => {
-                self.kept_since = kept_since;
-                // Called too late. Another waiter may have more time.
-                self.pass_on_or_release(client, context, held);
-                self.rest(client, context);
+    /// Looks what has become of it in the queue, in which something may have happened.
+    pub(crate) fn look(
+        &mut self,
+        queues: &Arc<WaitQueues>,
+        clock: &Clock,
+        (client, life): (usize, u64),
+        context: &mut Context,
+    ) {
+        let State::InLine(waiting) = &mut self.state else { return };
+        if waiting.joined.is_some() {
+            return;
+        }
+        let at = match queues.look(&mut queues.lock(), &mut waiting.place) {
+            ControlFlow::Break(joined) => {
+                waiting.joined = Some(joined);
+                context.queue.now() + context.network.scheduling_delay(&mut context.random)
             }
-            Some(Call { held, kept_since, is_after_limit }) => {
-                self.has_place = true;
-                if let Some(held) = held {
-                    self.kept_since = kept_since;
-                    self.predecessor = Some(name(held.token.as_bytes()));
-                    context.tally.handoffs += 1;
-                    if self.believes_handoff(client, context, &held) {
-                        return;
-                    }
-                    acquire = acquire.taking_over(held);
-                } else {
-                    // A thread that begins with too little time left still gets one whole attempt.
-                    let whole = client.now(context).after(client.rules.node_timeout * ROUNDS_MAX);
-                    limit = limit.map(|limit| limit.max(whole));
-                    if is_after_limit {
-                        let now = client.now(context);
-                        let pause = Duration::from_nanos(context.random.below(PAUSE));
-                        let end = wait.deadline();
-                        let left = end.map_or(Duration::MAX, |end| end.since(now));
-                        acquire = acquire.pausing(now.after(pause.min(left / 2)));
-                    }
+            ControlFlow::Continue(Some(time)) => clock.when(time),
+            ControlFlow::Continue(None) => return,
+        };
+        if waiting.joined.is_some() || at < waiting.wakes_at {
+            waiting.wakes_at = at;
+            context.queue.at(at, Event::Work { client, life, worker: self.index });
+        }
+    }
+
+    /// Wakes up in the queue.
+    pub(super) fn wake(&mut self, client: &mut Client, context: &mut Context, waiting: Waiting) {
+        let Waiting { call, joined, place, wakes_at } = waiting;
+        if let Some(joined) = joined {
+            return self.joined(client, context, call, joined);
+        }
+        // It may be woken for nothing. When its time has come, it looks with all others.
+        let wakes_at = if wakes_at <= context.queue.now() { u64::MAX } else { wakes_at };
+        self.state = State::InLine(Waiting { call, place, joined, wakes_at });
+    }
+
+    fn joined(&mut self, client: &mut Client, context: &mut Context, call: Call, joined: Joined) {
+        let Call { mut acquire, wait, mut limit } = call;
+        let (now, end) = (client.now(context), wait.deadline());
+        match joined {
+            Joined::Head(head, Some(held)) => {
+                self.head = Some(head);
+                let is_cancelled = client.is_cancelled || self.is_cancelled;
+                if is_cancelled || end.is_some_and(|end| now >= end) {
+                    // Called too late. Another waiter may have more time.
+                    self.give_back(client, context, &held);
+                    return self.rest(client, context);
                 }
-                self.start(client, context, Running::Acquire(acquire), limit);
-                self.advance(client, context);
+                self.predecessor = Some(name(held.token.as_bytes()));
+                context.tally.handoffs += 1;
+                if self.believes_handoff(client, context, &held) {
+                    return;
+                }
+                acquire = acquire.taking_over(held);
             }
-            None if is_late => self.rest(client, context),
-            None => self.state = State::InLine(Waiting { acquire, limit, call, ..waiting }),
-        }
-    }
-
-    /// Makes the next waiter the head, with the lock if it still has it and the handoff is allowed.
-    /// Returns whether the lock was handed off; otherwise the caller must release it.
-    pub(super) fn pass_on(
-        &mut self,
-        client: &mut Client,
-        context: &mut Context,
-        held: Option<&HeldLock>,
-    ) -> bool {
-        if !self.has_place {
-            return false;
-        }
-        let now = client.now(context);
-        let may_hand = context.random.chance(context.options.pass_permille);
-        let is_kept = now.since(self.kept_since) >= AWAITED;
-        let may_keep =
-            |held: &HeldLock| may_hand && now < held.valid_until && !(held.is_awaited && is_kept);
-        let is_handed = held.is_some_and(may_keep);
-        if held.is_some() && !is_handed {
-            // The lock is released first.
-            self.is_limited = true;
-            return false;
-        }
-        self.has_place = false;
-        let is_after_limit = std::mem::take(&mut self.is_limited);
-        let waiting = client.workers.iter().enumerate().filter_map(|(index, other)| {
-            let State::InLine(waiting) = &other.state else { return None };
-            let is_next = other.wanted == self.wanted && waiting.call.is_none();
-            is_next.then_some((waiting.since, index))
-        });
-        let Some((_, next)) = waiting.min() else { return false };
-        context
-            .trace(|| format!("client {:?}.{} calls .{next}: {held:?}", client.name, self.index));
-        client.workers[next].has_place = true;
-        if let State::InLine(waiting) = &mut client.workers[next].state {
-            let kept_since = self.kept_since;
-            waiting.call = Some(Call { held: held.cloned(), kept_since, is_after_limit });
-        }
-        let scheduling_delay = context.network.scheduling_delay(&mut context.random);
-        let (owner, life) = client.name;
-        context.queue.after(scheduling_delay, Event::Work { client: owner, life, worker: next });
-        is_handed
-    }
-
-    /// Hands off the lock that it was called with, or releases it.
-    fn pass_on_or_release(
-        &mut self,
-        client: &mut Client,
-        context: &mut Context,
-        held: Option<HeldLock>,
-    ) {
-        self.has_place = true;
-        if !self.pass_on(client, context, held.as_ref()) {
-            if let Some(held) = held {
-                context.checker.over(name(held.token.as_bytes()));
-                self.note_released(context, &held);
-                client.post(context, held.undo(client.now(context), &client.rules));
+            Joined::Head(head, None) => {
+                if head.is_after_limit() {
+                    let pause = Duration::from_nanos(context.random.below(PAUSE));
+                    let left = end.map_or(Duration::MAX, |end| end.since(now));
+                    acquire = acquire.pausing(now.after(pause.min(left / 2)));
+                }
+                self.head = Some(head);
             }
-            self.pass_on(client, context, None);
+            Joined::NotQueued => {}
+            Joined::TimedOut | Joined::Cancelled | Joined::HeldByThisThread => {
+                return self.rest(client, context);
+            }
+        }
+        // A thread that begins with too little time left still gets one whole attempt.
+        let whole = now.after(client.rules.node_timeout * ROUNDS_MAX);
+        limit = limit.map(|limit| limit.max(whole));
+        self.start(client, context, Running::Acquire(acquire), limit);
+        self.advance(client, context);
+    }
+
+    /// The next waiter need not wait for longer than until the key has expired.
+    pub(super) fn set_key_expiry(&self, client: &Client, held: &HeldLock) {
+        if let Some(head) = &self.head {
+            head.set_key_expiry(held.expires_at(&client.rules));
         }
     }
 
-    /// Leaves the wait queue because the call is cancelled.
-    pub(super) fn leave_line(
+    /// Hands the lock to the next waiter, if there is one and that is allowed. Otherwise the caller
+    /// must release it.
+    pub(super) fn hand_off(&mut self, held: &HeldLock) -> bool {
+        self.head.as_ref().is_some_and(|head| head.hand_off(held.clone()).is_ok())
+    }
+
+    /// Gives up a lock that the call does not get: it goes to the next waiter, or is removed.
+    pub(super) fn give_back(
         &mut self,
         client: &mut Client,
         context: &mut Context,
-        waiting: Waiting,
+        held: &HeldLock,
     ) {
-        if let Some(Call { held, kept_since, .. }) = waiting.call {
-            self.kept_since = kept_since;
-            self.pass_on_or_release(client, context, held);
+        context.checker.over(name(held.token.as_bytes()));
+        self.set_key_expiry(client, held);
+        if !self.hand_off(held) {
+            self.note_released(context, held);
+            client.post(context, held.undo(client.now(context), &client.rules));
         }
-        self.rest(client, context);
+        self.head = None;
     }
 }

@@ -118,7 +118,7 @@ impl Rules {
 }
 
 /// The result of a round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ballot {
     /// The votes. Nodes that had not answered when the round was decided have none.
     pub tally: Tally,
@@ -148,8 +148,7 @@ impl Ballot {
 }
 
 /// An input of an operation.
-#[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "each round has one ballot, and allocates nothing")]
+#[derive(Clone, Debug)]
 pub enum Input {
     /// Begin an attempt, with fresh random numbers.
     Attempt(Entropy),

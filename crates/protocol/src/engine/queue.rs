@@ -74,7 +74,7 @@ pub struct QueueWait {
 }
 
 /// What one node answers about a waiter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueView {
     /// How many waiters are before it.
     pub place: u64,
@@ -96,7 +96,7 @@ pub struct QueueView {
 }
 
 /// What the nodes' answers say about a waiter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
     /// How many waiters are before it, on the node where most are.
     pub place: u64,

@@ -206,10 +206,9 @@ impl Tally {
 
 pub const PERMITS_MAX: u32 = 1024;
 
-const WORDS: usize = (PERMITS_MAX / u64::BITS) as usize;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PermitSet([u64; WORDS]);
+/// A bit for each permit, up to the last one: most locks have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PermitSet(Vec<u64>);
 
 impl PermitSet {
     /// The permits at whose place in the text is a `1`. `None` if something else than a `0` is at
@@ -218,12 +217,18 @@ impl PermitSet {
         let mut set = Self::default();
         for (number, digit) in digits.iter().enumerate() {
             match digit {
-                b'1' => *set.0.get_mut(number / 64)? |= 1 << (number % 64),
-                b'0' if number < PERMITS_MAX as usize => {}
+                _ if number >= PERMITS_MAX as usize => return None,
+                b'1' => set.insert(number),
+                b'0' => {}
                 _ => return None,
             }
         }
         Some(set)
+    }
+
+    fn insert(&mut self, number: usize) {
+        self.0.resize(self.0.len().max(number / 64 + 1), 0);
+        self.0[number / 64] |= 1 << (number % 64);
     }
 
     pub fn contains(&self, number: u32) -> bool {
@@ -237,7 +242,7 @@ impl PermitSet {
         let is_common =
             |number: &u32| sets.iter().filter(|set| set.contains(*number)).count() >= count;
         for number in (0..PERMITS_MAX).filter(is_common) {
-            common.0[(number / 64) as usize] |= 1 << (number % 64);
+            common.insert(number as usize);
         }
         common
     }

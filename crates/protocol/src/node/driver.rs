@@ -4,9 +4,8 @@
 
 use super::Phase;
 use super::node_error::NodeError;
-use super::rounds::{RoundOutcome, Rounds};
 use super::warning::Host;
-use crate::engine::{Node, NodeSet, QueueWait, Request, Token};
+use crate::engine::{Node, NodeSet};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -230,134 +229,5 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
                 self.sockets.read(self.conversation, node);
             }
         }
-    }
-}
-
-// Rounds over Redis nodes.
-
-/// What a caller waits for.
-#[derive(Debug)]
-pub enum Order {
-    /// The outcome of a round.
-    Round(Request),
-    /// The end of a wait in the nodes' queue. It may watch the lock's key, and those replies have
-    /// no proof.
-    Wait(QueueWait),
-}
-
-/// What has no outcome.
-#[derive(Debug)]
-pub enum Message {
-    /// Send this request.
-    Post(Request),
-    /// End the waits of one waiter in the nodes' queue, or of all, now and from now on.
-    EndWaits(Option<Token>),
-    /// Forget this waiter, about which no request follows.
-    Leave(Token),
-}
-
-impl<W> Conversation for Rounds<W> {
-    type Order = Order;
-    type Message = Message;
-    type Outcome = RoundOutcome;
-    type Waiter = W;
-
-    fn nodes(&self) -> usize {
-        self.nodes()
-    }
-
-    fn is_down(&mut self, node: Node) -> bool {
-        self.session(node).is_down()
-    }
-
-    fn wants_connection(&mut self, node: Node, now: Time) -> bool {
-        self.session(node).wants_connection(now)
-    }
-
-    fn connecting(&mut self, node: Node, now: Time, phase: Phase) {
-        self.session(node).connecting(now, phase);
-    }
-
-    fn phase(&mut self, node: Node) -> Phase {
-        self.session(node).phase()
-    }
-
-    fn connected(&mut self, node: Node, now: Time, host: Option<Host>) {
-        self.session(node).connected(now);
-        self.session(node).leads_to(host);
-    }
-
-    fn secure_scheme(&self) -> &'static str {
-        "rediss"
-    }
-
-    fn output(&mut self, node: Node) -> &[u8] {
-        self.session(node).output()
-    }
-
-    fn wrote(&mut self, node: Node, count: usize) {
-        self.session(node).wrote(count);
-    }
-
-    fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
-        self.received(now, node, bytes);
-    }
-
-    fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
-        self.closed(now, node, problem);
-    }
-
-    fn open(&mut self, now: Time, order: Order, waiter: W) {
-        match order {
-            Order::Round(request) => self.open(now, request, waiter),
-            Order::Wait(wait) => self.wait(now, &wait, waiter),
-        }
-    }
-
-    fn post(&mut self, now: Time, message: Message) {
-        match message {
-            Message::Post(request) => self.post(now, &request),
-            Message::EndWaits(waiter) => self.end_waits(waiter),
-            Message::Leave(waiter) => self.leave(&waiter),
-        }
-    }
-
-    fn must_be_read_before(&self, node: Node, next: Next<'_, Self>) -> bool {
-        match next {
-            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
-                self.must_be_read_before(node, request)
-            }
-            Next::Order(Order::Wait(_)) => true,
-            Next::Message(Message::EndWaits(_) | Message::Leave(_)) => false,
-        }
-    }
-
-    fn is_crowded(&self, next: Next<'_, Self>) -> bool {
-        match next {
-            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
-                self.is_crowded(request)
-            }
-            _ => false,
-        }
-    }
-
-    fn poll(&mut self) -> Option<(W, RoundOutcome)> {
-        self.poll()
-    }
-
-    fn next_waiter(&self) -> Option<&W> {
-        self.waiters().next()
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.next_deadline()
-    }
-
-    fn tick(&mut self, now: Time) {
-        self.tick(now);
-    }
-
-    fn is_leaving(&mut self, now: Time) -> bool {
-        self.has_removals(now)
     }
 }

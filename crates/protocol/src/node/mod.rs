@@ -24,7 +24,7 @@ mod session;
 mod stale_connections;
 mod warning;
 
-pub use driver::{Conversation, Driver, Message, Next, Order, Sockets};
+pub use driver::{Conversation, Driver, Next, Sockets};
 pub use examination::{ClockDifference, ClockReading, CrashLoss, Durability, Fsync};
 pub use examination::{Memory, Persistence, Role};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
@@ -33,7 +33,7 @@ pub use node_error::{NodeError, OTHER_PROCESS, OtherProtocol, Phase, TlsError, T
 pub use pending_releases::PENDING_MAX;
 pub use report::{CHANGES_MAX, ChangeRecorder, Changes, NodeAnswer, NodeChange, NodeReport};
 pub use report::{NodeState, NodeStatus, QueueSupport};
-pub use rounds::{RoundOutcome, Rounds};
+pub use rounds::{Message, Order, RoundOutcome, Rounds};
 pub use server_error::{ServerError, ServerErrorKind, is_unseen};
 pub use session::{Answer, Session, SessionOptions};
 pub use stale_connections::{STALE_MAX, StaleConnections};

@@ -11,10 +11,12 @@ mod entry;
 mod propagation;
 mod waits;
 
+use super::driver::{Conversation, Next};
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
 use super::session::{Answer, Session};
-use crate::engine::{Node, Request, Vote};
+use super::{Host, Phase};
+use crate::engine::{Node, QueueWait, Request, Token, Vote};
 use crate::time::Time;
 use entry::Entry;
 pub use entry::RoundOutcome;
@@ -23,6 +25,28 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use waits::Waits;
+
+/// What a caller waits for.
+#[derive(Debug)]
+pub enum Order {
+    /// The outcome of a round.
+    Round(Request),
+    /// The end of a wait in the nodes' queue: a majority reserves the lock, there is something to
+    /// ask, or the time has come. It may watch the lock's key, and those replies have no proof.
+    Wait(QueueWait),
+}
+
+/// What has no outcome.
+#[derive(Debug)]
+pub enum Message {
+    /// Send this request.
+    Post(Request),
+    /// End the waits of one waiter in the nodes' queue, until it leaves or its turn begins, or of
+    /// all, now and from now on.
+    EndWaits(Option<Token>),
+    /// Forget this waiter, about which no request follows.
+    Leave(Token),
+}
 
 /// All nodes, and the rounds that are open on them.
 #[derive(Debug)]
@@ -65,18 +89,13 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// The number of nodes.
-    pub fn nodes(&self) -> usize {
-        self.sessions.len()
-    }
-
     /// One node's session, to connect and to write its output.
     pub fn session(&mut self, node: Node) -> &mut Session {
         &mut self.sessions[node.index()]
     }
 
     /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
-    pub fn open(&mut self, now: Time, mut request: Request, waiter: W) {
+    fn begin(&mut self, now: Time, mut request: Request, waiter: W) {
         request.nodes = request.nodes.union(self.forget_extensions(&request));
         let called = self.called(&request);
         self.note_waiter(&request);
@@ -109,7 +128,7 @@ impl<W> Rounds<W> {
     }
 
     /// Sends a request without a waiter.
-    pub fn post(&mut self, now: Time, request: &Request) {
+    fn send(&mut self, now: Time, request: &Request) {
         self.end_attempt(now, request);
         let asked = request.nodes.union(self.forget_extensions(request));
         self.note_waiter(request);
@@ -120,60 +139,10 @@ impl<W> Rounds<W> {
         }
     }
 
-    pub(super) fn must_be_read_before(&self, node: Node, request: &Request) -> bool {
-        self.sessions[node.index()].must_be_read_before(request)
-    }
-
-    pub(super) fn is_crowded(&self, request: &Request) -> bool {
-        self.sessions.iter().any(|session| session.is_crowded(request))
-    }
-
-    /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
-    /// that has been silent for `node_timeout` is not likely to.
-    pub fn has_removals(&self, now: Time) -> bool {
-        self.sessions.iter().any(|session| session.has_removals(now))
-    }
-
-    /// The result of the next decided round, or of a wait that has ended.
-    pub fn poll(&mut self) -> Option<(W, RoundOutcome)> {
-        self.finished.pop_front().or_else(|| self.waits.poll())
-    }
-
     /// The waiters of the open rounds, and the callers that wait in the nodes' queue.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
         let rounds = self.entries.iter().filter_map(|entry| entry.waiter.as_ref());
         rounds.chain(self.waits.callers())
-    }
-
-    /// Takes the bytes that were read from a node.
-    pub fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
-        self.sessions[node.index()].received(now, bytes);
-        if std::mem::take(&mut self.sessions[node.index()].has_greeted) {
-            self.compare_run_ids(now, node);
-            self.note_greeting(node);
-            self.note_reached(now, node);
-        }
-        self.collect(now, node);
-    }
-
-    /// A node's connection was lost, or could not be made.
-    pub fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
-        self.sessions[node.index()].closed(now, problem);
-        self.collect(now, node);
-    }
-
-    /// Ends the rounds whose deadline has passed, and closes silent connections. Call
-    /// [`received`](Self::received) with all bytes that have arrived first: otherwise their answers
-    /// count as missing.
-    pub fn tick(&mut self, now: Time) {
-        self.end_rounds(now);
-        self.end_due_waits(now);
-        self.retry_due(now);
-        for index in 0..self.nodes() {
-            self.sessions[index].tick(now);
-            self.collect(now, Node::new(index));
-            self.note_silence(now, Node::new(index));
-        }
     }
 
     fn status(&self, now: Time) -> Vec<NodeStatus> {
@@ -263,6 +232,130 @@ impl<W> Rounds<W> {
             self.entries[slot].clear();
             self.vacant.push(slot);
         }
+    }
+}
+
+impl<W> Conversation for Rounds<W> {
+    type Order = Order;
+    type Message = Message;
+    type Outcome = RoundOutcome;
+    type Waiter = W;
+
+    fn nodes(&self) -> usize {
+        self.sessions.len()
+    }
+
+    fn is_down(&mut self, node: Node) -> bool {
+        self.session(node).is_down()
+    }
+
+    fn wants_connection(&mut self, node: Node, now: Time) -> bool {
+        self.session(node).wants_connection(now)
+    }
+
+    fn connecting(&mut self, node: Node, now: Time, phase: Phase) {
+        self.session(node).connecting(now, phase);
+    }
+
+    fn phase(&mut self, node: Node) -> Phase {
+        self.session(node).phase()
+    }
+
+    fn connected(&mut self, node: Node, now: Time, host: Option<Host>) {
+        self.session(node).connected(now);
+        self.session(node).leads_to(host);
+    }
+
+    fn secure_scheme(&self) -> &'static str {
+        "rediss"
+    }
+
+    fn output(&mut self, node: Node) -> &[u8] {
+        self.session(node).output()
+    }
+
+    fn wrote(&mut self, node: Node, count: usize) {
+        self.session(node).wrote(count);
+    }
+
+    fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
+        self.sessions[node.index()].received(now, bytes);
+        if std::mem::take(&mut self.sessions[node.index()].has_greeted) {
+            self.compare_run_ids(now, node);
+            self.note_greeting(node);
+            self.note_reached(now, node);
+        }
+        self.collect(now, node);
+    }
+
+    fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
+        self.session(node).closed(now, problem);
+        self.collect(now, node);
+    }
+
+    fn open(&mut self, now: Time, order: Order, waiter: W) {
+        match order {
+            Order::Round(request) => self.begin(now, request, waiter),
+            Order::Wait(wait) => self.wait(now, &wait, waiter),
+        }
+    }
+
+    fn post(&mut self, now: Time, message: Message) {
+        match message {
+            Message::Post(request) => self.send(now, &request),
+            Message::EndWaits(waiter) => self.waits.end(waiter),
+            Message::Leave(waiter) => self.leave(&waiter),
+        }
+    }
+
+    fn must_be_read_before(&self, node: Node, next: Next<'_, Self>) -> bool {
+        match next {
+            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
+                self.sessions[node.index()].must_be_read_before(request)
+            }
+            Next::Order(Order::Wait(_)) => true,
+            Next::Message(Message::EndWaits(_) | Message::Leave(_)) => false,
+        }
+    }
+
+    fn is_crowded(&self, next: Next<'_, Self>) -> bool {
+        match next {
+            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
+                self.sessions.iter().any(|session| session.is_crowded(request))
+            }
+            _ => false,
+        }
+    }
+
+    fn poll(&mut self) -> Option<(W, RoundOutcome)> {
+        self.finished.pop_front().or_else(|| self.waits.poll())
+    }
+
+    fn next_waiter(&self) -> Option<&W> {
+        self.waiters().next()
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        // `ends_at` may be the deadline of a round that is over. Then `tick` ends nothing.
+        let rounds = (self.awaited > 0).then_some(self.ends_at);
+        let deadlines = rounds.into_iter().chain(self.waits.next_end());
+        let deadlines = deadlines.chain(self.propagation.retries_at);
+        deadlines.chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
+    }
+
+    fn tick(&mut self, now: Time) {
+        self.end_rounds(now);
+        self.waits.end_due(now);
+        self.retry_due(now);
+        for index in 0..self.nodes() {
+            self.sessions[index].tick(now);
+            self.collect(now, Node::new(index));
+            self.note_silence(now, Node::new(index));
+        }
+    }
+
+    fn is_leaving(&mut self, now: Time) -> bool {
+        self.sessions.iter().any(|session| session.has_removals(now))
     }
 }
 

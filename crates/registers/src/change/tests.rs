@@ -131,7 +131,7 @@ fn what_nobody_else_creates_takes_one_round() {
     let mut talk = create();
     assert_eq!(talk.proposes(), (ballot(1, OWNER), "x".to_owned()));
     talk.hear([DONE, None, DONE]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(1, OWNER)));
     let mut next = Talk::new(talk.change.into_proposer());
     assert_eq!(next.proposes(), (ballot(2, OWNER), "xx".to_owned()));
     // Somebody has found it on a node and gone on with it.
@@ -141,7 +141,7 @@ fn what_nobody_else_creates_takes_one_round() {
     let found = accepted(&value(&[first]), ballot(7, OTHER));
     assert!(talk.prepares() > 7);
     talk.hear([promise(Some(found.clone())), promise(Some(found)), None]);
-    assert_eq!(talk.end(), ChangeEnd::Made(first));
+    assert_eq!(talk.end(), ChangeEnd::Committed(first));
 }
 
 #[test]
@@ -151,12 +151,12 @@ fn a_first_change_takes_two_rounds_and_the_next_one() {
     talk.hear([promise(None), promise(None), None]);
     assert_eq!(talk.proposes(), (ballot(1, OWNER), "x".to_owned()));
     talk.hear([DONE, None, DONE]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(1, OWNER)));
     let first = talk.version;
     let mut talk = Talk::new(talk.change.into_proposer());
     assert_eq!(talk.proposes(), (ballot(2, OWNER), "xx".to_owned()));
     talk.hear([DONE, DONE, None]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(2, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(2, OWNER)));
     assert!(first < talk.version);
 }
 
@@ -237,7 +237,7 @@ fn a_promise_of_an_earlier_epoch_is_not_used() {
     talk.hear([promise(None), promise(None), None]);
     talk.proposes();
     talk.hear([DONE, DONE, None]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(1, OWNER)));
     let mut proposer = talk.change.into_proposer();
     proposer.enter(&group(1));
     let mut talk = Talk::new(proposer);
@@ -281,7 +281,7 @@ fn after_a_deletion_nothing_is_promised_that_the_floor_may_have_reached() {
     talk.change.propose(draft);
     assert_eq!(talk.accepts(), (ballot(1, OWNER), String::new()));
     talk.hear([DONE, DONE, DONE]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(1, OWNER)));
     let mut talk = Talk::new(talk.change.into_proposer());
     assert_eq!(talk.prepares(), 3);
 }

@@ -1,7 +1,7 @@
 //! Refills of one of three nodes against literal answers.
 
 use super::*;
-use crate::{Accepted, Ballot, Epoch, Place};
+use crate::{Accepted, Ballot, Epoch, MemberAddress};
 use redlatch_protocol::engine::Token;
 
 const TARGET: usize = 2;
@@ -11,15 +11,16 @@ fn group() -> Group {
 }
 
 fn member(id: u64) -> Member {
-    let epoch = Epoch { group: group(), members: [1, 2, 3].map(|id| Place::new(id, "")).into() };
+    let epoch =
+        Epoch { group: group(), members: [1, 2, 3].map(|id| MemberAddress::new(id, "")).into() };
     Member { epoch, run_id: "run".into(), id, is_durable: true }
 }
 
-fn seen(node: usize, mark: &[u8]) -> Seen {
-    Seen { node: Node::new(node), mark: Some(mark.into()), run_id: "run".into() }
+fn seen(node: usize, mark: &[u8]) -> NodeMark {
+    NodeMark { node: Node::new(node), mark: Some(mark.into()), run_id: "run".into() }
 }
 
-fn source(node: usize) -> Seen {
+fn source(node: usize) -> NodeMark {
     seen(node, &member(node as u64 + 1).to_bytes())
 }
 
@@ -82,7 +83,7 @@ fn copy(number: Option<u64>, floor: u64) -> Option<RegisterReply> {
 
 /// The mark of a source as it is.
 fn as_it_is(node: usize) -> RegisterReply {
-    let Seen { mark, run_id, .. } = source(node);
+    let NodeMark { mark, run_id, .. } = source(node);
     RegisterReply::Mark { mark, run_id }
 }
 

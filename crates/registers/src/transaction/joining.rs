@@ -10,7 +10,7 @@
 //! The order of `Prepare` before `Vote` and of `Commit` before `Finish` is the protocol: the record
 //! never says more than the disk.
 
-use super::Told;
+use super::RecordState;
 
 /// What the disk of a side says of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,16 +64,16 @@ pub enum JoinEnd {
 
 /// One side of a transaction.
 ///
-/// Take the [`step`](Self::step), and say how it went: [`told`](Self::told) or
+/// Take the [`step`](Self::step), and say how it went: [`learned`](Self::learned) or
 /// [`done`](Self::done). A step whose answer was lost may be taken again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Joining {
+pub struct TransactionSide {
     step: JoinStep,
     /// How it ends once it is rolled back.
     end: JoinEnd,
 }
 
-impl Joining {
+impl TransactionSide {
     /// Takes part, with what the disk says.
     pub fn join(disk: Disk) -> Self {
         Self::begin(match disk {
@@ -102,22 +102,24 @@ impl Joining {
     }
 
     /// What the record told, in a step that reads or changes it.
-    pub fn told(&mut self, told: Told) {
+    pub fn learned(&mut self, told: RecordState) {
         self.step = match (self.step, told) {
-            (JoinStep::Look, Told::Open) => JoinStep::Prepare,
+            (JoinStep::Look, RecordState::Open) => JoinStep::Prepare,
             // This side may have committed and forgotten it.
-            (JoinStep::Look, Told::Abort | Told::Absent) => JoinStep::Done(JoinEnd::Over),
-            (JoinStep::Look, Told::Commit) => JoinStep::Done(JoinEnd::NotPrepared),
-            (JoinStep::Look, Told::FinishedBefore) => JoinStep::Done(JoinEnd::Committed),
-            (_, Told::Open) => JoinStep::Wait,
+            (JoinStep::Look, RecordState::Abort | RecordState::Absent) => {
+                JoinStep::Done(JoinEnd::Over)
+            }
+            (JoinStep::Look, RecordState::Commit) => JoinStep::Done(JoinEnd::NotPrepared),
+            (JoinStep::Look, RecordState::FinishedBefore) => JoinStep::Done(JoinEnd::Committed),
+            (_, RecordState::Open) => JoinStep::Wait,
             // It never voted, and somebody did so in its name.
-            (_, Told::Commit) if self.end == JoinEnd::Refused => {
+            (_, RecordState::Commit) if self.end == JoinEnd::Refused => {
                 JoinStep::Done(JoinEnd::NotPrepared)
             }
-            (_, Told::Commit) => JoinStep::Commit,
-            (_, Told::Abort | Told::Absent) => JoinStep::RollBack,
+            (_, RecordState::Commit) => JoinStep::Commit,
+            (_, RecordState::Abort | RecordState::Absent) => JoinStep::RollBack,
             // A late request has prepared once more what was committed before.
-            (_, Told::FinishedBefore) => {
+            (_, RecordState::FinishedBefore) => {
                 self.end = JoinEnd::Committed;
                 JoinStep::RollBack
             }
@@ -154,11 +156,11 @@ mod tests {
     use super::*;
 
     /// Takes steps: what the record tells, or `None` for a change of the disk.
-    fn steps(mut joining: Joining, answers: &[Option<Told>]) -> Vec<JoinStep> {
+    fn steps(mut joining: TransactionSide, answers: &[Option<RecordState>]) -> Vec<JoinStep> {
         let mut steps = vec![joining.step()];
         for answer in answers {
             match answer {
-                Some(told) => joining.told(*told),
+                Some(told) => joining.learned(*told),
                 None => joining.done(),
             }
             steps.push(joining.step());
@@ -169,11 +171,11 @@ mod tests {
     #[test]
     fn the_disk_is_before_the_record() {
         use JoinStep::{Commit, Finish, Forget, Look, Prepare, Vote, Wait};
-        let answers = [Told::Open; 2].map(Some);
-        let answers = [answers[0], None, answers[1], Some(Told::Commit), None, None, None];
+        let answers = [RecordState::Open; 2].map(Some);
+        let answers = [answers[0], None, answers[1], Some(RecordState::Commit), None, None, None];
         let committed = JoinStep::Done(JoinEnd::Committed);
         assert_eq!(
-            steps(Joining::join(Disk::Nothing), &answers),
+            steps(TransactionSide::join(Disk::Nothing), &answers),
             [Look, Prepare, Vote, Wait, Commit, Finish, Forget, committed]
         );
     }
@@ -182,15 +184,26 @@ mod tests {
     fn who_comes_back_votes_again_or_aborts_and_does_not_prepare_again() {
         use JoinStep::{Abort, Commit, Done, Finish, Forget, RollBack, Vote};
         let end = Done(JoinEnd::Aborted);
-        for told in [Told::Abort, Told::Absent] {
+        for told in [RecordState::Abort, RecordState::Absent] {
             let aborted = [Some(told), None];
-            assert_eq!(steps(Joining::join(Disk::Prepared), &aborted), [Vote, RollBack, end]);
-            assert_eq!(steps(Joining::recover(Disk::Prepared), &aborted), [Abort, RollBack, end]);
+            assert_eq!(
+                steps(TransactionSide::join(Disk::Prepared), &aborted),
+                [Vote, RollBack, end]
+            );
+            assert_eq!(
+                steps(TransactionSide::recover(Disk::Prepared), &aborted),
+                [Abort, RollBack, end]
+            );
         }
-        assert_eq!(steps(Joining::recover(Disk::Nothing), &[]), [Done(JoinEnd::Over)]);
-        let committed = [Some(Told::Commit), None];
-        assert_eq!(steps(Joining::recover(Disk::Prepared), &committed), [Abort, Commit, Finish]);
-        for joining in [Joining::join(Disk::Committed), Joining::recover(Disk::Committed)] {
+        assert_eq!(steps(TransactionSide::recover(Disk::Nothing), &[]), [Done(JoinEnd::Over)]);
+        let committed = [Some(RecordState::Commit), None];
+        assert_eq!(
+            steps(TransactionSide::recover(Disk::Prepared), &committed),
+            [Abort, Commit, Finish]
+        );
+        for joining in
+            [TransactionSide::join(Disk::Committed), TransactionSide::recover(Disk::Committed)]
+        {
             let end = Done(JoinEnd::Committed);
             assert_eq!(steps(joining, &[None, None]), [Finish, Forget, end]);
         }
@@ -199,18 +212,19 @@ mod tests {
     #[test]
     fn a_late_request_applies_nothing() {
         use JoinStep::{Done, Look, Prepare, RollBack, Vote};
-        let join = || Joining::join(Disk::Nothing);
+        let join = || TransactionSide::join(Disk::Nothing);
         for (told, end) in [
-            (Told::Absent, JoinEnd::Over),
-            (Told::FinishedBefore, JoinEnd::Committed),
-            (Told::Commit, JoinEnd::NotPrepared),
+            (RecordState::Absent, JoinEnd::Over),
+            (RecordState::FinishedBefore, JoinEnd::Committed),
+            (RecordState::Commit, JoinEnd::NotPrepared),
         ] {
             assert_eq!(steps(join(), &[Some(told)]), [Look, Done(end)]);
         }
-        for (told, end) in
-            [(Told::Absent, JoinEnd::Aborted), (Told::FinishedBefore, JoinEnd::Committed)]
-        {
-            let answers = [Some(Told::Open), None, Some(told), None];
+        for (told, end) in [
+            (RecordState::Absent, JoinEnd::Aborted),
+            (RecordState::FinishedBefore, JoinEnd::Committed),
+        ] {
+            let answers = [Some(RecordState::Open), None, Some(told), None];
             let expected = [Look, Prepare, Vote, RollBack, Done(end)];
             assert_eq!(steps(join(), &answers), expected);
         }
@@ -218,21 +232,21 @@ mod tests {
 
     #[test]
     fn patience_ends_before_the_decision_and_not_after_it() {
-        let mut joining = Joining::join(Disk::Prepared);
-        joining.told(Told::Open);
+        let mut joining = TransactionSide::join(Disk::Prepared);
+        joining.learned(RecordState::Open);
         joining.lose_patience();
         assert_eq!(joining.step(), JoinStep::Abort);
-        joining.told(Told::Commit);
+        joining.learned(RecordState::Commit);
         joining.lose_patience();
         assert_eq!(joining.step(), JoinStep::Commit);
     }
 
     #[test]
     fn who_cannot_prepare_has_it_aborted() {
-        let mut joining = Joining::join(Disk::Nothing);
-        joining.told(Told::Open);
+        let mut joining = TransactionSide::join(Disk::Nothing);
+        joining.learned(RecordState::Open);
         joining.refuse();
-        let steps = steps(joining, &[Some(Told::Abort), None]);
+        let steps = steps(joining, &[Some(RecordState::Abort), None]);
         let refused = JoinStep::Done(JoinEnd::Refused);
         assert_eq!(steps, [JoinStep::Abort, JoinStep::RollBack, refused]);
     }

@@ -24,7 +24,7 @@ pub struct Record {
 
 /// What a participant learns from the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Told {
+pub enum RecordState {
     /// It is not decided.
     Open,
     /// It is committed.
@@ -59,13 +59,13 @@ impl Record {
     /// # Errors
     ///
     /// There is no such participant. That cannot be told without a record.
-    pub fn look(record: Option<&Self>, name: &str) -> Result<Told, UnknownName> {
-        let Some(record) = record else { return Ok(Told::Absent) };
+    pub fn look(record: Option<&Self>, name: &str) -> Result<RecordState, UnknownName> {
+        let Some(record) = record else { return Ok(RecordState::Absent) };
         let bit = record.bit(name)?;
         Ok(match (record.is_committed, record.marked & bit != 0) {
-            (false, _) => Told::Open,
-            (true, false) => Told::Commit,
-            (true, true) => Told::FinishedBefore,
+            (false, _) => RecordState::Open,
+            (true, false) => RecordState::Commit,
+            (true, true) => RecordState::FinishedBefore,
         })
     }
 
@@ -74,15 +74,17 @@ impl Record {
     /// # Errors
     ///
     /// There is no such participant.
-    pub fn vote(record: &mut Option<Self>, name: &str) -> Result<Told, UnknownName> {
+    pub fn vote(record: &mut Option<Self>, name: &str) -> Result<RecordState, UnknownName> {
         let told = Self::look(record.as_ref(), name)?;
-        let Some(record) = record.as_mut().filter(|_| told == Told::Open) else { return Ok(told) };
+        let Some(record) = record.as_mut().filter(|_| told == RecordState::Open) else {
+            return Ok(told);
+        };
         record.marked |= record.bit(name)?;
         if record.marked != record.all() {
-            return Ok(Told::Open);
+            return Ok(RecordState::Open);
         }
         (record.is_committed, record.marked) = (true, 0);
-        Ok(Told::Commit)
+        Ok(RecordState::Commit)
     }
 
     /// Aborts the transaction, unless it is committed. With a name, it is this participant who does
@@ -91,18 +93,21 @@ impl Record {
     /// # Errors
     ///
     /// There is no such participant.
-    pub fn abort(record: &mut Option<Self>, name: Option<&str>) -> Result<Told, UnknownName> {
+    pub fn abort(
+        record: &mut Option<Self>,
+        name: Option<&str>,
+    ) -> Result<RecordState, UnknownName> {
         let told = match (name, record.as_ref()) {
             (Some(name), record) => Self::look(record, name)?,
-            (None, Some(record)) if record.is_committed => Told::Commit,
-            (None, Some(_)) => Told::Open,
-            (None, None) => Told::Absent,
+            (None, Some(record)) if record.is_committed => RecordState::Commit,
+            (None, Some(_)) => RecordState::Open,
+            (None, None) => RecordState::Absent,
         };
-        if told != Told::Open {
+        if told != RecordState::Open {
             return Ok(told);
         }
         *record = None;
-        Ok(Told::Abort)
+        Ok(RecordState::Abort)
     }
 
     /// This participant has committed, and its disk says so. The last one removes the record.
@@ -112,7 +117,7 @@ impl Record {
     /// There is no such participant.
     pub fn finish(record: &mut Option<Self>, name: &str) -> Result<(), UnknownName> {
         let told = Self::look(record.as_ref(), name)?;
-        let Some(committed) = record.as_mut().filter(|_| told == Told::Commit) else {
+        let Some(committed) = record.as_mut().filter(|_| told == RecordState::Commit) else {
             return Ok(());
         };
         committed.marked |= committed.bit(name)?;

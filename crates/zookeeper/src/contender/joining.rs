@@ -26,12 +26,12 @@ impl Contender {
         self.refusal = None;
         let mut parents = Vec::new();
         if self.parents != Parents::Present {
-            let requests = self.plan.parents(self.parents == Parents::All, self.is_plain);
+            let requests = self.plan.parents(self.parents == Parents::All);
             parents.extend(requests.into_iter().map(|request| self.ask(request)));
             let above = parents.len() - self.plan.directories.len();
             parents.drain(..above);
         }
-        let create = self.ask(self.plan.join(id, self.is_plain));
+        let create = self.ask(self.plan.join(id));
         let looks = self.ask_lists(0);
         self.state = State::Joining { id, parents, create, looks };
     }
@@ -108,10 +108,6 @@ impl Contender {
                     self.restart();
                 }
             },
-            Some(Failure::Server(ServerError::Unimplemented)) if !self.is_plain => {
-                self.is_plain = true;
-                self.restart();
-            }
             Some(failure) => self.finish(Step::Refused(failure)),
         }
     }
@@ -206,7 +202,7 @@ impl Contender {
 /// Why a lock's directory was not created, if that is no use to try again.
 pub(super) fn refused_directory(parents: Parents, reply: Response<'_>) -> Option<ServerError> {
     match reply {
-        Err(Failure::Server(ServerError::NodeExists | ServerError::Unimplemented)) => None,
+        Err(Failure::Server(ServerError::NodeExists)) => None,
         Err(Failure::Server(ServerError::NoNode)) if parents != Parents::All => None,
         Err(Failure::Server(error)) => Some(*error),
         _ => None,

@@ -73,7 +73,7 @@ impl Contender {
         self.refusal = None;
         let parent = creates_directory.then(|| {
             let path = self.plan.directories[0].shares();
-            self.ask(self.plan.container(path, self.is_plain))
+            self.ask(self.plan.container(&path))
         });
         let multi = self.ask(self.plan.take_share(&own, &share.path, renews));
         self.state = State::Sharing { own, share, parent, multi, renews };

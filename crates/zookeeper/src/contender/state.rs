@@ -258,14 +258,9 @@ impl Plan {
     }
 
     /// The request that joins the queues, under this id.
-    pub(super) fn join(&self, id: ContenderId, is_plain: bool) -> Request {
-        let prefix = self.layout.prefix(id);
-        // Every server knows the plain form in a transaction.
-        let is_plain = is_plain || self.is_set();
-        let mut creates = self.directories.iter().map(|directory| Create {
-            is_plain,
-            ..self.create(directory.child(&prefix), CreateKind::EphemeralSequential)
-        });
+    pub(super) fn join(&self, id: ContenderId) -> Request {
+        let (prefix, kind) = (self.layout.prefix(id), CreateKind::EphemeralSequential);
+        let mut creates = self.directories.iter().map(|it| self.create(it.child(&prefix), kind));
         if self.is_set() {
             return Request::Multi(creates.map(Operation::Create).collect());
         }
@@ -275,31 +270,32 @@ impl Plan {
     /// The request that leaves the queue with a share at this path, and with `renews` removes the
     /// queue's directory.
     pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> Request {
-        let create = self.create(Arc::clone(share), CreateKind::Ephemeral);
-        let create = Operation::Create(Create { is_plain: true, ..create });
+        let create = Operation::Create(self.create(Arc::clone(share), CreateKind::Ephemeral));
         let deletes = self.paths(own).chain(renews.then(|| Arc::clone(&self.directories[0].path)));
         Request::Multi([create].into_iter().chain(deletes.map(Operation::Delete)).collect())
     }
 
     /// The requests that create the locks' directories, and with `all` what is above them.
-    pub(super) fn parents(&self, all: bool, is_plain: bool) -> Vec<Request> {
-        let above = self.above.iter().filter(|_| all).map(|path| {
-            let create = self.create(Arc::clone(path), CreateKind::Persistent);
-            Request::Create(Create { data: Arc::from([]), is_plain, ..create })
-        });
-        let each = self.directories.iter();
-        let each = each.map(|directory| self.container(Arc::clone(&directory.path), is_plain));
+    pub(super) fn parents(&self, all: bool) -> Vec<Request> {
+        let above = self.above.iter().filter(|_| all);
+        let above = above.map(|path| self.directory(path, CreateKind::Persistent));
+        let each = self.directories.iter().map(|it| self.container(&it.path));
         above.chain(each).collect()
     }
 
-    /// The request that creates a directory: one that goes when it is empty, if servers know that.
-    pub(super) fn container(&self, path: Arc<str>, is_plain: bool) -> Request {
-        let kind = if is_plain { CreateKind::Persistent } else { CreateKind::Container };
-        Request::Create(Create { data: Arc::from([]), is_plain, ..self.create(path, kind) })
+    /// The request that creates a directory which goes when it is empty.
+    pub(super) fn container(&self, path: &Arc<str>) -> Request {
+        self.directory(path, CreateKind::Container)
+    }
+
+    /// The request that creates a znode for others below it.
+    fn directory(&self, path: &Arc<str>, kind: CreateKind) -> Request {
+        let (path, data) = (Arc::clone(path), Arc::from([]));
+        Request::Create(Create { path, data, acl: self.acl, kind })
     }
 
     fn create(&self, path: Arc<str>, kind: CreateKind) -> Create {
-        Create::new(path, Arc::clone(&self.data), self.acl, kind)
+        Create { path, data: Arc::clone(&self.data), acl: self.acl, kind }
     }
 
     /// The request for the names of all contenders of a lock.

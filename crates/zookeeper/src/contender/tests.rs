@@ -10,7 +10,7 @@ mod words;
 
 use super::*;
 use crate::jute::{FrameWriter, frame};
-use crate::message::{Create, CreateKind, Operation, RequestKind, ServerError};
+use crate::message::{CreateKind, Operation, RequestKind, ServerError, Stat};
 use crate::path::{Directory, Root};
 use std::cmp::Ordering;
 use words::{asked, list_of, long, short};
@@ -138,7 +138,8 @@ impl Script {
 
     fn created(&mut self, name: &str, zxid: i64) {
         let path = format!("/apps/locks/a/{}", long(name));
-        self.answer(zxid, Ok(Reply::Created { path: &path, stat: None }));
+        let stat = Stat { created_by: zxid, created_at_ms: 0, owner: 1, children: 0 };
+        self.answer(zxid, Ok(Reply::Created { path: &path, stat }));
     }
 
     fn listed(&mut self, names: &[&str]) {

@@ -8,9 +8,8 @@ use std::fmt;
 /// The body of a reply without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// A znode was created at this path, which has its number if it is sequential. The reply to the
-    /// plain form has no stat.
-    Created { path: &'a str, stat: Option<Stat> },
+    /// A znode was created at this path, which has its number if it is sequential.
+    Created { path: &'a str, stat: Stat },
     /// It exists.
     Found(Stat),
     /// Null is empty.
@@ -31,9 +30,8 @@ impl<'a> Reply<'a> {
         let mut reader = Reader::new(body);
         let reply = match kind {
             RequestKind::Create => {
-                Self::Created { path: reader.text()?, stat: Some(Stat::read(&mut reader)?) }
+                Self::Created { path: reader.text()?, stat: Stat::read(&mut reader)? }
             }
-            RequestKind::PlainCreate => Self::Created { path: reader.text()?, stat: None },
             RequestKind::Exists => Self::Found(Stat::read(&mut reader)?),
             RequestKind::GetData => Self::Data {
                 data: reader.buffer()?.unwrap_or_default(),
@@ -196,13 +194,7 @@ fn read_one<'a>(reader: &mut Reader<'a>) -> Result<Option<OperationResult<'a>>, 
         return Ok(None);
     }
     Ok(Some(match code {
-        // A create2 is answered as a create was, without a stat. A container has one.
         opcode::CREATE => OperationResult::Created(reader.text()?),
-        opcode::CREATE2 | opcode::CREATE_CONTAINER => {
-            let path = reader.text()?;
-            Stat::read(reader)?;
-            OperationResult::Created(path)
-        }
         opcode::DELETE | opcode::CHECK => OperationResult::Done,
         opcode::ERROR => OperationResult::Failed(ServerError::of_code(reader.int()?)),
         _ => return Err(JuteError::BadResults),
@@ -260,7 +252,7 @@ pub enum ServerError {
     InvalidAcl,
     /// -115: the credentials are wrong.
     AuthFailed,
-    /// -6: the server does not know this request, or it is switched off.
+    /// -6: the server does not know this request: one before 3.5, or it is switched off.
     Unimplemented,
     /// -119: the server has no majority, and can only be read.
     NotReadOnly,
@@ -304,7 +296,7 @@ const TABLE: [(i32, ServerError, &str, Remedy); 16] = [
     (-102, ServerError::NoAuth, "NoAuth", Remedy::Configure),
     (-114, ServerError::InvalidAcl, "InvalidACL", Remedy::Configure),
     (-115, ServerError::AuthFailed, "AuthFailed", Remedy::Configure),
-    (-6, ServerError::Unimplemented, "Unimplemented", Remedy::Author),
+    (-6, ServerError::Unimplemented, "Unimplemented", Remedy::Configure),
     (-119, ServerError::NotReadOnly, "NotReadOnly", Remedy::Reconnect),
     (-120, ServerError::EphemeralOnLocalSession, "EphemeralOnLocalSession", Remedy::Reconnect),
     (-125, ServerError::QuotaExceeded, "QuotaExceeded", Remedy::Wait),

@@ -42,11 +42,7 @@ const NODE: &str = "/locks/a/_c_00010203-0405-4607-8809-0a0b0c0d0e0f-lock-";
 const SESSION: i64 = 0x0100_0016_da6b_0000;
 
 fn create(path: &str, data: &[u8], kind: CreateKind) -> Create {
-    Create::new(path.into(), data.into(), Acl::Anyone, kind)
-}
-
-fn plain(path: &str, data: &[u8], kind: CreateKind) -> Create {
-    Create { is_plain: true, ..create(path, data, kind) }
+    Create { path: path.into(), data: data.into(), acl: Acl::Anyone, kind }
 }
 
 fn first() -> Arc<str> {
@@ -57,13 +53,12 @@ fn first() -> Arc<str> {
 fn requests() -> Vec<(&'static str, i32, Request)> {
     use CreateKind::{Container, Ephemeral, EphemeralSequential, Persistent};
     let multi = |operations: &[Operation]| Request::Multi(operations.into());
-    let secret = Create::new("/locks/secret".into(), [].into(), Acl::Creator, Ephemeral);
+    let secret = Create { acl: Acl::Creator, ..create("/locks/secret", b"", Ephemeral) };
     let get = |path: &str| Request::GetData { path: path.into(), watch: true };
     let list = |path: &str, watch| Request::GetChildren { path: path.into(), watch };
     let exists = |path: &str, watch| Request::Exists { path: path.into(), watch };
     vec![
         ("auth", AUTH_XID, Request::Auth(Secret((*b"user:password").into()))),
-        ("create", 1, Request::Create(plain("/plain", b"me", Persistent))),
         ("create2", 2, Request::Create(create("/locks", b"me", Persistent))),
         ("create_container", 3, Request::Create(create("/locks/a", b"me", Container))),
         ("create2_sequential", 4, Request::Create(create(NODE, b"owner", EphemeralSequential))),
@@ -78,17 +73,7 @@ fn requests() -> Vec<(&'static str, i32, Request)> {
         ("get_data_no_node", 14, get(&format!("{NODE}0000000001"))),
         ("sync", 15, Request::Sync("/locks/a".into())),
         ("check", 16, multi(&[Operation::Check(first())])),
-        (
-            "multi",
-            17,
-            multi(&[
-                Operation::Create(create(NODE, b"owner", EphemeralSequential)),
-                Operation::Check("/locks/a".into()),
-                Operation::Delete("/plain".into()),
-            ]),
-        ),
-        ("multi_create1", 18, multi(&[Operation::Create(plain("/locks/one", b"", Ephemeral))])),
-        ("multi_container", 19, multi(&[Operation::Create(create("/locks/box", b"", Container))])),
+        ("multi_create1", 18, multi(&[Operation::Create(create("/locks/one", b"", Ephemeral))])),
         (
             "multi_failed",
             20,
@@ -168,9 +153,11 @@ fn neither_passwords_nor_credentials_are_shown() {
 
 /// Calls `read` with the reply to this request.
 fn with_reply<T>(name: &str, read: impl FnOnce(ReplyHeader, Reply<'_>) -> T) -> T {
-    let (.., request) = requests().into_iter().find(|(other, ..)| *other == name).unwrap();
+    let known = requests().into_iter().find(|(other, ..)| *other == name);
+    // The recording has a transaction with a create2, which is not sent any more.
+    let kind = known.map_or(RequestKind::Multi(3), |(.., request)| request.form().kind);
     let frame = answer(name);
     let (header, body) = header_and_body(&frame);
     assert_eq!(header.error, None, "{name}");
-    read(header, Reply::decode(request.form().kind, body).unwrap())
+    read(header, Reply::decode(kind, body).unwrap())
 }

@@ -117,9 +117,8 @@ impl Talk {
     }
 
     fn create(&mut self, ticket: u64) {
-        let kind = CreateKind::Ephemeral;
-        let create = Create::new("/a".into(), Arc::from([]), Acl::Anyone, kind);
-        let create = Create { is_plain: true, ..create };
+        let (kind, acl) = (CreateKind::Ephemeral, Acl::Anyone);
+        let create = Create { path: "/a".into(), data: Arc::from([]), acl, kind };
         self.session.send(self.now, ticket, Request::Create(create));
     }
 
@@ -159,7 +158,7 @@ fn nothing_is_written_before_the_session_has_begun() {
     talk.grant(SESSION);
     assert_eq!(talk.told(), ["connected"]);
     // The credentials, then deletes, then the requests in their order.
-    assert_eq!(talk.written(), ["100 xid -4", "2 xid 1", "4 xid 2", "1 xid 3"]);
+    assert_eq!(talk.written(), ["100 xid -4", "2 xid 1", "4 xid 2", "15 xid 3"]);
     assert_eq!(talk.session.id(), Some(SESSION));
 }
 

@@ -51,7 +51,7 @@ fn ask(model: &mut Model, now: Time, id: ConnectionId, request: &Request) -> Vec
 }
 
 fn create(path: &str, kind: CreateKind) -> Request {
-    Request::Create(Create::new(path.into(), [].into(), Acl::Anyone, kind))
+    Request::Create(Create { path: path.into(), data: [].into(), acl: Acl::Anyone, kind })
 }
 
 #[test]

@@ -149,8 +149,8 @@ impl Acquire {
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         let Some(place) = &mut self.place else { return };
         let part_lasts = place.part_lasts(now);
-        let (QueueState { place: before, left, listening, part, .. }, entry) =
-            (place.state, &mut place.entry);
+        let QueueState { place: before, left, listening, part, .. } = place.state;
+        let entry = &mut place.entry;
         // The entry is kept for as long as the request said.
         let kept = interval(entry.lease.as_duration());
         let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;

@@ -146,7 +146,7 @@ impl Acquire {
         if place.entry.number == 0 {
             place.entry.number = ballot.counters.largest;
             if ballot.counters.nodes.len() < quorum {
-                place.state = ballot.queue;
+                place.state = ballot.queue.clone();
                 return self.ask(now);
             }
         }
@@ -156,7 +156,7 @@ impl Acquire {
         let Some(place) = &mut self.place else { return };
         // What nodes told that have not answered in this round still counts.
         let told = place.state.reserved.without(ballot.tally.voted());
-        let place_before = std::mem::replace(&mut place.state, ballot.queue).place;
+        let place_before = std::mem::replace(&mut place.state, ballot.queue.clone()).place;
         place.state.reserved = place.state.reserved.union(told);
         let is_calm = place_before == ballot.queue.place && !is_out;
         place.renewals = if is_calm { place.renewals + 1 } else { 0 };

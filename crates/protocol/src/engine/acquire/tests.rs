@@ -104,7 +104,8 @@ fn the_undo_is_sent_to_every_node_that_got_the_request() {
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("ynnn-");
     ballot.sent.remove(super::super::Node::new(3));
-    assert_eq!(acquire.answer(1, ballot).undo().nodes, ballot.sent);
+    let sent = ballot.sent;
+    assert_eq!(acquire.answer(1, ballot).undo().nodes, sent);
 }
 
 #[test]

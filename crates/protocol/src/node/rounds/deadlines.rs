@@ -17,20 +17,11 @@ use std::time::Duration;
 const SPARE_MIN: Duration = Duration::from_millis(5);
 
 impl<W> Rounds<W> {
-    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    pub fn next_deadline(&self) -> Option<Time> {
-        // `ends_at` may be the deadline of a round that is over. Then `tick` ends nothing.
-        let rounds = (self.awaited > 0).then_some(self.ends_at);
-        let deadlines = rounds.into_iter().chain(self.waits.next_end());
-        let deadlines = deadlines.chain(self.propagation.retries_at);
-        deadlines.chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
-    }
-
     /// Has a majority of the nodes answered on the connections that there are? Then rounds take no
     /// longer than their deadline.
     pub fn is_connected(&self) -> bool {
         let answering = self.sessions.iter().filter(|session| session.has_answered());
-        answering.count() >= quorum(self.nodes())
+        answering.count() >= quorum(self.sessions.len())
     }
 
     /// Counts a new waiter, whose round has this deadline.
@@ -350,7 +341,7 @@ impl<W> Rounds<W> {
     pub(super) fn follow_on(&mut self, now: Time, slot: usize) {
         let entry = &self.entries[slot];
         if let Some(request) = entry.follow_up() {
-            for node in (0..self.nodes()).map(Node::new) {
+            for node in (0..self.sessions.len()).map(Node::new) {
                 self.sessions[node.index()].send(now, None, &request);
             }
         }

@@ -217,12 +217,13 @@ impl<W> Entry<W> {
         ballot.permit = self.permit();
         ballot.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
+        let needs_reports = ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero();
         let mut outcome = RoundOutcome::of(ballot);
         if self.custom().is_some() {
             outcome.said = self.said();
             outcome.is_watched = self.is_watched(sessions);
             outcome.reports = self.reports(sessions);
-        } else if ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero() {
+        } else if needs_reports {
             // In a quarantine, the caller may have to say why nobody grants its lock.
             outcome.reports = self.reports(sessions);
         }
@@ -234,7 +235,8 @@ impl<W> Entry<W> {
         let is_awaited = self.replied().any(|(_, reply)| reply.is_awaited);
         let mut state = QueueState { is_awaited, ..QueueState::default() };
         if self.queue_entry().is_some() {
-            let views = self.replied().filter_map(|(node, it)| Some((node, **it.view.as_ref()?)));
+            let views =
+                self.replied().filter_map(|(node, it)| Some((node, it.view.as_deref()?.clone())));
             state.note(views, self.replies.len());
             let without = |it: &NodeReply| matches!(it.problem, Some(NodeError::NoQueue(_)));
             let without = self.replied().filter(|(_, reply)| without(reply));

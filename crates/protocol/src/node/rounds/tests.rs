@@ -16,7 +16,7 @@ mod watching;
 
 use crate::engine::{NodeSet, Verb};
 use crate::node::fixture::{at, commands, greeting, node, queue_wait, request, write};
-use crate::node::{NodeError, Phase, RoundOutcome, Rounds, Session, SessionOptions};
+use crate::node::{Conversation, NodeError, Phase, RoundOutcome, Rounds, Session, SessionOptions};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Nodes {
     }
 
     fn open(&mut self, waiter: u32, verb: Verb, owner: u8) {
-        self.rounds.open(self.now, request(verb, owner, self.now), waiter);
+        self.rounds.begin(self.now, request(verb, owner, self.now), waiter);
     }
 
     fn wait(&mut self, caller: u32, waiter: u8) {
@@ -68,7 +68,7 @@ impl Nodes {
     }
 
     fn post(&mut self, verb: Verb, owner: u8) {
-        self.rounds.post(self.now, &request(verb, owner, self.now));
+        self.rounds.send(self.now, &request(verb, owner, self.now));
     }
 
     /// Writes all output, and then receives this text.

@@ -183,7 +183,7 @@ impl<W> Waits<W> {
     }
 
     /// Ends the waits whose time has come.
-    fn end_due(&mut self, now: Time) {
+    pub(super) fn end_due(&mut self, now: Time) {
         if self.next_end().is_none_or(|end| now < end) {
             return;
         }
@@ -198,7 +198,7 @@ impl<W> Waits<W> {
         self.ends_at = later.into_iter().map(|(_, end)| end).min().unwrap_or(self.ends_at);
     }
 
-    fn end(&mut self, waiter: Option<Token>) {
+    pub(super) fn end(&mut self, waiter: Option<Token>) {
         let names: Vec<Token> = match waiter {
             Some(name) => vec![name],
             None => self.waiters.keys().copied().collect(),
@@ -212,23 +212,11 @@ impl<W> Waits<W> {
 }
 
 impl<W> Rounds<W> {
-    /// Waits in the nodes' queue. [`poll`](Self::poll) returns the nodes that reserve the lock, as
-    /// soon as a majority does, there is something to ask, or the time has come.
-    pub fn wait(&mut self, now: Time, wait: &QueueWait, caller: W) {
+    pub(super) fn wait(&mut self, now: Time, wait: &QueueWait, caller: W) {
         for session in &mut self.sessions {
             session.watch_key(now, wait);
         }
         self.waits.open(wait.waiter, wait.until, caller);
-    }
-
-    /// Ends the waits of one waiter, until it leaves or its turn begins, or all, now and from now
-    /// on.
-    pub fn end_waits(&mut self, waiter: Option<Token>) {
-        self.waits.end(waiter);
-    }
-
-    pub(super) fn end_due_waits(&mut self, now: Time) {
-        self.waits.end_due(now);
     }
 
     /// Notes the waiters that come and go with this request. A reservation that is told before the
@@ -245,7 +233,7 @@ impl<W> Rounds<W> {
     }
 
     /// A waiter is gone.
-    pub fn leave(&mut self, name: &Token) {
+    pub(super) fn leave(&mut self, name: &Token) {
         self.waits.leave(name);
         self.sessions.iter_mut().for_each(|session| session.forget_waiter(name));
     }
@@ -282,7 +270,7 @@ impl<W> Rounds<W> {
     /// The round in this entry is over. If a waiter has joined in it, the nodes that have answered
     /// with another number are told. Returns whether others have yet to answer.
     pub(super) fn note_joined(&mut self, now: Time, slot: usize) -> bool {
-        let quorum = quorum(self.nodes());
+        let quorum = quorum(self.sessions.len());
         let entry = &mut self.entries[slot];
         let (agreed, number) = (entry.counters.nodes, entry.counters.largest);
         let Some(Request { command: Command::Queue(place), .. }) = &mut entry.request else {

@@ -27,7 +27,7 @@ fn a_lost_change_that_was_made_is_not_made_again() {
     let mut talk = lost_and_found(Some(accepted(&made, ballot(5, OWNER))), 0);
     assert_eq!(talk.accepts(), (ballot(NEXT, OWNER), "5".to_owned()), "once more, as it is");
     talk.hear([DONE, DONE, None]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(5, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(5, OWNER)));
     // Another client has gone on with it.
     let newer = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(8, OTHER)]);
     let mut talk = lost_and_found(Some(accepted(&newer, ballot(8, OTHER))), 0);
@@ -86,7 +86,7 @@ fn each_ballot_of_a_change_may_have_made_it_and_not_only_the_last() {
     talk.hear([promise(Some(accepted(&value, ballot(300, OTHER)))), promise(None), None]);
     assert_eq!(talk.accepts().1, "300");
     talk.hear([DONE, DONE, DONE]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(5, OWNER)), "and its draft counts");
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(5, OWNER)), "and its draft counts");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_ballot_is_dead_when_all_nodes_have_refused_it_or_a_majority_has_gone_on_wit
     made = Stored::changed(Ok(&made), (ballot(4, OTHER), 0), made.bytes().clone(), 0);
     let made = accepted(&made, ballot(4, OTHER));
     let mut talk = refused([by(&made), by(&made), DONE]);
-    assert_eq!(talk.end(), ChangeEnd::Made(ballot(1, OWNER)));
+    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(1, OWNER)));
 }
 
 #[test]

@@ -16,33 +16,33 @@ fn committed() -> Option<Record> {
 #[test]
 fn the_last_vote_commits() {
     let mut record = begun();
-    assert_eq!(Record::vote(&mut record, "b"), Ok(Told::Open));
-    assert_eq!(Record::vote(&mut record, "b"), Ok(Told::Open), "a vote is repeated");
+    assert_eq!(Record::vote(&mut record, "b"), Ok(RecordState::Open));
+    assert_eq!(Record::vote(&mut record, "b"), Ok(RecordState::Open), "a vote is repeated");
     let votes: Vec<(String, bool)> =
         record.as_ref().unwrap().participants().map(|(name, it)| (name.to_owned(), it)).collect();
     assert_eq!(votes, [("a".to_owned(), false), ("b".to_owned(), true)]);
-    assert_eq!(Record::look(record.as_ref(), "a"), Ok(Told::Open));
-    assert_eq!(Record::vote(&mut record, "a"), Ok(Told::Commit));
-    assert_eq!(Record::vote(&mut record, "b"), Ok(Told::Commit));
-    assert_eq!(Record::look(record.as_ref(), "b"), Ok(Told::Commit));
+    assert_eq!(Record::look(record.as_ref(), "a"), Ok(RecordState::Open));
+    assert_eq!(Record::vote(&mut record, "a"), Ok(RecordState::Commit));
+    assert_eq!(Record::vote(&mut record, "b"), Ok(RecordState::Commit));
+    assert_eq!(Record::look(record.as_ref(), "b"), Ok(RecordState::Commit));
 }
 
 #[test]
 fn no_vote_begins_a_transaction_again() {
     let mut record = None;
-    assert_eq!(Record::vote(&mut record, "a"), Ok(Told::Absent));
-    assert_eq!((record.clone(), Record::look(None, "a")), (None, Ok(Told::Absent)));
+    assert_eq!(Record::vote(&mut record, "a"), Ok(RecordState::Absent));
+    assert_eq!((record.clone(), Record::look(None, "a")), (None, Ok(RecordState::Absent)));
 }
 
 #[test]
 fn what_is_committed_is_not_aborted() {
     let mut record = committed();
-    assert_eq!(Record::abort(&mut record, Some("a")), Ok(Told::Commit));
-    assert_eq!(Record::abort(&mut record, None), Ok(Told::Commit));
+    assert_eq!(Record::abort(&mut record, Some("a")), Ok(RecordState::Commit));
+    assert_eq!(Record::abort(&mut record, None), Ok(RecordState::Commit));
     assert_eq!(record, committed());
     Record::finish(&mut record, "a").unwrap();
-    assert_eq!(Record::abort(&mut record, Some("a")), Ok(Told::FinishedBefore));
-    assert_eq!(Record::abort(&mut record, Some("b")), Ok(Told::Commit));
+    assert_eq!(Record::abort(&mut record, Some("a")), Ok(RecordState::FinishedBefore));
+    assert_eq!(Record::abort(&mut record, Some("b")), Ok(RecordState::Commit));
     assert!(record.is_some());
 }
 
@@ -51,9 +51,9 @@ fn what_is_open_is_aborted_by_anybody_also_after_votes() {
     for name in [None, Some("a"), Some("b")] {
         let mut record = begun();
         Record::vote(&mut record, "a").unwrap();
-        assert_eq!(Record::abort(&mut record, name), Ok(Told::Abort));
+        assert_eq!(Record::abort(&mut record, name), Ok(RecordState::Abort));
         assert_eq!(record, None);
-        assert_eq!(Record::abort(&mut record, name), Ok(Told::Absent));
+        assert_eq!(Record::abort(&mut record, name), Ok(RecordState::Absent));
     }
 }
 
@@ -62,8 +62,8 @@ fn the_record_is_there_until_all_have_finished() {
     let mut record = committed();
     Record::finish(&mut record, "b").unwrap();
     Record::finish(&mut record, "b").unwrap();
-    assert_eq!(Record::vote(&mut record, "b"), Ok(Told::FinishedBefore));
-    assert_eq!(Record::vote(&mut record, "a"), Ok(Told::Commit));
+    assert_eq!(Record::vote(&mut record, "b"), Ok(RecordState::FinishedBefore));
+    assert_eq!(Record::vote(&mut record, "a"), Ok(RecordState::Commit));
     Record::finish(&mut record, "a").unwrap();
     assert_eq!(record, None);
     Record::finish(&mut record, "a").unwrap();
@@ -93,7 +93,7 @@ fn as_many_as_may_take_part_commit_with_the_last_of_them() {
     for count in 1..=names.len() {
         let mut record = Some(Record::begin(&names[..count], 0).unwrap());
         for (index, name) in names[..count].iter().enumerate() {
-            let expected = if index + 1 == count { Told::Commit } else { Told::Open };
+            let expected = if index + 1 == count { RecordState::Commit } else { RecordState::Open };
             assert_eq!(Record::vote(&mut record, name), Ok(expected));
         }
         for name in &names[..count] {

@@ -77,12 +77,6 @@ fn all_directories_are_created_when_one_is_missing() {
     let join = "create c2 + create c2";
     assert_eq!(script.begin(), [directories[0], directories[1], join, "list", "list b"]);
     script.refused(ServerError::NodeExists);
-    script.refused(ServerError::Unimplemented);
-    script.results(0, Err((1, -101)));
-    script.asked.clear();
-    script.steps();
-    assert_eq!(script.begin()[1], "plain Persistent /apps/locks/b");
-    script.refused(ServerError::NodeExists);
     script.refused(ServerError::NoAuth);
     script.results(0, Err((1, -101)));
     assert_eq!(script.steps(), ["refused Server(NoAuth)"]);

@@ -84,17 +84,6 @@ fn the_directory_of_shares_is_created_when_it_is_missing() {
 }
 
 #[test]
-fn servers_before_3_5_have_no_containers_for_shares() {
-    let mut script = joined(READER);
-    script.listed(&["c1-0000000007"]);
-    script.steps();
-    script.refused(ServerError::Unimplemented);
-    script.results(0, Err((0, -101)));
-    let plain = "plain Persistent /apps/locks/a~shares";
-    assert_eq!(script.steps(), [plain, "create r1 + delete c1-0000000007"]);
-}
-
-#[test]
 fn a_directory_of_shares_that_must_not_be_created_is_told_and_nothing_stays() {
     let mut script = joined(READER);
     script.listed(&["c1-0000000007"]);

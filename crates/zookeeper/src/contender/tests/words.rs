@@ -56,10 +56,6 @@ fn lock_of(path: &str) -> String {
 
 pub(super) fn asked(request: &Request) -> String {
     match request {
-        Request::Create(create @ Create { is_plain: true, .. }) => match create.kind {
-            CreateKind::EphemeralSequential => format!("plain {}", short(&create.path)),
-            kind => format!("plain {kind:?} {}", create.path),
-        },
         Request::Create(create) => match create.kind {
             CreateKind::EphemeralSequential => format!("create {}", short(&create.path)),
             kind => format!("{kind:?} {}", create.path),
@@ -75,9 +71,7 @@ pub(super) fn asked(request: &Request) -> String {
         Request::Multi(operations) => {
             let texts = operations.iter().map(|operation| match operation {
                 Operation::Delete(path) => format!("delete {}", short(path)),
-                Operation::Create(create @ Create { is_plain: true, .. }) => {
-                    format!("create {}", short(&create.path))
-                }
+                Operation::Create(create) => format!("create {}", short(&create.path)),
                 other => panic!("{other:?}"),
             });
             texts.collect::<Vec<_>>().join(" + ")

@@ -5,9 +5,8 @@ use super::{answer, frames, header_and_body, recorded, requests};
 use crate::jute::{JuteError, frame};
 
 /// All kinds of requests, for bodies that may be of any kind.
-const KINDS: [RequestKind; 8] = [
+const KINDS: [RequestKind; 7] = [
     RequestKind::Create,
-    RequestKind::PlainCreate,
     RequestKind::Exists,
     RequestKind::GetData,
     RequestKind::GetChildren,

@@ -17,7 +17,7 @@ fn a_session_with_znodes_writes_in_each_seventh_of_its_timeout() {
     talk.results(3, &[0, 0]);
     talk.pass(500);
     talk.create(7);
-    assert_eq!(talk.written(), ["1 xid 4"]);
+    assert_eq!(talk.written(), ["15 xid 4"]);
     talk.reply(4, 8, -110);
     talk.pass(500);
     assert_eq!(talk.written(), ["14 xid 5"], "the create was a write, and has checked nothing");
@@ -103,7 +103,7 @@ fn credentials_say_nothing_of_the_session() {
     talk.create(1);
     talk.connect();
     talk.grant(SESSION);
-    assert_eq!(talk.written(), ["100 xid -4", "1 xid 1"]);
+    assert_eq!(talk.written(), ["100 xid -4", "15 xid 1"]);
     talk.reply(-4, 0, 0);
     assert_eq!(talk.session.valid_until(), Time::ZERO);
     talk.reply(1, 8, -110);

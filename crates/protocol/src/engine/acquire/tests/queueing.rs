@@ -206,12 +206,12 @@ fn a_try_in_quarantine_joins_and_takes_its_turn_after_it() {
     assert_eq!(script.answer(1_005, quarantined).request().verb(), Verb::Queue);
     let mut first = placed(0);
     first.queue.reserved = nodes("yyy--");
-    script.answer(1_010, first);
+    script.answer(1_010, first.clone());
     // It renews its entry meanwhile, with all the nodes' reservations.
     for renewal in 1..=39 {
         let now = 1_010 + 1_000 * renewal;
         assert_eq!(script.wake(now, draw(2)).request().verb(), Verb::Queue, "{renewal}");
-        script.answer(now, first);
+        script.answer(now, first.clone());
     }
     assert_eq!(script.wait(), at(41_005));
     assert_eq!(script.attempt(41_005, draw(3)).verb(), Verb::Turn);

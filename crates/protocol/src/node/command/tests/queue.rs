@@ -165,7 +165,8 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     ];
     for (numbers, (place, is_reserved, left)) in table {
         let (was_out, lacks, is_heard) = (numbers[2] & 2 == 2, None, false);
-        let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard, free };
+        let view =
+            QueueView { place, is_reserved, lacks, was_out, left, is_heard, free: free.clone() };
         let (counter, view) = (Some(numbers[0] as u64), Some(Box::new(view)));
         let expected = NodeReply { counter, view, ..yes() };
         let found = meaning(&queue, answer(NUMBER as i64, numbers));

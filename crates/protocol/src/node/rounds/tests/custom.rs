@@ -7,7 +7,7 @@ use crate::node::{NodeAnswer, NodeError};
 /// What is reported of a node that does this, if both others are lost.
 fn report(command: Probe) -> NodeAnswer {
     let mut nodes = Nodes::ready(false);
-    nodes.rounds.open(nodes.now, command.request(nodes.now), 1);
+    nodes.rounds.begin(nodes.now, command.request(nodes.now), 1);
     nodes.receive(0, "*1\r\n:1\r\n");
     (1..3).for_each(|index| nodes.lose(index));
     let reports = nodes.over().reports;

@@ -2,14 +2,14 @@
 
 use super::Nodes;
 use crate::engine::Verb;
-use crate::node::IN_FLIGHT_MAX;
 use crate::node::fixture::{at, node, request};
+use crate::node::{Conversation, IN_FLIGHT_MAX};
 
 impl Nodes {
     fn open_until(&mut self, waiter: u32, deadline: u64) {
         let mut request = request(Verb::Acquire, 1, self.now);
         request.deadline = at(deadline);
-        self.rounds.open(self.now, request, waiter);
+        self.rounds.begin(self.now, request, waiter);
     }
 
     /// The waiters whose rounds end by then, and when, with a tick at each deadline.

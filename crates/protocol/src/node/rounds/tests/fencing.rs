@@ -3,11 +3,11 @@
 use super::{Nodes, set};
 use crate::engine::{Counters, Verb};
 use crate::node::fixture::{at, fenced, fenced_handoff, greeting, node, request};
-use crate::node::{NodeError, Rounds, Session, SessionOptions};
+use crate::node::{Conversation, NodeError, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
-    nodes.rounds.open(nodes.now, fenced(verb, owner, nodes.now), 1);
+    nodes.rounds.begin(nodes.now, fenced(verb, owner, nodes.now), 1);
 }
 
 /// The reply to command `number` of a node that granted a free lock.
@@ -109,7 +109,7 @@ fn the_counter_of_one_server_with_two_names_counts_once() {
 fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
     let mut nodes = Nodes::ready(false);
     let over = fenced_handoff(8, 1, at(0));
-    nodes.rounds.open(nodes.now, over, 1);
+    nodes.rounds.begin(nodes.now, over, 1);
     (0..3).for_each(|index| drop(nodes.commands(index)));
     for index in 0..2 {
         nodes.receive(index, "-FENCE a counter of this lock is no number\r\n");
@@ -127,7 +127,7 @@ fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
     }
     // A fenced lock needs a valid counter. A lock without a counter is still possible.
     nodes.pass(1);
-    nodes.rounds.open(nodes.now, request(Verb::Acquire, 3, nodes.now), 2);
+    nodes.rounds.begin(nodes.now, request(Verb::Acquire, 3, nodes.now), 2);
     (0..2).for_each(|index| assert!(nodes.commands(index).contains(&"SET 3".to_owned())));
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb, Verdict};
+use crate::node::Conversation;
 use crate::node::fixture::{at, greeting, request};
 use crate::node::{NodeAnswer, NodeError, Phase, RoundOutcome};
 use std::time::Duration;
@@ -76,7 +77,7 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
     let mut nodes = Nodes::ready(false);
     let mut release = request(Verb::Release, 1, nodes.now);
     release.nodes = set(&[0, 1]);
-    nodes.rounds.open(nodes.now, release, 1);
+    nodes.rounds.begin(nodes.now, release, 1);
     nodes.receive(0, ":1\r\n");
     nodes.lose(1);
     let answers: Vec<_> = nodes.over().reports.into_iter().map(|report| report.answer).collect();
@@ -107,7 +108,7 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
 fn a_removal_skips_unknown_nodes() {
     let mut nodes = Nodes::ready(false);
     let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
-    nodes.rounds.post(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, &undo);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
 }
 
@@ -123,7 +124,7 @@ fn a_waiter_that_left_after_its_deadline_is_not_written_after_its_removal() {
     let mut leave = request(Verb::Undo, 1, nodes.now);
     let removal = leave.removal_mut();
     removal.waiter = name;
-    nodes.rounds.post(nodes.now, &leave);
+    nodes.rounds.send(nodes.now, &leave);
     nodes.receive(2, &greeting("run 2", 1_000));
     let late = nodes.commands(2);
     assert!(late.iter().all(|command| command == "EVAL 1"), "{late:?}");
@@ -134,7 +135,7 @@ fn a_removal_is_sent_only_to_nodes_that_may_hold_the_key() {
     let mut nodes = Nodes::ready(false);
     let mut release = request(Verb::Release, 1, nodes.now);
     release.nodes = set(&[1]);
-    nodes.rounds.open(nodes.now, release, 1);
+    nodes.rounds.begin(nodes.now, release, 1);
     assert_eq!(nodes.commands(0), [""; 0]);
     assert_eq!(nodes.commands(1), ["EVAL 1"]);
     let votes = nodes.over();

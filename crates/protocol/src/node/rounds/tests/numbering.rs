@@ -56,7 +56,7 @@ fn nothing_is_told_once_the_turn_has_begun_or_the_waiter_has_left() {
         let mut nodes = joined();
         let command = number(&mut nodes, 2);
         let request = request(&nodes, 1);
-        nodes.rounds.open(nodes.now, request, 1);
+        nodes.rounds.begin(nodes.now, request, 1);
         nodes.commands(2);
         let late = format!("*7\r\n:{command}\r\n:5\r\n:0\r\n:0\r\n:900\r\n:1\r\n$0\r\n\r\n");
         nodes.receive(2, &format!("{SUBSCRIBED}{late}"));

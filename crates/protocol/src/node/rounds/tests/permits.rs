@@ -14,7 +14,7 @@ const PERMITS: u32 = 4;
 fn open_share(nodes: &mut Nodes, verb: Verb, owner: u8, of: Share) {
     let mut request = about(verb, share(owner, of), nodes.now);
     request.nodes = NodeSet::all(nodes.sent.len());
-    nodes.rounds.open(nodes.now, request, 1);
+    nodes.rounds.begin(nodes.now, request, 1);
 }
 
 /// Requests any permit.

@@ -3,6 +3,7 @@
 
 use super::{Nodes, set};
 use crate::engine::{Request, Token, Verb};
+use crate::node::Conversation;
 use crate::node::fixture::{WAITER, at, greeting, node, request};
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ impl Nodes {
         let turn = request(Verb::Turn, owner, self.now);
         let turn = Request { spare_until: self.now.after(Duration::from_millis(100)), ..turn };
         called.iter().for_each(|index| self.rounds.waits.reserve(waiter, node(*index)));
-        self.rounds.open(self.now, turn, owner.into());
+        self.rounds.begin(self.now, turn, owner.into());
     }
 }
 
@@ -108,7 +109,7 @@ fn no_grant_is_restored_after_its_release() {
 #[test]
 fn no_grant_is_restored_after_its_handoff_or_its_ttl() {
     let mut nodes = Nodes::with_late_refusal();
-    nodes.rounds.open(nodes.now, crate::node::fixture::handoff(1, 2, nodes.now), 2);
+    nodes.rounds.begin(nodes.now, crate::node::fixture::handoff(1, 2, nodes.now), 2);
     nodes.commands(2);
     nodes.receive(2, "$-1\r\n");
     assert_eq!(nodes.commands(2), [""; 0]);
@@ -132,7 +133,7 @@ fn a_lock_that_was_restored_is_released_there() {
     nodes.greet(2);
     assert_eq!(nodes.commands(2), ["EVAL 1"], "the node can be reached again");
     let release = Request { nodes: sent, ..request(Verb::Release, 1, nodes.now) };
-    nodes.rounds.open(nodes.now, release, 2);
+    nodes.rounds.begin(nodes.now, release, 2);
     assert_eq!(nodes.commands(2), ["EVAL 1"]);
 }
 
@@ -186,7 +187,7 @@ fn a_silent_node_delays_only_the_first_lock_of_a_client() {
     nodes.rounds.tick(at(12));
     assert_eq!(nodes.over().ballot.sent, set(&[0, 1]));
     let second = Request { spare_until: at(100), ..request(Verb::Acquire, 2, at(12)) };
-    nodes.rounds.open(at(12), second, 2);
+    nodes.rounds.begin(at(12), second, 2);
     nodes.receive(0, "+OK\r\n");
     nodes.receive(1, "+OK\r\n");
     assert!(nodes.is_over());

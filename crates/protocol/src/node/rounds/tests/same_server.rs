@@ -2,6 +2,7 @@
 
 use super::{Nodes, node, set};
 use crate::engine::{NodeSet, Request, Verb};
+use crate::node::Conversation;
 use crate::node::fixture::{Probe, greeting};
 use crate::node::{NodeAnswer, NodeError, NodeState, RoundOutcome};
 use std::time::Duration;
@@ -199,7 +200,7 @@ fn a_look_at_every_node_has_one_answer_of_each_server() {
     const SAID: &str = "*1\r\n:1\r\n";
     let look = |now| Probe { asks_all: true, ..Probe::default() }.request(now);
     let mut nodes = Nodes::down(false);
-    nodes.rounds.open(nodes.now, look(nodes.now), 1);
+    nodes.rounds.begin(nodes.now, look(nodes.now), 1);
     (0..3).for_each(|index| nodes.connect(index));
     nodes.receive(0, &greeting("same", 1_000));
     nodes.receive(1, &greeting("other", 1_000));
@@ -211,7 +212,7 @@ fn a_look_at_every_node_has_one_answer_of_each_server() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
-    nodes.rounds.open(nodes.now, look(nodes.now), 1);
+    nodes.rounds.begin(nodes.now, look(nodes.now), 1);
     nodes.receive(2, SAID);
     nodes.connect(0);
     nodes.receive(0, &greeting("run 2", 1_000));
@@ -225,7 +226,7 @@ fn what_only_a_duplicate_server_is_asked_is_not_said() {
     for (node, is_said) in [(1, true), (2, false)] {
         let mut nodes = Nodes::down(false);
         let look = Probe { asks_all: true, ..Probe::default() }.request(nodes.now);
-        nodes.rounds.open(nodes.now, Request { nodes: set(&[node]), ..look }, 1);
+        nodes.rounds.begin(nodes.now, Request { nodes: set(&[node]), ..look }, 1);
         (0..3).for_each(|index| nodes.connect(index));
         nodes.receive(0, &greeting("same", 1_000));
         nodes.receive(1, &greeting("other", 1_000));

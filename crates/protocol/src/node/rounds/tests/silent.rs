@@ -124,7 +124,7 @@ fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
     (0..5).for_each(|index| nodes.greet(index));
     let attempt = |nodes: &mut Nodes, owner| {
         let request = request(Verb::Acquire, owner, nodes.now);
-        nodes.rounds.open(nodes.now, Request { nodes: NodeSet::all(5), ..request }, 1);
+        nodes.rounds.begin(nodes.now, Request { nodes: NodeSet::all(5), ..request }, 1);
     };
     attempt(&mut nodes, 1);
     (0..4).for_each(|index| nodes.receive(index, if index < 2 { "+OK\r\n" } else { "$-1\r\n" }));

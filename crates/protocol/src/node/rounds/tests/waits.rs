@@ -7,7 +7,7 @@ mod ended;
 use super::{Nodes, set};
 use crate::engine::{Before, NodeSet, QueueWait, Request, Token, Verb};
 use crate::node::fixture::{fenced, queue_wait, request};
-use crate::node::{NodeError, RoundOutcome};
+use crate::node::{Conversation, Message, NodeError, RoundOutcome};
 
 const RESERVED: bool = true;
 
@@ -164,7 +164,7 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
     nodes.wait(1, 1);
     nodes.wait(2, 2);
     nodes.open(3, Verb::Acquire, 3);
-    nodes.rounds.end_waits(None);
+    nodes.rounds.post(nodes.now, Message::EndWaits(None));
     let mut over: Vec<_> = std::iter::from_fn(|| nodes.rounds.poll())
         .map(|(waiter, result): (u32, RoundOutcome)| (waiter, result.ballot.queue.reserved))
         .collect();
@@ -180,7 +180,7 @@ fn a_reservation_that_is_told_after_the_turn_is_dropped() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [RESERVED, RESERVED, false]);
     let turn = turn(&nodes, 1);
-    nodes.rounds.open(nodes.now, turn, 1);
+    nodes.rounds.begin(nodes.now, turn, 1);
     notify(&mut nodes, 2, 1);
     assert!(is_forgotten(&nodes));
     // The turn fails, and the waiter goes on waiting: nothing is left of what was told.
@@ -204,15 +204,15 @@ fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
     assert_eq!(nodes.rounds.queue_load().0, 4);
     // One leaves while it waits, one when its round is over, and two take their turn.
     let undo = leave(&nodes, 1);
-    nodes.rounds.post(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, &undo);
     assert_eq!(granted(&mut nodes), set(&[0]), "nobody waits for it any more");
     nodes.pass(50);
     while nodes.rounds.poll().is_some() {}
     let undo = leave(&nodes, 2);
-    nodes.rounds.post(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, &undo);
     for waiter in 3..=4 {
         let turn = turn(&nodes, waiter);
-        nodes.rounds.open(nodes.now, turn, 1);
+        nodes.rounds.begin(nodes.now, turn, 1);
     }
     assert!(is_forgotten(&nodes));
     (1..=4).for_each(|waiter| notify(&mut nodes, 1, waiter));
@@ -259,7 +259,7 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
     let mut nodes = Nodes::ready(true);
     for (waiting, is_awaited) in [([0, 1, 0], true), ([0, 0, 0], false), ([2, 2, 1], true)] {
         let turn = turn(&nodes, 1);
-        nodes.rounds.open(nodes.now, turn, 1);
+        nodes.rounds.begin(nodes.now, turn, 1);
         for (index, waiting) in waiting.into_iter().enumerate() {
             let number = number(&mut nodes, index);
             nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:0\r\n:{waiting}\r\n"));
@@ -273,7 +273,7 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
 fn an_answer_of_an_earlier_round_does_not_say_that_others_wait() {
     let mut nodes = Nodes::ready(false);
     for (order, waiting) in [([2, 0, 1], 1), ([0, 1, 2], 0)] {
-        nodes.rounds.open(nodes.now, fenced(Verb::Acquire, 1 + waiting, nodes.now), 1);
+        nodes.rounds.begin(nodes.now, fenced(Verb::Acquire, 1 + waiting, nodes.now), 1);
         for (nth, index) in order.into_iter().enumerate() {
             let number = number(&mut nodes, index);
             nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:9\r\n:{waiting}\r\n"));
@@ -290,14 +290,14 @@ fn no_waiter_is_heard_that_left_or_was_handed_off() {
     (1..=2).for_each(|waiter| enter(&mut nodes, waiter, [false; 3]));
     assert_eq!(nodes.rounds.queue_load(), (2, 6));
     let undo = leave(&nodes, 1);
-    nodes.rounds.post(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, &undo);
     assert_eq!(nodes.rounds.queue_load(), (1, 3));
     // Its turn, and then a handoff of the lock that it got.
     let turn = turn(&nodes, 2);
-    nodes.rounds.open(nodes.now, turn, 1);
+    nodes.rounds.begin(nodes.now, turn, 1);
     assert_eq!(nodes.rounds.queue_load(), (0, 3));
     let mut handoff = crate::node::fixture::handoff(102, 3, nodes.now);
     handoff.predecessor_mut().waiter = Some(Token::new([2; Token::LEN]));
-    nodes.rounds.open(nodes.now, handoff, 2);
+    nodes.rounds.begin(nodes.now, handoff, 2);
     assert_eq!(nodes.rounds.queue_load(), (0, 0));
 }

@@ -38,7 +38,7 @@ fn reservations_in_the_answers_of_the_queue_count_with_those_that_are_told_later
     let (mut script, _) = refused(waiting(Wait::Forever));
     let mut answers = placed(0);
     answers.queue.reserved = nodes("yy---");
-    script.answer(1_010, answers).queue_wait();
+    script.answer(1_010, answers.clone()).queue_wait();
     script.answer(1_020, ballot("--y--"));
     assert_eq!(script.attempt(1_020, draw(2)).verb(), Verb::Turn);
 

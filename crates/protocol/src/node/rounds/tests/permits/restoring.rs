@@ -130,9 +130,9 @@ fn no_permit_is_corrected_after_its_release_or_undo() {
         let lock = share(1, Share::Permit { of: PERMITS, number: Some(2) });
         let removal = about(verb, lock, nodes.now);
         if is_waited_for {
-            nodes.rounds.open(nodes.now, removal, 2);
+            nodes.rounds.begin(nodes.now, removal, 2);
         } else {
-            nodes.rounds.post(nodes.now, &removal);
+            nodes.rounds.send(nodes.now, &removal);
         }
         (0..3).for_each(|index| assert!(!nodes.commands(index).is_empty(), "{verb:?}"));
         nodes.receive(0, &granted(1, 0));
@@ -145,7 +145,7 @@ fn a_permit_that_is_given_up_while_it_is_requested_is_not_corrected() {
     let mut nodes = Nodes::ready(false);
     open(&mut nodes, Verb::Acquire, 1);
     let lock = share(1, Share::Permit { of: PERMITS, number: None });
-    nodes.rounds.post(nodes.now, &about(Verb::Undo, lock, nodes.now));
+    nodes.rounds.send(nodes.now, &about(Verb::Undo, lock, nodes.now));
     write_all(&mut nodes);
     nodes.receive(0, &granted(1, 0));
     nodes.receive(1, &granted(1, 2));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 fn look(nodes: &mut Nodes, waiter: u8) {
     let watcher = Some(Token::new([waiter; Token::LEN]));
     let read = Probe { key: Arc::from(KEY.as_bytes()), watcher, ..Probe::default() };
-    nodes.rounds.open(nodes.now, read.request(nodes.now), 1);
+    nodes.rounds.begin(nodes.now, read.request(nodes.now), 1);
 }
 
 /// A key changes on a node.
@@ -69,7 +69,7 @@ fn nothing_is_left_of_a_call_that_has_waited() {
     answer_all(&mut nodes);
     nodes.over();
     assert_eq!(nodes.rounds.queue_load(), (1, 3));
-    nodes.rounds.leave(&Token::new([1; Token::LEN]));
+    nodes.rounds.post(nodes.now, Message::Leave(Token::new([1; Token::LEN])));
     assert_eq!(nodes.rounds.queue_load(), (0, 0));
     (0..3).for_each(|index| change(&mut nodes, index, KEY));
     assert!(!nodes.is_over());

@@ -10,7 +10,7 @@ fn the_waits_of_one_waiter_end_until_it_leaves_and_no_others() {
     enter(&mut nodes, 2, [false; 3]);
     nodes.wait(1, 1);
     nodes.wait(2, 2);
-    nodes.rounds.end_waits(name(1));
+    nodes.rounds.post(nodes.now, Message::EndWaits(name(1)));
     assert_eq!(granted(&mut nodes), set(&[0]), "that of the first");
     assert!(!nodes.is_over(), "not that of the second");
     // One that begins later ends as well: it may have begun before its thread was told.
@@ -18,10 +18,10 @@ fn the_waits_of_one_waiter_end_until_it_leaves_and_no_others() {
     assert_eq!(granted(&mut nodes), set(&[0]));
     // Once it has left, or is not known, nothing is remembered.
     let undo = leave(&nodes, 1);
-    nodes.rounds.post(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, &undo);
     let before = nodes.rounds.queue_load();
-    nodes.rounds.end_waits(name(1));
-    nodes.rounds.end_waits(name(9));
+    nodes.rounds.post(nodes.now, Message::EndWaits(name(1)));
+    nodes.rounds.post(nodes.now, Message::EndWaits(name(9)));
     assert_eq!(nodes.rounds.queue_load(), before);
     assert!(!nodes.is_over());
 }

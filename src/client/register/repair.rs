@@ -1,52 +1,52 @@
 //! Nodes become a group that keeps registers, and a node without a vote is made a member of its
 //! group again, or in the place of another.
 
-use super::{Asked, Survey};
-use crate::core::{Core, KeyStep, NodeKeys, Redlock, draw};
+use super::nodes::{GroupInspection, RegisterNodes, RegisterRound};
+use crate::core::{KeyStep, NodeKeys, draw};
 use crate::engine::{NoVote, Node, NodeSet, quorum};
-use crate::error::{NoQuorum, RegisterError};
+use crate::error::RegisterError;
 use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
 use crate::registers::{
-    Census, Epoch, Group, InvalidValue, Mark, MarkStep, Member, Place, Refill, RefillEnd,
-    RefillStep, RegisterKeys, Seen,
+    Epoch, Group, InvalidValue, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
+    Refill, RefillEnd, RefillStep, RegisterKeys,
 };
 use std::sync::Arc;
 
-impl Core {
+impl RegisterNodes<'_> {
     /// Makes the nodes a group. All must answer, and none may be a member of one.
     ///
     /// Each node draws a number first, and its mark must still have it when it becomes a member: so
     /// a copy of this that arrives late, after the node has lost its memory, makes it none.
-    pub(crate) fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
-        let redlock = self.register_nodes()?;
-        let statuses = self.examine(redlock, NodeSet::all(self.rules.nodes));
+    pub(super) fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
+        let statuses = self.examine(self.all());
         let durability = |node: Node| Durability::of(&statuses[node.index()]);
         let lacks = |node| durability(node).lacks().filter(|_| !in_memory);
         // What can be refused is refused before anything is written.
-        let (seen, asked) = self.mark_all(redlock, &MarkStep::Look);
-        self.check_formation(&seen, asked, lacks)?;
-        let (mut seen, asked) = self.mark_all(redlock, &MarkStep::Join { seen: Arc::from([]) });
+        let (seen, round) = self.mark(&MarkStep::Look, self.all());
+        self.check_formation(&seen, round, lacks)?;
+        let join = MarkStep::Join { seen: Arc::from([]) };
+        let (mut seen, round) = self.mark(&join, self.all());
         // One whose server was started again since it began to join does so anew.
         for it in seen.iter_mut().filter(|it| it.joining().is_none()) {
             if let Some(Mark::Joining(_)) = it.read() {
-                *it = self.join(redlock, it).unwrap_or_else(|_| it.clone());
+                *it = self.join(it).unwrap_or_else(|_| it.clone());
             }
         }
-        self.check_formation(&seen, asked.clone(), lacks)?;
+        self.check_formation(&seen, round.clone(), lacks)?;
         let group = Group { id: draw_number()?, epoch: 1, token: draw_number()? };
         // Of clients that do this at one time, each begins with the same node, and only the one
         // that comes first there goes on.
         seen.sort_by(|one, other| one.run_id.cmp(&other.run_id));
-        let place = |it: &Seen| Ok(Place::new(draw_number()?, &asked.url(it.node)));
-        let members: Result<Vec<Place>, RegisterError> = seen.iter().map(place).collect();
+        let place = |it: &NodeMark| Ok(MemberAddress::new(draw_number()?, &round.url(it.node)));
+        let members: Result<Vec<MemberAddress>, RegisterError> = seen.iter().map(place).collect();
         let epoch = Epoch { group, members: members?.into() };
         for (it, place) in seen.iter().zip(&*epoch.members) {
             let is_durable = durability(it.node) == Durability::Whole;
             let run_id = it.run_id.to_string();
             let member = Member { epoch: epoch.clone(), run_id, id: place.id, is_durable };
-            if !self.enter(redlock, it, &member) {
-                return Err(RegisterError::NodesDiffer { url: asked.url(it.node) });
+            if !self.enter(it, &member) {
+                return Err(RegisterError::NodesDiffer { url: round.url(it.node) });
             }
         }
         Ok(())
@@ -55,39 +55,39 @@ impl Core {
     /// Can these nodes be made a group?
     fn check_formation(
         &self,
-        seen: &[Seen],
-        asked: Asked,
+        seen: &[NodeMark],
+        round: RegisterRound,
         lacks: impl Fn(Node) -> Option<&'static str>,
     ) -> Result<(), RegisterError> {
-        if seen.len() < self.rules.nodes {
-            let (error, may_have_happened) = (NoQuorum::of_all(asked.reports), false);
-            return Err(RegisterError::NoQuorum { error, may_have_happened });
+        if seen.len() < self.count() {
+            return Err(round.not_all());
         }
-        if Census::new(seen.to_vec(), self.rules.nodes).is_ok_and(|it| it.is_whole(seen.len())) {
+        if MembershipView::new(seen.to_vec(), self.count()).is_ok_and(|it| it.is_whole(seen.len()))
+        {
             return Err(RegisterError::AlreadyFormed);
         }
-        seen.iter().try_for_each(|it| check_run(it, &asked.url(it.node)))?;
+        seen.iter().try_for_each(|it| check_run(it, &round.url(it.node)))?;
         let lacking = seen.iter().map(|it| it.node);
-        let lacking = lacking.filter_map(|it| Some((asked.url(it), lacks(it)?)));
+        let lacking = lacking.filter_map(|it| Some((round.url(it), lacks(it)?)));
         let lacking: Vec<_> = lacking.collect();
         if !lacking.is_empty() {
             return Err(RegisterError::NotDurable { nodes: lacking });
         }
-        let is_other = |it: &&Seen| matches!(it.read(), Some(Mark::Member(_) | Mark::Unknown));
+        let is_other = |it: &&NodeMark| matches!(it.read(), Some(Mark::Member(_) | Mark::Unknown));
         match seen.iter().find(is_other) {
-            Some(other) => Err(RegisterError::NodesDiffer { url: asked.url(other.node) }),
+            Some(other) => Err(RegisterError::NodesDiffer { url: round.url(other.node) }),
             None => Ok(()),
         }
     }
 
     /// A node gives up the mark that was seen, and begins to join. Returns how it looks then, or
     /// why it has not.
-    fn join(&self, redlock: &Redlock, seen: &Seen) -> Result<Seen, String> {
+    fn join(&self, seen: &NodeMark) -> Result<NodeMark, String> {
         let mark = seen.mark.clone().unwrap_or_else(|| Arc::from([]));
         let nodes = NodeSet::from_iter([seen.node]);
-        let (mut now, asked) = self.mark(redlock, &MarkStep::Join { seen: mark }, nodes);
-        let has_begun = |now: &Seen| now.mark != seen.mark && now.joining().is_some();
-        now.pop().filter(has_begun).ok_or_else(|| why_lost(asked.failure(seen.node)))
+        let (mut now, round) = self.mark(&MarkStep::Join { seen: mark }, nodes);
+        let has_begun = |now: &NodeMark| now.mark != seen.mark && now.joining().is_some();
+        now.pop().filter(has_begun).ok_or_else(|| why_lost(round.failure(seen.node)))
     }
 }
 
@@ -97,7 +97,7 @@ fn draw_number() -> Result<u64, RegisterError> {
 
 const INTERRUPTED: &str = "it was started again or emptied, or another repair of it has begun";
 
-/// Why a node has not done what was asked: its error, or that it is another by now.
+/// Why a node has not done what was round: its error, or that it is another by now.
 fn why_lost(failure: Option<&NodeError>) -> String {
     failure.map_or_else(|| INTERRUPTED.to_owned(), NodeError::to_string)
 }
@@ -109,7 +109,7 @@ fn not_repaired(url: &str, why: &str) -> RegisterError {
 }
 
 /// Refuses to write the mark of a node whose run is not told: it would never have a vote.
-fn check_run(seen: &Seen, url: &str) -> Result<(), RegisterError> {
+fn check_run(seen: &NodeMark, url: &str) -> Result<(), RegisterError> {
     match seen.run_id.is_empty() {
         true => Err(not_repaired(url, &NoVote::RunNotTold.to_string())),
         false => Ok(()),
@@ -117,40 +117,39 @@ fn check_run(seen: &Seen, url: &str) -> Result<(), RegisterError> {
 }
 
 /// A node that is to get a vote, and the epoch in which it does if that one is decided.
-pub(crate) struct Repair {
+pub(super) struct Repair {
     /// The node, which has begun to join.
-    target: Seen,
+    target: NodeMark,
     /// The epoch before.
-    pub(crate) before: Epoch,
-    pub(crate) proposed: Epoch,
+    pub(super) before: Epoch,
+    pub(super) proposed: Epoch,
     /// Which member it is to be.
     id: u64,
 }
 
-impl Core {
+impl RegisterNodes<'_> {
     /// Begins to give a node without a vote one again, if there is such a node: one that is a
     /// member, or one that is to have the place of the member at the `replaced` address.
-    pub(crate) fn begin_repair(
+    pub(super) fn begin_repair(
         &self,
-        redlock: &Redlock,
         replaced: Option<&str>,
     ) -> Result<Option<Repair>, RegisterError> {
-        self.learn_group(redlock)?;
-        let survey = self.survey(redlock)?;
-        let before = survey.census.epoch().clone();
-        let voters = survey.census.voters(&before);
-        if voters.len() < quorum(self.rules.nodes) {
+        self.learn_group()?;
+        let inspection = self.inspect_group()?;
+        let before = inspection.view.epoch().clone();
+        let voters = inspection.view.voters(&before);
+        if voters.len() < quorum(self.count()) {
             // Marks are kept then: by them, a person may trust the nodes.
-            return Err(survey.without_majority());
+            return Err(inspection.without_majority());
         }
         let mut first_error = None;
-        for seen in survey.census.seen().iter().filter(|it| !voters.contains(it.node)) {
-            match self.begin_with(redlock, &survey, seen, replaced) {
+        for seen in inspection.view.seen().iter().filter(|it| !voters.contains(it.node)) {
+            match self.begin_with(&inspection, seen, replaced) {
                 Ok((target, place)) => {
                     // Drawn after the node has drawn its number: what was sent in an earlier repair
                     // of it names another epoch.
                     let (id, token) = (draw_number()?, draw_number()?);
-                    let new = Place::new(id, &survey.asked.url(target.node));
+                    let new = MemberAddress::new(id, &inspection.round.url(target.node));
                     let proposed = before.with((place, new), token);
                     return Ok(Some(Repair { target, before, proposed, id }));
                 }
@@ -163,65 +162,63 @@ impl Core {
     /// Has a node begin to join. Returns how it looks then, and which member's place it takes.
     fn begin_with(
         &self,
-        redlock: &Redlock,
-        survey: &Survey,
-        seen: &Seen,
+        inspection: &GroupInspection,
+        seen: &NodeMark,
         replaced: Option<&str>,
-    ) -> Result<(Seen, u64), RegisterError> {
-        let (census, url) = (&survey.census, survey.asked.url(seen.node));
+    ) -> Result<(NodeMark, u64), RegisterError> {
+        let (view, url) = (&inspection.view, inspection.round.url(seen.node));
         let refuse = |why: &str| not_repaired(&url, why);
         match seen.read() {
             None | Some(Mark::Joining(_)) => {}
-            Some(Mark::Member(member)) if member.epoch.group.id == census.epoch().group.id => {}
+            Some(Mark::Member(member)) if member.epoch.group.id == view.epoch().group.id => {}
             Some(Mark::Member(_)) => return Err(RegisterError::NodesDiffer { url }),
             Some(Mark::Unknown) => {
                 return Err(refuse("its mark is that of a later version, or of another program"));
             }
         }
         check_run(seen, &url)?;
-        if let (true, Some(lacks)) = (census.is_durable(), survey.durability(seen.node).lacks()) {
+        if let (true, Some(lacks)) = (view.is_durable(), inspection.durability(seen.node).lacks()) {
             return Err(RegisterError::NotDurable { nodes: vec![(url, lacks)] });
         }
-        if census.epoch().is_last() {
+        if view.epoch().is_last() {
             // All registers would be frozen for ever.
             return Err(refuse(LAST_EPOCH));
         }
-        let place = census.place_of(seen.node, Place::address(&url), replaced);
+        let place = view.place_of(seen.node, MemberAddress::address(&url), replaced);
         let place = place.map_err(|members| {
             let url = Arc::clone(&url);
             RegisterError::PlaceTaken { url, members }
         })?;
-        let target = self.join(redlock, seen).map_err(|why| refuse(&why))?;
+        let target = self.join(seen).map_err(|why| refuse(&why))?;
         Ok((target, place))
     }
 
     /// Has the members enter the epoch that was decided. If it is the one that was proposed, the
     /// node gets the state of the registers, and its vote. Returns the node's URL then.
-    pub(crate) fn end_repair(
+    pub(super) fn end_repair(
         &self,
-        redlock: &Redlock,
         repair: &Repair,
         decided: &Epoch,
     ) -> Result<Option<Arc<str>>, RegisterError> {
-        let survey = self.survey(redlock)?;
-        self.enter_all(redlock, &survey, decided);
-        let survey = self.survey(redlock)?;
-        self.know(survey.census.epoch());
+        let inspection = self.inspect_group()?;
+        self.enter_all(&inspection, decided);
+        let inspection = self.inspect_group()?;
+        self.know(inspection.view.epoch());
         if *decided != repair.proposed {
             return Ok(None);
         }
-        let url = survey.asked.url(repair.target.node);
+        let url = inspection.round.url(repair.target.node);
         let refuse = |why: &str| not_repaired(&url, why);
-        let is_durable = survey.durability(repair.target.node) == Durability::Whole;
+        let is_durable = inspection.durability(repair.target.node) == Durability::Whole;
         let run_id = repair.target.run_id.to_string();
         let member = Member { epoch: decided.clone(), run_id, id: repair.id, is_durable };
-        let voters = survey.census.voters(decided);
-        let sources = survey.census.seen().iter().filter(|seen| voters.contains(seen.node));
+        let voters = inspection.view.voters(decided);
+        let sources = inspection.view.seen().iter().filter(|seen| voters.contains(seen.node));
         let sources = sources.cloned().collect();
         let refill = Refill::new(repair.target.clone(), member, sources);
         let mut refill = refill.ok_or_else(|| refuse(INTERRUPTED))?;
-        let (end, last) = self.refill(redlock, &mut refill)?;
-        let invalid = last.as_ref().and_then(Asked::invalid);
+        let (end, last) = self.refill(&mut refill)?;
+        let invalid = last.as_ref().and_then(RegisterRound::invalid);
         match (end, last) {
             (RefillEnd::Entered, _) => Ok(Some(url)),
             (RefillEnd::NoQuorum, Some(last)) => {
@@ -241,13 +238,12 @@ impl Core {
     /// to list keys, a node cannot be filled, nor be a source.
     fn refill(
         &self,
-        redlock: &Redlock,
         refill: &mut Refill,
-    ) -> Result<(RefillEnd, Option<Asked>), RegisterError> {
+    ) -> Result<(RefillEnd, Option<RegisterRound>), RegisterError> {
         let mut last = None;
         loop {
             match refill.poll() {
-                RefillStep::List(node) => match self.list(redlock, node) {
+                RefillStep::List(node) => match self.list(node) {
                     Ok(names) => refill.listed(Some(names)),
                     Err(NodeReport { url, answer: NodeAnswer::Failed(error), .. })
                         if error.is_permanent() =>
@@ -260,10 +256,10 @@ impl Core {
                     Err(_) => refill.listed(None),
                 },
                 RefillStep::Ask { nodes, mark, name, command } => {
-                    let keys = RegisterKeys::new(&self.key_prefix, &name);
-                    let asked = self.ask_some(redlock, &keys, mark, command, nodes);
-                    refill.handle(&asked.replies);
-                    last = Some(asked);
+                    let keys = RegisterKeys::new(&self.core.key_prefix, &name);
+                    let round = self.ask_some(&keys, mark, command, nodes);
+                    refill.handle(&round.replies);
+                    last = Some(round);
                 }
                 RefillStep::Done(end) => return Ok((end, last)),
             }
@@ -271,8 +267,8 @@ impl Core {
     }
 
     /// The names of the registers that a node has keys of, or the report of one that was not read.
-    fn list(&self, redlock: &Redlock, node: Node) -> Result<Vec<Arc<[u8]>>, NodeReport> {
-        let prefix = &self.key_prefix[..];
+    fn list(&self, node: Node) -> Result<Vec<Arc<[u8]>>, NodeReport> {
+        let prefix = &self.core.key_prefix[..];
         let quoted = prefix.iter().flat_map(|byte| [b'\\', *byte]);
         let infix = RegisterKeys::PROMISE.iter().copied();
         let pattern: Arc<[u8]> = quoted.chain(infix).chain(*b"*").collect();
@@ -284,7 +280,7 @@ impl Core {
             names.extend(page.iter().filter_map(name));
         };
         loop {
-            match keys.next(self, redlock, &pattern, true) {
+            match keys.next(self.core, self.redlock, &pattern, true) {
                 KeyStep::Keys(page) => note(page),
                 KeyStep::End(page, _) => {
                     note(page);
@@ -297,16 +293,15 @@ impl Core {
 
     /// Gives a node its vote whose server was started again, although it may have forgotten
     /// something.
-    pub(crate) fn trust(&self, url: &str) -> Result<(), RegisterError> {
-        let redlock = self.register_nodes()?;
-        let survey = self.survey(redlock)?;
-        let epoch = survey.census.epoch();
-        self.enter_all(redlock, &survey, epoch);
-        let survey = self.survey(redlock)?;
+    pub(super) fn trust(&self, url: &str) -> Result<(), RegisterError> {
+        let inspection = self.inspect_group()?;
+        let epoch = inspection.view.epoch();
+        self.enter_all(&inspection, epoch);
+        let inspection = self.inspect_group()?;
         // As it is told, which is without a password.
         let url = NodeUrl::parse(url).map_or_else(|_| "the URL".to_owned(), |url| url.to_string());
         let refuse = |why: &str| not_repaired(&url, why);
-        let seen = survey.census.seen().iter().find(|it| *survey.asked.url(it.node) == *url);
+        let seen = inspection.view.seen().iter().find(|it| *inspection.round.url(it.node) == *url);
         let seen = seen.ok_or_else(|| refuse("no node that has answered has this URL"))?;
         let member = match seen.read() {
             Some(Mark::Member(member)) if epoch.has(member.id) => member,
@@ -315,7 +310,7 @@ impl Core {
         check_run(seen, &url)?;
         let run_id = seen.run_id.to_string();
         let new = Member { epoch: epoch.clone(), run_id, ..member.clone() };
-        if new == member || self.enter(redlock, seen, &new) {
+        if new == member || self.enter(seen, &new) {
             return Ok(());
         }
         Err(refuse(INTERRUPTED))

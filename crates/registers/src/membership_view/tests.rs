@@ -1,7 +1,7 @@
 //! Marks of three nodes, and what they say together.
 
 use super::*;
-use crate::{Group, Place};
+use crate::{Group, MemberAddress};
 
 const A: u64 = 1;
 const B: u64 = 2;
@@ -13,7 +13,7 @@ fn at(id: u64) -> &'static str {
 
 fn epoch(number: u64, members: &[u64]) -> Epoch {
     let group = Group { id: 9, epoch: number, token: number };
-    Epoch { group, members: members.iter().map(|id| Place::new(*id, at(*id))).collect() }
+    Epoch { group, members: members.iter().map(|id| MemberAddress::new(*id, at(*id))).collect() }
 }
 
 fn first() -> Epoch {
@@ -24,15 +24,15 @@ fn member(epoch: &Epoch, id: u64, run: &str) -> Member {
     Member { epoch: epoch.clone(), run_id: run.into(), id, is_durable: true }
 }
 
-fn seen(node: usize, mark: Option<Arc<[u8]>>) -> Seen {
-    Seen { node: Node::new(node), mark, run_id: Arc::from("run") }
+fn seen(node: usize, mark: Option<Arc<[u8]>>) -> NodeMark {
+    NodeMark { node: Node::new(node), mark, run_id: Arc::from("run") }
 }
 
 /// Nodes with the marks of these members, whose servers all have the same run.
-fn census(members: &[Option<Member>]) -> Result<Census, NoGroup> {
+fn view(members: &[Option<Member>]) -> Result<MembershipView, NoGroup> {
     let marks = members.iter().enumerate();
     let seen = marks.map(|(node, member)| seen(node, member.as_ref().map(Member::to_bytes)));
-    Census::new(seen.collect(), 3)
+    MembershipView::new(seen.collect(), 3)
 }
 
 fn of(epoch: &Epoch, ids: [u64; 3]) -> [Option<Member>; 3] {
@@ -40,36 +40,36 @@ fn of(epoch: &Epoch, ids: [u64; 3]) -> [Option<Member>; 3] {
 }
 
 /// Which nodes get which mark.
-fn renewals(census: &Census, keeps: Option<bool>) -> Vec<(usize, Member)> {
-    let renewals = census.renewals(census.epoch(), |_| keeps);
+fn renewals(view: &MembershipView, keeps: Option<bool>) -> Vec<(usize, Member)> {
+    let renewals = view.renewals(view.epoch(), |_| keeps);
     renewals.into_iter().map(|(seen, member)| (seen.node.index(), member)).collect()
 }
 
-fn voters(census: &Census) -> Vec<usize> {
-    census.voters(census.epoch()).iter().map(Node::index).collect()
+fn voters(view: &MembershipView) -> Vec<usize> {
+    view.voters(view.epoch()).iter().map(Node::index).collect()
 }
 
 #[test]
 fn the_latest_epoch_of_the_group_of_most_is_the_group() {
-    let whole = census(&of(&first(), [A, B, C])).unwrap();
+    let whole = view(&of(&first(), [A, B, C])).unwrap();
     assert_eq!((whole.epoch(), voters(&whole)), (&first(), vec![0, 1, 2]));
     let [a, b, _] = of(&first(), [A, B, C]);
     let later = epoch(2, &[A, B, 4]);
-    let census_of = |third| census(&[a.clone(), b.clone(), third]);
-    let census = census_of(Some(member(&later, 4, "run"))).unwrap();
-    assert_eq!((census.epoch(), voters(&census)), (&later, vec![2]));
+    let census_of = |third| view(&[a.clone(), b.clone(), third]);
+    let view = census_of(Some(member(&later, 4, "run"))).unwrap();
+    assert_eq!((view.epoch(), voters(&view)), (&later, vec![2]));
     let other = Epoch { group: Group { id: 8, epoch: 7, token: 0 }, ..epoch(7, &[5, 6, 7]) };
-    let census = census_of(Some(member(&other, 5, "run"))).unwrap();
-    assert_eq!((census.epoch(), voters(&census)), (&first(), vec![0, 1]), "it is of another");
+    let view = census_of(Some(member(&other, 5, "run"))).unwrap();
+    assert_eq!((view.epoch(), voters(&view)), (&first(), vec![0, 1]), "it is of another");
     assert_eq!(census_of(None).unwrap().epoch(), &first());
 }
 
 #[test]
 fn without_a_majority_of_one_group_of_this_size_there_is_none() {
-    assert_eq!(census(&[None, None, None]).unwrap_err(), NoGroup::NoMember);
+    assert_eq!(view(&[None, None, None]).unwrap_err(), NoGroup::NoMember);
     let [a, b, _] = of(&first(), [A, B, C]);
     let other = Epoch { group: Group { id: 8, epoch: 1, token: 0 }, ..epoch(1, &[5, 6, 7]) };
-    let differs = |members: &[_]| matches!(census(members), Err(NoGroup::Differs(_)));
+    let differs = |members: &[_]| matches!(view(members), Err(NoGroup::Differs(_)));
     assert!(differs(&[a.clone(), Some(member(&other, 5, "run")), None]));
     let five = epoch(1, &[1, 2, 3, 4, 5]);
     assert!(differs(&of(&five, [A, B, C])));
@@ -80,8 +80,8 @@ fn without_a_majority_of_one_group_of_this_size_there_is_none() {
 fn members_enter_the_latest_epoch_if_they_are_in_it() {
     let later = epoch(2, &[A, 4, C]);
     let [a, b, _] = of(&first(), [A, B, C]);
-    let census = census(&[a, b, Some(member(&later, C, "run"))]).unwrap();
-    assert_eq!(renewals(&census, None), [(0, member(&later, A, "run"))], "b was replaced");
+    let view = view(&[a, b, Some(member(&later, C, "run"))]).unwrap();
+    assert_eq!(renewals(&view, None), [(0, member(&later, A, "run"))], "b was replaced");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn who_was_started_again_is_believed_only_if_it_keeps_all_and_always_has() {
     let restarted = |is_durable| Member { is_durable, ..member(&first(), A, "before") };
     let census_of = |a: Member| {
         let [_, b, c] = of(&first(), [A, B, C]);
-        census(&[Some(a), b, c]).unwrap()
+        view(&[Some(a), b, c]).unwrap()
     };
     let durable = census_of(restarted(true));
     assert_eq!(voters(&durable), [1, 2]);
@@ -105,19 +105,19 @@ fn who_was_started_again_is_believed_only_if_it_keeps_all_and_always_has() {
 #[test]
 fn a_replica_with_its_masters_mark_gets_none() {
     let [a, b, _] = of(&first(), [A, B, C]);
-    let census = census(&[a, b, Some(member(&first(), B, "before"))]).unwrap();
-    assert!(renewals(&census, Some(true)).is_empty());
+    let view = view(&[a, b, Some(member(&first(), B, "before"))]).unwrap();
+    assert!(renewals(&view, Some(true)).is_empty());
     // And no place but the one that its address has.
-    assert_eq!(census.place_of(Node::new(2), at(C), None), Ok(C));
-    assert_eq!(census.place_of(Node::new(2), "r:1/0", None), Err(vec![at(C).into()]));
+    assert_eq!(view.place_of(Node::new(2), at(C), None), Ok(C));
+    assert_eq!(view.place_of(Node::new(2), "r:1/0", None), Err(vec![at(C).into()]));
 }
 
 #[test]
 fn a_node_has_the_place_that_it_shows_or_of_its_address_or_that_it_is_given() {
     let [a, b, _] = of(&first(), [A, B, C]);
     let place = |members: [&Option<Member>; 3], node: usize, address: &str| {
-        let census = census(&members.map(Option::clone)).unwrap();
-        census.place_of(Node::new(node), address, None)
+        let view = view(&members.map(Option::clone)).unwrap();
+        view.place_of(Node::new(node), address, None)
     };
     assert_eq!(place([&a, &b, &None], 2, at(C)), Ok(C));
     // A new server, and one that was replaced and emptied.
@@ -135,8 +135,8 @@ fn a_node_has_the_place_that_it_shows_or_of_its_address_or_that_it_is_given() {
     let old = Some(member(&first(), C, "run"));
     assert_eq!(place([&ours[0], &ours[1], &old], 2, at(C)), taken(&[4]));
     let replaces = |replaced| {
-        let census = census(&[a.clone(), b.clone(), None]).unwrap();
-        census.place_of(Node::new(2), "d:1/0", Some(replaced))
+        let view = view(&[a.clone(), b.clone(), None]).unwrap();
+        view.place_of(Node::new(2), "d:1/0", Some(replaced))
     };
     assert_eq!(replaces(at(C)), Ok(C));
     assert_eq!(replaces(at(B)), taken(&[C]), "it votes");

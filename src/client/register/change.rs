@@ -1,16 +1,18 @@
 //! The loop that runs a change: over the rounds, the threads that take part, and other clients that
 //! change the register at the same time.
 
+use super::nodes::{RegisterNodes, RegisterRound};
 use super::{Register, Value};
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
-use crate::core::registers::{Asked, Leader, Made, Message, Role, Seat, Slot};
-use crate::core::{Core, Redlock, draw};
-use crate::engine::{Backoff, Jitter, QueueWait, TURN, Token};
+use crate::core::draw;
+use crate::core::registers::{Combiner, Committed, Message, Role, Slot};
+use crate::engine::{Backoff, Jitter, QueueWait, Rules, TURN, Token};
 use crate::error::RegisterError;
 use crate::guard::LockGuard;
 use crate::registers::{
-    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, Version,
+    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, Replies,
+    Version,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -26,18 +28,13 @@ const TURN_TTL: Duration = Duration::from_secs(2);
 const COUNT_START: u64 = 1_577_836_800_000_000;
 
 /// How often another client may come first before a client takes its turn in the queue.
-const OUTBID_MAX: u32 = 1;
+const PREEMPTED_MAX: u32 = 1;
 
 /// The longest pause while it is to be found out whether a change was made.
 const PAUSE_URGENT: Duration = Duration::from_micros(250);
 
 /// How often the marks of the nodes are looked at in one change, without finding another epoch.
 const LOOKS_MAX: u32 = 3;
-
-/// A change that a thread makes of a draft.
-type Body<'a> = &'a mut dyn FnMut(&mut Draft);
-
-type Begin = fn(Proposer) -> Change;
 
 impl Register {
     /// Makes a change, and returns what `body` has returned for the draft that counts: there may be
@@ -46,16 +43,7 @@ impl Register {
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
-        self.run_with(&self.client.core.registers.slot(&self.keys.value), Change::new, body)
-    }
-
-    /// The same for the change that creates a register which nobody else gives a value to before:
-    /// see [`Change::create`].
-    pub(super) fn run_first<T>(
-        &self,
-        body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
-    ) -> Result<(T, u32), RegisterError> {
-        self.run_with(&self.client.core.registers.slot(&self.keys.value), Change::create, body)
+        self.run_with(&self.slot(), Change::new, body)
     }
 
     /// The same, without the threads of this client that change the register, and without waiting
@@ -67,125 +55,124 @@ impl Register {
         self.run_with(&Arc::default(), Change::new, body)
     }
 
-    fn run_with<T>(
+    pub(super) fn slot(&self) -> Arc<Slot> {
+        self.client.core.registers.slot(&self.keys.value)
+    }
+
+    pub(super) fn run_with<T>(
         &self,
         slot: &Arc<Slot>,
-        begin: Begin,
+        begin: fn(Proposer) -> Change,
         mut body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
         let mut drafts: Vec<(Ballot, Result<T, RegisterError>)> = Vec::new();
-        let made = self.run_all(slot, begin, &mut |draft| {
+        let committed = self.take_part(slot, begin, &mut |draft| {
             let result = Changing::call(|| body(draft));
             drafts.push((draft.ballot(), result));
         })?;
-        let found = drafts.into_iter().find(|(ballot, _)| *ballot == made.ballot);
+        let found = drafts.into_iter().find(|(ballot, _)| *ballot == committed.ballot);
         let result = found.map_or(Err(RegisterError::Unknown), |(_, result)| result)?;
-        Ok((result, made.rounds))
+        Ok((result, committed.rounds))
     }
 
     /// Makes a change: alone, together with those of other threads, or by one of them.
-    fn run_all(
+    fn take_part(
         &self,
         slot: &Arc<Slot>,
-        begin: Begin,
-        body: Body<'_>,
-    ) -> Result<Made, RegisterError> {
+        begin: fn(Proposer) -> Change,
+        body: &mut dyn FnMut(&mut Draft),
+    ) -> Result<Committed, RegisterError> {
         Changing::check()?;
-        let redlock = self.client.core.register_nodes()?;
-        match slot.join() {
-            Role::Leader(leader) => self.lead(redlock, &leader, begin, body),
-            Role::Follower(seat) => match follow(&seat, body) {
-                Some(result) => result,
-                None => self.lead(redlock, &slot.lead(), begin, body),
-            },
+        let nodes = self.client.core.register_nodes()?;
+        let messages = match slot.join() {
+            Role::Combine(combiner) => return self.combine(nodes, &combiner, begin, body),
+            Role::Contribute(messages) => messages,
+        };
+        loop {
+            match messages.recv() {
+                Ok(Message::Change(mut draft, back)) => {
+                    body(&mut draft);
+                    // A combiner that is gone has no use for it.
+                    let _ = back.send(draft);
+                }
+                Ok(Message::End(result)) => return result,
+                Ok(Message::Combine(combiner)) => {
+                    return self.combine(nodes, &combiner, begin, body);
+                }
+                // The combiner has panicked: its change may have been sent.
+                Err(_) => return Err(RegisterError::Unknown),
+            }
         }
-    }
-
-    fn lead(
-        &self,
-        redlock: &Redlock,
-        leader: &Leader,
-        begin: Begin,
-        body: Body<'_>,
-    ) -> Result<Made, RegisterError> {
-        let result = self.make(redlock, leader, begin, body);
-        if let Err(RegisterError::NoQuorum { error, .. }) = &result {
-            // The threads that wait would find the same, each after as long a time.
-            let (error, may_have_happened) = (error.clone(), false);
-            leader.dismiss(&RegisterError::NoQuorum { error, may_have_happened });
-        }
-        result
     }
 
     /// Makes the change together with those of the threads that wait.
-    fn make(
+    fn combine(
         &self,
-        redlock: &Redlock,
-        leader: &Leader,
-        begin: Begin,
-        body: Body<'_>,
-    ) -> Result<Made, RegisterError> {
-        let core = &self.client.core;
-        let group = core.group(redlock)?;
+        nodes: RegisterNodes<'_>,
+        combiner: &Combiner,
+        begin: fn(Proposer) -> Change,
+        body: &mut dyn FnMut(&mut Draft),
+    ) -> Result<Committed, RegisterError> {
+        let mut contributions = None;
+        let mut draw_up = |draft: &mut Draft| {
+            body(draft);
+            // Not before: if that panics, the threads that wait go on without this one.
+            let contributions = contributions.get_or_insert_with(|| combiner.contributions());
+            contributions.iter().for_each(|it| it.change(draft));
+        };
+        let result = self.run_change(nodes, combiner, begin, &mut draw_up);
+        for contribution in contributions.into_iter().flatten() {
+            contribution.end(result.clone());
+        }
+        if let Err(RegisterError::NoQuorum { error, .. }) = &result {
+            // The threads that wait would find the same, each after as long a time.
+            let (error, may_have_happened) = (error.clone(), false);
+            combiner.dismiss(&RegisterError::NoQuorum { error, may_have_happened });
+        }
+        result
+    }
+
+    fn run_change(
+        &self,
+        nodes: RegisterNodes<'_>,
+        combiner: &Combiner,
+        begin: fn(Proposer) -> Change,
+        draw_up: &mut dyn FnMut(&mut Draft),
+    ) -> Result<Committed, RegisterError> {
+        let group = nodes.group()?;
         let entropy = draw().ok_or(RegisterError::NoEntropy)?;
-        let mut proposer = leader.take_proposer().unwrap_or_else(|| Proposer::new(entropy.token));
+        let mut proposer = combiner.take_proposer().unwrap_or_else(|| Proposer::new(entropy.token));
         proposer.enter(&group);
         proposer.count_from(clock::wall_micros().saturating_sub(COUNT_START) / 1000);
-        let (base, cap) = (core.rules.retry_base, core.rules.retry_cap);
-        let backoff = Backoff::new(base, cap, Jitter::from_seed(entropy.seed));
-        let mut running = Running {
+        let Rules { retry_base, retry_cap, .. } = *self.client.core.rules;
+        let mut running = RunningChange {
             register: self,
-            redlock,
+            nodes,
             group,
             change: begin(proposer),
             has_prepared_last: false,
-            asked: None,
+            last_round: None,
             rounds: 0,
             looks: 0,
-            backoff,
+            backoff: Backoff::new(retry_base, retry_cap, Jitter::from_seed(entropy.seed)),
             has_queued: false,
             turn: None,
         };
-        let mut followers = None;
-        let end = running.run(|draft| {
-            body(draft);
-            // Not before: if that panics, the threads that wait go on without this one.
-            let followers = followers.get_or_insert_with(|| leader.followers());
-            for follower in followers {
-                follower.change(draft);
-            }
-        });
+        let end = running.run(draw_up);
         let result = running.result(end);
-        leader.keep(running.change.into_proposer());
-        for follower in followers.into_iter().flatten() {
-            follower.end(result.clone());
-        }
+        combiner.keep(running.change.into_proposer());
         result
     }
 }
 
-/// Has another thread make the change. `None` if that one left it to this one.
-fn follow(seat: &Seat, body: Body<'_>) -> Option<Result<Made, RegisterError>> {
-    loop {
-        match seat.receive() {
-            Message::Draft(mut draft) => {
-                body(&mut draft);
-                seat.give_back(draft);
-            }
-            Message::End(result) => return Some(result),
-            Message::Lead => return None,
-        }
-    }
-}
-
-struct Running<'a> {
+struct RunningChange<'a> {
     register: &'a Register,
-    redlock: &'a Redlock,
+    nodes: RegisterNodes<'a>,
     group: Group,
     change: Change,
     /// Was nothing accepted after the last prepare?
     has_prepared_last: bool,
-    asked: Option<Asked>,
+    last_round: Option<RegisterRound>,
     rounds: u32,
     looks: u32,
     backoff: Backoff,
@@ -194,20 +181,18 @@ struct Running<'a> {
     turn: Option<LockGuard>,
 }
 
-impl Running<'_> {
-    fn run(&mut self, mut draw_up: impl FnMut(&mut Draft)) -> ChangeEnd {
-        let core = &self.register.client.core;
+impl RunningChange<'_> {
+    fn run(&mut self, draw_up: &mut dyn FnMut(&mut Draft)) -> ChangeEnd {
         loop {
             match self.change.poll() {
                 ChangeStep::Send(command) => {
                     self.has_prepared_last = matches!(command, RegisterCommand::Prepare(_));
-                    let asked = core.ask(self.redlock, &self.register.keys, &self.group, command);
+                    let round = self.nodes.ask(&self.register.keys, &self.group, command);
                     self.rounds += 1;
-                    let is_known = asked.replies.are_enough();
-                    if is_known || !self.look_again(&asked) {
-                        self.change.handle(&asked.replies);
+                    if round.replies.are_enough() || !self.look_again(&round.replies) {
+                        self.change.handle(&round.replies);
                     }
-                    self.asked = Some(asked);
+                    self.last_round = Some(round);
                 }
                 ChangeStep::Draft(mut draft) => {
                     draw_up(&mut draft);
@@ -224,13 +209,11 @@ impl Running<'_> {
 
     /// Looks at the marks of the nodes, if some of them have no vote. Returns whether the change
     /// has begun again for that.
-    fn look_again(&mut self, asked: &Asked) -> bool {
-        if !asked.replies.lack_votes() || self.looks == LOOKS_MAX {
+    fn look_again(&mut self, replies: &Replies) -> bool {
+        if !replies.lack_votes() || self.looks == LOOKS_MAX {
             return false;
         }
-        let core = &self.register.client.core;
-        let learnt = core.follow(self.redlock, &asked.replies, &self.group);
-        let Ok(group) = learnt else { return false };
+        let Ok(group) = self.nodes.follow(replies, &self.group) else { return false };
         self.looks += u32::from(group == self.group);
         self.change.enter(&group);
         self.group = group;
@@ -242,7 +225,7 @@ impl Running<'_> {
         if self.change.may_be_made() {
             return thread::sleep(self.backoff.next_delay_within(Duration::ZERO, PAUSE_URGENT));
         }
-        if times < OUTBID_MAX || self.has_queued {
+        if times < PREEMPTED_MAX || self.has_queued {
             return thread::sleep(self.backoff.next_delay(Duration::ZERO));
         }
         let client = &self.register.client;
@@ -254,25 +237,24 @@ impl Running<'_> {
         self.turn = request.try_lock_for(ttl).ok().flatten();
     }
 
-    fn result(&mut self, end: ChangeEnd) -> Result<Made, RegisterError> {
-        match (end, self.asked.take()) {
-            (ChangeEnd::Made(ballot) | ChangeEnd::Unchanged(ballot), asked) => {
+    fn result(&mut self, end: ChangeEnd) -> Result<Committed, RegisterError> {
+        match (end, self.last_round.take()) {
+            (ChangeEnd::Committed(ballot) | ChangeEnd::Unchanged(ballot), round) => {
                 if self.has_prepared_last {
                     // There is no value, and the promises of the nodes are of no use.
-                    let keys = &self.register.keys;
-                    self.register.client.core.forget_promises(keys, &self.group);
+                    self.nodes.forget_promises(&self.register.keys, &self.group);
                 }
-                if asked.is_some_and(|asked| asked.replies.lack_votes()) {
-                    self.register.client.core.renew_votes(self.redlock);
+                if round.is_some_and(|round| round.replies.lack_votes()) {
+                    self.nodes.renew_votes();
                 }
-                Ok(Made { ballot, rounds: self.rounds })
+                Ok(Committed { ballot, rounds: self.rounds })
             }
-            (ChangeEnd::NoQuorum { may_have_happened }, Some(asked)) => {
-                Err(asked.no_quorum(may_have_happened))
+            (ChangeEnd::NoQuorum { may_have_happened }, Some(round)) => {
+                Err(round.no_quorum(may_have_happened))
             }
-            (ChangeEnd::Invalid(value), asked) => {
+            (ChangeEnd::Invalid(value), round) => {
                 let (url, format) = (None, value.format);
-                let named = asked.and_then(|asked| asked.invalid());
+                let named = round.and_then(|round| round.invalid());
                 Err(named.unwrap_or(RegisterError::OtherFormat { url, format }))
             }
             (ChangeEnd::Exhausted, _) => Err(RegisterError::Exhausted),
@@ -334,12 +316,11 @@ impl Register {
         seen: Option<Version>,
         wait: Duration,
     ) -> Result<Option<Value>, RegisterError> {
-        let redlock = self.client.core.register_nodes()?;
-        let waiter = draw().ok_or(RegisterError::NoEntropy)?.token;
-        let watching = Watching { core: &self.client.core, redlock, waiter };
+        let nodes = self.client.core.register_nodes()?;
+        let watcher = Watcher { nodes, token: draw().ok_or(RegisterError::NoEntropy)?.token };
         let (until, mut unwatched, mut early) = (clock::now().after(wait), LOOK_FIRST, 0);
         loop {
-            let look = self.report_read(|| self.look(Some(waiter)))?;
+            let look = self.report_read(|| self.look(Some(watcher.token)))?;
             if self.client.core.is_known_forked() {
                 // By a callback that was told of the look: the connections are the parent's.
                 return Err(RegisterError::OtherProcess);
@@ -355,7 +336,7 @@ impl Register {
                 // that are cancelled.
                 thread::sleep(pause);
             } else {
-                watching.wait(&self.keys.value, pause);
+                watcher.wait(&self.keys.value, pause);
                 let is_early = clock::now().since(now) < LOOK_FIRST;
                 early = if is_early { early + 1 } else { 0 };
                 if early > EARLY_MAX {
@@ -370,33 +351,31 @@ impl Register {
 }
 
 /// What a look at a register has shown.
-pub(super) struct Look {
+pub(super) struct Observation {
     pub(super) value: Option<Value>,
     /// Do all nodes tell the watcher when that changes?
     pub(super) is_watched: bool,
 }
 
 /// A call that the nodes tell of changes. When it is dropped, it is forgotten.
-struct Watching<'a> {
-    core: &'a Core,
-    redlock: &'a Redlock,
-    waiter: Token,
+struct Watcher<'a> {
+    nodes: RegisterNodes<'a>,
+    token: Token,
 }
 
-impl Watching<'_> {
+impl Watcher<'_> {
     /// Waits until a majority has told of a change since the last look, or for as long.
     fn wait(&self, key: &Arc<[u8]>, pause: Duration) {
         let (key, until) = (Arc::clone(key), clock::now().after(pause));
-        let wait = QueueWait { key, waiter: self.waiter, watches: false, until };
-        self.redlock.net.wait(wait);
+        self.nodes.wait(QueueWait { key, waiter: self.token, watches: false, until });
     }
 }
 
-impl Drop for Watching<'_> {
+impl Drop for Watcher<'_> {
     fn drop(&mut self) {
         // In a child that a callback has forked, the connections are the parent's.
-        if !self.core.is_known_forked() {
-            self.redlock.net.leave(self.waiter);
+        if !self.nodes.core.is_known_forked() {
+            self.nodes.redlock.net.leave(self.token);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What the marks of the nodes say together: the group, its latest epoch, and who may vote.
 
-use super::{Epoch, Joining, Mark, Member, no_vote};
+use super::{Epoch, JoiningNode, Mark, Member, no_vote};
 use redlatch_protocol::engine::{NoVote, Node, NodeSet, quorum};
 use std::sync::Arc;
 
 /// A node, as a look at its mark shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct NodeMark {
     pub node: Node,
     /// The mark, as it is written there.
     pub mark: Option<Arc<[u8]>>,
@@ -14,7 +14,7 @@ pub struct Seen {
     pub run_id: Arc<str>,
 }
 
-impl Seen {
+impl NodeMark {
     /// What the mark says.
     pub fn read(&self) -> Option<Mark> {
         self.mark.as_deref().map(Mark::read)
@@ -43,7 +43,7 @@ impl Seen {
     }
 
     /// If the node is being made a member, by the server that runs now.
-    pub fn joining(&self) -> Option<Joining> {
+    pub fn joining(&self) -> Option<JoiningNode> {
         match self.read() {
             Some(Mark::Joining(joining)) if *joining.run_id == *self.run_id => Some(joining),
             _ => None,
@@ -62,21 +62,21 @@ pub enum NoGroup {
 
 /// The marks of the nodes that have answered.
 #[derive(Clone, Debug)]
-pub struct Census {
+pub struct MembershipView {
     epoch: Epoch,
-    seen: Vec<Seen>,
+    seen: Vec<NodeMark>,
     /// Those that are members of the group, in any of its epochs.
     members: Vec<(usize, Member)>,
 }
 
-impl Census {
+impl MembershipView {
     /// Counts these marks of `nodes` nodes.
     ///
     /// # Errors
     ///
     /// The nodes are no group.
-    pub fn new(seen: Vec<Seen>, nodes: usize) -> Result<Self, NoGroup> {
-        let member = |(index, seen): (usize, &Seen)| Some((index, seen.member()?));
+    pub fn new(seen: Vec<NodeMark>, nodes: usize) -> Result<Self, NoGroup> {
+        let member = |(index, seen): (usize, &NodeMark)| Some((index, seen.member()?));
         let mut members: Vec<(usize, Member)> =
             seen.iter().enumerate().filter_map(member).collect();
         // A node of another group has no vote. Without a majority of one, the nodes are no group.
@@ -108,7 +108,7 @@ impl Census {
     }
 
     /// The nodes, as they were seen.
-    pub fn seen(&self) -> &[Seen] {
+    pub fn seen(&self) -> &[NodeMark] {
         &self.seen
     }
 
@@ -119,7 +119,7 @@ impl Census {
         &self,
         epoch: &Epoch,
         keeps: impl Fn(Node) -> Option<bool>,
-    ) -> Vec<(Seen, Member)> {
+    ) -> Vec<(NodeMark, Member)> {
         let ids = || self.members.iter().map(|(_, member)| member.id);
         // A replica has the mark of its master.
         let is_one = |member: &Member| ids().filter(|id| *id == member.id).count() == 1;
@@ -181,7 +181,7 @@ impl Census {
 }
 
 /// The mark that a member is to have.
-fn renewed(seen: &Seen, member: &Member, epoch: &Epoch, keeps: Option<bool>) -> Member {
+fn renewed(seen: &NodeMark, member: &Member, epoch: &Epoch, keeps: Option<bool>) -> Member {
     // One that could have forgotten something by its next start must not be believed then, even if
     // it is set up well again.
     let is_durable = member.is_durable && keeps != Some(false);

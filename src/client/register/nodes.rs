@@ -1,0 +1,351 @@
+//! The nodes of a client as those that keep registers: requests to them, which of them may vote,
+//! and how they become members of the group.
+//!
+//! A node votes only while its mark names the group's epoch and the run of the server that the
+//! connection leads to: the scripts compare both in the step that acts. So what is known here may
+//! be out of date at any time, and costs a round then.
+
+use crate::clock;
+use crate::core::registers::{RegisterMemory, ReportedVotes};
+use crate::core::{Backend, Core, Redlock};
+use crate::engine::{Command, NoVote, Node, NodeSet, QueueWait, Request, quorum};
+use crate::error::{NoQuorum, RegisterError};
+use crate::event::Listener;
+use crate::node::{
+    Durability, NodeAnswer, NodeChange, NodeError, NodeReport, NodeState, NodeStatus, RoundOutcome,
+};
+use crate::registers::{
+    Epoch, GROUP_REGISTER, Group, MarkStep, Member, MembershipView, NoGroup, NodeMark,
+    RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest, Replies, memberships, no_vote,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a client waits before it looks again whether nodes without a vote have come back, while
+/// the others are a majority. A look asks all nodes, and waits for all.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
+/// The nodes that keep the registers of a client.
+#[derive(Clone, Copy)]
+pub(crate) struct RegisterNodes<'a> {
+    pub(super) core: &'a Core,
+    pub(super) redlock: &'a Redlock,
+}
+
+impl Core {
+    /// The nodes that keep registers.
+    pub(crate) fn register_nodes(&self) -> Result<RegisterNodes<'_>, RegisterError> {
+        if self.is_forked() {
+            return Err(RegisterError::OtherProcess);
+        }
+        match &self.backend {
+            Backend::Redlock(redlock) => Ok(RegisterNodes { core: self, redlock }),
+            #[cfg(feature = "zookeeper")]
+            Backend::ZooKeeper(_) => Err(RegisterError::ZooKeeper),
+        }
+    }
+}
+
+/// A round of requests about a register.
+#[derive(Clone)]
+pub(super) struct RegisterRound {
+    pub(super) replies: Replies,
+    reports: Vec<NodeReport>,
+    /// Do all nodes tell the watcher when what was read changes?
+    pub(super) is_watched: bool,
+    /// Whose members were asked, if it was members.
+    group: Option<Group>,
+}
+
+impl RegisterRound {
+    pub(super) fn url(&self, node: Node) -> Arc<str> {
+        Arc::clone(&self.reports[node.index()].url)
+    }
+
+    /// The error if a node has a value of another format and no majority has another value.
+    pub(super) fn invalid(&self) -> Option<RegisterError> {
+        let (node, value) = self.replies.invalid()?;
+        Some(RegisterError::OtherFormat { url: Some(self.url(node)), format: value.format })
+    }
+
+    /// Why this node has given no answer.
+    pub(super) fn failure(&self, node: Node) -> Option<&NodeError> {
+        match &self.reports[node.index()].answer {
+            NodeAnswer::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The error if too few nodes have answered.
+    pub(super) fn no_quorum(self, may_have_happened: bool) -> RegisterError {
+        let Self { replies, mut reports, group, .. } = self;
+        for (report, reply) in reports.iter_mut().zip(&replies.0) {
+            if let (Some(RegisterReply::NoMember(mark)), Some(group)) = (reply, &group) {
+                let why = no_vote(mark.as_deref(), Some(group));
+                report.answer = NodeAnswer::Failed(NodeError::NoVote(why));
+            }
+        }
+        RegisterError::NoQuorum { error: NoQuorum::new(reports), may_have_happened }
+    }
+
+    /// The error if not all nodes have answered, and all must.
+    pub(super) fn not_all(self) -> RegisterError {
+        let error = NoQuorum::of_all(self.reports);
+        RegisterError::NoQuorum { error, may_have_happened: false }
+    }
+}
+
+impl RegisterNodes<'_> {
+    fn memory(&self) -> &RegisterMemory {
+        &self.core.registers
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.core.rules.nodes
+    }
+
+    pub(super) fn all(&self) -> NodeSet {
+        NodeSet::all(self.count())
+    }
+
+    /// Asks all nodes, which are members of this group.
+    pub(super) fn ask(
+        &self,
+        keys: &RegisterKeys,
+        group: &Group,
+        command: RegisterCommand,
+    ) -> RegisterRound {
+        let round = self.ask_some(keys, group.to_bytes(), command, self.all());
+        self.note_answers(&round);
+        RegisterRound { group: Some(group.clone()), ..round }
+    }
+
+    /// Asks some nodes, whose marks begin so.
+    pub(super) fn ask_some(
+        &self,
+        keys: &RegisterKeys,
+        mark: Arc<[u8]>,
+        command: RegisterCommand,
+        nodes: NodeSet,
+    ) -> RegisterRound {
+        let request = Request { nodes, ..self.request(keys, mark, command) };
+        let RoundOutcome { said, is_watched, reports, .. } = self.redlock.net.submit(request);
+        RegisterRound { replies: Replies::of(&said), reports, is_watched, group: None }
+    }
+
+    /// A request to all nodes.
+    fn request(&self, keys: &RegisterKeys, epoch: Arc<[u8]>, command: RegisterCommand) -> Request {
+        let (keys, run_id) = (keys.clone(), Arc::from(""));
+        let register = Arc::new(RegisterRequest { keys, epoch, run_id, command });
+        Request::to_all(&self.core.rules, clock::now(), Command::Custom(register))
+    }
+
+    /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.
+    pub(super) fn forget_promises(&self, keys: &RegisterKeys, group: &Group) {
+        let command = RegisterCommand::Collect(None);
+        self.core.post(self.request(keys, group.to_bytes(), command));
+    }
+
+    /// Waits until a majority tells of a change, or until the end of the wait.
+    pub(super) fn wait(&self, wait: QueueWait) {
+        self.redlock.net.wait(wait);
+    }
+
+    /// The state of the servers of these nodes.
+    pub(crate) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
+        self.core.examine(self.redlock, nodes)
+    }
+}
+
+// The marks of the nodes, and the group that they are.
+
+/// What a look at the marks of all nodes has shown, and how they keep their data.
+pub(super) struct GroupInspection {
+    pub(super) view: MembershipView,
+    pub(super) round: RegisterRound,
+    statuses: Vec<NodeStatus>,
+}
+
+impl GroupInspection {
+    pub(super) fn durability(&self, node: Node) -> Durability {
+        Durability::of(&self.statuses[node.index()])
+    }
+
+    /// The error if too few nodes have a vote.
+    pub(super) fn without_majority(self) -> RegisterError {
+        let Self { view, mut round, .. } = self;
+        let voters = view.voters(view.epoch());
+        for seen in view.seen().iter().filter(|seen| !voters.contains(seen.node)) {
+            let why = NodeError::NoVote(seen.no_vote(Some(view.epoch())));
+            round.reports[seen.node.index()].answer = NodeAnswer::Failed(why);
+        }
+        round.no_quorum(false)
+    }
+}
+
+impl RegisterNodes<'_> {
+    /// Takes a step with the marks of these nodes. Returns those that have answered.
+    pub(super) fn mark(&self, step: &MarkStep, nodes: NodeSet) -> (Vec<NodeMark>, RegisterRound) {
+        let keys = RegisterKeys::new(&self.core.key_prefix, GROUP_REGISTER);
+        let command = RegisterCommand::Mark(step.clone());
+        let round = self.ask_some(&keys, Arc::from([]), command, nodes);
+        let seen = round.replies.0.iter().enumerate().filter_map(|(index, reply)| match reply {
+            Some(RegisterReply::Mark { mark, run_id }) => {
+                let (mark, run_id) = (mark.clone(), Arc::clone(run_id));
+                Some(NodeMark { node: Node::new(index), mark, run_id })
+            }
+            _ => None,
+        });
+        (seen.collect(), round)
+    }
+
+    /// Looks at the marks of the nodes, and at how they keep their data.
+    pub(super) fn inspect_group(&self) -> Result<GroupInspection, RegisterError> {
+        let (seen, round) = self.mark(&MarkStep::Look, self.all());
+        let answered: NodeSet = seen.iter().map(|it| it.node).collect();
+        let is_known = answered.len() >= quorum(self.count());
+        let view = MembershipView::new(seen, self.count()).map_err(|error| match error {
+            NoGroup::Differs(node) => RegisterError::NodesDiffer { url: round.url(node) },
+            NoGroup::NoMember if is_known => RegisterError::NotFormed,
+            NoGroup::NoMember => round.clone().no_quorum(false),
+        })?;
+        // One that was waited for in vain is not waited for again.
+        Ok(GroupInspection { view, round, statuses: self.examine(answered) })
+    }
+
+    /// The group, as it was when it was looked at last.
+    pub(crate) fn group(&self) -> Result<Group, RegisterError> {
+        let known = self.memory().group().clone();
+        known.map_or_else(|| self.learn_group(), |(epoch, _)| Ok(epoch.group))
+    }
+
+    /// Goes on with the group after nodes have refused because of their marks.
+    ///
+    /// A look at all marks takes several rounds, and a value remembers only its last changes: so
+    /// where a node has named a later epoch, or is in an earlier one, that is acted on at once.
+    pub(super) fn follow(&self, replies: &Replies, group: &Group) -> Result<Group, RegisterError> {
+        let later = replies.later(group);
+        if let Some(later) = &later {
+            self.know(later);
+        }
+        let known = self.memory().group().clone();
+        let Some((epoch, _)) = known else { return self.learn_group() };
+        let behind = replies.behind(&epoch);
+        if later.is_none() && behind.is_empty() {
+            return self.learn_group();
+        }
+        for (node, step) in behind {
+            self.mark(&step, NodeSet::from_iter([node]));
+        }
+        Ok(epoch.group)
+    }
+
+    /// Gives nodes that have come back their vote again, unless that was tried a moment ago.
+    pub(super) fn renew_votes(&self) {
+        let looked_at = self.memory().group().as_ref().map(|(_, at)| *at);
+        if looked_at.is_none_or(|at| clock::now().since(at) >= LOOK_PAUSE) {
+            // What it finds wrong has no effect while there is a majority.
+            let _ = self.learn_group();
+        }
+    }
+
+    /// Looks at the marks of the nodes, and at how they keep their data. Nodes that were started
+    /// again, and have kept all that they answered, get the mark of their new run; those of an
+    /// earlier epoch enter the latest.
+    pub(super) fn learn_group(&self) -> Result<Group, RegisterError> {
+        let inspection = self.inspect_group()?;
+        let epoch = inspection.view.epoch();
+        let entered = self.enter_all(&inspection, epoch);
+        self.know(epoch);
+        let voters = inspection.view.voters(epoch).iter().chain(entered).collect();
+        self.note_voters(&inspection, voters);
+        Ok(epoch.group.clone())
+    }
+
+    /// From now on this client asks the members of this epoch.
+    pub(super) fn know(&self, epoch: &Epoch) {
+        *self.memory().group() = Some((epoch.clone(), clock::now()));
+    }
+
+    /// The members enter an epoch. Returns those that vote in it since.
+    pub(super) fn enter_all(&self, inspection: &GroupInspection, epoch: &Epoch) -> Vec<Node> {
+        let keeps = |node| inspection.durability(node).keeps();
+        let mut renewals = inspection.view.renewals(epoch, keeps);
+        renewals.retain(|(seen, member)| {
+            let votes = member.epoch == *epoch && *member.run_id == *seen.run_id;
+            self.enter(seen, member) && votes
+        });
+        renewals.into_iter().map(|(seen, _)| seen.node).collect()
+    }
+
+    /// Replaces the mark that was seen by that of this member. Returns whether the node has it now.
+    pub(super) fn enter(&self, seen: &NodeMark, member: &Member) -> bool {
+        let Some(bytes) = seen.mark.clone().filter(|_| !member.run_id.is_empty()) else {
+            return false;
+        };
+        let new = member.to_bytes();
+        let step = MarkStep::Enter { seen: bytes, new: Arc::clone(&new) };
+        let (now, _) = self.mark(&step, NodeSet::from_iter([seen.node]));
+        now.first().is_some_and(|now| now.mark == Some(new))
+    }
+}
+
+// Which nodes have a vote on registers, as statuses and events say it.
+
+impl RegisterNodes<'_> {
+    /// Notes in the statuses of the nodes whether each has a vote. Of one that does not answer, or
+    /// that this user may not ask, that stays unknown.
+    pub(crate) fn note_votes(&self, statuses: &mut [NodeStatus]) {
+        let is_asked = |status: &NodeStatus| {
+            // One that has just been waited for in vain is not waited for again.
+            let is_late = matches!(status.last_error, Some(NodeError::TimedOut(_)));
+            status.is_connected && !is_late
+        };
+        let asked = statuses.iter().enumerate().filter(|(_, status)| is_asked(status));
+        let asked: NodeSet = asked.map(|(index, _)| Node::new(index)).collect();
+        if asked.is_empty() {
+            return;
+        }
+        let (seen, _) = self.mark(&MarkStep::Look, asked);
+        for (node, membership) in memberships(&seen, self.count()) {
+            statuses[node.index()].registers = Some(membership);
+        }
+    }
+
+    /// A look at the marks has shown that these nodes vote, or do so now.
+    fn note_voters(&self, inspection: &GroupInspection, voters: NodeSet) {
+        for seen in inspection.view.seen() {
+            let vote = match voters.contains(seen.node) {
+                true => Ok(()),
+                false => Err(seen.no_vote(Some(inspection.view.epoch()))),
+            };
+            self.note_vote(&inspection.round, seen.node, vote);
+        }
+    }
+
+    /// Nodes that had no vote may have answered as members: another client has repaired them.
+    fn note_answers(&self, round: &RegisterRound) {
+        let without = self.memory().reported().without;
+        for node in without.iter() {
+            let reply = round.replies.0[node.index()].as_ref();
+            if reply.is_some_and(|it| !matches!(it, RegisterReply::NoMember(_))) {
+                self.note_vote(round, node, Ok(()));
+            }
+        }
+    }
+
+    /// Has the next event report this change of a node, if it is one. A callback may panic or use
+    /// this client, so it is not called in the middle of what a call does.
+    fn note_vote(&self, round: &RegisterRound, node: Node, vote: Result<(), NoVote>) {
+        let listener = self.core.listener.as_ref().filter(|_| self.core.has_listener());
+        let Some(changes) = listener.map(Listener::node_changes) else { return };
+        let mut reported = self.memory().reported();
+        let ReportedVotes { with, without } = &mut *reported;
+        let (now, before) = if vote.is_ok() { (with, without) } else { (without, with) };
+        if !now.contains(node) {
+            now.insert(node);
+            before.remove(node);
+            changes.push(NodeChange { url: round.url(node), state: NodeState::Votes(vote) });
+        }
+    }
+}
