@@ -139,6 +139,7 @@
 // To read redlatch in an afternoon, begin with the eight files that CONTRIBUTING.md names: `core`
 // first, then `engine` and `node` of redlatch-protocol, and `net::leader_followers` last.
 
+mod backend;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 mod bridge;
 mod callback;
@@ -149,6 +150,7 @@ mod config;
 mod core;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+mod entropy;
 pub mod error;
 pub mod event;
 mod fencing;
@@ -174,15 +176,16 @@ mod name;
 mod net;
 mod node_url;
 mod owner_process;
+mod redlock;
 mod texts;
 mod wait_queue;
 mod watchdog;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use redlatch_protocol::{engine, node, resp};
 #[cfg(feature = "registers")]
 use redlatch_registers as registers;
-#[cfg(feature = "zookeeper")]
-use redlatch_zookeeper as zookeeper;
 
 pub use cancel_token::CancelToken;
 pub use client::{Election, Leadership, LockClient, LockRequest};
