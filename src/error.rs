@@ -24,7 +24,6 @@
 //! what is printed if `main` returns an error.
 
 mod cause;
-mod config;
 #[cfg(feature = "registers")]
 mod registers;
 
@@ -45,11 +44,9 @@ pub use super::registers::transaction::{InvalidTransactionId, NamesError, Unknow
 pub use super::resp::ProtocolError;
 use crate::texts::errors;
 pub use cause::{
-    LockLost, LockTokenError, LossReason, NoQuorum, NotResumable, ResourceError, SpawnError,
-    TtlError,
+    ConfigError, LockLost, LockTokenError, LossReason, NoQuorum, NodeListError, NotResumable,
+    ResourceError, SpawnError, TlsSettingsError, TtlError,
 };
-pub use config::NodeListError;
-pub use config::{ConfigError, TlsSettingsError};
 #[cfg(feature = "registers")]
 pub use registers::{
     ClocksError, JoinError, OncePerError, RecoverError, RegisterError, TransactionError,
