@@ -2,10 +2,7 @@
 //! resources. What it shares with the guards is in `core`.
 
 mod acquire;
-#[cfg(feature = "zookeeper")]
-mod contend;
 mod election;
-mod event_recorder;
 #[cfg(feature = "registers")]
 mod once_per;
 #[cfg(feature = "diagnostics")]
@@ -17,21 +14,17 @@ mod request;
 mod transaction;
 mod verbs;
 
-use super::clock;
 use super::config::{Builder, NodeUrls, is_reserved};
-use super::core::{Backend, Core, Redlock};
-use super::engine::{Command, Request, Said};
-use super::error::{Error, NoQuorum, ResourceError};
+use super::core::Core;
+use super::error::{Error, ResourceError};
 use super::guard::LockGuard;
 use super::inspect::Inspection;
-use super::node::RoundOutcome;
 use super::node::command::KEY_MAX;
 pub use election::{Election, Leadership};
 #[cfg(feature = "registers")]
 pub use once_per::{OncePer, OncePerRun};
 #[cfg(feature = "diagnostics")]
 pub use operator::{FoundLock, Locks};
-use redlatch_protocol::inspect::{KeySnapshot, Look};
 #[cfg(feature = "registers")]
 pub use register::{Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value};
 use request::LockKeys;
@@ -326,23 +319,6 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        match &self.core.backend {
-            Backend::Redlock(redlock) => self.inspect_nodes(redlock, key),
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(ensemble) => match ensemble.look(&key) {
-                Ok((url, view)) => Ok(Inspection::of_ensemble(key, url, &view)),
-                Err(error) => Err(Error::NoQuorum(error)),
-            },
-        }
-    }
-
-    fn inspect_nodes(&self, redlock: &Redlock, key: Arc<[u8]>) -> Result<Inspection, Error> {
-        let look = Command::Custom(Arc::new(Look { key: Arc::clone(&key) }));
-        let request = Request::to_all(&self.core.rules, clock::now(), look);
-        let RoundOutcome { said, reports, .. } = redlock.net.submit(request);
-        let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
-        let snapshots: Vec<_> = said.iter().map(snapshot).collect();
-        Inspection::of(key, &snapshots, reports)
-            .map_err(|reports| Error::NoQuorum(NoQuorum::new(reports)))
+        self.core.backend.inspect(key)
     }
 }

@@ -30,7 +30,6 @@ use crate::error::RegisterError;
 use crate::error::{Error, LossReason};
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};
-use crate::released::Released;
 use std::fmt;
 use std::time::Duration;
 
@@ -287,6 +286,28 @@ impl Event<'_> {
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         if let Value::Url(url) = self.about() { Some(url) } else { None }
+    }
+}
+
+/// How a lock was released, as [events](Event::Released) say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
+pub enum Released {
+    /// The lock was held to the end: a majority of nodes still had its key, or, if it passed to
+    /// another thread of this client, its validity had not passed.
+    InTime,
+    /// The lock's validity had passed, or no majority of nodes still had its key: another client
+    /// may have held the lock while this one still worked.
+    TooLate,
+}
+
+impl Released {
+    /// For logs and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::InTime => "in_time",
+            Self::TooLate => "too_late",
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use super::core::{Core, Member};
 use super::engine::HeldLock;
 use super::error::{Error, LockLost, LossReason};
 use super::event::Event;
+use super::event::Released;
 use super::fencing::FencingToken;
 use super::name::Name;
-use super::released::Released;
 use super::wait_queue::QueueHead;
 use super::watchdog::{GuardedLock, ReservedCapacity};
 use std::cell::Cell;
@@ -218,12 +218,12 @@ impl LockGuard {
         let automatic = false;
         match result {
             Ok(()) => {
-                self.core.emit(|| Event::Extended { resource, took, validity, automatic });
+                self.core.events.emit(|| Event::Extended { resource, took, validity, automatic });
             }
             // No node was asked.
             Err(Error::Ttl(_)) => {}
             Err(error) => {
-                self.core.emit(|| Event::NotExtended {
+                self.core.events.emit(|| Event::NotExtended {
                     resource,
                     took,
                     validity,
@@ -236,7 +236,7 @@ impl LockGuard {
 
     /// Emits that the lock was released. `outcome` is what is known about that.
     fn emit_released(&mut self, outcome: Option<Released>) {
-        if !self.core.has_listener() {
+        if !self.core.events.has_listener() {
             return;
         }
         // The next waiter need not wait for the callback.
@@ -251,13 +251,13 @@ impl LockGuard {
         let least = if is_lost { Duration::ZERO } else { self.hold_at_least };
         let remaining = least.saturating_sub(self.age(now));
         let (resource, held) = (self.resource(), self.age(now));
-        self.core.emit(|| Event::Released { resource, held, outcome, remaining });
+        self.core.events.emit(|| Event::Released { resource, held, outcome, remaining });
     }
 
     fn emit_let_expire(&mut self) {
         // The next waiter asks the nodes from now on.
         drop(self.head.take());
-        if !self.core.has_listener() {
+        if !self.core.events.has_listener() {
             return;
         }
         let now = clock::now();
@@ -267,13 +267,13 @@ impl LockGuard {
         }
         let remaining = valid_until.map_or(Duration::ZERO, |valid_until| valid_until.since(now));
         let (resource, held) = (self.resource(), self.age(now));
-        self.core.emit(|| Event::LetExpire { resource, held, remaining });
+        self.core.events.emit(|| Event::LetExpire { resource, held, remaining });
     }
 
     /// Emits that the lock was lost, once for each guard.
     fn emit_lost(&mut self, reason: LossReason) {
         if !std::mem::replace(&mut self.is_loss_emitted, true) {
-            self.core.emit_lost(self.resource(), self.since, reason);
+            self.core.events.emit_lost(self.resource(), self.since, reason);
         }
     }
 

@@ -1,7 +1,5 @@
 //! What the nodes hold for a resource, read without locking it.
 
-#[cfg(feature = "zookeeper")]
-mod ensemble;
 mod shares;
 
 use super::clock::{WallTime, wall_time};
@@ -64,7 +62,7 @@ fn is_reserved(snapshot: &KeySnapshot) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    owner: Option<Label>,
+    pub(crate) owner: Option<Label>,
     /// How long until the key expires, and with it the lock unless it is extended; for a majority,
     /// how long until fewer nodes than a majority have the key. `None` on a node where the ttl of a
     /// lock's key was removed.
@@ -95,7 +93,7 @@ impl Holder {
 
 /// The bytes of an owner's label.
 #[derive(Clone, PartialEq, Eq)]
-struct Label(Vec<u8>);
+pub(crate) struct Label(pub(crate) Vec<u8>);
 
 impl Label {
     fn name(&self) -> Name<'_> {
@@ -312,7 +310,7 @@ pub(crate) struct Seen {
     /// The nodes whose value is not a lock.
     pub(crate) others: Vec<Arc<str>>,
     /// The value of the exclusive lock that a majority has. On ZooKeeper, the path of its znode.
-    held: Option<Vec<u8>>,
+    pub(crate) held: Option<Vec<u8>>,
 }
 
 /// Without the values: a token in them is enough to release the lock.
@@ -358,8 +356,8 @@ impl Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueuedWaiter {
-    owner: Option<Label>,
-    is_for_share: bool,
+    pub(crate) owner: Option<Label>,
+    pub(crate) is_for_share: bool,
     /// When it began to wait, by the wall clock of its own machine; on ZooKeeper, by that of the
     /// leader.
     pub since: WallTime,

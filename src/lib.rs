@@ -139,6 +139,7 @@
 // To read redlatch in an afternoon, begin with the eight files that CONTRIBUTING.md names: `core`
 // first, then `engine` and `node` of redlatch-protocol, and `net::leader_followers` last.
 
+mod backend;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 mod bridge;
 mod callback;
@@ -149,6 +150,7 @@ mod config;
 mod core;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+mod entropy;
 pub mod error;
 pub mod event;
 mod fencing;
@@ -174,15 +176,15 @@ mod name;
 mod net;
 mod node_url;
 mod owner_process;
-mod released;
+mod redlock;
 mod wait_queue;
 mod watchdog;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use redlatch_protocol::{engine, node, resp};
 #[cfg(feature = "registers")]
 use redlatch_registers as registers;
-#[cfg(feature = "zookeeper")]
-use redlatch_zookeeper as zookeeper;
 
 pub use cancel_token::CancelToken;
 pub use client::{Election, Leadership, LockClient, LockRequest};
@@ -206,7 +208,7 @@ pub use error::{ConfigError, Error, LockLost, LossReason, NoQuorum, NodeError, S
 #[doc(inline)]
 pub use error::{OncePerError, RegisterError, TransactionError};
 #[doc(inline)]
-pub use event::Event;
+pub use event::{Event, Released};
 pub use fencing::FencingToken;
 pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
@@ -219,7 +221,6 @@ pub use node::QueueSupport;
 pub use node::{NodeStatus, NodeWarning};
 #[cfg(feature = "registers")]
 pub use register::Register;
-pub use released::Released;
 
 /// Small values that a majority of the nodes agrees on: see [`LockClient::register`].
 #[cfg(feature = "registers")]

@@ -33,7 +33,7 @@ pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
 
 #[cfg(feature = "zookeeper")]
-use crate::zookeeper::path::Layout;
+use redlatch_zookeeper::path::Layout;
 use std::fmt;
 use std::path::PathBuf;
 

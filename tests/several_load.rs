@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::LockClient;
+use support::chance::Chance;
 use support::locks::{LIMIT, LONG, gone, with_long_timeout};
 use support::servers::Servers;
 
@@ -27,24 +28,11 @@ impl Counters {
     }
 }
 
-/// SplitMix64, by Steele, Lea and Flood.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
-    }
-
-    /// One to three different resources in any order.
-    fn choose(&mut self) -> Vec<usize> {
-        let mut all: Vec<usize> = (0..RESOURCES.len()).collect();
-        let count = 1 + self.below(3);
-        (0..count).map(|_| all.swap_remove(self.below(all.len()))).collect()
-    }
+/// One to three different resources in any order.
+fn choose(chance: &mut Chance) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..RESOURCES.len()).collect();
+    let count = 1 + chance.below(3);
+    (0..count).map(|_| all.swap_remove(chance.below(all.len()))).collect()
 }
 
 /// Locks sets until the time is over, and returns how often it incremented each counter.
@@ -58,7 +46,7 @@ fn work(
     let mut turns = 0;
     // Each thread gets at least one set, however long that takes.
     while turns < 3 || Instant::now() < end {
-        let chosen = chance.choose();
+        let chosen = choose(&mut chance);
         let names: Vec<&str> = chosen.iter().map(|index| RESOURCES[*index]).collect();
         let request = match (&names[..], chance.below(2)) {
             // Including locks of a single resource.
@@ -92,7 +80,7 @@ fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
         let workers: Vec<_> = (0..12)
             .map(|number| {
                 let (client, counters) = (&clients[number % clients.len()], &counters);
-                let chance = Chance(number as u64 + 1);
+                let chance = Chance::new(number as u64 + 1);
                 scope.spawn(move || work(client, counters, chance, end))
             })
             .collect();

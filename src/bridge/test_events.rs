@@ -2,10 +2,9 @@
 
 use crate::engine::NoVote;
 use crate::error::{Error, LockLost, LossReason, RegisterError};
-use crate::event::{AttemptOutcome, Event};
+use crate::event::{AttemptOutcome, Event, Released};
 use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
-use crate::released::Released;
 use std::time::Duration;
 
 /// Calls `each` with at least one event of each kind, in the order of the kinds.

@@ -2,18 +2,16 @@
 //! whose names match a pattern.
 
 use super::{LockClient, check_length};
+use crate::backend::KeyListing;
 use crate::clock;
-use crate::core::{Backend, Core, KeyStep, NodeKeys, Redlock};
-#[cfg(feature = "zookeeper")]
-use crate::core::{Ensemble, FoundDirectory};
-use crate::engine::{Command, Node, NodeSet, Request, Ttl, quorum};
-use crate::error::{Error, NoQuorum, ResourceError};
-use crate::inspect::{Inspection, Seen};
+use crate::error::{Error, ResourceError};
+use crate::inspect::Inspection;
 use crate::name::Name;
-use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome, Standards, judge};
-use redlatch_protocol::inspect::ForcedRemoval;
+use crate::node::{NodeError, NodeStatus, judge};
 use std::collections::HashSet;
 use std::fmt;
+use std::iter::FusedIterator;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 impl LockClient {
@@ -43,48 +41,20 @@ impl LockClient {
     /// (`4lw.commands.whitelist`) is connected, with that as its last error.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
-        match &self.core.backend {
-            Backend::Redlock(redlock) => self.examine(redlock),
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(ensemble) if self.core.is_forked() => {
-                ensemble.unreachable(&NodeError::OtherProcess)
-            }
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(ensemble) => self.examine_servers(ensemble),
+        let core = &self.core;
+        if core.is_forked() {
+            return core.backend.unreachable(&NodeError::OtherProcess);
         }
-    }
-
-    fn examine(&self, redlock: &Redlock) -> Vec<NodeStatus> {
-        if self.core.is_forked() {
-            return redlock.net.unreachable(&NodeError::OtherProcess);
-        }
-        let mut statuses = self.core.examine(redlock, NodeSet::all(self.core.rules.nodes));
+        let mut statuses = core.backend.statuses();
         #[cfg(feature = "registers")]
-        if let Ok(nodes) = self.core.register_nodes() {
+        if let Ok(nodes) = core.register_nodes() {
             nodes.note_votes(&mut statuses);
         }
-        if let Some(listener) = &self.core.listener {
+        if let Some(listener) = core.events.listener() {
             listener.emit_node_changes();
         }
-        judge(&mut statuses, self.standards(redlock), clock::now(), clock::wall_micros());
+        judge(&mut statuses, core.backend.standards(), clock::now(), clock::wall_micros());
         statuses
-    }
-
-    #[cfg(feature = "zookeeper")]
-    fn examine_servers(&self, ensemble: &Ensemble) -> Vec<NodeStatus> {
-        let statuses = ensemble.statuses();
-        if let Some(listener) = &self.core.listener {
-            listener.emit_node_changes();
-        }
-        statuses
-    }
-
-    /// What the warnings about nodes depend on.
-    fn standards(&self, redlock: &Redlock) -> Standards {
-        let Core { rules, max_ttl, .. } = &*self.core;
-        let validity = Ttl::from_duration(*max_ttl).map(|longest| rules.drift.validity(longest));
-        let allowed = max_ttl.saturating_sub(validity.unwrap_or_default());
-        Standards { restart_guard: redlock.restart_guard, allowed }
     }
 
     /// Releases a lock of any holder by force: removes the values that [`inspect`](Self::inspect)
@@ -122,33 +92,7 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        match &self.core.backend {
-            Backend::Redlock(redlock) => self.remove(redlock, seen),
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(ensemble) => {
-                let Seen { key, locks, .. } = &seen.seen;
-                ensemble.remove(key, locks).map_err(Error::NoQuorum)
-            }
-        }
-    }
-
-    fn remove(&self, redlock: &Redlock, seen: &Inspection) -> Result<bool, Error> {
-        let Seen { key, locks, others, .. } = &seen.seen;
-        if locks.is_empty() {
-            let is_free = others.is_empty();
-            let error = || Error::NotALock { urls: others.clone() };
-            return if is_free { Ok(false) } else { Err(error()) };
-        }
-        let (key, seen) = (Arc::clone(key), Arc::clone(locks));
-        let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));
-        let request = Request::to_all(&self.core.rules, clock::now(), removal);
-        let RoundOutcome { said, reports, .. } = redlock.net.submit(request);
-        let removed: Vec<bool> =
-            said.iter().flatten().filter_map(|said| said.get().copied()).collect();
-        if removed.len() < quorum(self.core.rules.nodes) {
-            return Err(Error::NoQuorum(NoQuorum::new(reports)));
-        }
-        Ok(removed.contains(&true))
+        self.core.backend.force_release(&seen.seen)
     }
 }
 
@@ -188,19 +132,12 @@ impl fmt::Debug for FoundLock {
 #[must_use = "it asks the nodes only when it is iterated"]
 pub struct Locks<'a> {
     client: &'a LockClient,
-    pattern: Result<Arc<[u8]>, ResourceError>,
+    keys: Result<Box<dyn KeyListing + 'a>, ResourceError>,
     /// What is before the names in the keys, behind the prefix: nothing for locks.
     infix: &'static [u8],
-    /// What each node that was read to its end, or given up, has answered.
-    reports: Vec<NodeReport>,
-    /// How far the next node has been read.
-    keys: NodeKeys,
     /// Names that are not yet returned, and all names: each is returned once.
     found: Vec<FoundLock>,
     known: HashSet<FoundLock>,
-    /// On ZooKeeper, the directories that were not looked at yet. `None` before they are listed.
-    #[cfg(feature = "zookeeper")]
-    directories: Option<Vec<FoundDirectory>>,
     is_over: bool,
 }
 
@@ -251,18 +188,11 @@ impl LockClient {
 
     /// Lists the names in whose keys `infix` is between the prefix and the name.
     pub(super) fn keys_like(&self, pattern: &[u8], infix: &'static [u8]) -> Locks<'_> {
-        Locks {
-            client: self,
-            pattern: self.pattern_of_keys(pattern, infix),
-            infix,
-            reports: Vec::new(),
-            keys: NodeKeys::new(Node::new(0)),
-            found: Vec::new(),
-            known: HashSet::new(),
-            #[cfg(feature = "zookeeper")]
-            directories: None,
-            is_over: false,
-        }
+        let (backend, of_registers) = (&self.core.backend, !infix.is_empty());
+        let pattern = self.pattern_of_keys(pattern, infix);
+        let keys = pattern.map(|pattern| backend.list(pattern, of_registers));
+        let (found, known) = (Vec::new(), HashSet::new());
+        Locks { client: self, keys, infix, found, known, is_over: false }
     }
 
     /// The pattern of the keys of the locks whose names match this pattern.
@@ -302,114 +232,36 @@ impl Iterator for Locks<'_> {
 }
 
 /// It ends after an error, and after the last name.
-impl std::iter::FusedIterator for Locks<'_> {}
+impl FusedIterator for Locks<'_> {}
+
+/// No code of a caller runs in the middle of a step.
+impl UnwindSafe for Locks<'_> {}
+impl RefUnwindSafe for Locks<'_> {}
 
 impl Locks<'_> {
     #[cfg(feature = "registers")]
     pub(super) fn check(&self) -> Result<(), ResourceError> {
-        self.pattern.as_ref().map(|_| ()).map_err(Clone::clone)
+        self.keys.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
     /// Reads the next names from the nodes, if there are any.
     fn read(&mut self) -> Result<(), Error> {
-        let client = self.client;
-        let pattern = self.pattern.clone().map_err(Error::Resource)?;
-        if client.core.is_forked() {
+        let core = &self.client.core;
+        let listing = self.keys.as_mut().map_err(|error| Error::Resource(*error))?;
+        if core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        match &client.core.backend {
-            Backend::Redlock(redlock) => self.read_keys(redlock, &pattern),
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(ensemble) => self.read_directories(ensemble, &pattern),
-        }
-    }
-
-    /// Reads the next keys from one node after another.
-    fn read_keys(&mut self, redlock: &Redlock, pattern: &Arc<[u8]>) -> Result<(), Error> {
-        let core = &self.client.core;
-        let index = self.reports.len();
-        if index == core.rules.nodes {
-            self.is_over = true;
-            let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Answered;
-            let read = self.reports.iter().filter(is_read).count();
-            if read < quorum(core.rules.nodes) {
-                let reports = std::mem::take(&mut self.reports);
-                return Err(Error::NoQuorum(NoQuorum::new(reports)));
-            }
-            return Ok(());
-        }
-        match self.keys.next(core, redlock, pattern, !self.infix.is_empty()) {
-            KeyStep::Keys(keys) => self.note(keys),
-            KeyStep::End(keys, report) => {
-                self.note(keys);
-                self.go_to_next_node(report);
-            }
-            KeyStep::GivenUp(report) => self.go_to_next_node(report),
-        }
-        Ok(())
-    }
-
-    fn go_to_next_node(&mut self, report: NodeReport) {
-        self.reports.push(report);
-        if self.reports.len() < self.client.core.rules.nodes {
-            self.keys = NodeKeys::new(Node::new(self.reports.len()));
-        }
-    }
-
-    fn note(&mut self, keys: Vec<Vec<u8>>) {
-        let prefix = self.client.core.key_prefix.len();
-        for key in keys {
+        let keys = listing.next_keys()?;
+        self.is_over = keys.is_none();
+        for key in keys.into_iter().flatten() {
             // A server that lists other keys than it was asked for is no reason to panic.
-            let name = key.get(prefix..).and_then(|name| name.strip_prefix(self.infix));
+            let name = key.get(core.key_prefix.len()..).and_then(|it| it.strip_prefix(self.infix));
             let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
-            if self.add(name) {
-                self.keys.keep(name.len() + BYTES_PER_NAME);
+            let lock = FoundLock { name: name.into() };
+            if self.known.insert(lock.clone()) {
+                listing.keep(name.len() + BYTES_PER_NAME);
+                self.found.push(lock);
             }
-        }
-    }
-
-    /// Adds a name. Returns whether it is new.
-    fn add(&mut self, name: &[u8]) -> bool {
-        let lock = FoundLock { name: name.into() };
-        let is_new = self.known.insert(lock.clone());
-        self.found.extend(is_new.then_some(lock));
-        is_new
-    }
-}
-
-// On a ZooKeeper ensemble, whose directories are below one root.
-
-/// In how many directories a server is asked at a time whether somebody is there.
-#[cfg(feature = "zookeeper")]
-const BATCH: usize = 200;
-
-#[cfg(feature = "zookeeper")]
-impl Locks<'_> {
-    fn read_directories(&mut self, ensemble: &Ensemble, pattern: &[u8]) -> Result<(), Error> {
-        let Some(directories) = &mut self.directories else {
-            let mut all = ensemble.directories().map_err(Error::NoQuorum)?;
-            let core = &self.client.core;
-            // What cannot be the lock of any client is not a lock.
-            let is_lock = |key: &[u8]| {
-                let name = key.get(core.key_prefix.len()..).filter(|name| !name.is_empty());
-                name.is_some_and(|name| self.client.key(name).is_ok())
-            };
-            all.retain(|it| {
-                redlatch_protocol::glob::is_listed(pattern, &it.key) && is_lock(&it.key)
-            });
-            self.directories = Some(all);
-            return Ok(());
-        };
-        let batch = directories.split_off(directories.len().saturating_sub(BATCH));
-        if batch.is_empty() {
-            self.is_over = true;
-            return Ok(());
-        }
-        let inhabited = ensemble.inhabited(batch).map_err(Error::NoQuorum)?;
-        let prefix = self.client.core.key_prefix.len();
-        for directory in inhabited {
-            // The queue and the shares are one lock's.
-            self.add(&directory.key[prefix..]);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::LockClient;
 use super::Registers;
 use super::register::Register;
 use crate::clock;
-use crate::core::draw;
+use crate::entropy::draw;
 use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
 use crate::registers::transaction::{
     Disk, InvalidRecord, Record, RecordState, TransactionId, TransactionSide, UnknownName,

@@ -2,14 +2,14 @@
 //! token. All ways to acquire it are one implementation, which differs in how long it waits.
 
 use super::LockRequest;
+use super::acquire::Acquisition;
 use super::request::LockKeys;
 use crate::clock;
-use crate::engine::{Extend, Extended, Wait};
+use crate::engine::{Extended, Wait};
 use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable};
 use crate::event::Event;
 use crate::guard::{LockGuard, LockToken};
 use crate::name::Name;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl LockRequest<'_> {
@@ -234,7 +234,7 @@ impl LockRequest<'_> {
         if core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        if core.backend.keeps_locks_in_session() {
+        if core.backend.session_limits().is_some() {
             return Err(Error::NotResumable(NotResumable::Session));
         }
         if core.cancellation.call(self.settings.cancelled_by.as_ref()).is_cancelled() {
@@ -250,7 +250,7 @@ impl LockRequest<'_> {
         if !matches!(result, Err(Error::Ttl(_))) {
             let resource = Name::new(&keys.first[core.key_prefix.len()..]);
             let (attempts, waited) = (0, clock::now().since(began));
-            core.emit(|| match &result {
+            core.events.emit(|| match &result {
                 Ok(guard) => {
                     Event::Acquired { resource, attempts, waited, validity: guard.remaining() }
                 }
@@ -261,30 +261,32 @@ impl LockRequest<'_> {
     }
 
     fn resumed(&self, keys: &LockKeys, token: &LockToken) -> Result<LockGuard, Error> {
-        let Self { client, settings, .. } = self;
-        let (core, rules) = (&client.core, &client.core.rules);
-        let (ttl, least) = self.checked_ttl()?;
-        client.prepare_keeping(settings, ttl, keys.iter().map(<[u8]>::len).sum())?;
+        let core = &self.client.core;
+        let attributes = token.attributes(keys.more.clone(), core.fencing_expiry);
+        let spec = self.spec(attributes, Wait::No)?;
+        let (ttl, least) = (spec.ttl, spec.min_validity);
+        let acquisition = Acquisition { core, spec };
+        acquisition.prepare_keeping()?;
         let began = clock::now();
-        let held = token.held((&keys.first, &keys.more), core.fencing_expiry, ttl, began, rules);
-        let (outcome, last) = core.run(Extend::new(Arc::clone(rules), held, ttl, began));
+        let held = token.held(&acquisition.spec, began, &core.rules);
+        let (outcome, reports) = core.backend.extend(held, ttl, began);
         let now = clock::now();
         match outcome {
             Extended::Confirmed(held) if now.after(least) < held.valid_until => {
-                client.guard(held, None, settings)
+                acquisition.guard(held, None)
             }
             Extended::Lost(held) if now < held.valid_until => {
                 // What a minority still has is nobody's, and was extended.
-                core.post(held.undo(now, rules));
+                core.backend.give_up(&held, None);
                 let resource = &keys.first[core.key_prefix.len()..];
                 Err(LockLost::new(resource, LossReason::Gone).into())
             }
             Extended::Confirmed(_) | Extended::Lost(_) => {
                 Err(Error::TooSlow { took: now.since(began), ttl: ttl.as_duration() })
             }
-            Extended::Unanswered(_) => Err(Error::NoQuorum(NoQuorum::new(last.reports))),
+            Extended::Unanswered(_) => Err(Error::NoQuorum(NoQuorum::new(reports))),
             Extended::HeldTooLong(held) => {
-                let max_hold = rules.hold_max.unwrap_or(held);
+                let max_hold = core.rules.hold_max.unwrap_or(held);
                 Err(Error::HeldTooLong { held, max_hold })
             }
         }

@@ -8,7 +8,7 @@ use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
 use crate::net::TlsTarget;
 use crate::node_url::{Address, EnsembleHost, EnsembleUrl, has_scheme, is_ensemble};
-use crate::zookeeper::path::{Layout, Root};
+use redlatch_zookeeper::path::{Layout, Root};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

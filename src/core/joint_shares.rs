@@ -241,7 +241,7 @@ impl Drop for Member {
         let (now, rules) = (clock::now(), &self.core.rules);
         let linger = Ttl::from_duration(stays_until.since(now));
         let held = held.close(now, NodeSet::all(rules.nodes));
-        self.core.post(held.undo_after(linger, now, rules));
+        self.core.backend.give_up(&held, linger);
     }
 }
 

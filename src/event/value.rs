@@ -1,7 +1,7 @@
 //! The values of an event's fields, in the few forms that texts, logs and metrics tell apart.
 
 use self::Value::{Flag, Name, Number, Reason, Reports, Text, Time, Url, Word};
-use super::AttemptOutcome;
+use super::{AttemptOutcome, Released};
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
 #[cfg(feature = "registers")]
@@ -9,7 +9,6 @@ use crate::error::RegisterError;
 use crate::error::{Error, LossReason};
 use crate::name;
 use crate::node::{NodeAnswer, NodeError, NodeReport, QueueSupport};
-use crate::released::Released;
 use std::fmt;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use super::ReusedLock;
 use crate::clock::{self, Time};
 use crate::core::{Core, Departure, Granted, Member, PUBLISHER};
 use crate::error::Error;
-use crate::released::Released;
+use crate::event::Released;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,11 +4,11 @@ use super::LockGuard;
 use super::joint::Left;
 use crate::callback;
 use crate::clock::{self, Time};
-use crate::core::{Backend, Redlock, draw};
-use crate::engine::{Extend, Extended, HeldLock, NodeSet, Release, ReleaseOutcome, Rules, Ttl};
+use crate::engine::{Extended, HeldLock, NodeSet, Ttl};
+use crate::entropy::draw;
 use crate::error::{Error, LockLost, LossReason, NoQuorum};
 use crate::event::Event;
-use crate::released::Released;
+use crate::event::Released;
 use crate::watchdog::{KeptLock, MAX_HOLD, Plan, Watchdog};
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,12 +75,7 @@ impl LockGuard {
         if linger.is_none() && self.hand_off(&held) {
             return Ok(Released::InTime);
         }
-        let release = Release::after(linger, &self.core.rules, &held, clock::now());
-        match self.core.run(release) {
-            (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
-            (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
-            (ReleaseOutcome::Unanswered, last) => Err(Error::NoQuorum(NoQuorum::new(last.reports))),
-        }
+        self.core.backend.release(&held, linger).map_err(Error::NoQuorum)
     }
 
     /// Leaves the lock to its ttl: it stays taken until the ttl of the last extension, or of the
@@ -117,9 +112,8 @@ impl LockGuard {
             return self.emit_let_expire();
         }
         let (held, now) = (self.close(), clock::now());
-        let rules = &self.core.rules;
-        if let Some(left) = Ttl::from_duration(held.expires_at(rules).since(now)) {
-            self.core.post(held.undo_after(Some(left), now, rules));
+        if let Some(left) = Ttl::from_duration(held.expires_at(&self.core.rules).since(now)) {
+            self.core.backend.give_up(&held, Some(left));
         }
         self.emit_let_expire();
     }
@@ -140,7 +134,7 @@ impl LockGuard {
             return Some(Released::InTime);
         }
         let now = clock::now();
-        self.core.post(held.undo_after(linger, now, &self.core.rules));
+        self.core.backend.give_up(&held, linger);
         // The clock is all there is to go by: no answer is waited for.
         (now >= held.valid_until).then_some(Released::TooLate)
     }
@@ -163,7 +157,10 @@ impl LockGuard {
     }
 
     fn hand_off(&self, held: &HeldLock) -> bool {
-        let head = self.head.as_ref().filter(|_| self.core.backend.may_hand_off(held));
+        // The fencing token of a session is that of a place in the queue, and each grant has a
+        // larger one.
+        let may = held.session.is_none() || held.fence.is_none();
+        let head = self.head.as_ref().filter(|_| may);
         head.is_some_and(|head| head.hand_off(held.clone()).is_ok())
     }
 
@@ -190,7 +187,7 @@ impl Drop for LockGuard {
             Left::ToOthers(released) => Some(released),
             Left::Alone(stays_until) => self.drop_lock(stays_until),
         };
-        if self.core.has_listener() {
+        if self.core.events.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.
             callback::contain(|| self.emit_released(outcome));
         }
@@ -216,35 +213,31 @@ impl LockGuard {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        let began = self.core.now_if_listened();
+        let began = self.core.events.now_if_listened();
         let result = self.extend_held(ttl);
         self.emit_extended(began, &result);
         result
     }
 
     fn extend_held(&mut self, ttl: Duration) -> Result<(), Error> {
-        let rules = self.extension_rules();
+        let rules = &self.core.rules;
         let ttl = self.core.ttl(ttl, rules.min_validity).map_err(Error::Ttl)?;
-        let (extend, is_sent) = self.begin_extension(&rules, ttl)?;
-        let (outcome, last) = self.core.run(extend);
-        let error = match &outcome {
-            Extended::HeldTooLong(held) => {
-                let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
-                Some(Error::HeldTooLong { held: *held, max_hold })
-            }
-            // Too late for this extension to be confirmed is not lost, if the watchdog has extended
-            // the lock meanwhile.
-            Extended::Unanswered(_) | Extended::Lost(_) => {
-                Some(Error::NoQuorum(NoQuorum::new(last.reports)))
-            }
-            Extended::Confirmed(_) => None,
-        };
         let now = clock::now();
-        let held_until =
-            if is_sent { self.held.finish_extension(now, outcome) } else { self.held.check(now) };
+        let held = now.after(ttl.as_duration()).since(self.held.granted().since);
+        if let Some(max_hold) = self.max_hold.filter(|most| held > *most) {
+            self.ensure_held()?;
+            return Err(Error::HeldTooLong { held, max_hold });
+        }
+        let mut begun = None;
+        let begin = self.held.begin_extension(now, ttl, |held| begun.replace(held).is_none());
+        begin.map_err(|reason| Error::Lost(self.loss(reason)))?;
+        let begun = begun.expect("an extension that began without an error is there");
+        let (outcome, reports) = self.core.backend.extend(begun, ttl, now);
+        let is_confirmed = matches!(outcome, Extended::Confirmed(_));
+        let held_until = self.held.finish_extension(clock::now(), outcome);
         if let Some(head) = &self.head {
             head.set_key_expiry(match held_until {
-                Ok(_) => self.held.key_expires_at(&rules),
+                Ok(_) => self.held.key_expires_at(rules),
                 // The next waiter need not wait for this guard to be dropped.
                 Err(_) => self.held.valid_until(),
             });
@@ -254,41 +247,19 @@ impl LockGuard {
             self.core.watch_for_loss(Arc::clone(&self.held));
             return Err(Error::Lost(self.loss(reason)));
         }
-        error.map_or(Ok(()), Err)
-    }
-
-    /// Begins an extension, and says whether it has a request to send.
-    fn begin_extension(&self, rules: &Arc<Rules>, ttl: Ttl) -> Result<(Extend, bool), Error> {
-        let now = clock::now();
-        let mut begun = None;
-        let begin = |held| {
-            let extend = Extend::new(Arc::clone(rules), held, ttl, now);
-            let is_sent = !extend.is_over();
-            begun = Some((extend, is_sent));
-            is_sent
-        };
-        let lost = |reason| Error::Lost(self.loss(reason));
-        self.held.begin_extension(now, ttl, begin).map_err(lost)?;
-        Ok(begun.expect("an extension that began without an error is there"))
-    }
-
-    fn extension_rules(&self) -> Arc<Rules> {
-        let rules = &self.core.rules;
-        if self.max_hold == rules.hold_max {
-            return Arc::clone(rules);
-        }
-        Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
+        // Too late for this extension to be confirmed is not lost, if the watchdog has extended the
+        // lock meanwhile.
+        if is_confirmed { Ok(()) } else { Err(Error::NoQuorum(NoQuorum::new(reports))) }
     }
 
     /// Extends the lock automatically from now on. With an error, the watchdog has no capacity left
     /// or its thread cannot be started, and the guard is dropped, which releases the lock.
     pub(crate) fn keep_alive(self) -> Result<Self, Error> {
         let core = Arc::clone(&self.core);
-        match &core.backend {
-            Backend::Redlock(Redlock { watchdog, .. }) => self.extended_by(watchdog),
+        match core.backend.watchdog() {
+            Some(watchdog) => self.extended_by(watchdog),
             // It lives as long as the client's session.
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(_) => self.kept_by_others(),
+            None => self.kept_by_others(),
         }
     }
 
@@ -315,8 +286,7 @@ impl LockGuard {
     /// Has the notifier emit the loss of this lock when it happens, and not only when a call on the
     /// guard finds it, if there is a listener. Returns whether there is.
     pub(super) fn emit_when_lost(&mut self) -> Result<bool, Error> {
-        let listener = self.core.listener.clone().filter(|_| self.core.has_listener());
-        let Some(listener) = listener else { return Ok(false) };
+        let Some(listener) = self.core.events.listener().cloned() else { return Ok(false) };
         let since = self.since;
         let emit = move |lost: LockLost| {
             let (held, reason) = (clock::now().since(since), lost.reason());

@@ -2,6 +2,7 @@
 
 use super::LockGuard;
 use super::joint::Left;
+use crate::backend::LockSpec;
 use crate::clock::Time;
 use crate::engine::{HeldLock, LockAttributes, NodeSet, Rules, Share, Token, Ttl};
 use crate::error::{Error, LockTokenError, NotResumable};
@@ -78,26 +79,20 @@ impl LockToken {
         sum
     }
 
-    /// The lock of this key and those that are locked with it, once an extension to `ttl` that
-    /// begins `now` is confirmed. Its validity is that of this extension: nothing else is known.
-    pub(crate) fn held(
-        &self,
-        (key, more_keys): (&Arc<[u8]>, &[Arc<[u8]>]),
-        counters_ttl: Ttl,
-        ttl: Ttl,
-        now: Time,
-        rules: &Rules,
-    ) -> HeldLock {
-        let attributes = LockAttributes {
-            more_keys: more_keys.to_vec(),
-            owner: self.owner.clone(),
-            fence: self.fence.map(|_| counters_ttl),
-            share: self.share,
-        };
+    /// What the lock has besides its first key.
+    pub(crate) fn attributes(&self, more_keys: Vec<Arc<[u8]>>, fence: Ttl) -> LockAttributes {
+        let (owner, fence) = (self.owner.clone(), self.fence.map(|_| fence));
+        LockAttributes { more_keys, owner, fence, share: self.share }
+    }
+
+    /// The lock, once its extension that begins `now` is confirmed. Its validity is that of this
+    /// extension: nothing else is known.
+    pub(crate) fn held(&self, spec: &LockSpec<'_>, now: Time, rules: &Rules) -> HeldLock {
+        let ttl = spec.ttl;
         HeldLock {
-            key: Arc::clone(key),
+            key: Arc::clone(&spec.key),
             token: self.token,
-            attributes: attributes.unless_plain(),
+            attributes: spec.attributes.clone(),
             fence: self.fence,
             valid_until: now.after(rules.drift.validity(ttl)),
             since: now,
@@ -152,7 +147,7 @@ impl LockGuard {
     ///   [share](crate::LockRequest::shared) that other threads of this client have too is theirs.
     pub fn into_token(mut self) -> Result<LockToken, Error> {
         self.ensure_held()?;
-        if self.core.backend.keeps_locks_in_session() {
+        if self.held.granted().session.is_some() {
             return Err(Error::NotResumable(NotResumable::Session));
         }
         if let Left::ToOthers(_) = self.leave(Time::ZERO) {

@@ -9,8 +9,8 @@ use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, examination, socket_l
 use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};
-use crate::zookeeper::lock_table::{LockTable, Outcome, Random};
-use crate::zookeeper::session::SessionOptions;
+use redlatch_zookeeper::lock_table::{LockTable, Outcome, Random};
+use redlatch_zookeeper::session::SessionOptions;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -15,7 +15,7 @@
 use super::{
     Address, NodeUrlError, NodeUrlErrorKind, Options, Support, host, percent_decode, percent_encode,
 };
-use crate::zookeeper::path::{Layout, Root};
+use redlatch_zookeeper::path::{Layout, Root};
 use std::fmt;
 use std::sync::Arc;
 

@@ -2,25 +2,19 @@
 
 use crate::mistake::Mistake;
 use crate::plan::Plan;
-use crate::random::Random;
 use crate::search::{Found, search};
 use crate::server::Server;
 use crate::step::Violation;
 use crate::story;
 use crate::walk::{Totals, walk};
-use std::hash::{BuildHasher, RandomState};
+use models::Chance;
+use models::{number, seeds};
 
 /// So many transitions are remembered from one walk to the next.
 const SEEN_MAX: usize = 500_000;
 
 /// Many more walks than are needed to find each mistake.
 const ENOUGH: u64 = 100_000;
-
-/// The number in a variable of the environment.
-fn number(variable: &str, otherwise: u64) -> u64 {
-    let wanted = std::env::var(variable);
-    wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
-}
 
 /// Up to so many states of the plan are searched, unless the environment says how many.
 pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
@@ -37,17 +31,8 @@ pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
     }
 }
 
-/// So many seeds, of which the last twentieth is another each time, and where that begins.
-fn seeds(count: u64) -> (impl Iterator<Item = u64>, u64) {
-    let (from, fresh) = (number("REDLATCH_SEED", 0), RandomState::new().hash_one(count));
-    let seed = move |index| {
-        if index < count - count / 20 { from + index } else { fresh.wrapping_add(index) }
-    };
-    ((0..count).map(seed), fresh)
-}
-
 /// Takes so many random walks, unless the environment says how many.
-pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Random) -> Plan) {
+pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Chance) -> Plan) {
     let (seeds, fresh) = seeds(number("REDLATCH_WALKS", walks));
     let mut totals = Totals::default();
     let mut server = Server::new(&[]);
@@ -55,7 +40,7 @@ pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Random) -> Plan)
         if server.seen() > SEEN_MAX {
             server = Server::new(&[]);
         }
-        let mut random = Random::new(seed);
+        let mut random = Chance::new(seed);
         let (plan, mut trace) = (plan(&mut random), Vec::new());
         if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
             let trace = story::shrink(&plan, what, &trace, &mut server);
@@ -78,7 +63,7 @@ pub(crate) fn broken(mistake: Mistake, wanted: Violation, plan: Plan) {
         if server.seen() > SEEN_MAX {
             server = Server::new(&changes);
         }
-        let (mut random, mut trace) = (Random::new(seed), Vec::new());
+        let (mut random, mut trace) = (Chance::new(seed), Vec::new());
         if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
             eprintln!("{mistake:?}: {what:?} after {totals}");
             if std::env::var_os("REDLATCH_TRACE").is_some() {

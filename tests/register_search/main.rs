@@ -19,8 +19,6 @@
 //! `REDLATCH_TRACE=1` shows how each mistake was found.
 
 mod actor;
-#[path = "../searches/change.rs"]
-mod change;
 mod client;
 mod current;
 mod decision;
@@ -32,8 +30,6 @@ mod membership;
 mod misreading;
 mod mistake;
 mod plan;
-#[path = "../searches/random.rs"]
-mod random;
 mod refills;
 mod registers;
 mod repairer;
@@ -41,11 +37,7 @@ mod round;
 mod search;
 mod sending;
 mod server;
-#[path = "../searches/shorter.rs"]
-mod shorter;
 mod step;
 mod story;
 mod walk;
-#[path = "../searches/words.rs"]
-mod words;
 mod world;

@@ -1,7 +1,7 @@
 //! The wrong ways of the protocol. Those of a client are in its loop. Those of a node are changes
 //! of its scripts.
 
-use crate::change::Change;
+use models::Change;
 use redlatch_registers::script::{ACCEPT, COLLECT, INSTALL, MARK, PREPARE, READ_REGISTER, Script};
 
 /// A rule of the protocol that is left out.

@@ -1,7 +1,7 @@
 //! What the clients of a history do, on how many nodes, and what may happen to these.
 
 use crate::mistake::Mistake;
-use crate::random::Random;
+use models::Chance;
 
 /// A call of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,8 +93,8 @@ impl Plan {
     }
 
     /// Any plan of walks.
-    pub(crate) fn any(random: &mut Random) -> Self {
-        let nodes = if random.once_in(3) { 5 } else { 3 };
+    pub(crate) fn any(random: &mut Chance) -> Self {
+        let nodes = if random.one_in(3) { 5 } else { 3 };
         let registers = 1 + random.below(2) as u8;
         let weights: &[Verb] = match random.below(3) {
             0 => &[Verb::Append, Verb::Read],
@@ -110,51 +110,51 @@ impl Plan {
             ],
         };
         let clients = 2 + random.below(3);
-        let calls = |random: &mut Random| {
+        let calls = |random: &mut Chance| {
             let length = 1 + random.below(5);
             (0..length)
-                .map(|_| (random.choose(weights), random.below(usize::from(registers)) as u8))
+                .map(|_| (random.pick(weights), random.below(usize::from(registers)) as u8))
                 .collect()
         };
         let clients = (0..clients).map(|_| calls(random)).collect();
-        let losses = if random.once_in(4) { 1 + random.below(nodes / 2) } else { 0 };
+        let losses = if random.one_in(4) { 1 + random.below(nodes / 2) } else { 0 };
         Self { nodes, registers, clients, losses, ..Self::empty() }
     }
 
     /// Plans in which clients change the register more often than a value remembers.
-    pub(crate) fn many_changes(random: &mut Random) -> Self {
+    pub(crate) fn many_changes(random: &mut Chance) -> Self {
         let often = |verb, times| vec![(verb, 0); times];
         let mut clients = vec![often(Verb::Append, 3), often(Verb::Append, 10 + random.below(6))];
-        if random.once_in(2) {
+        if random.one_in(2) {
             clients.push(often(Verb::Read, 3));
         }
-        if random.once_in(4) {
+        if random.one_in(4) {
             clients.push(often(Verb::CompareAndSet, 4));
         }
-        let nodes = if random.once_in(4) { 5 } else { 3 };
+        let nodes = if random.one_in(4) { 5 } else { 3 };
         Self { nodes, clients, ..Self::empty() }
     }
 
     /// Plans in which a register is created in one round, as the record of a transaction is.
-    pub(crate) fn created(random: &mut Random) -> Self {
+    pub(crate) fn created(random: &mut Chance) -> Self {
         let others = [Verb::AppendToAny, Verb::AppendToAny, Verb::Delete, Verb::Read, Verb::Sweep];
-        let calls = |random: &mut Random| {
-            (0..1 + random.below(4)).map(|_| (random.choose(&others), 0)).collect::<Vec<_>>()
+        let calls = |random: &mut Chance| {
+            (0..1 + random.below(4)).map(|_| (random.pick(&others), 0)).collect::<Vec<_>>()
         };
         let mut clients: Vec<_> = (0..2 + random.below(3)).map(|_| calls(random)).collect();
         clients[0].insert(0, (Verb::Create, 0));
-        let nodes = if random.once_in(3) { 5 } else { 3 };
-        let losses = if random.once_in(4) { 1 + random.below(nodes / 2) } else { 0 };
+        let nodes = if random.one_in(3) { 5 } else { 3 };
+        let losses = if random.one_in(4) { 1 + random.below(nodes / 2) } else { 0 };
         Self { nodes, clients, losses, ..Self::empty() }
     }
 
     /// Any plan of walks in which nodes are repaired.
-    pub(crate) fn any_repaired(random: &mut Random) -> Self {
+    pub(crate) fn any_repaired(random: &mut Chance) -> Self {
         let mut plan = Self::any(random);
-        plan.nodes = if random.once_in(4) { 5 } else { 3 };
+        plan.nodes = if random.one_in(4) { 5 } else { 3 };
         plan.losses = 1 + random.below(3);
-        plan.comes_back_older = random.once_in(3);
-        let rounds = |random: &mut Random| if random.once_in(2) { 200 } else { random.below(40) };
+        plan.comes_back_older = random.one_in(3);
+        let rounds = |random: &mut Chance| if random.one_in(2) { 200 } else { random.below(40) };
         plan.repairers = (0..1 + random.below(3)).map(|_| rounds(random)).collect();
         plan
     }

@@ -4,8 +4,8 @@
 //! the script, and the library reads the answer. States of nodes, commands and answers are
 //! numbered, so a transition that was seen before costs a look at a table.
 
-use crate::change::{Change, changed};
-use crate::words::words;
+use models::words;
+use models::{Change, changed};
 use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch_protocol::engine::{self, Drift, Node, Rules};
 use redlatch_protocol::node::command::{Form, encode, read};

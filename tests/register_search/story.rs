@@ -3,9 +3,9 @@
 use crate::end::end;
 use crate::plan::Plan;
 use crate::server::Server;
-use crate::shorter;
 use crate::step::{Step, Violation};
 use crate::world::World;
+use models::ways;
 
 /// Describes the steps, and what each of them has changed.
 pub(crate) fn tell(plan: &Plan, trace: &[Step], server: &mut Server) -> String {
@@ -48,7 +48,7 @@ pub(crate) fn shrink(
     trace: &[Step],
     server: &mut Server,
 ) -> Vec<Step> {
-    shorter::ways(trace, |steps| repeat(plan, what, steps, server))
+    ways(trace, |steps| repeat(plan, what, steps, server))
 }
 
 /// Takes the steps, without those that are not possible any more. Returns those that were taken if

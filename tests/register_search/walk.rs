@@ -4,10 +4,10 @@
 use crate::end::end;
 use crate::history::Outcome;
 use crate::plan::Plan;
-use crate::random::Random;
 use crate::server::Server;
 use crate::step::{Step, Violation};
 use crate::world::World;
+use models::Chance;
 use std::fmt;
 
 /// What happened in a number of walks.
@@ -56,7 +56,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn any(plan: &Plan, random: &mut Random) -> Self {
+    fn any(plan: &Plan, random: &mut Chance) -> Self {
         // A repair takes many rounds, and most of them must be heard.
         let longer = if plan.repairers.is_empty() { 1 } else { 4 };
         Self {
@@ -70,7 +70,7 @@ impl Pace {
 /// Takes a walk, and notes its steps.
 pub(crate) fn walk(
     plan: &Plan,
-    random: &mut Random,
+    random: &mut Chance,
     server: &mut Server,
     trace: &mut Vec<Step>,
     totals: &mut Totals,
@@ -84,10 +84,10 @@ pub(crate) fn walk(
     let mut actor = 0;
     totals.walks += 1;
     for _ in 0..length {
-        if random.once_in(pace.turns) {
+        if random.one_in(pace.turns) {
             actor = any_actor(plan, random);
         }
-        let step = match random.once_in(pace.disorder) {
+        let step = match random.one_in(pace.disorder) {
             true => any_step(&world, plan, random, server),
             false => next_step(&world, plan, actor, &pace, random),
         };
@@ -106,10 +106,10 @@ pub(crate) fn walk(
 }
 
 /// A client, or a repairer as often as not.
-fn any_actor(plan: &Plan, random: &mut Random) -> usize {
+fn any_actor(plan: &Plan, random: &mut Chance) -> usize {
     let clients = plan.clients.len();
     match plan.repairers.len() {
-        repairers @ 1.. if random.once_in(2) => clients + random.below(repairers),
+        repairers @ 1.. if random.one_in(2) => clients + random.below(repairers),
         _ => random.below(clients),
     }
 }
@@ -120,29 +120,29 @@ fn next_step(
     plan: &Plan,
     actor: usize,
     pace: &Pace,
-    random: &mut Random,
+    random: &mut Chance,
 ) -> Option<Step> {
     if world.can_begin(plan, actor) {
         return Some(Step::Begin(actor));
     }
     let round = world.rounds[actor].as_ref()?;
     let waiting: Vec<usize> = round.unanswered().collect();
-    if waiting.is_empty() || round.is_decided() && random.once_in(2) {
-        let heard = match random.once_in(pace.losses) {
-            true => round.answered() & random.next() as u8,
+    if waiting.is_empty() || round.is_decided() && random.one_in(2) {
+        let heard = match random.one_in(pace.losses) {
+            true => round.answered() & random.number() as u8,
             false => round.answered(),
         };
         return Some(Step::Hear(actor, heard));
     }
-    Some(Step::Arrive(actor, random.choose(&waiting)))
+    Some(Step::Arrive(actor, random.pick(&waiting)))
 }
 
 /// Anything that can happen, most of it seldom without faults.
-fn any_step(world: &World, plan: &Plan, random: &mut Random, server: &mut Server) -> Option<Step> {
+fn any_step(world: &World, plan: &Plan, random: &mut Chance, server: &mut Server) -> Option<Step> {
     let actor = any_actor(plan, random);
     // What happens twice to one node is worse than what happens to two.
     let node = match world.lost {
-        lost @ 1.. if !plan.repairers.is_empty() && random.once_in(2) => {
+        lost @ 1.. if !plan.repairers.is_empty() && random.one_in(2) => {
             lost.trailing_zeros() as usize
         }
         _ => random.below(plan.nodes),
@@ -152,15 +152,15 @@ fn any_step(world: &World, plan: &Plan, random: &mut Random, server: &mut Server
         1 => {
             let round = world.rounds[actor].as_ref()?;
             let answered = round.answered();
-            let heard = if random.once_in(2) { answered } else { answered & random.next() as u8 };
-            (round.is_decided() || random.once_in(8)).then_some(Step::Hear(actor, heard))
+            let heard = if random.one_in(2) { answered } else { answered & random.number() as u8 };
+            (round.is_decided() || random.one_in(8)).then_some(Step::Hear(actor, heard))
         }
         2 | 3 => {
             let waiting: Vec<usize> = world.rounds[actor].as_ref()?.unanswered().collect();
-            (!waiting.is_empty()).then(|| Step::Arrive(actor, random.choose(&waiting)))
+            (!waiting.is_empty()).then(|| Step::Arrive(actor, random.pick(&waiting)))
         }
-        4 if plan.repairers.is_empty() && random.once_in(8) || !plan.repairers.is_empty() => {
-            world.can_lose(node, plan).then(|| match plan.comes_back_older && !random.once_in(3) {
+        4 if plan.repairers.is_empty() && random.one_in(8) || !plan.repairers.is_empty() => {
+            world.can_lose(node, plan).then(|| match plan.comes_back_older && !random.one_in(3) {
                 true => Step::Restart(node, random.below(world.older(node))),
                 false => Step::Lose(node),
             })
@@ -168,7 +168,7 @@ fn any_step(world: &World, plan: &Plan, random: &mut Random, server: &mut Server
         _ => {
             let late = world.sent.to(node);
             let late: Vec<_> = late.filter(|it| world.matters(*it, node, server)).collect();
-            (!late.is_empty()).then(|| Step::Again(random.choose(&late), node))
+            (!late.is_empty()).then(|| Step::Again(random.pick(&late), node))
         }
     }
 }

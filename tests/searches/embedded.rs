@@ -1,7 +1,7 @@
 //! An embedded node, on which the library's own Lua runs, or Lua with a small mistake.
 
-use crate::change::{Change, changed};
-use crate::words::words;
+use models::words;
+use models::{Change, changed};
 use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
 use redlatch_protocol::engine;
 use redlatch_protocol::node::command::{Form, NodeReply, encode, read};

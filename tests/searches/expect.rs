@@ -1,18 +1,13 @@
 //! What the tests expect.
 
 use crate::mistake::Mistake;
-use crate::random::Random;
 use crate::scheme::Scheme;
 use crate::search::{Found, search};
 use crate::violation::Violation;
 use crate::walk::{Failure, Totals, walk};
 use crate::{shrink, story};
-use std::hash::{BuildHasher, RandomState};
-
-pub(crate) fn number(variable: &str, otherwise: u64) -> u64 {
-    let wanted = std::env::var(variable);
-    wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
-}
+use models::Chance;
+use models::seeds;
 
 /// Searches all histories up to so many states, and prints what was found under this name.
 #[track_caller]
@@ -24,17 +19,8 @@ pub(crate) fn sound(name: &str, scheme: &Scheme, most: usize) {
     }
 }
 
-/// So many seeds, of which the last twentieth is another each time, and where that begins.
-fn seeds(count: u64) -> (impl Iterator<Item = u64>, u64) {
-    let (from, fresh) = (number("REDLATCH_SEED", 0), RandomState::new().hash_one(count));
-    let seed = move |index| {
-        if index < count - count / 20 { from + index } else { fresh.wrapping_add(index) }
-    };
-    ((0..count).map(seed), fresh)
-}
-
 /// Takes so many random walks.
-pub(crate) fn sound_walks(walks: u64, scheme: fn(&mut Random) -> Scheme) {
+pub(crate) fn sound_walks(walks: u64, scheme: fn(&mut Chance) -> Scheme) {
     let (seeds, fresh) = seeds(walks);
     let mut totals = Totals::default();
     for seed in seeds {

@@ -3,12 +3,12 @@
 use crate::client::{Client, Phase};
 use crate::node::{End, Key, Share, Waiter};
 use crate::pace::Pace;
-use crate::random::Random;
 use crate::schedule;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
 use crate::want::Want;
 use crate::world::{Site, Step, World};
+use models::Chance;
 
 /// How often time passes before somebody counts as waiting for a share that excludes nobody.
 const PERIODS_MAX: u32 = 20;
@@ -23,7 +23,7 @@ const STEPS_MAX: u32 = 500;
 pub(crate) fn run(
     world: World,
     scheme: &Scheme,
-    random: &mut Random,
+    random: &mut Chance,
     trace: &mut Vec<Step>,
 ) -> Result<u32, Violation> {
     let length = trace.len();
@@ -41,7 +41,7 @@ pub(crate) fn run(
 fn keep_shares(
     mut world: World,
     scheme: &Scheme,
-    random: &mut Random,
+    random: &mut Chance,
     trace: &mut Vec<Step>,
 ) -> Result<(), Violation> {
     world.faults_left = 0;
@@ -66,7 +66,7 @@ fn keep_shares(
             if steps.is_empty() {
                 break;
             }
-            take(&mut world, random.choose(&steps))?;
+            take(&mut world, random.pick(&steps))?;
         }
         if scheme.has_time() && period >= CALM {
             for step in schedule::expiries(&world, random, period) {

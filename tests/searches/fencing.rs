@@ -13,8 +13,7 @@ mod node;
 mod search;
 mod world;
 
-use crate::change::Change;
-use crate::expect;
+use models::Change;
 use redlatch_protocol::node::script::{CLAIM, FENCE, Script};
 use search::{Found, search};
 use world::Scheme;
@@ -33,7 +32,7 @@ const ENOUGH: usize = 2_000_000;
 
 #[test]
 fn tokens_are_unique_and_grow_in_every_history() {
-    let states = expect::number("REDLATCH_STATES", STATES) as usize;
+    let states = models::number("REDLATCH_STATES", STATES) as usize;
     for scheme in [LOST_DATA, WRONG_CLOCKS] {
         for has_late_claims in [false, true] {
             let found = search(Scheme { has_late_claims, ..scheme }, states);

@@ -38,7 +38,6 @@
 //! `REDLATCH_WALKS=1000000 REDLATCH_STATES=3000000 cargo test --release --test searches --
 //! --nocapture` goes further than plain `cargo test` does; `REDLATCH_SEED` is the first seed.
 
-mod change;
 mod client;
 mod command;
 mod embedded;
@@ -54,7 +53,6 @@ mod node;
 mod pace;
 mod possible_faults;
 mod queue;
-mod random;
 mod request;
 mod schedule;
 mod scheme;
@@ -62,7 +60,6 @@ mod search;
 mod server;
 mod sets;
 mod shares;
-mod shorter;
 mod shrink;
 mod slots;
 mod steps;
@@ -71,5 +68,4 @@ mod token;
 mod violation;
 mod walk;
 mod want;
-mod words;
 mod world;

@@ -1,7 +1,7 @@
 //! The wrong ways of the protocol. Those of a client are in its steps. Those of a node are changes
 //! of its scripts.
 
-use crate::change::Change;
+use models::Change;
 use redlatch_protocol::node::script::{
     CLAIM, GIVE, KEEP_SHARED, QUEUE, RELEASE, RELEASE_READER, RELEASE_SHARED, SHARE, Script,
 };

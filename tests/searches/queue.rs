@@ -22,14 +22,14 @@ fn all_histories_of_two_clients_without_faults_are_sound() {
 fn histories_of_two_clients_with_one_fault_are_sound() {
     for kind in KINDS {
         let scheme = Scheme::sound(&[Exclusive; 2]).with_faults(1, &[kind, Kind::Token]);
-        let most = expect::number("REDLATCH_STATES", STATES) as usize;
+        let most = models::number("REDLATCH_STATES", STATES) as usize;
         expect::sound(&format!("two clients and {kind:?}"), &scheme, most);
     }
 }
 
 #[test]
 fn random_walks_are_sound() {
-    expect::sound_walks(expect::number("REDLATCH_WALKS", WALKS), Scheme::any_queue);
+    expect::sound_walks(models::number("REDLATCH_WALKS", WALKS), Scheme::any_queue);
 }
 
 /// Histories of this many clients, each of which wants the lock this often.

@@ -14,11 +14,11 @@ use crate::fault::Fault;
 use crate::kind::Kind;
 use crate::node::{CLAIM, PART, Waiter};
 use crate::pace::Pace;
-use crate::random::Random;
 use crate::request::Word;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
 use crate::world::{Site, Step, World};
+use models::Chance;
 
 /// How often time passes before a waiter counts as waiting for ever.
 const PERIODS_MAX: u32 = 400;
@@ -45,7 +45,7 @@ const FREE_MAX: u32 = 2;
 pub(crate) fn run(
     mut world: World,
     scheme: &Scheme,
-    random: &mut Random,
+    random: &mut Chance,
     trace: &mut Vec<Step>,
 ) -> Result<u32, Violation> {
     world.faults_left = 0;
@@ -116,7 +116,7 @@ fn take_all(
 fn arrive(
     world: &mut World,
     scheme: &Scheme,
-    random: &mut Random,
+    random: &mut Chance,
     trace: &mut Vec<Step>,
 ) -> Result<bool, Violation> {
     let (mut steps, mut was_held) = (Vec::new(), false);
@@ -136,7 +136,7 @@ fn arrive(
         if steps.is_empty() {
             return Ok(was_held);
         }
-        take_all(world, scheme, vec![random.choose(&steps)], trace)?;
+        take_all(world, scheme, vec![random.pick(&steps)], trace)?;
         was_held |= world.clients.iter().any(|client| client.phase == Phase::Holding);
     }
     if scheme.may_spin() { Ok(was_held) } else { Err(Violation::WaitsForEver) }
@@ -190,20 +190,20 @@ fn is_called_on(world: &World, client: usize, ends_token: bool) -> bool {
 
 /// Nodes that are down come up or stay down, late commands arrive or do not, and servers notice
 /// that connections are gone, or do not.
-pub(crate) fn stopped_faults(world: &World, random: &mut Random) -> Vec<Step> {
+pub(crate) fn stopped_faults(world: &World, random: &mut Chance) -> Vec<Step> {
     let mut faults = Vec::new();
     for (node, site) in world.sites.iter().enumerate() {
-        if site.is_down && random.once_in(2) {
+        if site.is_down && random.one_in(2) {
             faults.push(Fault::ComeUp(node));
         }
         for (client, link) in site.links.iter().enumerate() {
             // The first one always, as those behind move up.
-            faults.extend(link.late.iter().map(|_| match random.once_in(2) {
+            faults.extend(link.late.iter().map(|_| match random.one_in(2) {
                 true => Fault::Late { node, client, index: 0, again: false },
                 false => Fault::Never { node, client, index: 0 },
             }));
             let is_dead = world.clients[client].phase == Phase::Dead;
-            if is_dead && link.is_heard && link.commands.is_empty() && random.once_in(2) {
+            if is_dead && link.is_heard && link.commands.is_empty() && random.one_in(2) {
                 faults.push(Fault::Notice(node, client));
             }
         }
@@ -229,7 +229,7 @@ fn timeouts(world: &World) -> Vec<Step> {
 }
 
 /// What runs out because nobody renews it, in the period with this number.
-pub(crate) fn expiries(world: &World, random: &mut Random, period: u32) -> Vec<Step> {
+pub(crate) fn expiries(world: &World, random: &mut Chance, period: u32) -> Vec<Step> {
     let mut faults = Vec::new();
     for (node, site) in world.sites.iter().enumerate() {
         for token in site.node.tokens() {
@@ -238,12 +238,12 @@ pub(crate) fn expiries(world: &World, random: &mut Random, period: u32) -> Vec<S
             }
         }
         // Its owner may be far back in line elsewhere. What is kept after that is kept for longer.
-        let is_kept = site.node.is_over() && period < ALL && !random.once_in(INTERVAL as usize);
+        let is_kept = site.node.is_over() && period < ALL && !random.one_in(INTERVAL as usize);
         if site.node.has_time() && !is_kept {
             faults.push(Fault::EndReservation(node));
         }
         for (place, waiter) in site.node.waiters().enumerate() {
-            let is_over = period >= LEASE || random.once_in(LEASE as usize);
+            let is_over = period >= LEASE || random.one_in(LEASE as usize);
             let renews = world.is_waiting(waiter.id)
                 && !site.links[usize::from(waiter.id.client)].is_cut_off;
             if waiter.has_lease() && !renews && is_over {
@@ -255,7 +255,7 @@ pub(crate) fn expiries(world: &World, random: &mut Random, period: u32) -> Vec<S
         }
     }
     for (index, client) in world.clients.iter().enumerate() {
-        if client.may_lose_patience() && random.once_in(INTERVAL as usize) {
+        if client.may_lose_patience() && random.one_in(INTERVAL as usize) {
             faults.push(Fault::LosePatience(index));
         }
     }

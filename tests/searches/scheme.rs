@@ -2,8 +2,8 @@
 
 use crate::kind::{KINDS, Kind};
 use crate::mistake::Mistake;
-use crate::random::Random;
 use crate::want::Want::{self, Both, Exclusive, Permit, Reader, Second};
+use models::Chance;
 
 /// The size of a history, and what may happen in it.
 #[derive(Clone, Debug)]
@@ -57,8 +57,8 @@ impl Scheme {
     }
 
     /// One of many sizes, with some of the kinds of faults, in which all want the exclusive lock.
-    pub(crate) fn any_queue(random: &mut Random) -> Self {
-        if random.once_in(8) {
+    pub(crate) fn any_queue(random: &mut Chance) -> Self {
+        if random.one_in(8) {
             // Many waiters, of whom some die or take nothing, and nothing else.
             let clients = 5 + random.below(4);
             let faults_max = 2 + random.below(clients - 2) as u8;
@@ -67,32 +67,32 @@ impl Scheme {
             return scheme.with_faults(faults_max, &kinds[..1 + random.below(3)]);
         }
         let scheme = Self::any(|clients, _| vec![Exclusive; clients], random);
-        Self { lingers: random.once_in(8), is_mute: random.once_in(8), ..scheme }
+        Self { lingers: random.one_in(8), is_mute: random.one_in(8), ..scheme }
     }
 
     /// One of many sizes, in which clients want different things.
-    pub(crate) fn any_shares(random: &mut Random) -> Self {
+    pub(crate) fn any_shares(random: &mut Chance) -> Self {
         let scheme = Self::any(any_wants, random);
         // Another program's release tells nobody, which the bound on time does not allow for.
-        let lingers = random.once_in(8) && !scheme.has_plain_client;
+        let lingers = random.one_in(8) && !scheme.has_plain_client;
         Self { extends: true, lingers, ..scheme }
     }
 
     /// One of many sizes, in which clients want one of two locks or both.
-    pub(crate) fn any_sets(random: &mut Random) -> Self {
-        let wants = |clients, random: &mut Random| {
-            (0..clients).map(|_| random.choose(&[Exclusive, Second, Both, Both])).collect()
+    pub(crate) fn any_sets(random: &mut Chance) -> Self {
+        let wants = |clients, random: &mut Chance| {
+            (0..clients).map(|_| random.pick(&[Exclusive, Second, Both, Both])).collect()
         };
         Self::any(wants, random)
     }
 
-    fn any(wants: fn(usize, &mut Random) -> Vec<Want>, random: &mut Random) -> Self {
+    fn any(wants: fn(usize, &mut Chance) -> Vec<Want>, random: &mut Chance) -> Self {
         let mut kinds = KINDS.to_vec();
         // Some kinds only, mostly: a property that one kind suspends is checked with the others.
         let keeps = 1 + random.below(4);
         kinds.retain(|_| random.below(4) < keeps);
-        let has_faults = !random.once_in(5);
-        let nodes = if random.once_in(4) { 5 } else { 3 };
+        let has_faults = !random.one_in(5);
+        let nodes = if random.one_in(4) { 5 } else { 3 };
         let clients = 2 + random.below(4);
         Self {
             nodes,
@@ -101,7 +101,7 @@ impl Scheme {
             kinds: if has_faults { kinds } else { Vec::new() },
             looks_max: 1000,
             extends_at_end: has_faults,
-            has_plain_client: random.once_in(8),
+            has_plain_client: random.one_in(8),
             ..Self::sound(&wants(clients, random))
         }
     }
@@ -164,7 +164,7 @@ impl Scheme {
     }
 }
 
-fn any_wants(clients: usize, random: &mut Random) -> Vec<Want> {
+fn any_wants(clients: usize, random: &mut Chance) -> Vec<Want> {
     let permits = 1 + random.below(3) as u8;
     let all = [Exclusive, Reader, Permit(permits)];
     // All of one kind now and then.
@@ -174,5 +174,5 @@ fn any_wants(clients: usize, random: &mut Random) -> Vec<Want> {
         2 => vec![Exclusive, Permit(permits)],
         _ => all.to_vec(),
     };
-    (0..clients).map(|_| random.choose(&kinds)).collect()
+    (0..clients).map(|_| random.pick(&kinds)).collect()
 }

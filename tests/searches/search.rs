@@ -1,10 +1,10 @@
 //! A breadth-first search through all states of a scheme.
 
 use crate::fair;
-use crate::random::Random;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
 use crate::world::{Step, World};
+use models::Chance;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -86,7 +86,7 @@ pub(crate) fn search(scheme: &Scheme, most: usize) -> Found {
 fn check_end(world: &World, scheme: &Scheme, is_end: bool, index: usize) -> Result<(), Violation> {
     if scheme.faults_max > 0 {
         let is_sampled = is_end || index % 64 == 0;
-        let mut random = Random::new(index as u64);
+        let mut random = Chance::new(index as u64);
         return match is_sampled {
             true => fair::run(world.clone(), scheme, &mut random, &mut Vec::new()).map(|_| ()),
             false => Ok(()),

@@ -33,7 +33,7 @@ fn histories_of_two_clients_with_one_fault_are_sound() {
     for kind in KINDS {
         for pair in PAIRS {
             let scheme = Scheme::sound(&pair).with_faults(1, &[kind, Kind::Token]);
-            let most = expect::number("REDLATCH_STATES", STATES) as usize;
+            let most = models::number("REDLATCH_STATES", STATES) as usize;
             expect::sound(&format!("{pair:?} and {kind:?}"), &scheme, most);
         }
     }
@@ -41,7 +41,7 @@ fn histories_of_two_clients_with_one_fault_are_sound() {
 
 #[test]
 fn random_walks_are_sound() {
-    expect::sound_walks(expect::number("REDLATCH_WALKS", WALKS), Scheme::any_sets);
+    expect::sound_walks(models::number("REDLATCH_WALKS", WALKS), Scheme::any_sets);
 }
 
 /// Histories of clients that want this, each one of them this often.

@@ -35,7 +35,7 @@ fn histories_of_two_clients_with_one_fault_are_sound() {
     for kind in KINDS {
         for pair in PAIRS {
             let scheme = sound(&pair).with_faults(1, &[kind, Kind::Token]);
-            let most = expect::number("REDLATCH_STATES", STATES) as usize;
+            let most = models::number("REDLATCH_STATES", STATES) as usize;
             expect::sound(&format!("{pair:?} and {kind:?}"), &scheme, most);
         }
     }
@@ -43,7 +43,7 @@ fn histories_of_two_clients_with_one_fault_are_sound() {
 
 #[test]
 fn random_walks_are_sound() {
-    expect::sound_walks(expect::number("REDLATCH_WALKS", WALKS), Scheme::any_shares);
+    expect::sound_walks(models::number("REDLATCH_WALKS", WALKS), Scheme::any_shares);
 }
 
 /// Without faults. Holders extend, since they restore what they lack.

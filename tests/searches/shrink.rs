@@ -1,11 +1,11 @@
 //! Shorter ways to the same violation.
 
 use crate::fair;
-use crate::random::Random;
 use crate::scheme::Scheme;
-use crate::shorter;
 use crate::violation::Violation;
 use crate::world::{Step, World};
+use models::Chance;
+use models::ways;
 
 /// How many fair schedules are tried at the end of a history.
 const SCHEDULES: u64 = 8;
@@ -14,7 +14,7 @@ const SCHEDULES: u64 = 8;
 pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
     // A history that does not need a fair schedule to its end is easier to follow.
     let schedules = if repeat(scheme, what, trace, 0).is_some() { 0 } else { SCHEDULES };
-    shorter::ways(trace, |steps| repeat(scheme, what, steps, schedules))
+    ways(trace, |steps| repeat(scheme, what, steps, schedules))
 }
 
 /// The fair schedule with which these steps end so, if they need one.
@@ -25,7 +25,7 @@ pub(crate) fn end(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step>
     }
     let run = |seed| {
         let mut end = Vec::new();
-        let found = fair::run(world.clone(), scheme, &mut Random::new(seed), &mut end);
+        let found = fair::run(world.clone(), scheme, &mut Chance::new(seed), &mut end);
         (found == Err(what)).then_some(end)
     };
     (0..SCHEDULES).find_map(run).unwrap_or_default()
@@ -50,7 +50,7 @@ fn repeat(scheme: &Scheme, what: Violation, trace: &[Step], schedules: u64) -> O
         }
     }
     let ends_badly = |seed| {
-        let end = fair::run(world.clone(), scheme, &mut Random::new(seed), &mut Vec::new());
+        let end = fair::run(world.clone(), scheme, &mut Chance::new(seed), &mut Vec::new());
         end == Err(what)
     };
     (0..schedules).any(ends_badly).then_some(taken)

@@ -3,10 +3,10 @@
 use crate::client::{Client, Phase};
 use crate::fair;
 use crate::kind::Kind;
-use crate::random::Random;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
 use crate::world::{Step, World};
+use models::Chance;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -45,10 +45,10 @@ pub(crate) struct Failure {
 /// A walk of this seed.
 pub(crate) fn walk(
     seed: u64,
-    scheme: impl FnOnce(&mut Random) -> Scheme,
+    scheme: impl FnOnce(&mut Chance) -> Scheme,
     totals: &mut Totals,
 ) -> Result<(), Failure> {
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     let scheme = scheme(&mut random);
     let mut trace = Vec::new();
     totals.walks += 1;
@@ -59,7 +59,7 @@ pub(crate) fn walk(
 /// Follows a walk, and notes its steps.
 pub(crate) fn follow(
     scheme: &Scheme,
-    random: &mut Random,
+    random: &mut Chance,
     trace: &mut Vec<Step>,
     totals: &mut Totals,
 ) -> Result<(), Violation> {
@@ -81,7 +81,7 @@ pub(crate) fn follow(
                 totals.overtaking += u64::from(client.before != 0);
             }
         }
-        if random.once_in(100) {
+        if random.one_in(100) {
             let length = trace.len();
             end(&world, scheme, random, trace, totals)?;
             trace.truncate(length);
@@ -97,7 +97,7 @@ fn is_holder(client: &Client) -> bool {
 fn end(
     world: &World,
     scheme: &Scheme,
-    random: &mut Random,
+    random: &mut Chance,
     trace: &mut Vec<Step>,
     totals: &mut Totals,
 ) -> Result<(), Violation> {
@@ -108,19 +108,19 @@ fn end(
 }
 
 /// Mostly a message; sometimes a look or a fault, whose kind is chosen before the fault is.
-fn choose(world: &World, scheme: &Scheme, calm: usize, random: &mut Random) -> Option<Step> {
+fn choose(world: &World, scheme: &Scheme, calm: usize, random: &mut Chance) -> Option<Step> {
     let mut steps = Vec::new();
-    if random.once_in(calm) {
+    if random.one_in(calm) {
         world.faults(scheme, &mut steps);
         let mut kinds: Vec<Kind> = steps.iter().map(|step| kind(*step)).collect();
         kinds.dedup();
         if !kinds.is_empty() {
-            let chosen = random.choose(&kinds);
+            let chosen = random.pick(&kinds);
             steps.retain(|step| kind(*step) == chosen);
-            return Some(random.choose(&steps));
+            return Some(random.pick(&steps));
         }
     }
-    if random.once_in(20) {
+    if random.one_in(20) {
         world.looks(scheme, &mut steps);
     }
     if steps.is_empty() {
@@ -131,7 +131,7 @@ fn choose(world: &World, scheme: &Scheme, calm: usize, random: &mut Random) -> O
     }
     match steps.is_empty() {
         true => None,
-        false => Some(random.choose(&steps)),
+        false => Some(random.pick(&steps)),
     }
 }
 

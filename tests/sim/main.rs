@@ -16,10 +16,10 @@
 //! records of transactions), `node` (sessions, rounds, every byte that is written or read, and the
 //! order in which the event loop reads, writes and looks at deadlines), and the queue in which the
 //! threads of a client wait. Simulated: time, the network, the nodes' processes around the model in
-//! `embedded`, and the client's main loop and its sockets, which follow `src/core.rs` and `src/net`
-//! (see `worker.rs` and `client.rs` for the differences). In a history threads use locks, or
-//! registers, and clients may be sides of transactions: see `register.rs`. `checker.rs` checks the
-//! guarantees.
+//! `embedded`, and the client's main loop and its sockets, which follow `src/redlock.rs` and
+//! `src/net` (see `worker.rs` and `client.rs` for the differences). In a history threads use locks,
+//! or registers, and clients may be sides of transactions: see `register.rs`. `checker.rs` checks
+//! the guarantees.
 
 mod agreement;
 mod campaign;

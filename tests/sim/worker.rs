@@ -1,4 +1,4 @@
-//! A thread of a client: the main loop of `src/core.rs` for one operation after another, and the
+//! A thread of a client: the main loop of `src/redlock.rs` for one operation after another, and the
 //! guard of `src/guard.rs`.
 //!
 //! The loop is a state machine that stops wherever time would pass: before an attempt, between

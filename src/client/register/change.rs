@@ -5,9 +5,9 @@ use super::nodes::{RegisterNodes, RegisterRound};
 use super::{Register, Value};
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
-use crate::core::draw;
 use crate::core::registers::{Combiner, Committed, Message, Role, Slot};
 use crate::engine::{Backoff, Jitter, QueueWait, Rules, TURN, Token};
+use crate::entropy::draw;
 use crate::error::RegisterError;
 use crate::guard::LockGuard;
 use crate::registers::{

@@ -339,20 +339,20 @@ impl Register {
         event: fn(Name<'a>, u32, Duration) -> Event<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
-        let began = core.now_if_listened();
+        let began = core.events.now_if_listened();
         let result = call();
-        let (Some(began), Some(now)) = (began, core.now_if_listened()) else {
+        let (Some(began), Some(now)) = (began, core.events.now_if_listened()) else {
             return result.map(|(value, _)| value);
         };
         let (register, took) = (self.name(), now.since(began));
         match result {
             Ok((value, rounds)) => {
-                core.emit(|| event(register, rounds, took));
+                core.events.emit(|| event(register, rounds, took));
                 Ok(value)
             }
             Err(error) => {
                 if !error.is_refusal() {
-                    core.emit(|| Event::RegisterFailed { register, took, error: &error });
+                    core.events.emit(|| Event::RegisterFailed { register, took, error: &error });
                 }
                 Err(error)
             }

@@ -6,14 +6,15 @@
 //! be out of date at any time, and costs a round then.
 
 use crate::clock;
+use crate::core::Core;
 use crate::core::registers::{RegisterMemory, ReportedVotes};
-use crate::core::{Backend, Core, Redlock};
 use crate::engine::{Command, NoVote, Node, NodeSet, QueueWait, Request, quorum};
 use crate::error::{NoQuorum, RegisterError};
 use crate::event::Listener;
 use crate::node::{
     Durability, NodeAnswer, NodeChange, NodeError, NodeReport, NodeState, NodeStatus, RoundOutcome,
 };
+use crate::redlock::Redlock;
 use crate::registers::{
     Epoch, GROUP_REGISTER, Group, MarkStep, Member, MembershipView, NoGroup, NodeMark,
     RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest, Replies, memberships, no_vote,
@@ -38,11 +39,8 @@ impl Core {
         if self.is_forked() {
             return Err(RegisterError::OtherProcess);
         }
-        match &self.backend {
-            Backend::Redlock(redlock) => Ok(RegisterNodes { core: self, redlock }),
-            #[cfg(feature = "zookeeper")]
-            Backend::ZooKeeper(_) => Err(RegisterError::ZooKeeper),
-        }
+        let redlock = self.redlock.as_deref().ok_or(RegisterError::ZooKeeper)?;
+        Ok(RegisterNodes { core: self, redlock })
     }
 }
 
@@ -143,7 +141,7 @@ impl RegisterNodes<'_> {
     /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.
     pub(super) fn forget_promises(&self, keys: &RegisterKeys, group: &Group) {
         let command = RegisterCommand::Collect(None);
-        self.core.post(self.request(keys, group.to_bytes(), command));
+        self.redlock.post(self.request(keys, group.to_bytes(), command));
     }
 
     /// Waits until a majority tells of a change, or until the end of the wait.
@@ -153,7 +151,7 @@ impl RegisterNodes<'_> {
 
     /// The state of the servers of these nodes.
     pub(crate) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
-        self.core.examine(self.redlock, nodes)
+        self.redlock.examine(nodes)
     }
 }
 
@@ -337,8 +335,7 @@ impl RegisterNodes<'_> {
     /// Has the next event report this change of a node, if it is one. A callback may panic or use
     /// this client, so it is not called in the middle of what a call does.
     fn note_vote(&self, round: &RegisterRound, node: Node, vote: Result<(), NoVote>) {
-        let listener = self.core.listener.as_ref().filter(|_| self.core.has_listener());
-        let Some(changes) = listener.map(Listener::node_changes) else { return };
+        let Some(changes) = self.core.events.listener().map(Listener::node_changes) else { return };
         let mut reported = self.memory().reported();
         let ReportedVotes { with, without } = &mut *reported;
         let (now, before) = if vote.is_ok() { (with, without) } else { (without, with) };

@@ -2,11 +2,12 @@
 //! group again, or in the place of another.
 
 use super::nodes::{GroupInspection, RegisterNodes, RegisterRound};
-use crate::core::{KeyStep, NodeKeys, draw};
 use crate::engine::{NoVote, Node, NodeSet, quorum};
+use crate::entropy::draw;
 use crate::error::RegisterError;
 use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
+use crate::redlock::{KeyStep, NodeKeys};
 use crate::registers::{
     Epoch, Group, InvalidValue, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
     Refill, RefillEnd, RefillStep, RegisterKeys,
@@ -280,7 +281,7 @@ impl RegisterNodes<'_> {
             names.extend(page.iter().filter_map(name));
         };
         loop {
-            match keys.next(self.core, self.redlock, &pattern, true) {
+            match keys.next(self.redlock, &pattern, true) {
                 KeyStep::Keys(page) => note(page),
                 KeyStep::End(page, _) => {
                     note(page);

@@ -1,10 +1,10 @@
 //! What a claim and its confirmation do to a node: the library's Lua does it, on an embedded node
 //! that has the key and the counter of the state.
 
-use crate::change::Change;
 use crate::command::{millis, of_all_nodes};
 use crate::embedded::{Embedded, KEY, Keys, LONG, Value};
 use crate::token::Token;
+use models::Change;
 use redlatch_protocol::engine::{self, Before, Claim, Fence, LockAttributes, LockId, Vote};
 use redlatch_protocol::node::command::COUNTER_SUFFIX;
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! The states of nodes and clients, and the steps between states.
 
 use super::node::{Command, Data, run};
-use crate::change::Change;
+use models::Change;
 
 pub(crate) const NODES: usize = 3;
 const QUORUM: usize = 2;

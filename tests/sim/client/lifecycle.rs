@@ -50,7 +50,7 @@ impl Client {
         }
     }
 
-    /// Cancels all waits of the client, as in `src/core/cancellation.rs`.
+    /// Cancels all waits of the client, as in `src/backend/cancellation.rs`.
     pub(crate) fn cancel(&mut self, context: &mut Context) {
         self.is_cancelled = true;
         self.token.cancel();

@@ -143,15 +143,17 @@ impl<W> Rounds<W> {
         self.propagation.kept.insert((token, slot));
     }
 
-    /// The entries that are kept for the token.
-    fn kept(&self, token: &Token) -> impl Iterator<Item = usize> + use<W> {
-        let slots = self.propagation.kept.range((*token, 0)..=(*token, usize::MAX));
-        slots.map(|(_, slot)| *slot).collect::<Vec<_>>().into_iter()
+    /// The first entry from this slot on that is kept for the token.
+    fn kept_slot(&self, token: &Token, from: usize) -> Option<usize> {
+        let mut slots = self.propagation.kept.range((*token, from)..=(*token, usize::MAX));
+        slots.next().map(|(_, slot)| *slot)
     }
 
-    /// The first of them without a waiter.
+    /// The first entry without a waiter that is kept for the token.
     fn idle_slot(&self, token: &Token) -> Option<usize> {
-        self.kept(token).find(|slot| self.entries[*slot].waiter.is_none())
+        let slots = self.propagation.kept.range((*token, 0)..=(*token, usize::MAX));
+        let mut slots = slots.map(|(_, slot)| *slot);
+        slots.find(|slot| self.entries[*slot].waiter.is_none())
     }
 
     /// Counts a late vote about a lock that is kept.
@@ -317,11 +319,12 @@ impl<W> Rounds<W> {
             Command::Remove(_) | Command::Queue(_) => request.token(),
             _ => request.predecessor().map(|before| before.token),
         };
-        let mut nodes = NodeSet::EMPTY;
+        let (mut nodes, mut next) = (NodeSet::EMPTY, 0);
         let Some(token) = removed.filter(|_| !self.propagation.kept.is_empty()) else {
             return nodes;
         };
-        for slot in self.kept(&token) {
+        while let Some(slot) = self.kept_slot(&token, next) {
+            next = slot + 1;
             nodes = nodes.union(self.entries[slot].reach.restored);
             // It may still have a waiter: another thread may be extending the lock.
             self.entries[slot].is_forgotten = true;

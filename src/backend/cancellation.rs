@@ -6,27 +6,15 @@
 //! nothing is left on the nodes. A thread that is woken leaves the nodes' queue, and one whose
 //! round is under way lets it end.
 
+use super::Backend;
 use crate::cancel_token::{CancelToken, WakeCancelled};
 use crate::clock::{self, Time};
 use crate::engine::Token;
-use crate::net::Net;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-
-/// The connections over which calls wait for their turn.
-pub(crate) trait EndWaits: Send + Sync {
-    /// Ends the waits of one waiter, or of all, now and from now on.
-    fn end_waits(&self, waiter: Option<Token>);
-}
-
-impl EndWaits for Net {
-    fn end_waits(&self, waiter: Option<Token>) {
-        self.end_waits(waiter);
-    }
-}
 
 /// Wakes the calls of a client.
 pub(crate) struct Cancellation {
@@ -38,17 +26,17 @@ pub(crate) struct Cancellation {
     wake_up: Condvar,
     wait_queues: [Arc<WaitQueues>; 3],
     /// Where threads wait in the nodes' queues. This keeps no connection open.
-    waits: Weak<dyn EndWaits>,
+    backend: Weak<dyn Backend>,
     owner_process: Arc<OwnerProcess>,
     /// Itself, for the tokens.
     this: Weak<Self>,
 }
 
 impl Cancellation {
-    pub(super) fn new(
+    pub(crate) fn new(
         token: CancelToken,
         wait_queues: [Arc<WaitQueues>; 3],
-        waits: Weak<dyn EndWaits>,
+        backend: Weak<dyn Backend>,
         owner_process: Arc<OwnerProcess>,
     ) -> Arc<Self> {
         let cancellation = Arc::new_cyclic(|this| Self {
@@ -56,7 +44,7 @@ impl Cancellation {
             waiters: Mutex::new(BTreeMap::new()),
             wake_up: Condvar::new(),
             wait_queues,
-            waits,
+            backend,
             owner_process,
             this: Weak::clone(this),
         });
@@ -106,11 +94,11 @@ impl WakeCancelled for Cancellation {
         drop(waiters);
         self.wake_up.notify_all();
         self.wait_queues.iter().for_each(|queues| queues.wake_cancelled());
-        let Some(waits) = self.waits.upgrade() else { return };
+        let Some(backend) = self.backend.upgrade() else { return };
         if self.token.is_cancelled() {
-            return waits.end_waits(None);
+            return backend.end_waits(None);
         }
-        cancelled.into_iter().for_each(|waiter| waits.end_waits(Some(waiter)));
+        cancelled.into_iter().for_each(|waiter| backend.end_waits(Some(waiter)));
     }
 }
 
@@ -172,6 +160,7 @@ impl Drop for Call<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redlock::Redlock;
     use crate::wait_queue::HandoffLimit;
 
     #[test]
@@ -181,7 +170,8 @@ mod tests {
             Arc::new(WaitQueues::new(HandoffLimit::DEFAULT, client.clone(), Arc::clone(&process)))
         };
         let queues = [queues(), queues(), queues()];
-        let client = Cancellation::new(client, queues, Weak::<Net>::new(), Arc::clone(&process));
+        let client =
+            Cancellation::new(client, queues, Weak::<Redlock>::new(), Arc::clone(&process));
         let tokens = [(); 3].map(|()| CancelToken::new());
         let calls = tokens.each_ref().map(|own| client.call(Some(own)));
         for (number, call) in (1..).zip(&calls) {

@@ -3,7 +3,7 @@
 use redlatch_protocol::resp::{Reply, decode};
 
 /// The words of one encoded command.
-pub(crate) fn words(bytes: &[u8]) -> Vec<&[u8]> {
+pub fn words(bytes: &[u8]) -> Vec<&[u8]> {
     let Ok(Some((Reply::Array(words), _))) = decode(bytes) else { panic!("{bytes:?}") };
     let word = |word| match word {
         Reply::Bulk(word) => word,

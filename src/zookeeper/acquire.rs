@@ -1,51 +1,47 @@
 //! Acquiring a lock on a ZooKeeper ensemble.
 
-use super::acquire::Acquisition;
-use super::event_recorder::EventRecorder;
+use super::Ensemble;
+use crate::backend::{EventRecorder, LockSpec};
 use crate::clock::{self, Time};
-use crate::core::{Call, Ensemble, LastRound, draw};
-use crate::engine::{Acquired, Backoff, Ballot, Entropy, HeldLock, Jitter, Node};
-use crate::engine::{NodeSet, Rules, Share, Tally, Token, Wait};
-use crate::error::{Error, TtlError};
+use crate::engine::{Backoff, Entropy, HeldLock, Jitter, NodeSet, Share, Token, Wait};
+use crate::entropy::draw;
+use crate::error::{Error, NoQuorum, TtlError};
+use crate::event::AttemptOutcome;
 use crate::net::{OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
-use crate::zookeeper::contender::Plan;
-use crate::zookeeper::lock_table::{Grant, Outcome};
-use crate::zookeeper::message::{Remedy, ServerError};
+use redlatch_zookeeper::contender::Plan;
+use redlatch_zookeeper::lock_table::{Grant, Outcome};
+use redlatch_zookeeper::message::{Remedy, ServerError};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest time for which a caller waits without a look around.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 
-pub(super) struct Contest<'a> {
+pub(super) struct ZooKeeperAcquire<'a> {
     ensemble: &'a Ensemble,
-    rules: &'a Rules,
-    wanted: &'a Acquisition<'a>,
+    spec: &'a LockSpec<'a>,
     /// For how long the lock is held if nothing happens: its ttl, or longer if it is kept alive.
     hold: Duration,
     wait: Wait,
-    call: &'a Call<'a>,
 }
 
 /// How one attempt has ended, if the call goes on.
 enum Attempt {
-    Over((Acquired, LastRound)),
+    Over(Result<Option<HeldLock>, Error>),
     /// The session has ended, or the lock was lost before the caller had it.
     Again,
     /// A server refuses for now.
     Refused(ServerError),
 }
 
-impl<'a> Contest<'a> {
-    pub(super) fn new(ensemble: &'a Ensemble, wanted: &'a Acquisition<'a>) -> Self {
-        let (core, settings, ttl) = (&wanted.client.core, wanted.settings, wanted.ttl);
-        let hold =
-            if settings.keep_alive { settings.longest_hold(core) } else { ttl.as_duration() };
+impl<'a> ZooKeeperAcquire<'a> {
+    pub(super) fn new(ensemble: &'a Ensemble, spec: &'a LockSpec<'a>) -> Self {
+        let hold = if spec.keep_alive { spec.longest_hold() } else { spec.ttl.as_duration() };
         // A time that has come would end the greeting of a new client as well.
-        let is_over = wanted.wait.deadline().is_some_and(|end| end <= clock::now());
-        let wait = if is_over { Wait::No } else { wanted.wait };
-        Self { ensemble, rules: &core.rules, wanted, hold, wait, call: wanted.call }
+        let is_over = spec.wait.deadline().is_some_and(|end| end <= clock::now());
+        let wait = if is_over { Wait::No } else { spec.wait };
+        Self { ensemble, spec, hold, wait }
     }
 
     /// Takes over a lock that another thread of this client hands over, or contends for it.
@@ -54,42 +50,54 @@ impl<'a> Contest<'a> {
         held: Option<HeldLock>,
         not_before: Option<Time>,
         mut recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<(Acquired, LastRound), Error> {
-        if not_before.is_some_and(|time| self.call.pause_until(time)) {
-            return Ok(without_reports(Acquired::Contended));
+    ) -> Result<Option<HeldLock>, Error> {
+        if not_before.is_some_and(|time| self.spec.call.pause_until(time)) {
+            return Ok(None);
         }
         if let Some(held) = held.and_then(|held| self.take_over(&held)) {
-            return Ok(without_reports(Acquired::Held(held)));
+            return Ok(Some(held));
         }
         let mut backoff: Option<Backoff> = None;
         let mut refusal = None;
         loop {
-            let Some(entropy) = draw() else { return Ok(without_reports(Acquired::NoEntropy)) };
-            recorder.iter_mut().for_each(|recorder| recorder.begin_attempt());
-            let attempt = self.attempt(entropy, &mut recorder)?;
-            let (acquired, last) = match attempt {
+            let Some(entropy) = draw() else { return Err(Error::NoEntropy) };
+            if let Some(recorder) = &mut recorder {
+                recorder.count_attempt();
+                recorder.begin_attempt(clock::now());
+            }
+            let result = match self.attempt(entropy, &mut recorder)? {
                 // What a server has said is more than that it then had no time to say it again.
-                Attempt::Over((Acquired::Unanswered, last)) => {
-                    refusal.map_or((Acquired::Unanswered, last), |error| self.refused(error))
+                Attempt::Over(Err(Error::NoQuorum(error))) => {
+                    Err(refusal.map_or(Error::NoQuorum(error), |error| self.refused(error)))
                 }
-                Attempt::Over(over) => over,
-                Attempt::Again if self.is_over() => self.unanswered(),
+                Attempt::Over(result) => result,
+                Attempt::Again if self.is_over() => Err(self.unanswered()),
                 Attempt::Again => continue,
                 Attempt::Refused(error) => {
                     refusal = Some(error);
-                    let (acquired, last) = self.refused(error);
+                    let result = Err(self.refused(error));
                     let backoff = backoff.get_or_insert_with(|| self.backoff(entropy.seed));
                     let next = clock::now().after(backoff.next_delay(Duration::ZERO));
                     let is_hopeless = error.remedy() == Remedy::Configure;
                     let is_in_time = self.wait.deadline().is_none_or(|end| next < end);
-                    if !is_hopeless && is_in_time && !self.call.pause_until(next) {
+                    if !is_hopeless && is_in_time && !self.spec.call.pause_until(next) {
                         continue;
                     }
-                    (acquired, last)
+                    result
                 }
             };
-            recorder.iter_mut().for_each(|recorder| recorder.end_attempt(ballot_of(&acquired)));
-            return Ok((acquired, last));
+            if let Some(recorder) = recorder {
+                let outcome = match &result {
+                    Ok(Some(_)) => AttemptOutcome::Granted,
+                    Ok(None) => AttemptOutcome::Contended,
+                    Err(_) => AttemptOutcome::NoQuorum,
+                };
+                if outcome == AttemptOutcome::Granted {
+                    recorder.emit_woken();
+                }
+                recorder.end_attempt(clock::now(), outcome);
+            }
+            return result;
         }
     }
 
@@ -104,17 +112,15 @@ impl<'a> Contest<'a> {
         let within = |from: Time, most: Duration| end.unwrap_or(Time::MAX).min(from.after(most));
         let mut until = within(began, self.ensemble.patience());
         let mut order = OrderKind::Contend(token, plan, hold);
-        self.call.set_waiter(Some(token));
+        self.spec.call.set_waiter(Some(token));
         loop {
             let outcome = self.ensemble.net.submit(order, until);
             let now = clock::now();
             return Ok(Attempt::Over(match outcome {
-                Some(Outcome::Granted(grant)) => {
-                    without_reports(Acquired::Held(self.held(token, &grant)))
-                }
+                Some(Outcome::Granted(grant)) => Ok(Some(self.held(token, &grant))),
                 Some(Outcome::Waiting { place }) => {
                     if let Some((place, recorder)) = place.zip(recorder.as_mut()) {
-                        recorder.emit_queued(place.saturating_sub(1));
+                        recorder.emit_queued(place.saturating_sub(1) as u64);
                     }
                     if let Some(over) = self.look_around(token, place, now)? {
                         return Ok(over);
@@ -122,12 +128,12 @@ impl<'a> Contest<'a> {
                     (order, until) = (OrderKind::Wait(token), within(now, LOOK_AROUND));
                     continue;
                 }
-                Some(Outcome::Contended) => without_reports(Acquired::Contended),
+                Some(Outcome::Contended) => Ok(None),
                 Some(Outcome::Refused(error)) => return Ok(Attempt::Refused(error)),
                 Some(Outcome::Gone) => return Ok(Attempt::Again),
-                Some(Outcome::TooLong) => self.too_long(),
+                Some(Outcome::TooLong) => Err(self.too_long()),
                 Some(Outcome::NoRoom) => return Err(Error::TooManyHeld),
-                Some(Outcome::NoEntropy) => without_reports(Acquired::NoEntropy),
+                Some(Outcome::NoEntropy) => Err(Error::NoEntropy),
                 // The thread that drives the connection does not respond in time, or this process
                 // was stopped and this thread goes on first.
                 None if self.wait != Wait::No && end.is_none_or(|end| now < end) => {
@@ -137,8 +143,8 @@ impl<'a> Contest<'a> {
                 }
                 other => {
                     debug_assert!(other.is_none(), "{other:?}");
-                    self.ensemble.give_up(token);
-                    self.unanswered()
+                    self.ensemble.abandon(token);
+                    Err(self.unanswered())
                 }
             }));
         }
@@ -152,22 +158,21 @@ impl<'a> Contest<'a> {
         now: Time,
     ) -> Result<Option<Attempt>, Error> {
         // The ensemble may have granted a shorter session than was asked for.
-        let (min_validity, most) = (self.wanted.least, self.ensemble.longest_validity());
+        let (min_validity, most) = (self.spec.min_validity, self.ensemble.longest_validity());
         if min_validity > most {
-            self.ensemble.give_up(token);
+            self.ensemble.abandon(token);
             return Err(Error::Ttl(TtlError::BeyondSession { min_validity, most }));
         }
         let is_over = self.wait.deadline().is_some_and(|end| now >= end);
-        if !(self.call.is_cancelled() || is_over || self.is_hopeless()) {
+        if !(self.spec.call.is_cancelled() || is_over || self.is_hopeless()) {
             return Ok(None);
         }
-        self.ensemble.give_up(token);
+        self.ensemble.abandon(token);
         // A place says nothing about others if nobody answers any more.
-        let acquired = match place {
-            Some(_) if self.ensemble.net.is_answering() => Acquired::Contended,
-            _ => Acquired::Unanswered,
-        };
-        Ok(Some(Attempt::Over((acquired, self.last_round()))))
+        Ok(Some(Attempt::Over(match place {
+            Some(_) if self.ensemble.net.is_answering() => Ok(None),
+            _ => Err(self.unanswered()),
+        })))
     }
 
     /// The lock that another thread hands over, if it is still held.
@@ -178,33 +183,33 @@ impl<'a> Contest<'a> {
         let until = now.after(Duration::from_secs(1));
         if let Some(Outcome::Granted(grant)) = self.ensemble.net.submit(order, until) {
             let left = grant.session.get().since(clock::now());
-            if left > self.wanted.least {
+            if left > self.spec.min_validity {
                 return Some(self.held(token, &grant));
             }
         }
-        self.ensemble.give_up(token);
+        self.ensemble.abandon(token);
         None
     }
 
     fn held(&self, token: Token, grant: &Grant) -> HeldLock {
-        let share = self.wanted.share();
-        let mut attributes = self.wanted.attributes.cloned();
+        let share = self.spec.share();
+        let mut attributes = self.spec.attributes.clone();
         if let (Some(Share::Permit { of, .. }), Some(attributes)) = (share, &mut attributes) {
             Arc::make_mut(attributes).share = Some(Share::Permit { of, number: grant.slot });
         }
         let is_fenced = attributes.as_ref().is_some_and(|attributes| attributes.fence.is_some());
-        let of_ttl = self.rules.drift.validity(self.wanted.ttl);
-        let is_kept = self.hold != self.wanted.ttl.as_duration();
+        let of_ttl = self.ensemble.rules.drift.validity(self.spec.ttl);
+        let is_kept = self.hold != self.spec.ttl.as_duration();
         HeldLock {
-            key: Arc::clone(self.wanted.key),
+            key: Arc::clone(&self.spec.key),
             token,
             attributes,
             fence: is_fenced.then(|| u64::try_from(grant.created_by).unwrap_or(0)),
             valid_until: grant.at.after(if is_kept { self.hold } else { of_ttl }),
             since: grant.at,
-            ttl: self.wanted.ttl,
-            ttl_longest: self.wanted.ttl,
-            nodes: NodeSet::all(1),
+            ttl: self.spec.ttl,
+            ttl_longest: self.spec.ttl,
+            nodes: NodeSet::EMPTY,
             waiter: None,
             // Another client may wait at any time, and this one does not hear of it.
             is_awaited: true,
@@ -216,12 +221,12 @@ impl<'a> Contest<'a> {
         let directory = |key: &Arc<[u8]>| {
             self.ensemble.directory(key).expect("a key is checked when a request is made")
         };
-        let mut plan = self.ensemble.plan(self.wanted.keys().map(directory).collect());
-        plan.share = self.wanted.share();
-        plan.data =
-            self.wanted.attributes.map_or_else(Arc::default, |it| it.owner.as_slice().into());
+        let mut plan = self.ensemble.plan(self.spec.keys().map(directory).collect());
+        plan.share = self.spec.share();
+        let attributes = self.spec.attributes.as_ref();
+        plan.data = attributes.map_or_else(Arc::default, |it| it.owner.as_slice().into());
         plan.waits = self.wait != Wait::No;
-        plan.min_validity = self.wanted.least;
+        plan.min_validity = self.spec.min_validity;
         plan
     }
 
@@ -241,49 +246,30 @@ impl<'a> Contest<'a> {
     }
 
     fn backoff(&self, seed: u64) -> Backoff {
-        let Rules { retry_base, retry_cap, .. } = self.rules;
-        Backoff::new(*retry_base, *retry_cap, Jitter::from_seed(seed))
+        let rules = &self.ensemble.rules;
+        Backoff::new(rules.retry_base, rules.retry_cap, Jitter::from_seed(seed))
     }
 
-    fn last_round(&self) -> LastRound {
-        LastRound { reports: self.ensemble.reports() }
+    fn unanswered(&self) -> Error {
+        Error::NoQuorum(NoQuorum::new(self.ensemble.reports()))
     }
 
-    fn unanswered(&self) -> (Acquired, LastRound) {
-        (Acquired::Unanswered, self.last_round())
-    }
-
-    fn refused(&self, error: ServerError) -> (Acquired, LastRound) {
+    fn refused(&self, error: ServerError) -> Error {
         self.refused_with(refusal(error))
     }
 
-    fn too_long(&self) -> (Acquired, LastRound) {
+    fn too_long(&self) -> Error {
         let text = "a request longer than servers accept".to_owned();
         self.refused_with(NodeError::Refused { text, is_permanent: true })
     }
 
-    fn refused_with(&self, refusal: NodeError) -> (Acquired, LastRound) {
-        let mut last = self.last_round();
+    fn refused_with(&self, refusal: NodeError) -> Error {
+        let mut reports = self.ensemble.reports();
         // The one that answers is the one that has refused.
         let asked = |report: &&mut NodeReport| report.answer != NodeAnswer::NotAsked;
-        if let Some(report) = last.reports.iter_mut().find(asked) {
+        if let Some(report) = reports.iter_mut().find(asked) {
             report.answer = NodeAnswer::Failed(refusal);
         }
-        (Acquired::Unanswered, last)
+        Error::NoQuorum(NoQuorum::new(reports))
     }
-}
-
-fn without_reports(acquired: Acquired) -> (Acquired, LastRound) {
-    (acquired, LastRound::default())
-}
-
-/// The ballot of an ensemble's one vote, for the events.
-fn ballot_of(acquired: &Acquired) -> Ballot {
-    let (mut tally, node) = (Tally::new(1), Node::new(0));
-    match acquired {
-        Acquired::Held(_) => tally.granted.insert(node),
-        Acquired::Contended => tally.refused.insert(node),
-        _ => tally.failed.insert(node),
-    }
-    Ballot::new(tally)
 }

@@ -4,14 +4,14 @@ use redlatch_protocol::node::script::Script;
 
 /// A text in scripts, and what comes in its place. It is in each of the scripts once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
-    pub(crate) scripts: &'static [Script],
-    pub(crate) from: &'static str,
-    pub(crate) to: &'static str,
+pub struct Change {
+    pub scripts: &'static [Script],
+    pub from: &'static str,
+    pub to: &'static str,
 }
 
 /// The source of a script with these changes.
-pub(crate) fn changed(script: Script, changes: &[Change]) -> String {
+pub fn changed(script: Script, changes: &[Change]) -> String {
     let mut source = script.source.to_owned();
     for Change { from, to, .. } in changes.iter().filter(|it| it.scripts.contains(&script)) {
         assert_eq!(source.matches(from).count(), 1, "{from} in:\n{source}");

@@ -2,10 +2,7 @@
 
 /// Leaves out steps as long as what remains still leads there: `repeat` takes the steps that are
 /// possible, and returns them if it does.
-pub(crate) fn ways<S: Clone>(
-    trace: &[S],
-    mut repeat: impl FnMut(&[S]) -> Option<Vec<S>>,
-) -> Vec<S> {
+pub fn ways<S: Clone>(trace: &[S], mut repeat: impl FnMut(&[S]) -> Option<Vec<S>>) -> Vec<S> {
     let mut best = repeat(trace).unwrap_or_else(|| trace.to_vec());
     let mut length = usize::MAX;
     while best.len() < length {

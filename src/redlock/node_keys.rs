@@ -1,9 +1,11 @@
 //! What single nodes have: their keys that match a pattern, read step by step, and the state of
 //! their servers.
 
-use super::{Core, Redlock};
+use super::Redlock;
+use crate::backend::KeyListing;
 use crate::clock;
-use crate::engine::{Command, Node, NodeSet, Request};
+use crate::engine::{Command, Node, NodeSet, Request, quorum};
+use crate::error::{Error, NoQuorum};
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
 use redlatch_protocol::inspect::{KeyPage, Listing};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ const TRIES: u32 = 3;
 
 /// How far the keys of a node have been read.
 pub(crate) struct NodeKeys {
-    pub(crate) node: Node,
+    node: Node,
     cursor: u64,
     count: u32,
     tries: u32,
@@ -39,20 +41,14 @@ impl NodeKeys {
         Self { node, cursor: 0, count: STEP, tries: 0, progress: Progress::default() }
     }
 
-    /// The caller keeps names that take so many bytes.
-    pub(crate) fn keep(&mut self, bytes: usize) {
-        self.progress.bytes += bytes;
-    }
-
     /// Takes the next step. `registers`: the keys are those of registers, which do not expire.
     pub(crate) fn next(
         &mut self,
-        core: &Core,
         redlock: &Redlock,
         pattern: &Arc<[u8]>,
         registers: bool,
     ) -> KeyStep {
-        let (page, report) = self.ask(core, redlock, Arc::clone(pattern), registers);
+        let (page, report) = self.ask(redlock, Arc::clone(pattern), registers);
         self.tries += 1;
         match page {
             Some(KeyPage { keys: Some(keys), next, .. }) => {
@@ -79,25 +75,69 @@ impl NodeKeys {
 
     fn ask(
         &self,
-        core: &Core,
         redlock: &Redlock,
         pattern: Arc<[u8]>,
         registers: bool,
     ) -> (Option<KeyPage>, NodeReport) {
         let (cursor, count) = (self.cursor, self.count);
         let listing = Command::Custom(Arc::new(Listing { pattern, cursor, count, registers }));
-        let request = Request::to_one(&core.rules, clock::now(), self.node, listing);
+        let request = Request::to_one(&redlock.rules, clock::now(), self.node, listing);
         let RoundOutcome { said, mut reports, .. } = redlock.net.submit(request);
         let page = said[self.node.index()].as_ref().and_then(|said| said.get().cloned());
         (page, reports.swap_remove(self.node.index()))
     }
 }
 
-impl Core {
+/// The keys of all nodes, read from one node after another.
+pub(super) struct AllKeys<'a> {
+    redlock: &'a Redlock,
+    pattern: Arc<[u8]>,
+    of_registers: bool,
+    /// What each node that was read to its end, or given up, has answered.
+    reports: Vec<NodeReport>,
+    /// How far the node after those has been read, if it has been.
+    node: Option<NodeKeys>,
+}
+
+impl<'a> AllKeys<'a> {
+    pub(super) fn new(redlock: &'a Redlock, pattern: Arc<[u8]>, of_registers: bool) -> Self {
+        Self { redlock, pattern, of_registers, reports: Vec::new(), node: None }
+    }
+}
+
+impl KeyListing for AllKeys<'_> {
+    fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        let Self { redlock, pattern, of_registers, reports, node } = self;
+        let next = reports.len();
+        if next == redlock.rules.nodes {
+            let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Answered;
+            let read = reports.iter().filter(is_read).count();
+            if read < quorum(redlock.rules.nodes) {
+                return Err(Error::NoQuorum(NoQuorum::new(std::mem::take(reports))));
+            }
+            return Ok(None);
+        }
+        let keys = node.get_or_insert_with(|| NodeKeys::new(Node::new(next)));
+        let (keys, end) = match keys.next(redlock, pattern, *of_registers) {
+            KeyStep::Keys(keys) => return Ok(Some(keys)),
+            KeyStep::End(keys, report) => (keys, report),
+            KeyStep::GivenUp(report) => (Vec::new(), report),
+        };
+        reports.push(end);
+        *node = None;
+        Ok(Some(keys))
+    }
+
+    fn keep(&mut self, bytes: usize) {
+        self.node.iter_mut().for_each(|node| node.progress.bytes += bytes);
+    }
+}
+
+impl Redlock {
     /// Asks these nodes about the state of their servers.
-    pub(crate) fn examine(&self, redlock: &Redlock, nodes: NodeSet) -> Vec<NodeStatus> {
+    pub(crate) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
         let request = Request { nodes, ..Request::examination(&self.rules, clock::now()) };
-        redlock.net.submit(request).statuses
+        self.net.submit(request).statuses
     }
 }
 

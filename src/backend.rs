@@ -1,0 +1,169 @@
+//! Who keeps the locks of a client: the trait [`Backend`], and what a call gives to it.
+//!
+//! The trait is about locks and not about requests: a majority of independent nodes votes, and an
+//! ensemble has agreed before it answers. What both have in common is above it, in `core`, `guard`
+//! and `client`: settings that are checked, the queues of this process, guards, and their events.
+
+mod cancellation;
+mod events;
+
+pub(crate) use cancellation::{Call, Cancellation};
+pub(crate) use events::{EventRecorder, Events};
+
+use crate::clock::Time;
+use crate::engine::{Extended, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
+use crate::error::{Error, NoQuorum};
+use crate::event::Released;
+use crate::inspect::Inspection;
+#[cfg(feature = "diagnostics")]
+use crate::inspect::Seen;
+use crate::net::ChangeQueue;
+use crate::node::NodeReport;
+#[cfg(feature = "diagnostics")]
+use crate::node::{NodeError, NodeStatus, Standards};
+use crate::owner_process::OwnerProcess;
+use crate::wait_queue::QueueHead;
+use crate::watchdog::{GuardedLock, MAX_HOLD, Notifier, Watchdog};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Who keeps the locks of a client. Making one connects to nothing.
+pub(crate) trait Backend: Send + Sync {
+    /// Takes a lock for this call, over from another thread if `slot` has it. `None` if others hold
+    /// it or wait for it. The call's progress goes to the head of the queue and to `recorder`.
+    fn acquire(
+        &self,
+        spec: &LockSpec<'_>,
+        slot: &mut QueueSlot,
+        recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<Option<HeldLock>, Error>;
+
+    /// Extends a lock to `ttl` from `began` on, with the reports for the error.
+    fn extend(&self, held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>);
+
+    /// Gives a lock up, at once or when `linger` has passed, and waits for the result.
+    fn release(&self, held: &HeldLock, linger: Option<Ttl>) -> Result<Released, NoQuorum>;
+
+    /// The same without waiting for anything. Does nothing in a child that a callback has forked.
+    fn give_up(&self, held: &HeldLock, linger: Option<Ttl>);
+
+    /// A lock is held from now on, and its loss is noticed. Nodes tell of no loss: whoever asks
+    /// them for an extension finds out.
+    fn watch(&self, held: &Arc<GuardedLock>, head: Option<&QueueHead>) {
+        let _ = (held, head);
+    }
+
+    /// What extends the locks that are kept alive, if they do not live as long as a session.
+    fn watchdog(&self) -> Option<&Watchdog> {
+        None
+    }
+
+    /// What the session allows that all locks of the client end with, if there is one.
+    fn session_limits(&self) -> Option<SessionLimits> {
+        None
+    }
+
+    /// Can there be a lock with this key?
+    fn has_place_for(&self, key: &[u8]) -> bool {
+        let _ = key;
+        true
+    }
+
+    /// Ends the waits of one waiter, or of all, now and from now on.
+    fn end_waits(&self, waiter: Option<Token>);
+
+    /// Looks at a lock without taking it.
+    fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error>;
+
+    /// Releases the holders that were seen. Returns whether any was still there.
+    #[cfg(feature = "diagnostics")]
+    fn force_release(&self, seen: &Seen) -> Result<bool, Error>;
+
+    /// Lists the keys that match a pattern: of locks, or of what has no ttl.
+    #[cfg(feature = "diagnostics")]
+    fn list(&self, pattern: Arc<[u8]>, of_registers: bool) -> Box<dyn KeyListing + '_>;
+
+    /// Asks each node about its state.
+    #[cfg(feature = "diagnostics")]
+    fn statuses(&self) -> Vec<NodeStatus>;
+
+    /// The statuses where no node can be asked, for this reason.
+    #[cfg(feature = "diagnostics")]
+    fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus>;
+
+    /// What the warnings about nodes depend on.
+    #[cfg(feature = "diagnostics")]
+    fn standards(&self) -> Standards;
+}
+
+/// What a session allows that locks end with.
+#[derive(Clone, Copy)]
+pub(crate) struct SessionLimits {
+    /// How much of its validity is left at any time while it is kept alive.
+    pub(crate) validity: Duration,
+    /// For how long a lock may stay taken after its guard is gone: so long the session lives, even
+    /// if the process dies at once.
+    pub(crate) linger: Duration,
+}
+
+/// A listing of keys that goes on step by step.
+#[cfg(feature = "diagnostics")]
+pub(crate) trait KeyListing: Send + Sync {
+    /// The next keys, perhaps none, and perhaps some that were there before. `None` at the end.
+    fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error>;
+
+    /// The caller keeps names that take so many bytes.
+    fn keep(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
+}
+
+/// What a backend shares with the rest of its client.
+pub(crate) struct Shared<'a> {
+    /// Where changes of the nodes' states are put, if there is a listener.
+    pub(crate) changes: Option<Arc<ChangeQueue>>,
+    pub(crate) notifier: &'a Arc<Notifier>,
+    pub(crate) owner_process: &'a Arc<OwnerProcess>,
+}
+
+/// The lock that a call asks for, checked: which, for how long, and how long the call waits.
+pub(crate) struct LockSpec<'a> {
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) attributes: Option<Arc<LockAttributes>>,
+    pub(crate) ttl: Ttl,
+    /// How much validity must be left when it is granted.
+    pub(crate) min_validity: Duration,
+    pub(crate) keep_alive: bool,
+    /// For how long extensions may keep it.
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) hold_at_least: Duration,
+    pub(crate) wait: Wait,
+    pub(crate) call: Call<'a>,
+}
+
+impl LockSpec<'_> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<[u8]>> {
+        let more = self.attributes.iter().flat_map(|attributes| &attributes.more_keys);
+        std::iter::once(&self.key).chain(more)
+    }
+
+    pub(crate) fn share(&self) -> Option<Share> {
+        self.attributes.as_ref().and_then(|attributes| attributes.share)
+    }
+
+    /// For how long it is kept alive at most.
+    pub(crate) fn longest_hold(&self) -> Duration {
+        self.max_hold.unwrap_or(MAX_HOLD)
+    }
+}
+
+/// The place of a call in the wait queue of this process, if it has one.
+#[derive(Default)]
+pub(crate) struct QueueSlot {
+    /// The guard gets it.
+    pub(crate) head: Option<QueueHead>,
+    /// The lock, if another thread has handed it over.
+    pub(crate) held: Option<HeldLock>,
+    /// Other processes may have it first.
+    pub(crate) not_before: Option<Time>,
+}

@@ -1,0 +1,210 @@
+//! The events of a client, emitted to its listener if it has one, and the record of one call that
+//! acquires a lock.
+
+use crate::clock::{self, Time};
+use crate::config::is_reserved;
+use crate::engine::{Acquire, Ballot, Verdict};
+use crate::error::{Error, LossReason};
+use crate::event::{AttemptOutcome, Event, Listener};
+use crate::name::Name;
+use crate::node::NodeReport;
+use crate::owner_process::OwnerProcess;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The listener of a client, if it has one.
+pub(crate) struct Events {
+    listener: Option<Listener>,
+    owner_process: Arc<OwnerProcess>,
+}
+
+impl Events {
+    pub(crate) fn new(listener: Option<Listener>, owner_process: &Arc<OwnerProcess>) -> Self {
+        Self { listener, owner_process: Arc::clone(owner_process) }
+    }
+
+    /// The listener, if there is one and this thread may call it.
+    pub(crate) fn listener(&self) -> Option<&Listener> {
+        let may_call = || !Listener::is_in_callback() && !self.owner_process.is_known_forked();
+        self.listener.as_ref().filter(|_| may_call())
+    }
+
+    pub(crate) fn has_listener(&self) -> bool {
+        self.listener().is_some()
+    }
+
+    /// Is this called by a callback of this client's listener?
+    pub(crate) fn is_in_callback(&self) -> bool {
+        self.listener.is_some() && Listener::is_in_callback()
+    }
+
+    /// The time, if there is a listener: without one, no clock is read.
+    pub(crate) fn now_if_listened(&self) -> Option<Time> {
+        self.has_listener().then(clock::now)
+    }
+
+    /// Emits an event, if there is a listener. What the event reports must be complete: the
+    /// callback may use this client, and may panic.
+    pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if let Some(listener) = self.listener() {
+            let event = event();
+            // A register's turn is a lock of the library's own.
+            if !event.resource().is_some_and(|name| is_reserved(name.as_bytes())) {
+                listener.emit(&event);
+            }
+        }
+    }
+
+    /// Emits the loss of a lock that was requested at `since`, if there is a listener.
+    pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, reason: LossReason) {
+        self.emit(|| Event::Lost { resource, held: clock::now().since(since), reason });
+    }
+}
+
+/// Emits the events of one call that acquires a lock.
+pub(crate) struct EventRecorder<'a> {
+    events: &'a Events,
+    resource: Name<'a>,
+    began: Time,
+    attempts: u64,
+    attempt_began: Time,
+    /// The latest attempt, until its event is emitted.
+    pending: Option<Attempt>,
+    /// When the quarantine ends that was reported last.
+    quarantined_until: Time,
+    /// Were the place in the queue of the nodes, and its turn, reported?
+    is_queued: bool,
+    is_woken: bool,
+}
+
+struct Attempt {
+    took: Duration,
+    /// What the votes say: it is granted if a majority has granted it, even if that was too late.
+    votes: AttemptOutcome,
+    quarantine: Duration,
+}
+
+/// Servers before Redis 6.2 report their uptime in whole seconds: a quarantine that ends less than
+/// this later than reported is the same one, and an attempt came a moment too early.
+const SAME_QUARANTINE: Duration = Duration::from_secs(2);
+
+impl<'a> EventRecorder<'a> {
+    pub(crate) fn begin(events: &'a Events, resource: Name<'a>) -> Self {
+        let now = clock::now();
+        Self {
+            events,
+            resource,
+            began: now,
+            attempts: 0,
+            attempt_began: now,
+            pending: None,
+            quarantined_until: Time::ZERO,
+            is_queued: false,
+            is_woken: false,
+        }
+    }
+
+    /// An attempt begins, before its first byte is written.
+    pub(crate) fn begin_attempt(&mut self, now: Time) {
+        self.attempt_began = now;
+    }
+
+    /// A request that takes the lock is sent. A fenced lock may take a second round, and that is no
+    /// second attempt.
+    pub(crate) fn count_attempt(&mut self) {
+        self.attempts += 1;
+    }
+
+    /// The attempt has ended so.
+    pub(crate) fn end_attempt(&mut self, now: Time, votes: AttemptOutcome) {
+        let took = now.since(self.attempt_began);
+        self.pending = Some(Attempt { took, votes, quarantine: Duration::ZERO });
+    }
+
+    /// A round of the attempt has ended with this ballot.
+    pub(crate) fn end_round(&mut self, now: Time, ballot: &Ballot) {
+        self.end_attempt(now, votes(ballot));
+        self.pending.iter_mut().for_each(|attempt| attempt.quarantine = ballot.quarantine);
+    }
+
+    /// Emits the attempt before, the quarantine if that is why it failed, and the place in the
+    /// queue of the nodes. The keys of the attempt have been removed, and nothing is pending if the
+    /// callback panics.
+    pub(crate) fn emit_progress(&mut self, acquire: &Acquire, reports: &[NodeReport]) {
+        if let Some(attempt) = self.pending.take() {
+            let (resource, left) = (self.resource, attempt.quarantine);
+            let is_granted = attempt.votes == AttemptOutcome::Granted;
+            let outcome = if is_granted { AttemptOutcome::TooSlow } else { attempt.votes };
+            self.emit_attempt(attempt.took, outcome);
+            let until = clock::now().after(left);
+            if !left.is_zero() && until > self.quarantined_until.after(SAME_QUARANTINE) {
+                self.quarantined_until = until;
+                self.events.emit(|| Event::Quarantined { resource, left, reports });
+            }
+        }
+        if let Some(place) = acquire.place() {
+            self.emit_queued(place);
+            if acquire.is_called() {
+                self.emit_woken();
+            }
+        }
+    }
+
+    /// Emits, once, that so many are before the caller.
+    pub(crate) fn emit_queued(&mut self, place: u64) {
+        let resource = self.resource;
+        if !std::mem::replace(&mut self.is_queued, true) {
+            self.events.emit(|| Event::Queued { resource, place });
+        }
+    }
+
+    /// Emits, once, that it is the turn of a caller that has a place in the queue.
+    pub(crate) fn emit_woken(&mut self) {
+        let (resource, waited) = (self.resource, clock::now().since(self.began));
+        if self.is_queued && !std::mem::replace(&mut self.is_woken, true) {
+            self.events.emit(|| Event::Woken { resource, waited });
+        }
+    }
+
+    /// Emits the result of the call: the validity of the lock, if it was granted. Its guard is
+    /// complete: if the callback panics, dropping the guard releases the lock.
+    pub(crate) fn emit_result(mut self, result: Result<Option<Duration>, &Error>) {
+        if let Some(Attempt { took, votes, .. }) = self.pending.take() {
+            let outcome = match result {
+                Ok(Some(_)) => AttemptOutcome::Granted,
+                Ok(None) => AttemptOutcome::Contended,
+                Err(Error::TooSlow { .. }) => AttemptOutcome::TooSlow,
+                Err(Error::SameServer { .. }) => AttemptOutcome::SameServer,
+                // A cancelled call returns the same error whatever the outcome of its last attempt.
+                // A lock that was granted is released again.
+                Err(Error::Cancelled) => votes,
+                Err(_) => AttemptOutcome::NoQuorum,
+            };
+            self.emit_attempt(took, outcome);
+        }
+        let (resource, attempts) = (self.resource, self.attempts);
+        let waited = clock::now().since(self.began);
+        self.events.emit(|| match result {
+            Ok(Some(validity)) => Event::Acquired { resource, attempts, waited, validity },
+            Ok(None) => Event::Contended { resource, attempts, waited },
+            Err(error) => Event::Failed { resource, attempts, waited, error },
+        });
+    }
+
+    fn emit_attempt(&self, took: Duration, outcome: AttemptOutcome) {
+        let (resource, number) = (self.resource, self.attempts);
+        self.events.emit(|| Event::Attempt { resource, number, outcome, took });
+    }
+}
+
+fn votes(ballot: &Ballot) -> AttemptOutcome {
+    if ballot.same_server {
+        AttemptOutcome::SameServer
+    } else if ballot.tally.granted_by_majority() == Verdict::Won {
+        AttemptOutcome::Granted
+    } else if ballot.quarantine.is_zero() && ballot.tally.answered_by_majority() == Verdict::Won {
+        AttemptOutcome::Contended
+    } else {
+        AttemptOutcome::NoQuorum
+    }
+}

@@ -1,0 +1,355 @@
+//! Locks that a majority of independent nodes keeps: the main loop of a call that acquires one, and
+//! the single rounds that extend, release and look at them.
+
+#[cfg(feature = "diagnostics")]
+mod node_keys;
+
+#[cfg(feature = "diagnostics")]
+use node_keys::AllKeys;
+#[cfg(feature = "registers")]
+pub(crate) use node_keys::{KeyStep, NodeKeys};
+
+#[cfg(feature = "diagnostics")]
+use crate::backend::KeyListing;
+use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, Shared};
+use crate::clock::{self, Time};
+use crate::config::{RedisNode, Settings};
+use crate::engine::{Acquire, Acquired, Command, Extend, Extended, HeldLock, Input, Operation};
+#[cfg(feature = "diagnostics")]
+use crate::engine::{NodeSet, quorum};
+use crate::engine::{Release, ReleaseOutcome, Request, Rules, Said, Step, Token, Ttl};
+use crate::entropy::draw;
+use crate::error::{ConfigError, Error, NoQuorum};
+use crate::event::Released;
+use crate::inspect::Inspection;
+#[cfg(feature = "diagnostics")]
+use crate::inspect::Seen;
+use crate::net::{Endpoint, Net, RoundOutcome};
+use crate::node::{Credentials, NodeAnswer, NodeError, NodeReport, Session, SessionOptions};
+#[cfg(feature = "diagnostics")]
+use crate::node::{NodeStatus, Standards};
+use crate::node_url::NodeUrl;
+use crate::owner_process::OwnerProcess;
+use crate::watchdog::Watchdog;
+#[cfg(feature = "diagnostics")]
+use redlatch_protocol::inspect::ForcedRemoval;
+use redlatch_protocol::inspect::{KeySnapshot, Look};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+
+/// The connections to the nodes, and what keeps locks on them alive.
+pub(crate) struct Redlock {
+    /// Dropped before the connections, which its thread uses: dropping it ends that thread.
+    watchdog: Watchdog,
+    pub(crate) net: Arc<Net>,
+    rules: Arc<Rules>,
+    owner_process: Arc<OwnerProcess>,
+    #[cfg(feature = "diagnostics")]
+    standards: Standards,
+}
+
+impl Redlock {
+    /// Prepares connections to the nodes; makes none yet.
+    ///
+    /// # Errors
+    ///
+    /// The operating system refuses a poll, or a thread for the connections.
+    pub(crate) fn new(
+        nodes: &[RedisNode],
+        settings: &Settings,
+        shared: Shared<'_>,
+    ) -> Result<Self, ConfigError> {
+        let Shared { changes, notifier, owner_process } = shared;
+        let nodes = nodes.iter().map(|RedisNode { url, tls }| {
+            let endpoint = Endpoint { address: url.address().clone(), tls: tls.clone() };
+            (endpoint, Session::new(session_options(url, settings)))
+        });
+        let net = Net::new(
+            nodes.collect(),
+            settings.connecting,
+            settings.wait_for_all,
+            settings.rules.node_timeout,
+            changes,
+            settings.io_thread,
+        );
+        let net = Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?);
+        Ok(Self {
+            watchdog: Watchdog::new(&net, &settings.rules, owner_process, notifier),
+            net,
+            rules: Arc::clone(&settings.rules),
+            owner_process: Arc::clone(owner_process),
+            #[cfg(feature = "diagnostics")]
+            standards: standards(settings),
+        })
+    }
+
+    /// Sends a request without waiting for an answer. In a child that a callback has forked, it
+    /// does nothing: the connections are the parent's.
+    pub(crate) fn post(&self, request: Request) {
+        if !self.owner_process.is_known_forked() {
+            self.net.post(request);
+        }
+    }
+
+    /// Runs an extension or a release, which have one round. Returns the reports of it as well.
+    fn run<O: Operation>(&self, mut operation: O) -> (O::Outcome, Vec<NodeReport>) {
+        let mut reports = Vec::new();
+        loop {
+            match operation.poll() {
+                Step::Done(outcome) => return (outcome, reports),
+                Step::Send(request) => {
+                    let outcome = self.net.submit(request);
+                    reports = outcome.reports;
+                    // After the answer that decided it: a grant must not look younger than it is.
+                    operation.handle(clock::now(), Input::Ballot(outcome.ballot));
+                }
+                // It has one attempt, without a pause.
+                Step::Pause(_) | Step::Wait(_) => operation.handle(clock::now(), Input::Cancelled),
+            }
+        }
+    }
+
+    fn machine(&self, spec: &LockSpec<'_>, slot: &mut QueueSlot) -> Acquire {
+        let (rules, key) = (Arc::clone(&self.rules), Arc::clone(&spec.key));
+        let mut acquire = Acquire::new(rules, key, spec.ttl, spec.wait)
+            .min_validity(spec.min_validity)
+            .with(spec.attributes.clone());
+        if let Some(held) = slot.held.take() {
+            acquire = acquire.taking_over(held);
+        }
+        if let Some(time) = slot.not_before {
+            acquire = acquire.pausing(time);
+        }
+        acquire
+    }
+
+    /// The attempt before has ended, and no other has begun. Returns whether the call goes on.
+    fn note_progress(
+        &self,
+        acquire: &mut Acquire,
+        spec: &LockSpec<'_>,
+        slot: &QueueSlot,
+        recorder: Option<(&mut EventRecorder<'_>, &[NodeReport])>,
+    ) -> bool {
+        if let Some((recorder, reports)) = recorder {
+            let emit = AssertUnwindSafe(|| recorder.emit_progress(acquire, reports));
+            if let Err(panic) = panic::catch_unwind(emit) {
+                // A callback that panics must not leave the caller in the nodes' queue.
+                acquire.handle(clock::now(), Input::Cancelled);
+                while let Step::Send(request) = acquire.poll() {
+                    self.post(request);
+                }
+                panic::resume_unwind(panic);
+            }
+        }
+        // If a callback has forked, the call goes on in the parent only, whose mutexes may be held.
+        if self.owner_process.is_known_forked() {
+            return false;
+        }
+        if let Some(head) = &slot.head {
+            head.handle().set_held_elsewhere(acquire.held_elsewhere_until());
+        }
+        spec.call.set_waiter(acquire.waiter());
+        !spec.call.is_cancelled()
+    }
+
+    /// The result of a call whose last attempt has ended so.
+    fn result(
+        &self,
+        outcome: Acquired,
+        reports: Vec<NodeReport>,
+        spec: &LockSpec<'_>,
+    ) -> Result<Option<HeldLock>, Error> {
+        match outcome {
+            Acquired::Held(held) => Ok(Some(held)),
+            Acquired::Contended => Ok(None),
+            Acquired::Unanswered => {
+                let error = NoQuorum::new(reports);
+                let is_over = spec.call.is_cancelled() || self.owner_process.is_known_forked();
+                if error.quarantine().is_some() && !is_over && self.is_held(spec) {
+                    return Ok(None);
+                }
+                Err(Error::NoQuorum(error))
+            }
+            Acquired::TooSlow(took) => Err(Error::TooSlow { took, ttl: spec.ttl.as_duration() }),
+            Acquired::NoEntropy => Err(Error::NoEntropy),
+            Acquired::SameServer => {
+                let mut same = reports.into_iter().filter_map(|report| match report.answer {
+                    NodeAnswer::Failed(NodeError::SameServer { url }) => Some((url, report.url)),
+                    _ => None,
+                });
+                let (first, second) = same.next().expect("a report names the two nodes");
+                Err(Error::SameServer { first, second })
+            }
+        }
+    }
+
+    /// Do other clients hold the lock? Nodes in quarantine cannot grant it, and refuse it also if
+    /// they only reserve it for a waiter. This needs another round, so nobody else is asked.
+    fn is_held(&self, spec: &LockSpec<'_>) -> bool {
+        spec.keys().any(|key| {
+            let seen = self.inspect(Arc::clone(key));
+            seen.is_ok_and(|seen| seen.state.keeps_out(spec.share()))
+        })
+    }
+}
+
+impl Backend for Redlock {
+    /// The main loop: it runs the state machine of a call that acquires a lock. The machine says
+    /// what to do next and takes in the result; this adds the time and the random numbers, and the
+    /// caller when it is to end early.
+    fn acquire(
+        &self,
+        spec: &LockSpec<'_>,
+        slot: &mut QueueSlot,
+        mut recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<Option<HeldLock>, Error> {
+        let mut acquire = self.machine(spec, slot);
+        let mut reports = Vec::new();
+        loop {
+            let step = acquire.poll();
+            if step.is_break() {
+                let progress = recorder.as_deref_mut().map(|recorder| (recorder, &*reports));
+                if !self.note_progress(&mut acquire, spec, slot, progress) {
+                    acquire.handle(clock::now(), Input::Cancelled);
+                    continue;
+                }
+            }
+            match step {
+                Step::Send(request) if request.is_answered() => {
+                    let is_attempt = request.queue_entry().is_none();
+                    if let Some(recorder) = recorder.as_mut().filter(|_| request.is_claim()) {
+                        recorder.count_attempt();
+                    }
+                    let outcome = self.net.submit(request);
+                    // After the answer that decided it: a grant must not look younger than it is.
+                    let now = clock::now();
+                    // A request about the queue that succeeds says nothing about the attempt
+                    // before.
+                    if is_attempt || !outcome.reports.is_empty() {
+                        reports = outcome.reports;
+                    }
+                    if let Some(recorder) = recorder.as_mut().filter(|_| is_attempt) {
+                        recorder.end_round(now, &outcome.ballot);
+                    }
+                    acquire.handle(now, Input::Ballot(outcome.ballot));
+                }
+                Step::Send(request) => self.post(request),
+                Step::Wait(wait) => {
+                    let nodes = self.net.wait(wait);
+                    acquire.handle(clock::now(), Input::Reserved(nodes));
+                }
+                Step::Pause(until) => {
+                    if spec.call.pause_until(until) {
+                        acquire.handle(clock::now(), Input::Cancelled);
+                        continue;
+                    }
+                    let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));
+                    let input = entropy.map_or(Input::NoEntropy, Input::Attempt);
+                    // Before the first byte is written: a lock must not look longer than it is.
+                    let now = clock::now();
+                    recorder.iter_mut().for_each(|recorder| recorder.begin_attempt(now));
+                    acquire.handle(now, input);
+                }
+                Step::Done(outcome) => return self.result(outcome, reports, spec),
+            }
+        }
+    }
+
+    fn extend(&self, held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
+        self.run(Extend::new(Arc::clone(&self.rules), held, ttl, began))
+    }
+
+    fn release(&self, held: &HeldLock, linger: Option<Ttl>) -> Result<Released, NoQuorum> {
+        match self.run(Release::after(linger, &self.rules, held, clock::now())) {
+            (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
+            (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
+            (ReleaseOutcome::Unanswered, reports) => Err(NoQuorum::new(reports)),
+        }
+    }
+
+    fn give_up(&self, held: &HeldLock, linger: Option<Ttl>) {
+        self.post(held.undo_after(linger, clock::now(), &self.rules));
+    }
+
+    fn watchdog(&self) -> Option<&Watchdog> {
+        Some(&self.watchdog)
+    }
+
+    fn end_waits(&self, waiter: Option<Token>) {
+        self.net.end_waits(waiter);
+    }
+
+    fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {
+        let look = Command::Custom(Arc::new(Look { key: Arc::clone(&key) }));
+        let request = Request::to_all(&self.rules, clock::now(), look);
+        let RoundOutcome { said, reports, .. } = self.net.submit(request);
+        let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
+        let snapshots: Vec<_> = said.iter().map(snapshot).collect();
+        Inspection::of(key, &snapshots, reports)
+            .map_err(|reports| Error::NoQuorum(NoQuorum::new(reports)))
+    }
+
+    #[cfg(feature = "diagnostics")]
+    fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
+        let Seen { key, locks, others, .. } = seen;
+        if locks.is_empty() {
+            let is_free = others.is_empty();
+            let error = || Error::NotALock { urls: others.clone() };
+            return if is_free { Ok(false) } else { Err(error()) };
+        }
+        let (key, seen) = (Arc::clone(key), Arc::clone(locks));
+        let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));
+        let request = Request::to_all(&self.rules, clock::now(), removal);
+        let RoundOutcome { said, reports, .. } = self.net.submit(request);
+        let removed: Vec<bool> =
+            said.iter().flatten().filter_map(|said| said.get().copied()).collect();
+        if removed.len() < quorum(self.rules.nodes) {
+            return Err(Error::NoQuorum(NoQuorum::new(reports)));
+        }
+        Ok(removed.contains(&true))
+    }
+
+    #[cfg(feature = "diagnostics")]
+    fn list(&self, pattern: Arc<[u8]>, of_registers: bool) -> Box<dyn KeyListing + '_> {
+        Box::new(AllKeys::new(self, pattern, of_registers))
+    }
+
+    #[cfg(feature = "diagnostics")]
+    fn statuses(&self) -> Vec<NodeStatus> {
+        self.examine(NodeSet::all(self.rules.nodes))
+    }
+
+    #[cfg(feature = "diagnostics")]
+    fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
+        self.net.unreachable(error)
+    }
+
+    #[cfg(feature = "diagnostics")]
+    fn standards(&self) -> Standards {
+        self.standards
+    }
+}
+
+/// What the warnings about nodes depend on.
+#[cfg(feature = "diagnostics")]
+fn standards(settings: &Settings) -> Standards {
+    let Settings { max_ttl, rules, restart_guard, .. } = settings;
+    let validity = Ttl::from_duration(*max_ttl).map(|longest| rules.drift.validity(longest));
+    let allowed = max_ttl.saturating_sub(validity.unwrap_or_default());
+    Standards { restart_guard: *restart_guard, allowed }
+}
+
+fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
+    // If there are no random numbers now, reconnecting is less spread out; locking, later, is what
+    // needs them.
+    let seed = draw().map_or(0, |entropy| entropy.seed);
+    let mut options = SessionOptions::new(&url.to_string(), seed);
+    let client_name = Some(&*settings.client_name);
+    options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
+    options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
+    options.node_timeout = settings.rules.node_timeout;
+    options.connect_timeout = settings.connecting.timeout;
+    options.silence_max = settings.rules.node_timeout * 10;
+    options
+}

@@ -1,0 +1,273 @@
+//! Locks that a ZooKeeper ensemble keeps, over one connection.
+
+mod acquire;
+mod questions;
+
+use crate::backend::KeyListing;
+use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SessionLimits, Shared};
+use crate::clock::{self, Time};
+use crate::config::{Ensemble as EnsembleSettings, Settings};
+use crate::engine::{Extended, HeldLock, Rules, Token, Ttl, Vote};
+use crate::entropy::draw;
+use crate::error::{ConfigError, Error, LossReason, NoQuorum};
+use crate::event::Released;
+use crate::inspect::Inspection;
+use crate::inspect::Seen;
+use crate::net::{Endpoint, EnsembleNet, LockMessage, OrderKind};
+use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
+use crate::node::{NodeStatus, Standards};
+use crate::owner_process::OwnerProcess;
+use crate::wait_queue::QueueHead;
+use crate::watchdog::{GuardedLock, Notifier};
+use acquire::ZooKeeperAcquire;
+use questions::Locks;
+use redlatch_zookeeper::contender::Plan;
+use redlatch_zookeeper::lock_table::{Loss, Outcome};
+use redlatch_zookeeper::message::{Acl, Secret};
+use redlatch_zookeeper::path::Layout;
+use redlatch_zookeeper::path::{Directory, PathError, Root};
+use redlatch_zookeeper::session::SessionOptions;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// The connection to an ensemble, and where the locks are on it.
+pub(crate) struct Ensemble {
+    net: Arc<EnsembleNet>,
+    notifier: Weak<Notifier>,
+    owner_process: Arc<OwnerProcess>,
+    rules: Arc<Rules>,
+    root: Root,
+    layout: Layout,
+    acl: Acl,
+    key_prefix: usize,
+    session_timeout: Duration,
+}
+
+impl Ensemble {
+    /// Prepares the connection; makes none yet.
+    ///
+    /// # Errors
+    ///
+    /// The operating system refuses a poll, or a thread for the connection.
+    pub(crate) fn new(
+        ensemble: &EnsembleSettings,
+        settings: &Settings,
+        shared: Shared<'_>,
+    ) -> Result<Self, ConfigError> {
+        let rules = &settings.rules;
+        let servers = ensemble.servers.iter().map(|server| {
+            let endpoint = Endpoint { address: server.address.clone(), tls: server.tls.clone() };
+            (Arc::clone(&server.name), endpoint)
+        });
+        // Without random numbers now, the servers are tried in an order that others may have too.
+        let seed = draw().map_or(0, |entropy| entropy.seed);
+        let mut session = SessionOptions::new(ensemble.servers.len(), seed);
+        session.timeout = ensemble.session_timeout;
+        session.drift_parts_per_billion = rules.drift.parts_per_billion;
+        session.credentials = ensemble.credentials.clone().map(Secret);
+        session.connect_timeout = settings.connecting.timeout;
+        session.reconnect = (rules.retry_base, rules.retry_cap);
+        let net = EnsembleNet::new(
+            servers.collect(),
+            settings.connecting,
+            session,
+            random,
+            shared.changes,
+            rules.node_timeout,
+        );
+        Ok(Self {
+            net: Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?),
+            notifier: Arc::downgrade(shared.notifier),
+            owner_process: Arc::clone(shared.owner_process),
+            rules: Arc::clone(rules),
+            root: ensemble.root.clone(),
+            layout: ensemble.layout,
+            acl: if ensemble.credentials.is_some() { Acl::Creator } else { Acl::Anyone },
+            key_prefix: settings.key_prefix.len(),
+            session_timeout: ensemble.session_timeout,
+        })
+    }
+
+    /// The directory of the lock with this key.
+    fn directory(&self, key: &[u8]) -> Result<Directory, PathError> {
+        // A key that another client has made may be shorter.
+        let (prefix, name) = key.split_at_checked(self.key_prefix).unwrap_or_default();
+        Directory::new(&self.root, prefix, name)
+    }
+
+    /// The plan of a contender for the locks with these directories.
+    fn plan(&self, directories: Vec<Directory>) -> Plan {
+        let mut plan = Plan::of_set(&self.root, directories);
+        plan.layout = self.layout;
+        plan.acl = self.acl;
+        plan
+    }
+
+    /// Gives up a lock, or the wait for it.
+    fn abandon(&self, token: Token) {
+        self.net.post(LockMessage::GiveUp(token));
+    }
+
+    /// How much of a session's validity is left at any time while the ensemble answers.
+    fn longest_validity(&self) -> Duration {
+        self.session_timeout() * 3 / 7
+    }
+
+    /// The timeout of the session: what was granted, or what is asked for.
+    fn session_timeout(&self) -> Duration {
+        self.net.granted_timeout().unwrap_or(self.session_timeout)
+    }
+
+    /// How long a request may take now.
+    fn patience(&self) -> Duration {
+        if self.net.is_answering() {
+            self.rules.node_timeout
+        } else {
+            self.rules.node_timeout.max(self.rules.connect_timeout)
+        }
+    }
+
+    /// Why there was no answer: what each server did last.
+    fn reports(&self) -> Vec<NodeReport> {
+        let mut reports = self.net.reports();
+        for report in &mut reports {
+            if report.answer == NodeAnswer::Answered {
+                report.answer = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
+            }
+        }
+        reports
+    }
+
+    /// Asks about one lock. The ensemble has agreed on the answer.
+    fn ask_about(&self, order: OrderKind, until: Time) -> Vote {
+        match self.net.submit(order, until) {
+            Some(Outcome::Voted(vote)) => vote,
+            _ => Vote::Failed,
+        }
+    }
+}
+
+impl Backend for Ensemble {
+    fn acquire(
+        &self,
+        spec: &LockSpec<'_>,
+        slot: &mut QueueSlot,
+        recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<Option<HeldLock>, Error> {
+        ZooKeeperAcquire::new(self, spec).run(slot.held.take(), slot.not_before, recorder)
+    }
+
+    fn extend(&self, mut held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
+        let (end, until) = (began.after(ttl.as_duration()), began.after(self.rules.node_timeout));
+        let vote = self.ask_about(OrderKind::Check(held.token, end), until);
+        // After the answer: an extension must not look as if it came in time.
+        let is_past = clock::now() >= held.valid_until;
+        held.ttl_longest = held.ttl_longest.max(ttl);
+        match vote {
+            Vote::Granted if !is_past => {
+                held.ttl = ttl;
+                let valid_until = began.after(self.rules.drift.validity(ttl));
+                held.valid_until = held.valid_until.max(valid_until);
+                (Extended::Confirmed(held), Vec::new())
+            }
+            Vote::Failed if !is_past => (Extended::Unanswered(held), self.reports()),
+            _ => (Extended::Lost(held), self.reports()),
+        }
+    }
+
+    fn release(&self, held: &HeldLock, linger: Option<Ttl>) -> Result<Released, NoQuorum> {
+        let (token, now) = (held.token, clock::now());
+        let until = now.after(self.rules.node_timeout);
+        let vote = match linger.map(|linger| now.after(linger.as_duration())) {
+            None => self.ask_about(OrderKind::Release(token), until),
+            Some(end) => {
+                let vote = self.ask_about(OrderKind::Check(token, end), until);
+                self.net.post(LockMessage::Leave(token, end));
+                vote
+            }
+        };
+        match vote {
+            _ if now >= held.valid_until => Ok(Released::TooLate),
+            Vote::Granted => Ok(Released::InTime),
+            Vote::Refused => Ok(Released::TooLate),
+            Vote::Failed => Err(NoQuorum::new(self.reports())),
+        }
+    }
+
+    fn give_up(&self, held: &HeldLock, linger: Option<Ttl>) {
+        if self.owner_process.is_known_forked() {
+            return;
+        }
+        let end = linger.map(|linger| clock::now().after(linger.as_duration()));
+        self.net.post(match end {
+            None => LockMessage::GiveUp(held.token),
+            Some(end) => LockMessage::Leave(held.token, end),
+        });
+    }
+
+    fn watch(&self, held: &Arc<GuardedLock>, head: Option<&QueueHead>) {
+        let (token, head) = (held.granted().token, head.map(|head| head.handle().clone()));
+        let (held, notifier) = (Arc::downgrade(held), Weak::clone(&self.notifier));
+        let on_loss = move |loss| {
+            // The next waiter of this client need not wait for the guard to be dropped.
+            if let Some(head) = &head {
+                head.set_key_expiry(clock::now());
+            }
+            let Some(held) = held.upgrade() else { return };
+            let reason = match loss {
+                Loss::Gone => LossReason::Gone,
+                Loss::Expired => LossReason::Expired,
+            };
+            held.end_now(clock::now(), reason);
+            if let Some(notifier) = notifier.upgrade() {
+                notifier.watch_for_loss(held);
+            }
+        };
+        self.net.post(LockMessage::Watch(token, Box::new(on_loss)));
+    }
+
+    fn session_limits(&self) -> Option<SessionLimits> {
+        let (validity, linger) = (self.longest_validity(), self.session_timeout() / 2);
+        Some(SessionLimits { validity, linger })
+    }
+
+    fn has_place_for(&self, key: &[u8]) -> bool {
+        self.directory(key).is_ok()
+    }
+
+    fn end_waits(&self, waiter: Option<Token>) {
+        self.net.end_waits(waiter);
+    }
+
+    fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {
+        let (url, view) = self.look(&key).map_err(Error::NoQuorum)?;
+        Ok(Inspection::of_ensemble(key, url, &view))
+    }
+
+    fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
+        self.remove(&seen.key, &seen.locks).map_err(Error::NoQuorum)
+    }
+
+    fn list(&self, pattern: Arc<[u8]>, _: bool) -> Box<dyn KeyListing + '_> {
+        Box::new(Locks::new(self, pattern))
+    }
+
+    fn statuses(&self) -> Vec<NodeStatus> {
+        self.net.examine(self.deadline())
+    }
+
+    fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
+        self.net.unreachable(error)
+    }
+
+    /// Of all that the warnings depend on, ensembles have the machine alone.
+    fn standards(&self) -> Standards {
+        Standards { restart_guard: true, allowed: self.session_timeout }
+    }
+}
+
+/// Random bytes for the name of a znode.
+fn random() -> Option<[u8; 16]> {
+    let entropy = draw()?;
+    entropy.token.as_bytes()[..16].try_into().ok()
+}

@@ -1,0 +1,31 @@
+//! What the searches for broken promises share: seeds, mistakes in scripts, and shorter histories.
+
+#![allow(missing_docs, missing_debug_implementations, reason = "nothing outside the tests uses it")]
+#![allow(clippy::exhaustive_structs, clippy::must_use_candidate, reason = "likewise")]
+
+#[path = "../support/chance.rs"]
+mod chance;
+mod change;
+mod shorter;
+mod words;
+
+pub use chance::Chance;
+pub use change::{Change, changed};
+pub use shorter::ways;
+use std::hash::{BuildHasher, RandomState};
+pub use words::words;
+
+/// The number in a variable of the environment.
+pub fn number(variable: &str, otherwise: u64) -> u64 {
+    let wanted = std::env::var(variable);
+    wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
+}
+
+/// This many seeds, of which the last twentieth is another each time, and where that begins.
+pub fn seeds(count: u64) -> (impl Iterator<Item = u64>, u64) {
+    let (from, fresh) = (number("REDLATCH_SEED", 0), RandomState::new().hash_one(count));
+    let seed = move |index| {
+        if index < count - count / 20 { from + index } else { fresh.wrapping_add(index) }
+    };
+    ((0..count).map(seed), fresh)
+}
