@@ -221,9 +221,7 @@ impl LockClient {
     /// On each node, one script locks all of them or none, and a majority of such nodes decides.
     /// One guard with one validity holds all of them; it extends and releases them together.
     /// Requests for the same resources in another order, or for some of them, cannot deadlock: no
-    /// client holds some while it waits for others. (This is a two-phase commit with the keys'
-    /// expiry as its time-out: the script prepares, the majority commits, and after a failed
-    /// attempt a removal rolls back, or the ttl where that does not arrive.)
+    /// client holds some while it waits for others.
     ///
     /// A set that waits stands in the queue of each of its resources. While the others are held,
     /// those that are free are reserved for it, for as long as [the

@@ -15,13 +15,13 @@ use crate::backend::{Backend, Cancellation, Events, Shared};
 use crate::cancel_token::CancelToken;
 use crate::config::{NodeSettings, Settings};
 use crate::engine::{Rules, Ttl};
-use crate::error::{ConfigError, SpawnError, TtlError};
+use crate::error::{ConfigError, TtlError};
 use crate::event::{Event, Listener};
 use crate::name::Name;
 use crate::owner_process::OwnerProcess;
 use crate::redlock::Redlock;
 use crate::wait_queue::WaitQueues;
-use crate::watchdog::{BackgroundEvent, Demand, Emit, GuardedLock, Notifier, period};
+use crate::watchdog::{BackgroundEvent, Demand, Emit, Notifier, period};
 #[cfg(feature = "zookeeper")]
 use crate::zookeeper::Ensemble;
 #[cfg(feature = "registers")]
@@ -162,17 +162,6 @@ impl Core {
     /// How much of the watchdog's capacity a lock with this ttl and keys of so many bytes takes.
     pub(crate) fn demand(&self, ttl: Ttl, key_bytes: usize) -> Demand {
         Demand::new(ttl.as_duration(), period(&self.rules, ttl), key_bytes)
-    }
-
-    /// Starts the notifier's thread, if it does not run.
-    pub(crate) fn start_notifier(&self) -> Result<(), SpawnError> {
-        self.notifier.start()
-    }
-
-    /// Has the notifier check a lock now and when its validity ends, and call its callbacks once it
-    /// is lost.
-    pub(crate) fn watch_for_loss(&self, held: Arc<GuardedLock>) {
-        self.notifier.watch_for_loss(held);
     }
 }
 

@@ -283,14 +283,12 @@ impl LockGuard {
     /// several callbacks; each is called. This does not extend the lock: see
     /// [`keep_alive`](crate::LockRequest::keep_alive).
     ///
-    /// The callbacks of all locks of a client run one after another on one thread, the notifier,
-    /// which starts with the first callback and ends with the client. It also emits the
-    /// [events](crate::Builder::on_event) that belong to no call. So a callback that blocks delays
-    /// other callbacks and these events, and nothing else: another thread extends locks, and
-    /// [`ensure_held`](Self::ensure_held) and [`wait_lost`](Self::wait_lost) need no thread. A
-    /// callback may panic, drop the guard or the client, and use the client; but it must not wait
-    /// for another callback. Leave long work, such as taking the same lock again, to a thread of
-    /// your own.
+    /// The callbacks of all locks of a client, and the [events](crate::Builder::on_event) that
+    /// belong to no call, run one after another on one thread. So a callback that blocks delays
+    /// these, and nothing else: another thread extends locks, and
+    /// [`ensure_held`](Self::ensure_held) and [`wait_lost`](Self::wait_lost) need none. A callback
+    /// may panic, drop the guard or the client, and use the client; but it must not wait for
+    /// another callback.
     ///
     /// The timer behind it stands still while the machine is suspended. After that, the call may be
     /// late by as long as the machine slept, but [`ensure_held`](Self::ensure_held) is right at
@@ -322,11 +320,11 @@ impl LockGuard {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        self.core.start_notifier()?;
+        self.core.notifier.start()?;
         let resource: Arc<[u8]> = self.resource().as_bytes().into();
         let callback = move |reason| callback(LockLost::new(resource, reason));
         if self.held.on_lost(self.number(), Box::new(callback)) {
-            self.core.watch_for_loss(Arc::clone(&self.held));
+            self.core.notifier.watch_for_loss(Arc::clone(&self.held));
         }
         Ok(())
     }

@@ -162,10 +162,8 @@ impl LockClient {
     /// in, in batches of 200 of which each takes a round trip. A directory of another program with
     /// something in it is listed too, and is free by its inspection. What follows is about Redis.
     ///
-    /// It reads the keys of one node after another with `SCAN`, about 500 in each step. A step
-    /// takes a server about a millisecond at most (1.1 ms, if all 500 are locks, with redis-server
-    /// 7.0 on a busy machine), and a round trip; a million other keys took about a second. It
-    /// remembers all names that it has returned.
+    /// It reads the keys of one node after another with `SCAN`, about 500 in each step, which takes
+    /// a server about a millisecond at most. It remembers all names that it has returned.
     ///
     /// Every lock that is held by the same holder from the call to the end of the iteration is
     /// listed, once, unless a node loses its key or restarts meanwhile. One that is acquired or

@@ -113,11 +113,9 @@ impl<'a> LockRequest<'a> {
     /// Keeps the lock alive as long as its guard exists: the client extends it by its ttl
     /// automatically, each time about a third of that has passed.
     ///
-    /// One thread does that for all locks of the client. It starts with the first of them, and
-    /// extends those first that end first. Neither another lock nor a callback delays it. An
-    /// extension that too few nodes confirm is tried again as long as the lock is valid: after
-    /// random pauses that grow, up to a twelfth of the ttl, and become shorter again when hardly
-    /// any time is left.
+    /// One thread does that for all locks of the client, those that end first before the others.
+    /// Neither another lock nor a callback delays it. An extension that too few nodes confirm is
+    /// tried again as long as the lock is valid.
     ///
     /// It does not bring back a lock whose validity has passed, because the nodes were silent or
     /// because this process was stopped, and extends none beyond [`max_hold`](Self::max_hold),
@@ -170,10 +168,9 @@ impl<'a> LockRequest<'a> {
     /// ```
     ///
     /// A release before that time, also at the end of a body that failed, asks the nodes to end the
-    /// lock when the time has passed, before or after the end of its ttl. It is not handed to
-    /// another thread of this client, and its automatic extension stops.
-    /// [`let_expire`](LockGuard::let_expire) ends the lock with its ttl as usual, and an attempt
-    /// that fails leaves no lock.
+    /// lock when the time has passed. Such a lock is not handed to another thread of this client,
+    /// and its automatic extension stops. [`let_expire`](LockGuard::let_expire) ends it with its
+    /// ttl as usual, and an attempt that fails leaves no lock.
     ///
     /// If the holder crashes, or too few nodes get the release, the lock ends with its ttl. The
     /// time may be longer than [`max_ttl`](crate::Builder::max_ttl): see [what
@@ -231,27 +228,22 @@ impl LockRequest<'_> {
     /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
-    /// A reader is a holder like any other, with a ttl of its own; if its process dies, it delays a
-    /// writer until its ttl has passed (on ZooKeeper, until its session has ended). A program that
-    /// sets the resource's key by a plain `SET NX` counts as a writer. Readers and writers wait in
-    /// one queue: a reader that comes after a waiting writer is served after it, so readers do not
-    /// keep out a writer that waits, and [`try_lock`](Self::try_lock) gets no share while one does.
+    /// A reader is a holder like any other, with a ttl of its own. A program that sets the
+    /// resource's key by a plain `SET NX` counts as a writer. Readers and writers wait in one
+    /// queue: a reader that comes after a waiting writer is served after it, and
+    /// [`try_lock`](Self::try_lock) gets no share while one waits.
     ///
-    /// **Threads of one client that read at the same time have one share together**, so that a
-    /// hundred of them cost one round: those that ask within 10 ms. Each has a guard of its own,
-    /// and the share's validity: one extension is for all of them, and so is a loss. The last of
-    /// them to give it up releases it on the nodes; for the others no node is asked, and the result
-    /// of a [release](LockGuard::release) goes by the clock alone. To the nodes and to
-    /// [`inspect`](LockClient::inspect) they are one holder. Threads with different settings (ttl,
-    /// [`owner`](Self::owner), [`fenced`](Self::fenced), [`keep_alive`](Self::keep_alive),
-    /// [`max_hold`](Self::max_hold), [`min_validity`](Self::min_validity)) or with
-    /// [`hold_at_least`](Self::hold_at_least) take shares of their own.
+    /// **Threads of one client that ask for a share within 10 ms have one together**, if their
+    /// settings are the same and [`hold_at_least`](Self::hold_at_least) is not set. Each has a
+    /// guard of its own; an extension is for all of them, and so is a loss. The last of them to
+    /// give the share up releases it on the nodes; for the others, the result of a
+    /// [release](LockGuard::release) goes by the clock alone. To the nodes and to
+    /// [`inspect`](LockClient::inspect) they are one holder.
     ///
-    /// **A reader should not wait for the same lock.** Waiting for the exclusive lock, it waits for
-    /// itself, until its own ttl has passed, or up to 24 hours if it is kept alive; waiting for a
-    /// second share, it does so if a writer waits in between. No error tells it: drop the first
-    /// guard before. [`guide::limits`](crate::guide::limits#what-readers-and-permits-do-not-do) has
-    /// what else readers do not do.
+    /// **A reader should not wait for the same lock**: it would wait for itself, until its own ttl
+    /// has passed, and no error tells it.
+    /// [`guide::limits`](crate::guide::limits#what-readers-and-permits-do-not-do) has this and what
+    /// else readers do not do.
     ///
     /// With [`fenced`](Self::fenced), a reader gets a number that is at least that of the last
     /// writer, and less than the next writer's. So what it reads includes every write whose number
@@ -281,12 +273,9 @@ impl LockRequest<'_> {
     /// # Ok::<(), redlatch::Error>(())
     /// ```
     ///
-    /// A permit is a lock with a number, and a majority of the nodes has to grant the same one. (It
-    /// is not enough that each node counts its grants: with two permits on three nodes, three
-    /// clients can have two nodes each.) It has a ttl of its own, and is extended, kept alive and
-    /// released for itself. One that is given back goes to the client that has waited longest, and
-    /// one whose holder dies is free when its ttl has passed (on ZooKeeper, when its session has
-    /// ended).
+    /// A permit is a lock with a number, and a majority of the nodes has to grant the same one. It
+    /// has a ttl of its own, and is extended, kept alive and released for itself. One that is given
+    /// back goes to the client that has waited longest.
     ///
     /// All clients should name the same count: one that names a smaller count is granted only
     /// numbers below it, while others may hold those above. The exclusive lock of the resource,
@@ -295,9 +284,8 @@ impl LockRequest<'_> {
     /// has a permit should not wait for.
     ///
     /// With [`fenced`](Self::fenced), each grant of a permit gets a larger fencing token than all
-    /// grants of it before. What a permit's number protects, such as one GPU of four, compares the
-    /// tokens that were sent to it: two permits that are granted at the same time may have the same
-    /// token, except on ZooKeeper.
+    /// grants of it before. Two permits that are granted at the same time may have the same token,
+    /// except on ZooKeeper: what each protects, such as one GPU of four, compares its own.
     ///
     /// # Errors
     ///

@@ -37,14 +37,11 @@ impl LockRequest<'_> {
     /// [`inspect`](crate::LockClient::inspect) tells which.
     ///
     /// If several clients ask at the same moment, each may be granted some nodes and none a
-    /// majority. Such a split attempt is undone and repeated after a random pause of about a round:
-    /// up to four attempts, within one [`node_timeout`](crate::Builder::node_timeout), so that one
-    /// of the clients gets the lock. In rare cases all of them still get `None`: when each of the
-    /// four attempts was split, when the nodes take about half of `node_timeout` to answer and
-    /// there is no time for a second attempt, or when an attempt was lost before a grant of a node
-    /// had arrived. So `None` says that another client or thread asked for the lock or holds it,
-    /// not that it works under the lock. To be sure that one of them does the work, ask again or
-    /// [wait](Self::try_lock_for). On ZooKeeper, the first in the queue gets it.
+    /// majority. Such a split attempt is undone and repeated after a random pause: up to four
+    /// attempts, within one [`node_timeout`](crate::Builder::node_timeout). In rare cases all
+    /// clients still get `None`: so it says that another client or thread asked for the lock or
+    /// holds it, not that it works under the lock. To be sure that one of them does the work, ask
+    /// again or [wait](Self::try_lock_for). On ZooKeeper, the first in the queue gets it.
     ///
     /// # Errors
     ///

@@ -244,7 +244,7 @@ impl LockGuard {
         }
         if let Err(reason) = held_until {
             // The notifier would find it only when the validity would have passed.
-            self.core.watch_for_loss(Arc::clone(&self.held));
+            self.core.notifier.watch_for_loss(Arc::clone(&self.held));
             return Err(Error::Lost(self.loss(reason)));
         }
         // Too late for this extension to be confirmed is not lost, if the watchdog has extended the

@@ -1,16 +1,21 @@
 //! The connection of one client to a ZooKeeper ensemble, shared by its threads. A thread of its own
 //! drives it, since a session has to be kept alive whatever the callers do.
 
+mod examination;
+mod servers;
+
+pub(crate) use servers::{LockMessage, OrderKind, refusal};
+
 use super::IoThread;
 use super::leader_followers::LeaderFollowers;
-use super::servers::{LockMessage, LockOrder, OrderKind, Servers};
 use super::socket_loop::{Lingering, SocketLoop};
-use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, examination, socket_loop};
+use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};
 use redlatch_zookeeper::lock_table::{LockTable, Outcome, Random};
 use redlatch_zookeeper::session::SessionOptions;
+use servers::{LockOrder, Servers};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -12,8 +12,7 @@
 //! | `sockets` | the poll, the connections to all nodes, and the options of their sockets |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
-//! | `ensemble`, `servers` | the connection to a ZooKeeper ensemble, and what is said over it |
-//! | `examination` | what each server of an ensemble says about itself, when asked |
+//! | `ensemble` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
 //! | `sync` | locks and the inbox of the leader, which a model checker replaces |
@@ -23,12 +22,8 @@ mod change_queue;
 mod connection;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
-#[cfg(feature = "zookeeper")]
-mod examination;
 mod follower;
 mod leader_followers;
-#[cfg(feature = "zookeeper")]
-mod servers;
 mod socket_loop;
 mod sockets;
 mod stream;
@@ -44,11 +39,9 @@ use super::node_url::Address;
 pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
 #[cfg(feature = "zookeeper")]
-pub(crate) use ensemble::EnsembleNet;
+pub(crate) use ensemble::{EnsembleNet, LockMessage, OrderKind, refusal};
 use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
-#[cfg(feature = "zookeeper")]
-pub(crate) use servers::{LockMessage, OrderKind, refusal};
 use socket_loop::{Lingering, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;

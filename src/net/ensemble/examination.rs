@@ -1,9 +1,9 @@
 //! The status of each server of an ensemble, all asked at the same time.
 
-use super::Endpoint;
-use super::connection::unreachable as not_connected;
-use super::stream::{Received, TlsSession};
 use crate::clock::{self, Time};
+use crate::net::Endpoint;
+use crate::net::connection::unreachable as not_connected;
+use crate::net::stream::{Received, TlsSession};
 use crate::node::{Host, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase};
 use crate::node_url::Address;
 use crossbeam_channel::unbounded;

@@ -2,10 +2,10 @@
 //! of a session, which has all locks of a client, and what is reported about each server. It
 //! decides nothing about locks: [`LockTable`] knows what to write and what the replies mean.
 
-use super::change_queue::ChangeQueue;
-use super::follower::Follower;
 use crate::clock::Time;
 use crate::engine::{Node, Token};
+use crate::net::change_queue::ChangeQueue;
+use crate::net::follower::Follower;
 use crate::node::{ChangeRecorder, Conversation, Host, NodeAnswer, NodeError, NodeReport};
 use crate::node::{NodeState, Phase};
 use redlatch_zookeeper::contender::Plan;
