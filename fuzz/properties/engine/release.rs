@@ -11,7 +11,7 @@ use redlatch_protocol::engine::{
 
 pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     let started = client.now;
-    let mut machine = Release::new(&client.rules, held, started);
+    let mut machine = Release::after(None, &client.rules, held, started);
     let Step::Send(request) = machine.poll() else { panic!("no node is asked") };
     assert!(request.is_removal() && request.is_answered());
     assert_eq!(token_of(&request), held.token);

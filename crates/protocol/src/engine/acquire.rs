@@ -15,7 +15,7 @@ mod queueing;
 use super::Wait;
 use super::{Backoff, Ballot, Before, Entropy, HeldLock, Input, Jitter, LockAttributes};
 use super::{
-    Command, NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Ttl, Verdict,
+    Command, NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Token, Ttl, Verdict,
 };
 use crate::time::Time;
 use place::Place;
@@ -78,10 +78,9 @@ pub struct Acquire {
 enum State {
     /// Waiting for the time to begin an attempt.
     Resting(Time),
-    /// An attempt has begun: its request is to be sent, or has been.
-    Asking { request: Request, is_sent: bool },
-    /// The lock was granted; a majority must still confirm its fencing token.
-    Confirming { held: HeldLock, request: Request, is_sent: bool },
+    /// An attempt has begun: its request is to be sent, or has been. If the lock was granted, a
+    /// majority must still confirm its fencing token.
+    Asking { request: Request, granted: Option<HeldLock>, is_sent: bool },
     /// Waiting in the nodes' queue until they tell something, or it is time to ask.
     Waiting(QueueWait),
     /// The operation has an outcome.
@@ -145,6 +144,20 @@ impl Acquire {
     pub fn pausing(mut self, until: Time) -> Self {
         self.state = State::Resting(until);
         self
+    }
+
+    /// The waiter in the nodes' queue, if the caller has queued.
+    pub fn waiter(&self) -> Option<Token> {
+        self.place.as_ref().map(|place| place.entry.waiter)
+    }
+
+    /// Until when it counts that another client holds the lock, as the nodes said last: until they
+    /// have answered the next renewal. `None` before the waiter has a place in the queue, and if
+    /// too few nodes answered last.
+    pub fn held_elsewhere_until(&self) -> Option<Time> {
+        let place = self.place.as_ref().filter(|place| place.entry.number > 0)?;
+        let is_contended = matches!(self.failure, Some(Acquired::Contended));
+        is_contended.then(|| place.renew_at.after(self.rules.node_timeout))
     }
 
     fn begin(&mut self, now: Time, entropy: Entropy) {
@@ -228,17 +241,15 @@ impl Operation for Acquire {
                 self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.give_up(now, Acquired::NoEntropy);
             }
-            (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
-                match request.queue_entry() {
-                    Some(_) => self.asked(now, &request, &ballot),
+            (State::Asking { request, granted, is_sent: true }, Input::Ballot(ballot)) => {
+                match granted {
+                    Some(held) => self.confirmed(now, held, &request, &ballot),
+                    None if request.queue_entry().is_some() => self.asked(now, &request, &ballot),
                     None => self.conclude(now, &request, &ballot),
                 }
             }
             (State::Waiting(_), Input::Reserved(nodes)) => self.reserved(now, nodes),
             (_, Input::Cancelled) => self.abandon(now),
-            (State::Confirming { held, request, is_sent: true }, Input::Ballot(ballot)) => {
-                self.confirmed(now, held, &request, &ballot);
-            }
             (state, input) => {
                 debug_assert!(false, "{input:?} in {state:?}");
                 self.state = state;
@@ -250,27 +261,16 @@ impl Operation for Acquire {
         if let Some(undo) = self.undo.take().or_else(|| self.undo_before.take()) {
             return Step::Send(undo);
         }
-        match std::mem::replace(&mut self.state, State::Over(None)) {
-            State::Resting(until) => {
-                self.state = State::Resting(until);
-                Step::Pause(until)
+        match &mut self.state {
+            State::Resting(until) => Step::Pause(*until),
+            State::Asking { request, is_sent, .. } => {
+                debug_assert!(!*is_sent, "polled while the nodes are being asked");
+                *is_sent = true;
+                Step::Send(request.clone())
             }
-            State::Asking { request, is_sent } => {
-                debug_assert!(!is_sent, "polled while the nodes are being asked");
-                self.state = State::Asking { request: request.clone(), is_sent: true };
-                Step::Send(request)
-            }
-            State::Confirming { held, request, is_sent } => {
-                debug_assert!(!is_sent, "polled while the nodes are being asked");
-                let sent = request.clone();
-                self.state = State::Confirming { held, request, is_sent: true };
-                Step::Send(sent)
-            }
-            State::Waiting(wait) => {
-                self.state = State::Waiting(wait.clone());
-                Step::Wait(wait)
-            }
+            State::Waiting(wait) => Step::Wait(wait.clone()),
             State::Over(outcome) => {
+                let outcome = outcome.take();
                 Step::Done(outcome.expect("the outcome is taken once, and nothing polled after it"))
             }
         }

@@ -206,11 +206,7 @@ pub struct Release {
 }
 
 impl Release {
-    pub fn new(rules: &Rules, held: &HeldLock, now: Time) -> Self {
-        Self::after(None, rules, held, now)
-    }
-
-    /// The same, but the key stays for `linger` from now on, if that is given.
+    /// The key stays for `linger` from now on, if that is given.
     pub fn after(linger: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
         // The key may still exist, late or not, and a key that stays only blocks other clients.
         let removal = Removal { linger, is_awaited: true, ..held.removal() };
@@ -418,7 +414,8 @@ mod tests {
                 ("fffff", ReleaseOutcome::Unanswered),
             ];
             for (votes, expected) in table {
-                let release = Release::new(&rules(5), &held_lock(0, 1_000), Time::from_millis(500));
+                let release =
+                    Release::after(None, &rules(5), &held_lock(0, 1_000), Time::from_millis(500));
                 let mut script = Script::new(release);
                 assert_eq!(script.request().verb(), Verb::Release);
                 assert_eq!(script.answer(510, ballot(votes)).done(), expected, "{votes}");
@@ -428,7 +425,8 @@ mod tests {
         #[test]
         fn an_expired_lock_is_released_too_late_but_released() {
             for votes in ["yyyyy", "nnnnn", "fffff"] {
-                let release = Release::new(&rules(5), &held_lock(0, 1_000), Time::from_millis(988));
+                let release =
+                    Release::after(None, &rules(5), &held_lock(0, 1_000), Time::from_millis(988));
                 let mut script = Script::new(release);
                 assert_eq!(script.request().verb(), Verb::Release);
                 assert_eq!(script.answer(990, ballot(votes)).done(), ReleaseOutcome::TooLate);

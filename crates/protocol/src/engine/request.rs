@@ -284,6 +284,11 @@ impl Request {
         }
     }
 
+    /// What is left of that ttl.
+    pub fn ttl_left(&self, now: Time) -> Option<Ttl> {
+        self.ttl()?.left(self.started, now)
+    }
+
     /// The waiter that the request is about: one in the lock's queue, or one that waits until a
     /// register changes.
     pub fn waiter(&self) -> Option<Token> {

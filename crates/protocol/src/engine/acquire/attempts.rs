@@ -39,7 +39,7 @@ impl Acquire {
         let validity = self.rules.drift.validity(self.ttl).saturating_sub(self.min_validity);
         let spare_until = now.after(validity / SPARE);
         let request = Request { deadline, connect_deadline, spare_until, ..request };
-        self.state = State::Asking { request, is_sent: false };
+        self.state = State::Asking { request, granted: None, is_sent: false };
     }
 
     /// When the last round ends in any case: a single attempt may have to connect.
@@ -319,7 +319,7 @@ impl Acquire {
             Request::to_all(&self.rules, now, Command::Fence(Fence { lock, fence: largest }));
         let request = Request { started: held.since, ..request };
         let request = request.ending_by(self.end_of_call(held.since)).ending_by(held.valid_until);
-        State::Confirming { held, request, is_sent: false }
+        State::Asking { request, granted: Some(held), is_sent: false }
     }
 
     /// Handles the votes of the round that raises the nodes' counters to the token.

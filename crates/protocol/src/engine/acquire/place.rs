@@ -6,9 +6,9 @@
 //! front at once, and each behind them a little later than the one before it, which may have died
 //! too. If the nodes do not tell about reservations, they ask soon, and less and less often.
 
-use super::{Acquire, Acquired};
+use super::Acquire;
 use crate::engine::{
-    Ballot, Command, LockId, NodeSet, QueueEntry, QueueState, Request, Token, Ttl, quorum,
+    Ballot, Command, LockId, NodeSet, QueueEntry, QueueState, Request, Ttl, quorum,
 };
 use crate::time::Time;
 use std::sync::Arc;
@@ -136,11 +136,6 @@ impl Acquire {
         Some(Request::to_all(&self.rules, now, Command::Remove(removal)))
     }
 
-    /// The waiter in the nodes' queue, if the caller has queued.
-    pub fn waiter(&self) -> Option<Token> {
-        self.place.as_ref().map(|place| place.entry.waiter)
-    }
-
     /// Sets when the entry is renewed next, and for how long it is kept then.
     pub(super) fn schedule(&mut self, now: Time) {
         let (Some(front), quorum) = (self.rules.waiter_lease, quorum(self.rules.nodes)) else {
@@ -179,15 +174,6 @@ impl Acquire {
             pause = pause.min(first.saturating_mul(places));
         }
         place.renew_at = now.after(pause);
-    }
-
-    /// Until when it counts that another client holds the lock, as the nodes said last: until they
-    /// have answered the next renewal. `None` before the waiter has a place in the queue, and if
-    /// too few nodes answered last.
-    pub fn held_elsewhere_until(&self) -> Option<Time> {
-        let place = self.place.as_ref().filter(|place| place.entry.number > 0)?;
-        let is_contended = matches!(self.failure, Some(Acquired::Contended));
-        is_contended.then(|| place.renew_at.after(self.rules.node_timeout))
     }
 
     /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.

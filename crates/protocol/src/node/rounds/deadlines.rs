@@ -62,7 +62,7 @@ impl<W> Rounds<W> {
             if entry.waiter.is_none() {
                 let is_over = match entry.is_followed() {
                     true => now >= request.deadline,
-                    false => request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none(),
+                    false => request.ttl_left(now).is_none(),
                 };
                 if is_over {
                     self.end_round(slot);

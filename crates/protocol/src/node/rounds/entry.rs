@@ -40,15 +40,19 @@ pub(super) struct Entry<W> {
 
 impl<W> Entry<W> {
     pub(super) fn vacant(nodes: usize) -> Self {
+        Self::with(0, vec![None; nodes])
+    }
+
+    fn with(serial: u64, replies: Vec<Option<NodeReply>>) -> Self {
         Self {
-            serial: 0,
+            serial,
             request: None,
             waiter: None,
             is_forgotten: false,
-            tally: Tally::new(nodes),
+            tally: Tally::new(replies.len()),
             unsent: NodeSet::EMPTY,
             counters: Counters::default(),
-            replies: vec![None; nodes],
+            replies,
             majority_at: None,
             is_prolonged: false,
             reach: Reach::default(),
@@ -57,17 +61,9 @@ impl<W> Entry<W> {
 
     /// Empties the entry: the ticket of its round becomes invalid.
     pub(super) fn clear(&mut self) {
-        self.serial += 1;
-        self.request = None;
-        self.waiter = None;
-        self.is_forgotten = false;
-        self.tally = Tally::new(self.tally.nodes());
-        self.unsent = NodeSet::EMPTY;
-        self.counters = Counters::default();
-        self.replies.fill(None);
-        self.majority_at = None;
-        self.is_prolonged = false;
-        self.reach = Reach::default();
+        let mut replies = std::mem::take(&mut self.replies);
+        replies.fill(None);
+        *self = Self::with(self.serial + 1, replies);
     }
 
     pub(super) fn ticket(&self, slot: usize) -> Ticket {

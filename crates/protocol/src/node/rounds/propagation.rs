@@ -143,22 +143,17 @@ impl<W> Rounds<W> {
         self.propagation.kept.insert((token, slot));
     }
 
+    /// The first entry from this slot on that is kept for the token.
+    fn kept_slot(&self, token: &Token, from: usize) -> Option<usize> {
+        let mut slots = self.propagation.kept.range((*token, from)..=(*token, usize::MAX));
+        slots.next().map(|(_, slot)| *slot)
+    }
+
     /// The first entry without a waiter that is kept for the token.
     fn idle_slot(&self, token: &Token) -> Option<usize> {
         let slots = self.propagation.kept.range((*token, 0)..=(*token, usize::MAX));
         let mut slots = slots.map(|(_, slot)| *slot);
         slots.find(|slot| self.entries[*slot].waiter.is_none())
-    }
-
-    /// The first entry from this slot on that is kept for the token.
-    pub(super) fn kept_slot(&self, token: &Token, from: usize) -> Option<usize> {
-        let mut slots = self.propagation.kept.range((*token, from)..=(*token, usize::MAX));
-        slots.next().map(|(_, slot)| *slot)
-    }
-
-    /// The nodes to which the lock was restored, beside those to which it was sent in a round.
-    pub(super) fn restored(&self, slot: usize) -> NodeSet {
-        self.entries[slot].reach.restored
     }
 
     /// Counts a late vote about a lock that is kept.
@@ -251,16 +246,12 @@ impl<W> Rounds<W> {
     /// Restores the lock on a node, if it lacks it and can be written to.
     fn send_to(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
-        let (Some(request), true) = (entry.request.as_ref(), entry.is_lock()) else { return };
-        let left = request.ttl().and_then(|ttl| ttl.left(request.started, now));
-        let (Some(ttl), Some(lock)) = (left, request.lock()) else { return };
+        let Some(request) = entry.restoration(now).filter(|_| entry.is_lock()) else { return };
         let session = &mut self.sessions[node.index()];
         let is_of_use = session.is_ready() && session.same_server().is_none();
         if !is_of_use || !entry.lacking().contains(node) {
             return;
         }
-        let keep = Keep { lock: lock.clone(), ttl, restores: true };
-        let request = Request { command: Command::Keep(keep), ..request.clone() };
         if !session.has_room(&request) {
             // It would be written later, with too long a ttl.
             return self.retry_later(now, slot);
@@ -290,8 +281,7 @@ impl<W> Rounds<W> {
         let Some(request) = entry.request.as_ref().filter(|_| entry.waiter.is_none()) else {
             return;
         };
-        let is_expired = request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none();
-        if entry.is_everywhere() || is_expired {
+        if entry.is_everywhere() || request.ttl_left(now).is_none() {
             self.end_round(slot);
         }
     }
@@ -311,25 +301,13 @@ impl<W> Rounds<W> {
     /// The request has no waiter and no vote: the next extension finds the key.
     pub(super) fn restore(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
-        let Some(request) = entry.request.as_ref() else { return };
-        let (true, Some(lock), Some(ttl)) =
-            (request.is_to_restore(), request.lock(), request.ttl())
-        else {
+        let is_lacking = entry.tally.refused.contains(node);
+        if !is_lacking || !entry.request.as_ref().is_some_and(Request::is_to_restore) {
             return;
-        };
-        let Some(ttl) = ttl.left(request.started, now) else { return };
-        if entry.tally.refused.contains(node) {
-            let lock = match entry.permit() {
-                Some(permit) => lock.clone().with_permit(Some(permit)),
-                None => lock.clone(),
-            };
-            let leave = entry.leave(node);
-            let keep = Keep { lock, ttl, restores: true };
-            let request = Request { command: Command::Keep(keep), ..request.clone() };
-            self.sessions[node.index()].send(now, None, &request);
-            if let Some(leave) = leave {
-                self.sessions[node.index()].send(now, None, &leave);
-            }
+        }
+        let Some(restoration) = entry.restoration(now) else { return };
+        for request in [Some(restoration), entry.leave(node)].iter().flatten() {
+            self.sessions[node.index()].send(now, None, request);
         }
     }
 
@@ -347,7 +325,7 @@ impl<W> Rounds<W> {
         };
         while let Some(slot) = self.kept_slot(&token, next) {
             next = slot + 1;
-            nodes = nodes.union(self.restored(slot));
+            nodes = nodes.union(self.entries[slot].reach.restored);
             // It may still have a waiter: another thread may be extending the lock.
             self.entries[slot].is_forgotten = true;
             if self.entries[slot].waiter.is_none() {
@@ -359,6 +337,17 @@ impl<W> Rounds<W> {
 }
 
 impl<W> Entry<W> {
+    /// The request that gives the lock to a node which lacks it, for the rest of its ttl.
+    fn restoration(&self, now: Time) -> Option<Request> {
+        let request = self.request.as_ref()?;
+        let (mut lock, ttl) = (request.lock()?.clone(), request.ttl_left(now)?);
+        if let Some(permit) = self.permit() {
+            lock = lock.with_permit(Some(permit));
+        }
+        let keep = Keep { lock, ttl, restores: true };
+        Some(Request { command: Command::Keep(keep), ..request.clone() })
+    }
+
     /// The request that takes a waiter out of the queue of a node that refused its turn, which a
     /// majority granted. A node that grants a turn does that itself; on this one, the waiter would
     /// be called before others until its lease has ended.

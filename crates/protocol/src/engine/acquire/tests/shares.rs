@@ -65,7 +65,7 @@ fn the_lock_and_all_requests_about_it_have_the_permit_that_was_granted() {
         let now = Time::from_millis(1_100);
         let requests = [
             Script::new(Extend::new(rules(5), held.clone(), held.ttl, now)).request(),
-            Script::new(Release::new(&rules(5), &held, now)).request(),
+            Script::new(Release::after(None, &rules(5), &held, now)).request(),
             held.undo(now, &rules(5)),
         ];
         for request in requests {
