@@ -14,10 +14,17 @@ pub(crate) use metrics::{describe_metrics, measure};
 #[cfg(feature = "tracing")]
 pub(crate) use tracing::trace;
 
-use crate::event::Value;
+use crate::event::{Event, Value};
 
-fn field<'a>(fields: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
-    fields.iter().find_map(|(field, value)| (*field == name).then_some(*value))
+/// The event's field of this name, if it has one.
+fn field<'a>(event: &'a Event<'_>, name: &str) -> Option<Value<'a>> {
+    let mut found = None;
+    event.visit(|field, value| {
+        if field == name {
+            found = Some(value);
+        }
+    });
+    found
 }
 
 #[cfg(test)]

@@ -108,12 +108,13 @@ macro_rules! events {
                 )+}
             }
 
-            /// The other fields by their names.
-            pub(crate) fn fields(&self) -> Vec<(&'static str, Value<'_>)> {
+            /// Calls `visit` with each of the other fields, and its name.
+            pub(crate) fn visit<'b>(&'b self, mut visit: impl FnMut(&'static str, Value<'b>)) {
                 match self {$(
                     $(#[cfg($cfg)])?
                     Self::$variant { $($field,)* .. } => {
-                        vec![$((stringify!($field), $field.into())),*]
+                        $(visit(stringify!($field), $field.into());)*
+                        let _ = &mut visit;
                     }
                 )+}
             }
@@ -350,19 +351,20 @@ impl fmt::Display for Event<'_> {
             Value::Name(name) => write!(f, "'{name}' {message}")?,
             node => write!(f, "{node} {message}")?,
         }
-        let mut mark = ":";
-        for (name, value) in self.fields() {
-            match value {
-                Value::Time(Duration::ZERO) | Value::Flag(false) => continue,
-                Value::Flag(true) => write!(f, "{mark} {name}")?,
+        let (mut mark, mut written) = (":", Ok(()));
+        self.visit(|name, value| {
+            let next = match value {
+                Value::Time(Duration::ZERO) | Value::Flag(false) => return,
+                Value::Flag(true) => write!(f, "{mark} {name}"),
                 Value::Reason(..) | Value::Text(_) | Value::Reports(_) => {
-                    write!(f, "{mark} {value}")?;
+                    write!(f, "{mark} {value}")
                 }
-                _ => write!(f, "{mark} {name} {value}")?,
-            }
+                _ => write!(f, "{mark} {name} {value}"),
+            };
+            written = written.and(next);
             mark = ",";
-        }
-        Ok(())
+        });
+        written
     }
 }
 

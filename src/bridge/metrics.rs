@@ -6,10 +6,8 @@ use crate::error::Error;
 #[cfg(feature = "registers")]
 use crate::error::RegisterError;
 use crate::event::{Event, Value};
-use ::metrics::{
-    Label, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
-};
-use ::metrics::{gauge, histogram};
+use ::metrics::{Key, Label, Level, Metadata, SharedString, Unit, with_recorder};
+use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -99,32 +97,61 @@ pub(crate) fn describe_metrics() {
 }
 
 pub(crate) fn measure(event: &Event<'_>) {
-    let (event_name, fields) = (event.name(), event.fields());
     for &(name, kind, events, labels, _) in METRICS {
-        let Some(place) = events.iter().position(|it| *it == event_name) else { continue };
-        let value = |label| Label::new(label, label_value(event, label, field(&fields, label)));
-        let labels: Vec<_> = labels.iter().map(|label| value(*label)).collect();
-        match kind {
-            Counter => counter!(name, labels).increment(1),
-            Gauge => gauge!(name, labels).set(if place == 0 { 1.0 } else { 0.0 }),
+        let Some(place) = events.iter().position(|it| *it == event.name()) else { continue };
+        let key = key(event, name, labels);
+        with_recorder(|recorder| match kind {
+            Counter => recorder.register_counter(&key, &METADATA).increment(1),
+            Gauge => {
+                let is_first = if place == 0 { 1.0 } else { 0.0 };
+                recorder.register_gauge(&key, &METADATA).set(is_first);
+            }
             Sum(of) => {
-                if let Some(Value::Number(number)) = field(&fields, of) {
-                    counter!(name, labels).increment(number);
+                if let Some(Value::Number(number)) = field(event, of) {
+                    recorder.register_counter(&key, &METADATA).increment(number);
                 }
             }
             Histogram(of) => {
-                if let Some(Value::Time(time)) = field(&fields, of) {
-                    histogram!(name, labels).record(time);
+                if let Some(Value::Time(time)) = field(event, of) {
+                    recorder.register_histogram(&key, &METADATA).record(time);
                 }
             }
-        }
+        });
     }
+}
+
+const METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// The metric with the labels of this event. Without a recorder, pairs of lock and release cost no
+/// allocation: the words of their outcomes are constant labels.
+fn key(event: &Event<'_>, name: &'static str, labels: &'static [&'static str]) -> Key {
+    macro_rules! constant {
+        ($value:expr, [$($word:literal)+]) => {
+            match $value {
+                $($word => {
+                    static LABEL: [Label; 1] = [Label::from_static_parts("outcome", $word)];
+                    return Key::from_static_labels(name, &LABEL);
+                })+
+                _ => {}
+            }
+        };
+    }
+    match labels {
+        [] => return Key::from_static_name(name),
+        [label @ "outcome"] => constant!(&*label_value(event, label), [
+            "acquired" "contended" "granted" "in_time" "too_late" "unknown" "let_expire"
+            "no_quorum" "too_slow" "same_server" "cancelled" "other" "read" "changed"
+        ]),
+        _ => {}
+    }
+    let value = |label: &&'static str| Label::new(*label, label_value(event, label));
+    Key::from_parts(name, labels.iter().map(value).collect::<Vec<_>>())
 }
 
 /// The field of this name as a label. Without one, the outcome of a call is its error, or else the
 /// event: `acquired`, or `read` of `register_read`.
-fn label_value(event: &Event<'_>, label: &str, field: Option<Value<'_>>) -> SharedString {
-    match (field, event) {
+fn label_value(event: &Event<'_>, label: &str) -> SharedString {
+    match (field(event, label), event) {
         (Some(Value::Flag(true)), _) => "true".into(),
         (Some(Value::Word(word) | Value::Reason(word, _)), _) => word.into(),
         (Some(_), _) => "false".into(),
