@@ -13,13 +13,10 @@ mod tls;
 pub(crate) use ensemble::Ensemble;
 pub use nodes::NodeUrls;
 pub(crate) use nodes::{NodeSettings, RedisNode};
-#[cfg(feature = "serde")]
 pub use settings::ClientSettings;
-#[cfg(not(feature = "serde"))]
-use settings::ClientSettings;
 pub(crate) use settings::{Settings, is_reserved};
 #[cfg(feature = "tls")]
-pub use tls::TlsSettings;
+pub use tls::{ClientCertificate, TlsSettings};
 
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 use crate::bridge;
@@ -381,8 +378,7 @@ impl Builder {
 }
 
 impl From<ClientSettings> for Builder {
-    fn from(mut settings: ClientSettings) -> Self {
-        settings.read_variable();
+    fn from(settings: ClientSettings) -> Self {
         Self {
             settings,
             on_event: None,

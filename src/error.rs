@@ -24,7 +24,6 @@
 //! what is printed if `main` returns an error.
 
 mod cause;
-mod config;
 #[cfg(feature = "registers")]
 mod registers;
 
@@ -43,12 +42,11 @@ pub use super::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use super::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 #[doc(inline)]
 pub use super::resp::ProtocolError;
+use crate::texts::errors;
 pub use cause::{
-    LockLost, LockTokenError, LossReason, NoQuorum, NotResumable, ResourceError, SpawnError,
-    TtlError,
+    ConfigError, LockLost, LockTokenError, LossReason, NoQuorum, NodeListError, NotResumable,
+    ResourceError, SpawnError, TlsSettingsError, TtlError,
 };
-pub use config::NodeListError;
-pub use config::{ConfigError, TlsSettingsError};
 #[cfg(feature = "registers")]
 pub use registers::{
     ClocksError, JoinError, OncePerError, RecoverError, RegisterError, TransactionError,
@@ -57,162 +55,111 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why something about a lock did not succeed: the one error of all methods of a client, a request
-/// and a guard, so that `?` is enough, also in a function whose own error is made from this one.
-///
-/// That another client holds a lock is not an error. Each method says which variants it returns.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
-pub enum Error {
-    /// A client could not be built.
-    Config(ConfigError),
-    /// The resource's name cannot be used.
-    Resource(ResourceError),
-    /// The ttl cannot be used.
-    Ttl(TtlError),
-    /// Too few nodes gave an answer that counts; or no server of a ZooKeeper ensemble that has a
-    /// majority could be asked.
+errors! {
+    /// Why something about a lock did not succeed: the one error of all methods of a client, a
+    /// request and a guard, so that `?` is enough, also in a function whose own error is made from
+    /// this one.
     ///
-    /// * Acquiring: it is not known whether the lock is free, or too many nodes are in
-    ///   [quarantine](NoQuorum::quarantine) to grant it.
-    /// * Extending: the lock is held until its validity ends, and extending it may be tried again.
-    /// * Releasing: the release is sent to the other nodes as soon as they can be reached again,
-    ///   and in any case their key expires with its ttl, or on ZooKeeper with the session.
-    /// * Releasing by force: the nodes that did answer have removed the value that was seen. On
-    ///   ZooKeeper, some of the znodes that were seen may be deleted, or all.
-    NoQuorum(NoQuorum),
-    /// The lock was lost: its validity had passed, or no majority of the nodes still had its key.
-    /// Another client may have held it while this one still worked.
-    Lost(LockLost),
-    /// A majority granted the lock, but too little of its validity was left by then. It was
-    /// released again. The nodes are slow, or the ttl is too short for them.
-    TooSlow { took: Duration, ttl: Duration },
-    /// Two nodes are the same server (equal `run_id`), which has one vote and counts as two in the
-    /// majority that is needed. From when both are connected, no lock is granted until the
-    /// configuration is fixed. The nodes are named by their URLs.
-    SameServer { first: Arc<str>, second: Arc<str> },
-    /// This thread holds the lock itself: a body that runs [under the
-    /// lock](crate::LockClient::with_lock) waits for the same lock, or for a share of it, which is
-    /// released only when that body ends. A lock is not re-entrant.
-    ///
-    /// Only this case is detected, and only within one client, and not for a body that runs as a
-    /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of); see
-    /// [`LockClient`](crate::LockClient). It is reported until the keys have expired on the nodes,
-    /// which is up to the drift allowance later than the lock counts as lost. It is not detected if
-    /// the lock was acquired without the wait queue, as
-    /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
-    HeldByThisThread,
-    /// The lock would be held for longer in all than [`max_hold`](crate::LockRequest::max_hold)
-    /// allows. It is held as before.
-    HeldTooLong { held: Duration, max_hold: Duration },
-    /// The operating system had no random numbers, without which a lock is not safe.
-    NoEntropy,
-    /// The thread that keeps locks alive, or the one that calls callbacks, could not be started.
-    Spawn(SpawnError),
-    /// The client keeps so many locks alive already that with this one it could not extend all of
-    /// them in time. The nodes were not asked. Use a longer ttl, nearer nodes, or another client,
-    /// which has connections of its own. `kept`: how many locks it keeps alive; `most`: how many
-    /// locks like this one it could keep alive if there were no others; `round`: how long a round
-    /// takes at present.
-    TooManyKeptAlive { kept: usize, most: usize, ttl: Duration, round: Duration },
-    /// The client holds or waits for so many locks on ZooKeeper that with this one more the end of
-    /// its session could stop the ensemble: the paths of their znodes have 512 KiB. Use another
-    /// client, which has a session of its own, or shorter names.
-    TooManyHeld,
-    /// A [`CancelToken`](crate::CancelToken) of the call, or of the client, was cancelled.
-    Cancelled,
-    /// Another process cannot resume the lock.
-    NotResumable(NotResumable),
-    /// A text is not a token of a lock.
-    LockToken(LockTokenError),
-    /// Not released by force, on Redis: the key's value is no lock: it is not a string, is empty,
-    /// has no ttl, or is longer than any lock's value. Nothing was removed. `urls`: the nodes that
-    /// have such a value.
-    NotALock { urls: Vec<Arc<str>> },
-    /// This is a forked child of the process that built the client, which works only there. A lock
-    /// that was acquired there stays as it is.
-    OtherProcess,
-    /// A register could not be read or changed.
-    #[cfg(feature = "registers")]
-    Register(RegisterError),
-    /// A job that runs once in each period: it cannot have this period, the nodes' clocks are in
-    /// doubt, or its success was not noted.
-    #[cfg(feature = "registers")]
-    OncePer(OncePerError),
-    /// A transaction could not be begun, looked at or changed.
-    #[cfg(feature = "registers")]
-    Transaction(TransactionError),
-    /// The answer of one node does not count.
-    Node(NodeError),
-    /// A number is not a fencing token.
-    FencingToken(FencingTokenError),
-}
-
-impl Error {
-    fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match self {
-            Self::Config(error) => error,
-            Self::Resource(error) => error,
-            Self::Ttl(error) => error,
-            Self::NoQuorum(error) => error,
-            Self::Lost(error) => error,
-            Self::Spawn(error) => error,
-            Self::NotResumable(error) => error,
-            Self::LockToken(error) => error,
-            #[cfg(feature = "registers")]
-            Self::Register(error) => error,
-            #[cfg(feature = "registers")]
-            Self::OncePer(error) => error,
-            #[cfg(feature = "registers")]
-            Self::Transaction(error) => error,
-            Self::Node(error) => error,
-            Self::FencingToken(error) => error,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooSlow { took, ttl } => {
-                write!(
-                    f,
-                    "granted with too little validity left: after {took:.1?} of a ttl of {ttl:?}"
-                )
-            }
-            Self::SameServer { first, second } => {
-                write!(f, "{first} and {second} are the same server: it must not vote twice")
-            }
-            Self::HeldByThisThread => f.write_str(
-                "this thread holds the lock itself and would wait for its own work to end",
-            ),
-            Self::HeldTooLong { held, max_hold } => {
-                write!(f, "held for {held:.1?}: longer than max_hold of {max_hold:?}")
-            }
-            Self::NoEntropy => f.write_str("the operating system has no random numbers"),
-            Self::TooManyKeptAlive { kept, most, ttl, round } => write!(
-                f,
-                "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
-                 {round:.1?} at most {most} can be extended in time"
-            ),
-            Self::TooManyHeld => f.write_str(
-                "too many locks: the znodes of one ZooKeeper session have paths of 512 KiB at most",
-            ),
-            Self::Cancelled => f.write_str("the call was cancelled"),
-            Self::NotALock { urls } => {
-                write!(f, "the key's value is no lock and was not removed: {}", urls.join(", "))
-            }
-            Self::OtherProcess => f.write_str(OTHER_PROCESS),
-            other => other.inner().map_or(Ok(()), |error| fmt::Display::fmt(error, f)),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.inner()?.source()
+    /// That another client holds a lock is not an error. Each method says which variants it
+    /// returns.
+    #[derive(Clone, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum Error {
+        /// A client could not be built.
+        Config(error: ConfigError),
+        /// The resource's name cannot be used.
+        Resource(error: ResourceError),
+        /// The ttl cannot be used.
+        Ttl(error: TtlError),
+        /// Too few nodes gave an answer that counts; or no server of a ZooKeeper ensemble that has
+        /// a majority could be asked.
+        ///
+        /// * Acquiring: it is not known whether the lock is free, or too many nodes are in
+        ///   [quarantine](NoQuorum::quarantine) to grant it.
+        /// * Extending: the lock is held until its validity ends, and extending it may be tried
+        ///   again.
+        /// * Releasing: the release is sent to the other nodes as soon as they can be reached
+        ///   again, and in any case their key expires with its ttl, or on ZooKeeper with the
+        ///   session.
+        /// * Releasing by force: the nodes that did answer have removed the value that was seen. On
+        ///   ZooKeeper, some of the znodes that were seen may be deleted, or all.
+        NoQuorum(error: NoQuorum),
+        /// The lock was lost: its validity had passed, or no majority of the nodes still had its
+        /// key. Another client may have held it while this one still worked.
+        Lost(error: LockLost),
+        /// It was released again. The nodes are slow, or the ttl is too short for them.
+        #[text("granted with too little validity left: after {took:.1?} of a ttl of {ttl:?}")]
+        TooSlow { took: Duration, ttl: Duration },
+        /// Two nodes have equal `run_id`: they count as two in the majority that is needed. From
+        /// when both are connected, no lock is granted until the configuration is fixed. The nodes
+        /// are named by their URLs.
+        #[text("{first} and {second} are the same server: it must not vote twice")]
+        SameServer { first: Arc<str>, second: Arc<str> },
+        /// A body that runs [under the lock](crate::LockClient::with_lock) waits for the same lock,
+        /// or for a share of it, which is released only when that body ends. A lock is not
+        /// re-entrant.
+        ///
+        /// Only this case is detected, and only within one client, and not for a body that runs as
+        /// a [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of);
+        /// see [`LockClient`](crate::LockClient). It is reported until the keys have expired on the
+        /// nodes, which is up to the drift allowance later than the lock counts as lost. It is not
+        /// detected if the lock was acquired without the wait queue, as
+        /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
+        #[text("this thread holds the lock itself and would wait for its own work to end")]
+        HeldByThisThread,
+        /// The lock would be held for longer in all than
+        /// [`max_hold`](crate::LockRequest::max_hold) allows. It is held as before.
+        #[text("held for {held:.1?}: longer than max_hold of {max_hold:?}")]
+        HeldTooLong { held: Duration, max_hold: Duration },
+        /// Without them a lock is not safe.
+        #[text("the operating system has no random numbers")]
+        NoEntropy,
+        /// The thread that keeps locks alive, or the one that calls callbacks, could not be
+        /// started.
+        Spawn(error: SpawnError),
+        /// With this lock one more, the client could not extend all of them in time. The nodes were
+        /// not asked. Use a longer ttl, nearer nodes, or another client, which has connections of
+        /// its own. `kept`: how many locks it keeps alive; `most`: how many locks like this one it
+        /// could keep alive if there were no others; `round`: how long a round takes at present.
+        #[text(
+            "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
+             {round:.1?} at most {most} can be extended in time"
+        )]
+        TooManyKeptAlive { kept: usize, most: usize, ttl: Duration, round: Duration },
+        /// With the locks that it holds or waits for and this one more, the end of the client's
+        /// session could stop the ensemble. Use another client, which has a session of its own, or
+        /// shorter names.
+        #[text("too many locks: the znodes of one ZooKeeper session have paths of 512 KiB at most")]
+        TooManyHeld,
+        /// By a [`CancelToken`](crate::CancelToken) of the call, or of the client.
+        #[text("the call was cancelled")]
+        Cancelled,
+        /// Another process cannot resume the lock.
+        NotResumable(error: NotResumable),
+        /// A text is not a token of a lock.
+        LockToken(error: LockTokenError),
+        /// Not released by force, on Redis: the key's value is not a string, is empty, has no ttl,
+        /// or is longer than any lock's value. `urls`: the nodes that have such a value.
+        #[text("the key's value is no lock and was not removed: {urls}", urls = urls.join(", "))]
+        NotALock { urls: Vec<Arc<str>> },
+        /// This is a forked child of the process that built the client, which works only there. A
+        /// lock that was acquired there stays as it is.
+        #[text("{OTHER_PROCESS}")]
+        OtherProcess,
+        /// A register could not be read or changed.
+        #[cfg(feature = "registers")]
+        Register(error: RegisterError),
+        /// A job that runs once in each period: it cannot have this period, the nodes' clocks are
+        /// in doubt, or its success was not noted.
+        #[cfg(feature = "registers")]
+        OncePer(error: OncePerError),
+        /// A transaction could not be begun, looked at or changed.
+        #[cfg(feature = "registers")]
+        Transaction(error: TransactionError),
+        /// The answer of one node does not count.
+        Node(error: NodeError),
+        /// A number is not a fencing token.
+        FencingToken(error: FencingTokenError),
     }
 }
 

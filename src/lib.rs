@@ -106,7 +106,7 @@
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //! | `tracing` | [`Builder::tracing`]: logs, see [`guide::monitoring`] | off |
 //! | `metrics` | [`Builder::metrics`]: metrics, see [`guide::monitoring`] | off |
-//! | `serde` | `redlatch::ClientSettings`: settings in the configuration file of a service | off |
+//! | `serde` | [`ClientSettings`] in the configuration file of a service | off |
 //!
 //! With `default-features = false` there are locks alone, in all their forms.
 //!
@@ -177,6 +177,7 @@ mod net;
 mod node_url;
 mod owner_process;
 mod redlock;
+mod texts;
 mod wait_queue;
 mod watchdog;
 #[cfg(feature = "zookeeper")]
@@ -194,13 +195,10 @@ pub use client::{FoundLock, Locks};
 #[cfg(feature = "registers")]
 #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
 pub use client::{OncePer, OncePerRun};
-#[cfg(feature = "serde")]
-#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
-pub use config::ClientSettings;
+pub use config::{Builder, ClientSettings, NodeUrls};
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
-pub use config::TlsSettings;
-pub use config::{Builder, NodeUrls};
+pub use config::{ClientCertificate, TlsSettings};
 #[doc(inline)]
 pub use error::{ConfigError, Error, LockLost, LossReason, NoQuorum, NodeError, SpawnError};
 #[cfg(feature = "registers")]

@@ -154,7 +154,7 @@ fn entropy_is_drawn_in_one_place() {
 
 /// The modules of the crate and of the pure ones, from the bottom up, each with those that it may
 /// import. A module imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 32] = [
+const LAYERS: [(&str, &str); 33] = [
     ("callback", ""),
     ("time", ""),
     ("clock", "time"),
@@ -162,6 +162,7 @@ const LAYERS: [(&str, &str); 32] = [
     ("guide", ""),
     ("owner_process", ""),
     ("resp", ""),
+    ("texts", ""),
     ("write_buffer", ""),
     ("engine", "resp time"),
     ("entropy", "engine"),
@@ -170,10 +171,10 @@ const LAYERS: [(&str, &str); 32] = [
     ("name", "node"),
     ("registers", "engine node resp"),
     ("redlatch_zookeeper", "engine node time write_buffer"),
-    ("node_url", "redlatch_zookeeper"),
+    ("node_url", "redlatch_zookeeper texts"),
     ("inspect", "clock engine name node resp"),
     ("embedded", "clock engine glob inspect node redlatch_zookeeper registers resp time"),
-    ("error", "engine fencing name node node_url registers resp"),
+    ("error", "engine fencing name node node_url registers resp texts"),
     ("net", "clock engine node node_url redlatch_zookeeper"),
     ("event", "engine error name net node owner_process"),
     ("bridge", "engine error event name node"),

@@ -11,6 +11,7 @@ use super::run::signals::{CaughtSignal, Signals};
 use super::{duration, names, output};
 use clap::Args;
 use redlatch::{Error, Inspection, LockClient, LockGuard, LockRequest, LockState};
+use serde::Deserialize;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -32,9 +33,12 @@ const TTL: Duration = Duration::from_secs(30);
 pub(crate) const VARIABLE: &str = "REDLATCH_LOCK";
 
 /// What the file of settings says about locks.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct LockDefaults {
+    #[serde(deserialize_with = "duration::in_file")]
     pub(crate) ttl: Option<Duration>,
+    #[serde(deserialize_with = "duration::in_file")]
     pub(crate) wait: Option<Duration>,
     pub(crate) owner: Option<String>,
 }

@@ -24,8 +24,8 @@ use std::time::Duration;
 ///
 /// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds.
 ///
-/// A file has lines such as `node = redis://10.0.0.1`, and may set what the options below set, but
-/// for --no-restart-guard, which is `restart-guard = off` there. REDLATCH_TLS_CA, REDLATCH_TLS_CERT
+/// A file is in TOML, with a line such as `nodes = ["redis://10.0.0.1"]`, and may set all settings
+/// of the library. REDLATCH_TLS_CA, REDLATCH_TLS_CERT
 /// and REDLATCH_TLS_KEY name the same files as the options --tls-ca, --tls-cert and --tls-key, and
 /// REDLATCH_KEY_PREFIX is the prefix of --key-prefix.
 #[derive(Debug, Parser)]
@@ -46,7 +46,7 @@ pub(crate) struct NodeArguments {
     /// servers of a ZooKeeper ensemble: zk://h1,h2,h3/path, or zks://… for TLS.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) node: Vec<String>,
-    /// A file with nodes and settings, with lines such as `node = redis://10.0.0.1`.
+    /// A file with nodes and settings, in TOML: lines such as `nodes = ["redis://10.0.0.1"]`.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The longest ttl of any lock; all clients must set the same [default: 60s].

@@ -1,5 +1,7 @@
 //! Durations as people write and read them: `500ms`, `30s`, `1h30m`.
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 
 /// The units, in nanoseconds.
@@ -35,6 +37,12 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let seconds = u64::try_from(nanos / 1_000_000_000).map_err(|_| "too long".to_owned())?;
     let nanos = u32::try_from(nanos % 1_000_000_000).map_err(|_| wrong())?;
     Ok(Duration::new(seconds, nanos))
+}
+
+/// One that a file of settings has.
+pub(crate) fn in_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    parse(&text).map(Some).map_err(|_| D::Error::custom("expected a duration such as '30s'"))
 }
 
 /// A decimal number of units. Digits behind those that a nanosecond needs are dropped.

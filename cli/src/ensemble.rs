@@ -3,7 +3,7 @@
 use super::exit::Failure;
 #[cfg(not(feature = "zookeeper"))]
 use super::tls::needs;
-use redlatch::{Builder, NodeStatus};
+use redlatch::{ClientSettings, NodeStatus};
 use std::time::Duration;
 
 /// Is this the URL of a server of an ensemble, or of several?
@@ -26,15 +26,16 @@ pub(crate) fn least_validity(granted: Duration) -> Duration {
 }
 
 #[cfg(feature = "zookeeper")]
-pub(crate) fn with_session_timeout(
-    builder: Builder,
+pub(crate) fn set_session_timeout(
+    settings: &mut ClientSettings,
     timeout: Duration,
-) -> Result<Builder, Failure> {
-    Ok(builder.session_timeout(timeout))
+) -> Result<(), Failure> {
+    settings.session_timeout = Some(timeout);
+    Ok(())
 }
 
 #[cfg(not(feature = "zookeeper"))]
-pub(crate) fn with_session_timeout(_: Builder, _: Duration) -> Result<Builder, Failure> {
+pub(crate) fn set_session_timeout(_: &mut ClientSettings, _: Duration) -> Result<(), Failure> {
     Err(Failure::usage(&needs("--session-timeout", "zookeeper")))
 }
 

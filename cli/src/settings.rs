@@ -8,11 +8,11 @@ use super::exit::Failure;
 use super::log::Log;
 use super::{ensemble, output};
 use file::File;
-use redlatch::{Builder, LockClient};
+use redlatch::{Builder, ClientSettings, LockClient};
 use std::env;
 use std::ffi::OsString;
 use std::fs::Metadata;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,45 +33,50 @@ pub(crate) fn lock_client(
     acquire: &mut AcquireArguments,
     log: &Log,
 ) -> Result<(LockClient, bool), Failure> {
-    let settings = settings_of(arguments)?;
-    settings.unseen.iter().for_each(|text| log.unseen(text));
-    acquire.complete(settings.lock, settings.max_ttl);
-    let is_ensemble = settings.nodes.iter().any(|node| ensemble::is_member(node));
-    Ok((log.listen(settings.builder).build()?, is_ensemble))
+    let Settings { client, lock, unseen } = settings_of(arguments)?;
+    unseen.iter().for_each(|text| log.unseen(text));
+    acquire.complete(lock, client.max_ttl);
+    let is_ensemble = urls(&client).iter().any(|node| ensemble::is_member(node));
+    Ok((log.listen(client.into()).build()?, is_ensemble))
 }
 
 /// The client, and the ttl of a lock for which the arguments name none.
 pub(crate) fn client_and_ttl(arguments: &NodeArguments) -> Result<(LockClient, Duration), Failure> {
-    let Settings { builder, lock, max_ttl, .. } = settings_of(arguments)?;
-    Ok((builder.build()?, lock.ttl(max_ttl)))
+    let Settings { client, lock, .. } = settings_of(arguments)?;
+    let ttl = lock.ttl(client.max_ttl);
+    Ok((Builder::from(client).build()?, ttl))
 }
 
 /// The builder, and its `node_timeout` if that is not the default.
 pub(crate) fn builder_with_timeout(
     arguments: &NodeArguments,
 ) -> Result<(Builder, Option<Duration>), Failure> {
-    let Settings { builder, node_timeout, .. } = settings_of(arguments)?;
-    Ok((builder, node_timeout))
+    let client = settings_of(arguments)?.client;
+    let timeout = client.node_timeout;
+    Ok((client.into(), timeout))
 }
 
 pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
-    settings_of(arguments).map(|settings| settings.builder)
+    Ok(settings_of(arguments)?.client.into())
 }
 
 struct Settings {
-    builder: Builder,
-    /// The nodes' URLs, or lists of them.
-    nodes: Vec<String>,
-    node_timeout: Option<Duration>,
-    max_ttl: Option<Duration>,
+    client: ClientSettings,
     lock: LockDefaults,
     /// Files that were not looked for, and why.
     unseen: Vec<String>,
 }
 
+/// The nodes' URLs, or lists of them.
+fn urls(settings: &ClientSettings) -> Vec<String> {
+    let list = |name: &String| Some(env::var_os(name)?.to_string_lossy().into_owned());
+    let lists = settings.nodes_from_env.iter().filter_map(list);
+    settings.nodes.iter().cloned().chain(lists).collect()
+}
+
 fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
-    let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty());
-    let is_named = !arguments.node.is_empty() || variable.is_some();
+    let has_variable = env::var_os(VARIABLE).is_some_and(|value| !value.is_empty());
+    let is_named = !arguments.node.is_empty() || has_variable;
     if arguments.node.iter().any(|url| file::has_password(url)) {
         output::note(&format!(
             "warning: --node has a password, and every user can see arguments: name the nodes in \
@@ -88,47 +93,47 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
         Some(_) => arguments.tls.clone().or(&file.tls).or(&TlsArguments::from_env()),
         None => arguments.tls.clone().or(&TlsArguments::from_env()).or(&file.tls),
     };
-    let builder = LockClient::builder();
-    let (builder, nodes) = if !arguments.node.is_empty() {
-        (builder.nodes(&arguments.node), arguments.node.clone())
-    } else if !file.nodes.is_empty() {
-        (builder.nodes(&file.nodes), file.nodes)
-    } else if let Some(list) = variable {
-        (builder.nodes_from_env(VARIABLE), vec![list.to_string_lossy().into_owned()])
-    } else {
-        let paths = default_paths().map(|path| path.display().to_string());
-        // With why it was not looked for.
-        let shown =
-            |path: String| unseen.iter().find(|it| it.starts_with(&path)).cloned().unwrap_or(path);
-        return Err(Failure::usage(&format!(
-            "no nodes: name them with --node, in {VARIABLE} or in a file ({})",
-            paths.map(shown).collect::<Vec<_>>().join(", ")
-        )));
-    };
-    let mut builder = tls.apply(builder, &nodes)?;
-    let max_ttl = arguments.max_ttl.or(file.max_ttl);
-    if let Some(max_ttl) = max_ttl {
-        builder = builder.max_ttl(max_ttl);
+    let File { settings: mut client, lock, .. } = file;
+    if !arguments.node.is_empty() {
+        client.nodes.clone_from(&arguments.node);
+        client.nodes_from_env.clear();
+    } else if client.nodes.is_empty() && client.nodes_from_env.is_empty() {
+        if !has_variable {
+            return Err(no_nodes(&unseen));
+        }
+        client.nodes_from_env.push(VARIABLE.to_owned());
     }
-    let node_timeout = arguments.node_timeout.or(file.node_timeout);
-    if let Some(timeout) = node_timeout {
-        builder = builder.node_timeout(timeout);
+    let nodes = urls(&client);
+    tls.apply(&mut client, &nodes)?;
+    client.max_ttl = arguments.max_ttl.or(client.max_ttl);
+    client.node_timeout = arguments.node_timeout.or(client.node_timeout);
+    if let Some(timeout) = arguments.session_timeout {
+        ensemble::set_session_timeout(&mut client, timeout)?;
     }
-    if let Some(timeout) = arguments.session_timeout.or(file.session_timeout) {
-        builder = ensemble::with_session_timeout(builder, timeout)?;
-    }
-    let of_file = file.key_prefix.map(OsString::from);
+    let of_file = client.key_prefix.take();
     let of_variable = env::var_os(PREFIX_VARIABLE).filter(|value| !value.is_empty());
+    let of_variable = of_variable.map(OsString::into_vec);
     let prefix = match arguments.config {
         Some(_) => of_file.or(of_variable),
         None => of_variable.or(of_file),
     };
-    if let Some(prefix) = arguments.key_prefix.clone().map(OsString::from).or(prefix) {
-        builder = builder.key_prefix(prefix.as_bytes());
+    client.key_prefix = arguments.key_prefix.clone().map(String::into_bytes).or(prefix);
+    if arguments.no_restart_guard {
+        client.restart_guard = Some(false);
     }
-    let guard = !arguments.no_restart_guard && file.restart_guard.unwrap_or(true);
-    let builder = builder.restart_guard(guard).client_name("redlatch-command");
-    Ok(Settings { builder, nodes, node_timeout, max_ttl, lock: file.lock, unseen })
+    client.client_name.get_or_insert_with(|| "redlatch-command".to_owned());
+    Ok(Settings { client, lock, unseen })
+}
+
+fn no_nodes(unseen: &[String]) -> Failure {
+    let paths = default_paths().map(|path| path.display().to_string());
+    // With why it was not looked for.
+    let shown =
+        |path: String| unseen.iter().find(|it| it.starts_with(&path)).cloned().unwrap_or(path);
+    Failure::usage(&format!(
+        "no nodes: name them with --node, in {VARIABLE} or in a file ({})",
+        paths.map(shown).collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// The first of these that exists is read.

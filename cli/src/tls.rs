@@ -1,9 +1,8 @@
 //! The settings for TLS: from which of the sources they are taken, and whether they can be used.
 
-use super::arguments::TlsArguments;
+pub(crate) use super::arguments::TlsArguments;
 use super::exit::Failure;
-use super::settings;
-use redlatch::Builder;
+use redlatch::ClientSettings;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +24,27 @@ impl Support {
 }
 
 impl TlsArguments {
+    /// Those of a file.
+    #[cfg(feature = "tls")]
+    pub(crate) fn of_file(settings: &ClientSettings) -> Self {
+        let (tls, certificate) = (&settings.tls, settings.tls.client_certificate.as_ref());
+        Self {
+            tls_ca: tls.ca_files.clone(),
+            #[cfg(feature = "tls-bundled-roots")]
+            tls_bundled_roots: tls.bundled_roots,
+            #[cfg(not(feature = "tls-bundled-roots"))]
+            tls_bundled_roots: false,
+            tls_cert: certificate.map(|certificate| certificate.file.clone()),
+            tls_key: certificate.map(|certificate| certificate.key.clone()),
+        }
+    }
+
+    /// There are none: a file with any is refused.
+    #[cfg(not(feature = "tls"))]
+    pub(crate) fn of_file(_: &ClientSettings) -> Self {
+        Self::default()
+    }
+
     pub(crate) fn from_env() -> Self {
         let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Self {
@@ -83,37 +103,38 @@ impl TlsArguments {
         Ok(())
     }
 
-    /// The builder with these settings. `nodes` are the URLs, or lists of them.
-    pub(crate) fn apply(self, builder: Builder, nodes: &[String]) -> Result<Builder, Failure> {
+    /// Makes these the settings of a client. `nodes` are the URLs, or lists of them.
+    pub(crate) fn apply(
+        self,
+        settings: &mut ClientSettings,
+        nodes: &[String],
+    ) -> Result<(), Failure> {
         self.check(nodes, Support::HERE).map_err(|text| Failure::usage(&text))?;
         if let Some(key) = &self.tls_key {
             let metadata = fs::metadata(key);
-            if metadata.is_ok_and(|metadata| settings::is_open_to_all(&metadata)) {
-                settings::warn_of_open_file(key, "a private key");
+            if metadata.is_ok_and(|metadata| super::settings::is_open_to_all(&metadata)) {
+                super::settings::warn_of_open_file(key, "a private key");
             }
         }
-        Ok(self.secure(builder))
+        self.secure(settings);
+        Ok(())
     }
 
     #[cfg(feature = "tls")]
-    fn secure(self, builder: Builder) -> Builder {
-        let settings = redlatch::TlsSettings::default();
-        let mut settings = self.tls_ca.into_iter().fold(settings, redlatch::TlsSettings::ca_file);
+    fn secure(self, settings: &mut ClientSettings) {
+        settings.tls.ca_files = self.tls_ca;
         #[cfg(feature = "tls-bundled-roots")]
-        if self.tls_bundled_roots {
-            settings = settings.bundled_roots();
+        {
+            settings.tls.bundled_roots = self.tls_bundled_roots;
         }
-        if let (Some(certificate), Some(key)) = (self.tls_cert, self.tls_key) {
-            settings = settings.client_certificate(certificate, key);
-        }
-        builder.tls(settings)
+        let pair = self.tls_cert.zip(self.tls_key);
+        settings.tls.client_certificate =
+            pair.map(|(file, key)| redlatch::ClientCertificate { file, key });
     }
 
     /// There are no settings then: `check` has refused them.
     #[cfg(not(feature = "tls"))]
-    fn secure(self, builder: Builder) -> Builder {
-        builder
-    }
+    fn secure(self, _: &mut ClientSettings) {}
 }
 
 pub(crate) fn needs(what: &str, feature: &str) -> String {

@@ -7,7 +7,7 @@
 //! in valid RESP.
 
 use super::input::Input;
-use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
+use redlatch_embedded::model::{ConnectionState, Keyspace, NodeOptions, OwnedReply, Protocol};
 use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 use redlatch_protocol::resp::{LINE_MAX, Reply, decode};
@@ -149,7 +149,7 @@ struct Node {
 pub(crate) fn check(data: &[u8]) {
     let mut input = Input(data);
     let with_password = input.byte().is_some_and(|byte| byte % 2 == 1);
-    let options = Options::new();
+    let options = NodeOptions::default();
     let options = if with_password { options.password("secret") } else { options };
     let mut keyspace = Keyspace::new(options);
     let connections = [keyspace.connect(), keyspace.connect()];
@@ -221,7 +221,7 @@ impl Node {
 
     fn check_pushes(&mut self) {
         while let Some((id, message)) = self.keyspace.poll_push() {
-            assert!(self.connections.iter().any(|connection| connection.id() == id));
+            assert!(self.connections.iter().any(|connection| connection.id == id));
             let mut bytes = Vec::new();
             message.encode(Protocol::Resp3, &mut bytes);
             let used = decode(&bytes).ok().flatten().map(|(_, used)| used);
@@ -232,9 +232,9 @@ impl Node {
     fn run(&mut self, who: usize, words: &[&[u8]]) {
         let before = self.contents();
         let connection = &mut self.connections[who];
-        let may = connection.is_authenticated();
+        let may = connection.is_authenticated;
         let reply = self.keyspace.execute(self.now, connection, words);
-        let may_now = connection.is_authenticated();
+        let may_now = connection.is_authenticated;
         self.check_pushes();
         let after = self.contents();
 

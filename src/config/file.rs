@@ -1,19 +1,18 @@
 //! Reading settings from the configuration file of a service, behind the feature `serde`.
 
-use super::nodes::NodeSource;
-#[cfg(feature = "tls")]
-use super::tls::TlsSettings;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-#[cfg(feature = "tls")]
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// A list of URLs, or one. No error has what is there.
-pub(super) fn urls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeSource>, D::Error> {
+pub(super) fn urls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     from.deserialize_any(UrlsVisitor)
+}
+
+pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::<String>::deserialize(from)?.into_iter().collect())
 }
 
 pub(super) fn period<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -24,60 +23,31 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>
     Ok(Option::<String>::deserialize(from)?.map(String::into_bytes))
 }
 
+/// What is there, or the default in place of null.
 #[cfg(feature = "tls")]
-pub(super) fn tls<'de, D: Deserializer<'de>>(from: D) -> Result<TlsSettings, D::Error> {
-    Ok(Option::<Tls>::deserialize(from)?.map_or_else(TlsSettings::default, TlsSettings::from))
+pub(super) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
 struct UrlsVisitor;
 
 impl<'de> Visitor<'de> for UrlsVisitor {
-    type Value = Vec<NodeSource>;
+    type Value = Vec<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of URLs")
     }
 
     fn visit_str<E: Error>(self, url: &str) -> Result<Self::Value, E> {
-        Ok(vec![NodeSource::Url(url.to_owned())])
+        Ok(vec![url.to_owned()])
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, urls: A) -> Result<Self::Value, A::Error> {
-        let urls: Vec<String> = Vec::deserialize(SeqAccessDeserializer::new(urls))?;
-        Ok(urls.into_iter().map(NodeSource::Url).collect())
-    }
-}
-
-#[cfg(feature = "tls")]
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Tls {
-    ca_files: Vec<PathBuf>,
-    #[cfg(feature = "tls-bundled-roots")]
-    bundled_roots: bool,
-    client_certificate: Option<Certificate>,
-}
-
-#[cfg(feature = "tls")]
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Certificate {
-    file: PathBuf,
-    key: PathBuf,
-}
-
-#[cfg(feature = "tls")]
-impl From<Tls> for TlsSettings {
-    fn from(tls: Tls) -> Self {
-        let mut settings = tls.ca_files.into_iter().fold(Self::default(), Self::ca_file);
-        #[cfg(feature = "tls-bundled-roots")]
-        if tls.bundled_roots {
-            settings = settings.bundled_roots();
-        }
-        if let Some(Certificate { file, key }) = tls.client_certificate {
-            settings = settings.client_certificate(file, key);
-        }
-        settings
+        Vec::deserialize(SeqAccessDeserializer::new(urls))
     }
 }
 

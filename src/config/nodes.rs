@@ -104,30 +104,36 @@ impl Builder {
     /// node [works too](crate::guide::one_server). All clients that share locks must name the same
     /// nodes.
     pub fn nodes<Form: ?Sized>(mut self, urls: impl NodeUrls<Form>) -> Self {
-        self.settings.nodes.extend(urls.into_urls().into_iter().map(NodeSource::Url));
+        self.settings.nodes.extend(urls.into_urls());
         self
     }
 
-    /// Adds the nodes in this environment variable, a comma-separated list of [URLs](Self::nodes),
-    /// which is read now: `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`.
-    /// Whitespace around a comma is ignored. An empty entry is an error, and a comma in a password
-    /// is written `%2C`. The list may be one `zk://` URL with several hosts. [`build`](Self::build)
-    /// fails if the variable is not set; the error names the variable and shows no password.
+    /// Adds the nodes in this environment variable, behind those of [`nodes`](Self::nodes). It is a
+    /// comma-separated list of URLs, which [`build`](Self::build) reads:
+    /// `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`. Whitespace around a comma
+    /// is ignored. An empty entry is an error, and a comma in a password is written `%2C`. The list
+    /// may be one `zk://` URL with several hosts. `build` fails if the variable is not set; the
+    /// error names the variable and shows no password.
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
-        self.settings.nodes.push(NodeSource::variable(variable.to_owned()));
+        self.settings.nodes_from_env.push(variable.to_owned());
         self
     }
 }
 
 impl ClientSettings {
-    /// The nodes, checked, with the settings that depend on what they are.
+    /// The nodes, checked, with the settings that depend on what they are. Reads the variables.
     pub(super) fn check_nodes(&self) -> Result<NodeSettings, ConfigError> {
-        let entries = entries(&self.nodes)?;
+        let variable = |name: &String| (name.clone(), env::var(name));
+        let variables: Vec<_> = self.nodes_from_env.iter().map(variable).collect();
+        self.check_entries(&entries(&self.nodes, &variables)?)
+    }
+
+    fn check_entries(&self, entries: &[Entry<'_>]) -> Result<NodeSettings, ConfigError> {
         #[cfg(feature = "zookeeper")]
         if entries.iter().any(|entry| is_ensemble(&entry.text)) {
-            return self.check_ensemble(&entries).map(NodeSettings::ZooKeeper);
+            return self.check_ensemble(entries).map(NodeSettings::ZooKeeper);
         }
-        let urls = node_urls(&entries)?;
+        let urls = node_urls(entries)?;
         #[cfg(feature = "zookeeper")]
         if self.session_timeout.is_some() {
             return Err(refused("session_timeout", "it applies to ZooKeeper only"));
@@ -153,19 +159,8 @@ impl ClientSettings {
     }
 }
 
-/// One addition to the nodes of a builder.
-#[derive(Clone)]
-pub(super) enum NodeSource {
-    Url(String),
-    Variable { name: String, value: Result<String, VarError> },
-}
-
-impl NodeSource {
-    pub(super) fn variable(name: String) -> Self {
-        let value = env::var(&name);
-        Self::Variable { name, value }
-    }
-}
+/// The name of an environment variable, and what it is set to.
+type Variable = (String, Result<String, VarError>);
 
 /// The text of one URL, and the environment variable that it is from, if it is from one.
 pub(super) struct Entry<'a> {
@@ -173,17 +168,16 @@ pub(super) struct Entry<'a> {
     variable: Option<&'a str>,
 }
 
-/// The URLs of all sources; one at least.
-fn entries(sources: &[NodeSource]) -> Result<Vec<Entry<'_>>, ConfigError> {
+/// All URLs; one at least.
+fn entries<'a>(
+    urls: &'a [String],
+    variables: &'a [Variable],
+) -> Result<Vec<Entry<'a>>, ConfigError> {
     let mut entries = Vec::new();
-    for source in sources {
-        match source {
-            NodeSource::Url(text) => add(&mut entries, Entry::new(text, None)),
-            NodeSource::Variable { name, value } => {
-                let list = entries_of_list(name, value);
-                entries.extend(list.map_err(|error| in_variable(name, error))?);
-            }
-        }
+    urls.iter().for_each(|url| add(&mut entries, Entry::new(url, None)));
+    for (name, value) in variables {
+        let list = entries_of_list(name, value);
+        entries.extend(list.map_err(|error| in_variable(name, error))?);
     }
     match entries.len() {
         0 => Err(ConfigError::NoNodes),
@@ -278,16 +272,13 @@ mod tests {
     use super::*;
     use std::error::Error as _;
 
-    fn urls(source: NodeSource) -> Result<Vec<String>, ConfigError> {
-        let urls = node_urls(&entries(&[source])?)?;
-        Ok(urls.iter().map(NodeUrl::to_string).collect())
-    }
+    const NAME: &str = "LOCK_NODES";
 
     #[test]
     fn one_url_works_as_a_list_of_it_does() {
         let url = || "redis://localhost".to_owned();
         let of = |builder: Builder| {
-            let urls = node_urls(&entries(&builder.settings.nodes).unwrap()).unwrap();
+            let urls = node_urls(&entries(&builder.settings.nodes, &[]).unwrap()).unwrap();
             urls.iter().map(NodeUrl::to_string).collect::<Vec<_>>()
         };
         let list = of(Builder::new().nodes([url()]));
@@ -305,8 +296,9 @@ mod tests {
     }
 
     fn variable(value: Result<&str, VarError>) -> Result<Vec<String>, ConfigError> {
-        let value = value.map(str::to_owned);
-        urls(NodeSource::Variable { name: "LOCK_NODES".to_owned(), value })
+        let variable = (NAME.to_owned(), value.map(str::to_owned));
+        let urls = node_urls(&entries(&[], &[variable])?)?;
+        Ok(urls.iter().map(NodeUrl::to_string).collect())
     }
 
     #[test]
@@ -315,10 +307,9 @@ mod tests {
         assert_eq!(list("redis://a,redis://b,redis://c").unwrap(), three);
         assert_eq!(list(" redis://a ,\n\tvalkey://b , redis://c\n").unwrap(), three);
         assert_eq!(list("unix:///a%2Cb").unwrap(), ["unix:///a%2Cb?db=0"]);
-        let url = NodeSource::Url("redis://a".to_owned());
-        let value = Ok("redis://b,redis://c".to_owned());
-        let list = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
-        let both = node_urls(&entries(&[url, list]).unwrap()).unwrap();
+        let url = "redis://a".to_owned();
+        let list = (NAME.to_owned(), Ok("redis://b,redis://c".to_owned()));
+        let both = node_urls(&entries(&[url], &[list]).unwrap()).unwrap();
         assert_eq!(both.iter().map(NodeUrl::to_string).collect::<Vec<_>>(), three);
     }
 
@@ -351,25 +342,22 @@ mod tests {
 
     #[test]
     fn hosts_of_an_ensemble_follow_its_url() {
-        let texts = |sources: &[NodeSource]| {
-            let entries = entries(sources)?;
+        let texts = |urls: &[&str], lists: &[&str]| {
+            let urls: Vec<_> = urls.iter().map(|&url| url.to_owned()).collect();
+            let variable = |&list: &&str| (NAME.to_owned(), Ok(list.to_owned()));
+            let variables: Vec<_> = lists.iter().map(variable).collect();
+            let entries = entries(&urls, &variables)?;
             Ok(entries.iter().map(|entry| entry.text.to_string()).collect::<Vec<_>>())
         };
-        let url = |text: &str| NodeSource::Url(text.to_owned());
-        let list = |text: &str| NodeSource::Variable {
-            name: "LOCK_NODES".to_owned(),
-            value: Ok(text.to_owned()),
-        };
-        for (sources, expected) in [
-            (vec![url("zk://h1"), url("h2"), url("h3/a")], &["zk://h1,h2,h3/a"][..]),
-            (vec![list("zk://h1, h2 ,h3/a")], &["zk://h1,h2,h3/a"]),
-            (vec![list("zk://h1,h2,zk://h3,h4")], &["zk://h1,h2", "zk://h3,h4"]),
-            (vec![url("zk://h1"), list("zk://h2,h3")], &["zk://h1", "zk://h2,h3"]),
-            // Neither continues what is from elsewhere.
-            (vec![list("zk://h1"), url("h2")], &["zk://h1", "h2"]),
-            (vec![url("redis://h1"), url("h2")], &["redis://h1", "h2"]),
+        for (urls, lists, expected) in [
+            (&["zk://h1", "h2", "h3/a"][..], &[][..], &["zk://h1,h2,h3/a"][..]),
+            (&[], &["zk://h1, h2 ,h3/a"], &["zk://h1,h2,h3/a"]),
+            (&[], &["zk://h1,h2,zk://h3,h4"], &["zk://h1,h2", "zk://h3,h4"]),
+            // It does not continue what is from elsewhere.
+            (&["zk://h1"], &["zk://h2,h3"], &["zk://h1", "zk://h2,h3"]),
+            (&["redis://h1", "h2"], &[], &["redis://h1", "h2"]),
         ] {
-            let found: Result<_, ConfigError> = texts(&sources);
+            let found: Result<_, ConfigError> = texts(urls, lists);
             assert_eq!(found.unwrap(), expected);
         }
         for (text, expected) in [
@@ -378,7 +366,7 @@ mod tests {
             ("zk://h1,http://h2", "entry 2 does not begin with"),
             ("zk://h1,,h2", "entry 2 is empty"),
         ] {
-            let error: ConfigError = texts(&[url("zk://h1"), list(text)]).unwrap_err();
+            let error: ConfigError = texts(&["zk://h1"], &[text]).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         }
     }
@@ -387,7 +375,7 @@ mod tests {
     #[test]
     fn an_ensemble_is_refused_without_the_feature() {
         let builder = Builder::new().nodes(["zk://user:Zq7x@h1", "h2"]);
-        let error = builder.check_nodes().unwrap_err();
+        let error = builder.settings.check_nodes().unwrap_err();
         let reason = "ZooKeeper needs the feature `zookeeper` of redlatch: cargo add redlatch \
                       --features zookeeper";
         assert_eq!(error.to_string(), format!("bad node url 'zk://***@h1,h2': {reason}"));
@@ -434,11 +422,10 @@ mod tests {
                 format!("zk://u:{password}@h1,u:{password}@h2:x"),
                 format!("zk://h1,redis://u:{password}@h2:x"),
             ] {
-                let value = Ok(url.clone());
-                let source = NodeSource::Variable { name: "LOCK_NODES".to_owned(), value };
-                let mut settings = ClientSettings::default();
-                settings.nodes.push(source);
-                let error = settings.check_nodes().unwrap_err();
+                let variable = [(NAME.to_owned(), Ok(url.clone()))];
+                let checked = entries(&[], &variable)
+                    .and_then(|entries| ClientSettings::default().check_entries(&entries));
+                let error = checked.unwrap_err();
                 let source = error.source().map(|source| format!("{source} {source:?}"));
                 let shown = format!("{error} {error:?} {source:?}");
                 assert!(!shown.contains("Zq7x"), "{error:?} of {url}");

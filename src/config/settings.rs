@@ -4,7 +4,7 @@
 use super::Builder;
 #[cfg(feature = "serde")]
 use super::file;
-use super::nodes::{NodeSettings, NodeSource};
+use super::nodes::NodeSettings;
 #[cfg(feature = "tls")]
 use super::tls::TlsSettings;
 use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl, WAITER_LEASE};
@@ -18,68 +18,73 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The settings of a client in a service's [configuration
-/// file](crate::guide::settings#in-a-configuration-file), of any format that serde reads. It
-/// becomes a [`Builder`].
+/// The settings of a client as plain values, such as those in a service's [configuration
+/// file](crate::guide::settings#in-a-configuration-file): with the feature `serde`, of any format
+/// that serde reads. It becomes a [`Builder`], whose method of a field's name says what it means.
 ///
-/// | field | is |
-/// |---|---|
-/// | `nodes` | the [URLs](Builder::nodes): a list, or a text if there is one |
-/// | `nodes_from_env` | a [variable](Builder::nodes_from_env) with more, also for passwords |
-/// | `node_timeout`, `connect_timeout`, `max_ttl`, `max_hold` | a duration |
-/// | `min_validity`, `waiter_lease`, `fencing_expiry` | a duration |
-/// | `session_timeout`, with the feature `zookeeper` | a duration |
-/// | `key_prefix`, `client_name` | a text |
-/// | `restart_guard`, `wait_for_all`, `io_thread`, `queue` | true or false |
-/// | `drift_factor` | a number |
-/// | `tls`, with the feature `tls` | as below |
-///
-/// `tls` has the methods of [`TlsSettings`](crate::TlsSettings): `ca_files`, a list;
-/// `client_certificate`, with its `file` and its `key`; and with the feature `tls-bundled-roots`
-/// also `bundled_roots`.
-///
-/// Each is the method of this name of [`Builder`], which says what it means. What is not there has
-/// its default. What a file cannot have, such as [`on_event`](Builder::on_event), is set on the
-/// builder. A duration is a text with units, such as `"500ms"`, `"10s"` or `"1h 30m"`: a number
-/// alone does not say what it counts. Values are checked by [`build`](Builder::build).
+/// What is not there has its default. What a file cannot have, such as
+/// [`on_event`](Builder::on_event), is set on the builder. In a file, a duration is a text with
+/// units, such as `"500ms"`, `"10s"` or `"1h 30m"`: a number alone does not say what it counts.
+/// Values are checked by [`build`](Builder::build).
 ///
 /// An unknown field is an error, and no error or `Debug` of it shows a URL. An error of the crate
 /// `toml` shows the line that is wrong anyway; its `message()` does not.
 #[derive(Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields, default))]
-#[allow(unreachable_pub, reason = "without the feature it is the builder's")]
+#[non_exhaustive]
 pub struct ClientSettings {
+    /// The URLs of [`Builder::nodes`]: in a file a list, or a text if there is one.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::urls"))]
-    pub(super) nodes: Vec<NodeSource>,
-    nodes_from_env: Option<String>,
+    pub nodes: Vec<String>,
+    /// Variables of [`Builder::nodes_from_env`]: in a file the name of one, also for passwords.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::name"))]
+    pub nodes_from_env: Vec<String>,
+    /// [`Builder::node_timeout`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) node_timeout: Option<Duration>,
+    pub node_timeout: Option<Duration>,
+    /// [`Builder::connect_timeout`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) connect_timeout: Option<Duration>,
+    pub connect_timeout: Option<Duration>,
+    /// [`Builder::session_timeout`].
     #[cfg(feature = "zookeeper")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "zookeeper")))]
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) session_timeout: Option<Duration>,
+    pub session_timeout: Option<Duration>,
+    /// [`Builder::max_ttl`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) max_ttl: Option<Duration>,
+    pub max_ttl: Option<Duration>,
+    /// [`Builder::max_hold`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) max_hold: Option<Duration>,
+    pub max_hold: Option<Duration>,
+    /// [`Builder::min_validity`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) min_validity: Option<Duration>,
+    pub min_validity: Option<Duration>,
+    /// [`Builder::waiter_lease`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) waiter_lease: Option<Duration>,
+    pub waiter_lease: Option<Duration>,
+    /// [`Builder::fencing_expiry`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
-    pub(super) fencing_expiry: Option<Duration>,
+    pub fencing_expiry: Option<Duration>,
+    /// [`Builder::key_prefix`]: in a file a text.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::text"))]
-    pub(super) key_prefix: Option<Vec<u8>>,
-    pub(super) client_name: Option<String>,
-    pub(super) restart_guard: Option<bool>,
-    pub(super) wait_for_all: Option<bool>,
-    pub(super) io_thread: Option<bool>,
-    pub(super) queue: Option<bool>,
-    pub(super) drift_factor: Option<f64>,
+    pub key_prefix: Option<Vec<u8>>,
+    /// [`Builder::client_name`].
+    pub client_name: Option<String>,
+    /// [`Builder::restart_guard`].
+    pub restart_guard: Option<bool>,
+    /// [`Builder::wait_for_all`].
+    pub wait_for_all: Option<bool>,
+    /// [`Builder::io_thread`].
+    pub io_thread: Option<bool>,
+    /// [`Builder::queue`].
+    pub queue: Option<bool>,
+    /// [`Builder::drift_factor`].
+    pub drift_factor: Option<f64>,
+    /// [`Builder::tls`].
     #[cfg(feature = "tls")]
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::tls"))]
-    pub(super) tls: TlsSettings,
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::or_default"))]
+    pub tls: TlsSettings,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) retry: Option<(Duration, Duration)>,
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -160,12 +165,6 @@ const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
 
 impl ClientSettings {
-    /// Reads the variable that a file names, as [`Builder::nodes_from_env`] does.
-    pub(super) fn read_variable(&mut self) {
-        let variable = self.nodes_from_env.take();
-        self.nodes.extend(variable.map(NodeSource::variable));
-    }
-
     pub(super) fn check(&self) -> Result<Settings, ConfigError> {
         let nodes = self.check_nodes()?;
         let factor = self.drift_factor.unwrap_or(0.01);

@@ -48,15 +48,34 @@ const FILE_MAX: usize = 16 << 20;
 /// URL. A pipe, such as a shell makes it for `<(command)`, may be named instead of a file: it is
 /// read once, for one client, and must come to its end within five seconds.
 #[derive(Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields, default))]
 #[must_use = "settings do nothing before `Builder::tls`"]
+#[non_exhaustive]
 pub struct TlsSettings {
+    #[cfg_attr(feature = "serde", serde(skip))]
     config: Option<Arc<ClientConfig>>,
-    /// Without any of these three, the system's roots are trusted.
-    system_roots: bool,
-    bundled_roots: bool,
-    ca_files: Vec<PathBuf>,
-    /// The files of a certificate chain and of its private key.
-    client_certificate: Option<(PathBuf, PathBuf)>,
+    // Without any of these three, the system's roots are trusted.
+    /// The files of [`ca_file`](Self::ca_file).
+    pub ca_files: Vec<PathBuf>,
+    /// Set by [`system_roots`](Self::system_roots).
+    pub system_roots: bool,
+    /// Set by [`bundled_roots`](Self::bundled_roots).
+    #[cfg(feature = "tls-bundled-roots")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls-bundled-roots")))]
+    pub bundled_roots: bool,
+    /// Set by [`client_certificate`](Self::client_certificate).
+    pub client_certificate: Option<ClientCertificate>,
+}
+
+/// The files of a client certificate.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
+#[expect(clippy::exhaustive_structs, reason = "a certificate and its key are all that there is")]
+pub struct ClientCertificate {
+    /// The certificate, with any intermediate ones behind it.
+    pub file: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl TlsSettings {
@@ -92,7 +111,8 @@ impl TlsSettings {
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
     ) -> Self {
-        self.client_certificate = Some((certificate.into(), key.into()));
+        let (file, key) = (certificate.into(), key.into());
+        self.client_certificate = Some(ClientCertificate { file, key });
         self
     }
 
@@ -130,8 +150,15 @@ impl TlsSettings {
 
     /// Is nothing set but perhaps a ready configuration?
     fn is_empty(&self) -> bool {
-        let has_roots = self.system_roots || self.bundled_roots || !self.ca_files.is_empty();
+        let has_roots = self.system_roots || self.has_bundled_roots() || !self.ca_files.is_empty();
         !has_roots && self.client_certificate.is_none()
+    }
+
+    fn has_bundled_roots(&self) -> bool {
+        #[cfg(feature = "tls-bundled-roots")]
+        return self.bundled_roots;
+        #[cfg(not(feature = "tls-bundled-roots"))]
+        false
     }
 
     fn client_config(&self) -> Result<ClientConfig, TlsSettingsError> {
@@ -142,7 +169,7 @@ impl TlsSettings {
                 .with_root_certificates(self.roots()?);
         match &self.client_certificate {
             None => Ok(builder.with_no_client_auth()),
-            Some((certificate, key)) => with_certificate(builder, certificate, key),
+            Some(ClientCertificate { file, key }) => with_certificate(builder, file, key),
         }
     }
 
@@ -158,7 +185,7 @@ impl TlsSettings {
         if self.bundled_roots {
             roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         }
-        if self.system_roots || (self.ca_files.is_empty() && !self.bundled_roots) {
+        if self.system_roots || (self.ca_files.is_empty() && !self.has_bundled_roots()) {
             let found = rustls_native_certs::load_native_certs();
             let (added, _) = roots.add_parsable_certificates(found.certs);
             if added == 0 {
@@ -230,7 +257,12 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsSettingsError> 
     let text = read(path)?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
         let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
-        TlsSettingsError::NoKey { path: path.to_owned(), is_encrypted }
+        let path = path.to_owned();
+        if is_encrypted {
+            TlsSettingsError::EncryptedKey { path }
+        } else {
+            TlsSettingsError::NoKey { path }
+        }
     })
 }
 

@@ -1,11 +1,14 @@
-//! What errors of locks are made of: errors that several operations share, the loss of a lock, and
-//! why another process cannot resume one.
+//! What errors of locks are made of: errors that several operations share, the loss of a lock, why
+//! another process cannot resume one, and why a client could not be built.
 
+use super::{NodeUrlError, NodeUrlErrorKind};
 use crate::engine::{quorum, until_quorum};
 use crate::name::Name;
 use crate::node::{NodeAnswer, NodeReport};
 use crate::node_url::is_ensemble;
+use crate::texts::errors;
 use std::error::Error;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
@@ -93,113 +96,63 @@ impl fmt::Display for NoQuorum {
 
 impl Error for NoQuorum {}
 
-/// Why a resource's name, a set of names or an owner's label cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
-pub enum ResourceError {
-    /// The name is empty.
-    Empty,
-    /// The name has too many bytes, the key prefix included: `length`, and not `most`.
-    TooLong { length: usize, most: usize },
-    /// The key contains `:redlatch:`, as the keys of fencing counters and of queues do.
-    Reserved,
-    /// The set of resources is empty.
-    None,
-    /// The set has too many resources: `count` as far as they were counted, and not `most`.
-    TooMany { count: usize, most: usize },
-    /// The owner's label has too many bytes: `length`, and not `most`.
-    OwnerTooLong { length: usize, most: usize },
-    /// A set of resources can be locked only as a whole: there are no readers and no permits of it.
-    SharedSet,
-    /// There cannot be so many permits: from 1 to `most`.
-    Permits { count: u32, most: u32 },
-}
-
-impl fmt::Display for ResourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the resource's name is empty"),
-            Self::TooLong { length, most } => {
-                write!(f, "the resource's name has {length} bytes, more than {most}")
-            }
-            Self::Reserved => f.write_str(
-                "the resource's key contains \":redlatch:\", as keys of queues and counters do",
-            ),
-            Self::None => f.write_str("the set of resources is empty"),
-            Self::TooMany { count, most } => {
-                write!(f, "{count} resources in one set are more than {most}")
-            }
-            Self::OwnerTooLong { length, most } => {
-                write!(f, "the owner's label has {length} bytes, more than {most}")
-            }
-            Self::SharedSet => {
-                f.write_str("a set of resources cannot be shared: lock each of them by itself")
-            }
-            Self::Permits { count, most } => {
-                write!(f, "{count} permits are not between 1 and {most}")
-            }
-        }
+errors! {
+    /// Why a resource's name, a set of names or an owner's label cannot be used.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum ResourceError {
+        #[text("the resource's name is empty")]
+        Empty,
+        /// The key prefix counts too.
+        #[text("the resource's name has {length} bytes, more than {most}")]
+        TooLong { length: usize, most: usize },
+        #[text("the resource's key contains \":redlatch:\", as keys of queues and counters do")]
+        Reserved,
+        #[text("the set of resources is empty")]
+        None,
+        /// `count`: as far as they were counted.
+        #[text("{count} resources in one set are more than {most}")]
+        TooMany { count: usize, most: usize },
+        #[text("the owner's label has {length} bytes, more than {most}")]
+        OwnerTooLong { length: usize, most: usize },
+        /// There are no readers and no permits of a set.
+        #[text("a set of resources cannot be shared: lock each of them by itself")]
+        SharedSet,
+        #[text("{count} permits are not between 1 and {most}")]
+        Permits { count: u32, most: u32 },
     }
 }
 
-impl Error for ResourceError {}
-
-/// Why a ttl, or the least time for which a lock is to be held, cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
-pub enum TtlError {
-    /// Too short: clock drift and the least validity leave nothing of it. `shortest`: the shortest
-    /// ttl that these settings allow.
-    TooShort { ttl: Duration, shortest: Duration },
-    /// Longer than [`Builder::max_ttl`](crate::Builder::max_ttl).
-    TooLong { ttl: Duration, max_ttl: Duration },
-    /// Too short for a lock that is kept alive: three rounds of `node_timeout` must fit into its
-    /// validity. `shortest`: the shortest ttl that these settings allow.
-    TooShortToKeep { ttl: Duration, shortest: Duration },
-    /// Longer than the lock may be held, for a lock that is kept alive.
-    BeyondHold { ttl: Duration, max_hold: Duration },
-    /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than the lock
-    /// may be held. `longest`: what [`max_hold`](crate::LockRequest::max_hold) allows, and on
-    /// ZooKeeper at most half of the session timeout.
-    HoldTooLong { hold_at_least: Duration, longest: Duration },
-    /// On ZooKeeper, the least validity that is wanted is more than a session has left at any time:
-    /// 3/7 of its timeout.
-    BeyondSession { min_validity: Duration, most: Duration },
-}
-
-impl fmt::Display for TtlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooShort { ttl, shortest } => {
-                write!(f, "a ttl of {ttl:?} leaves no validity: at least {shortest:?} is needed")
-            }
-            Self::TooLong { ttl, max_ttl } => {
-                write!(f, "a ttl of {ttl:?} is longer than the setting max_ttl of {max_ttl:?}")
-            }
-            Self::TooShortToKeep { ttl, shortest } => write!(
-                f,
-                "a ttl of {ttl:?} is too short to be kept alive: at least {shortest:?} is needed"
-            ),
-            Self::BeyondHold { ttl, max_hold } => {
-                write!(f, "a ttl of {ttl:?} is longer than the lock may be held: {max_hold:?}")
-            }
-            Self::BeyondSession { min_validity, most } => write!(
-                f,
-                "a least validity of {min_validity:?} is more than a session always has left: \
-                 {most:?}"
-            ),
-            Self::HoldTooLong { hold_at_least, longest } => write!(
-                f,
-                "hold_at_least of {hold_at_least:?} is longer than the lock may be held: \
-                 {longest:?}"
-            ),
-        }
+errors! {
+    /// Why a ttl, or the least time for which a lock is to be held, cannot be used.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum TtlError {
+        /// Clock drift and the least validity leave nothing of it.
+        #[text("a ttl of {ttl:?} leaves no validity: at least {shortest:?} is needed")]
+        TooShort { ttl: Duration, shortest: Duration },
+        /// The setting is [`Builder::max_ttl`](crate::Builder::max_ttl).
+        #[text("a ttl of {ttl:?} is longer than the setting max_ttl of {max_ttl:?}")]
+        TooLong { ttl: Duration, max_ttl: Duration },
+        /// Three rounds of `node_timeout` must fit into its validity.
+        #[text("a ttl of {ttl:?} is too short to be kept alive: at least {shortest:?} is needed")]
+        TooShortToKeep { ttl: Duration, shortest: Duration },
+        /// Of a lock that is kept alive.
+        #[text("a ttl of {ttl:?} is longer than the lock may be held: {max_hold:?}")]
+        BeyondHold { ttl: Duration, max_hold: Duration },
+        /// `longest`: what [`max_hold`](crate::LockRequest::max_hold) allows, and on ZooKeeper at
+        /// most half of the session timeout.
+        #[text(
+            "hold_at_least of {hold_at_least:?} is longer than the lock may be held: {longest:?}"
+        )]
+        HoldTooLong { hold_at_least: Duration, longest: Duration },
+        /// On ZooKeeper, where 3/7 of the session timeout are left at any time.
+        #[text(
+            "a least validity of {min_validity:?} is more than a session always has left: {most:?}"
+        )]
+        BeyondSession { min_validity: Duration, most: Duration },
     }
 }
-
-impl Error for TtlError {}
 
 /// A thread of the client could not be started: the one that keeps locks alive, or the one that
 /// calls callbacks.
@@ -315,38 +268,143 @@ impl fmt::Display for LockTokenError {
 
 impl Error for LockTokenError {}
 
-/// Why another process cannot resume a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NotResumable {
-    /// On ZooKeeper a lock belongs to the session of its client, and ends with it.
-    Session,
-    /// Other threads of this client have the same [share](crate::LockRequest::shared), which
-    /// readers of one client take together. A reader whose share is to be given away has an
-    /// [owner](crate::LockRequest::owner) of its own, and so a share of its own.
-    SharedByThreads,
-    /// The token is that of a lock with other names, or of more or fewer of them, or it was damaged
-    /// on its way. The lock is as it was.
-    OtherNames,
-}
-
-impl fmt::Display for NotResumable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Session => {
-                "no other process can resume a lock on ZooKeeper: it ends with the session of its \
-                 client"
-            }
-            Self::SharedByThreads => {
-                "other threads of this client have the same share: a reader with an owner of its \
-                 own has one that can be given away"
-            }
-            Self::OtherNames => {
-                "the token is not that of this lock: it was given for other names, or for more or \
-                 fewer, or it is damaged"
-            }
-        })
+errors! {
+    /// Why another process cannot resume a lock.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum NotResumable {
+        #[text(
+            "no other process can resume a lock on ZooKeeper: it ends with the session of its \
+             client"
+        )]
+        Session,
+        /// Readers of one client take a [share](crate::LockRequest::shared) together. The
+        /// [owner](crate::LockRequest::owner) of a request makes it one of its own.
+        #[text(
+            "other threads of this client have the same share: a reader with an owner of its own \
+             has one that can be given away"
+        )]
+        SharedByThreads,
+        /// The lock is as it was.
+        #[text(
+            "the token is not that of this lock: it was given for other names, or for more or \
+             fewer, or it is damaged"
+        )]
+        OtherNames,
     }
 }
 
-impl Error for NotResumable {}
+// Errors of settings.
+
+errors! {
+    /// Why a client could not be built. Two of them are equal if they say the same.
+    #[derive(Clone)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum ConfigError {
+        #[text("no nodes: at least one URL is needed")]
+        NoNodes,
+        /// Or servers of an ensemble.
+        #[text("{count} nodes: at most 64 are possible")]
+        TooManyNodes(count: usize),
+        /// A node's URL cannot be used.
+        Url(error: NodeUrlError),
+        /// The list of nodes in an environment variable cannot be used.
+        #[text("environment variable {variable}: {error}", variable = variable.escape_debug())]
+        #[cause(error)]
+        NodeList { variable: String, error: NodeListError },
+        /// Two URLs, or two hosts of an ensemble, in the order of the configuration and without
+        /// passwords.
+        #[text("{first} and {second} are the same server: name it once")]
+        Duplicate { first: String, second: String },
+        /// `name`: the method of `Builder` that sets it.
+        #[text("setting {name}: {reason}")]
+        Setting { name: &'static str, reason: String },
+        /// The [settings for TLS](crate::Builder#method.tls) cannot be used.
+        #[text("setting tls: {error}")]
+        #[cause(error)]
+        Tls(error: TlsSettingsError),
+        /// The operating system refused what the client needs: a poll for its sockets, or the
+        /// thread that [`io_thread`](crate::Builder::io_thread) asks for.
+        #[text("the sockets' poll or I/O thread could not be created: {error}")]
+        #[cause(error)]
+        System(error: Arc<io::Error>),
+    }
+}
+
+impl PartialEq for ConfigError {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+impl Eq for ConfigError {}
+
+errors! {
+    /// Why the settings for TLS cannot be used. No text has any part of a file's content.
+    #[derive(Clone, Debug)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum TlsSettingsError {
+        #[text("{path} cannot be read: {error}", path = path.display())]
+        #[cause(error)]
+        File { path: PathBuf, error: Arc<io::Error> },
+        #[text("{path} has no certificate in PEM format", path = path.display())]
+        NoCertificate { path: PathBuf },
+        #[text("{path} has no private key in PEM format", path = path.display())]
+        NoKey { path: PathBuf },
+        /// Only keys without a passphrase can be used.
+        #[text("{path} has an encrypted private key: decrypt it", path = path.display())]
+        EncryptedKey { path: PathBuf },
+        /// A certificate or a private key in a file cannot be used.
+        #[text("{path} cannot be used: {reason}", path = path.display())]
+        Unusable { path: PathBuf, reason: String },
+        /// The files of the client certificate and of the private key.
+        #[text(
+            "{certificate} and {key} do not belong together",
+            certificate = certificate.display(),
+            key = key.display()
+        )]
+        KeyMismatch { certificate: PathBuf, key: PathBuf },
+        /// Or they cannot be read. `reason`: the operating system's words, if it has any.
+        #[text(
+            "the system has no root certificates: install them (ca-certificates), or use \
+             TlsSettings::ca_file or TlsSettings::bundled_roots{reason}",
+            reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") }
+        )]
+        NoSystemRoots { reason: String },
+        /// It is the host of a URL, or its `server_name`.
+        #[text("no certificate can be valid for the name '{name}'")]
+        ServerName { name: String },
+        /// Other settings were made beside it.
+        #[text("a ready configuration has its own roots and client certificate")]
+        ConfigAndSettings,
+    }
+}
+
+errors! {
+    /// Why a comma-separated list of node URLs in an environment variable cannot be used.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum NodeListError {
+        #[text("not set")]
+        NotSet,
+        #[text("not UTF-8")]
+        NotUnicode,
+        #[text("no URL in it")]
+        Empty,
+        /// Counted from 1.
+        #[text("entry {number} is empty")]
+        EmptyEntry { number: usize },
+        /// The first entry has no scheme, or an unknown one. No part of a password is in front of
+        /// that.
+        #[text("entry 1: {kind}")]
+        FirstScheme(kind: NodeUrlErrorKind),
+        /// Nor does it follow a `zk://` URL as one more host. It is not shown: it may be the part
+        /// of a password that follows a comma.
+        #[text(
+            "entry {number} does not begin with redis:// or another scheme of a node (a comma in \
+             a password is written as %2C)"
+        )]
+        NoScheme { number: usize },
+        /// An entry is a URL that cannot be used.
+        Url(error: NodeUrlError),
+    }
+}

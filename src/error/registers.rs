@@ -3,66 +3,108 @@
 
 use super::{NoQuorum, OTHER_PROCESS, ResourceError};
 use crate::registers::transaction::{NamesError, TransactionId, UnknownName};
+use crate::texts::errors;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a register could not be read or changed.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
-pub enum RegisterError {
-    /// The register's name cannot be used.
-    Resource(ResourceError),
-    /// The value is longer than a register may be. `length`: how many bytes it has; `most`: the
-    /// most that it may have.
-    TooLong { length: usize, most: usize },
-    /// Too few nodes gave an answer that counts. `error`: what each node replied;
-    /// `may_have_happened`: whether a change was sent. Then it may have been made, or be made
-    /// later, by another client that finds it on a node.
-    NoQuorum { error: NoQuorum, may_have_happened: bool },
-    /// The change was made, or is made later, or was not: its answer was lost, or some nodes have
-    /// refused it, and since then the register was deleted or changed more than eight times, or a
-    /// node got a value of another format; or the thread has panicked that was about to send it
-    /// together with its own.
-    Unknown,
-    /// The nodes are no group: [`registers().form`](crate::register::Registers::form) makes them
-    /// one.
-    NotFormed,
-    /// The nodes are a group already: all of them are its members, and it has no others.
-    AlreadyFormed,
-    /// The nodes belong to more than one group, or to one with another number of nodes: clients
-    /// that name other nodes would agree on other values. Or, when they are made a group, one is a
-    /// member already, as after a formation that has ended half way. `url`: the node that belongs
-    /// to another group.
-    NodesDiffer { url: Arc<str> },
-    /// The nodes do not keep what they have answered, so they cannot be formed without being told
-    /// that registers are in memory. `nodes`: each such node, and what it lacks.
-    NotDurable { nodes: Vec<(Arc<str>, &'static str)> },
-    /// The node has got no vote, and why.
-    NotRepaired { url: Arc<str>, why: Arc<str> },
-    /// A node has got no vote, since it does not show that it is a member: another server may have
-    /// taken its place. [`Registers::replace`](crate::register::Registers::replace) gives it one of
-    /// the places that are left. `url`: the node; `members`: the addresses of the members that have
-    /// these places.
-    PlaceTaken { url: Arc<str>, members: Vec<Arc<str>> },
-    /// A node has a value of another format, such as one that a later version of this library has
-    /// written, and no majority of the others agrees. Nothing was changed. `url`: the node; `None`
-    /// if a majority has the value; `format`: the format, if it is a later one.
-    OtherFormat { url: Option<Arc<str>>, format: Option<u8> },
-    /// No ballot is left: its number is above 2^53, which takes another program that writes these
-    /// keys, as a group in its last epoch repairs no node.
-    Exhausted,
-    /// A function that makes a change has used a register. It may be called several times, while
-    /// other threads wait for it, so that must not be.
-    WithinChange,
-    /// The operating system had no random numbers.
-    NoEntropy,
-    /// Registers are on Redis nodes. On ZooKeeper, a znode with its version does the same.
-    ZooKeeper,
-    /// This is a forked child of the process that built the client, which works only there.
-    OtherProcess,
+errors! {
+    /// Why a register could not be read or changed.
+    #[derive(Clone, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum RegisterError {
+        /// The register's name cannot be used.
+        Resource(error: ResourceError),
+        #[text("the value has {length} bytes, a register has {most} at most")]
+        TooLong { length: usize, most: usize },
+        /// `may_have_happened`: whether a change was sent. Then it may have been made, or be made
+        /// later, by another client that finds it on a node.
+        #[text(
+            "{sent}{error}",
+            sent = if *may_have_happened { "the change may have been made: " } else { "" }
+        )]
+        #[cause(error)]
+        NoQuorum { error: NoQuorum, may_have_happened: bool },
+        /// Or it is made later. Some nodes may have refused it, and since then the register was
+        /// deleted or changed more than eight times, or a node got a value of another format; or
+        /// the thread has panicked that was about to send it together with its own.
+        #[text(
+            "the change was made or was not: its answer was lost, and the register was deleted or \
+             changed often since"
+        )]
+        Unknown,
+        /// [`registers().form`](crate::register::Registers::form) makes them one.
+        #[text("the nodes are no group for registers yet (redlatch registers form)")]
+        NotFormed,
+        /// All of them are its members, and it has no others.
+        #[text("the nodes are a group for registers already")]
+        AlreadyFormed,
+        /// Clients that name other nodes would agree on other values.
+        #[text(
+            "{url} belongs to another group of nodes, to one of another size, or to one whose \
+             formation has ended half way: only if that has kept no registers, delete the key on \
+             it that ends with :redlatch:member, and form it again"
+        )]
+        NodesDiffer { url: Arc<str> },
+        /// The nodes do not keep what they have answered, so they cannot be formed without being
+        /// told that registers are in memory. `nodes`: each such node, and what it lacks.
+        #[text("registers would be lost: {nodes}", nodes = lacks(nodes))]
+        NotDurable { nodes: Vec<(Arc<str>, &'static str)> },
+        #[text("{url} has got no vote: {why}")]
+        NotRepaired { url: Arc<str>, why: Arc<str> },
+        /// A node does not show that it is a member: another server may have taken its place.
+        /// [`Registers::replace`](crate::register::Registers::replace) gives it one of the places
+        /// that are left. `members`: the addresses of the members that have these places.
+        #[text("{url} has got no vote: {place}", place = place(members))]
+        PlaceTaken { url: Arc<str>, members: Vec<Arc<str>> },
+        /// A node has a value that no majority of the others agrees with. Nothing was changed.
+        /// `url`: the node; `None` if a majority has the value; `format`: that of a later version
+        /// of this library.
+        #[text(
+            "{node}{writer}",
+            node = url.as_ref().map_or(String::new(), |url| format!("{url}: ")),
+            writer = writer(*format)
+        )]
+        OtherFormat { url: Option<Arc<str>>, format: Option<u8> },
+        /// Its number is above 2^53, which takes another program that writes these keys, as a group
+        /// in its last epoch repairs no node.
+        #[text("no number is left for a ballot")]
+        Exhausted,
+        /// It may be called several times, while other threads wait for it, so that must not be.
+        #[text("a function that changes a register has used one")]
+        WithinChange,
+        #[text("the operating system has no random numbers")]
+        NoEntropy,
+        /// A znode with its version does the same.
+        #[text("there are no registers on ZooKeeper")]
+        ZooKeeper,
+        /// This is a forked child of the process that built the client, which works only there.
+        #[text("{OTHER_PROCESS}")]
+        OtherProcess,
+    }
+}
+
+fn lacks(nodes: &[(Arc<str>, &'static str)]) -> String {
+    let lacks: Vec<_> = nodes.iter().map(|(url, why)| format!("{url} has {why}")).collect();
+    lacks.join("; ")
+}
+
+fn place(members: &[Arc<str>]) -> String {
+    if members.is_empty() {
+        return "each place of the group is another node's".to_owned();
+    }
+    let members = members.join(", or of ");
+    format!("the place is that of {members} (Registers::replace gives it away)")
+}
+
+fn writer(format: Option<u8>) -> String {
+    match format {
+        Some(format) => {
+            format!("a later version of this library has written the value: format {format}")
+        }
+        None => "another program has written the key of the register".to_owned(),
+    }
 }
 
 impl RegisterError {
@@ -84,175 +126,66 @@ impl RegisterError {
     }
 }
 
-impl fmt::Display for RegisterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resource(error) => error.fmt(f),
-            Self::TooLong { length, most } => {
-                write!(f, "the value has {length} bytes, a register has {most} at most")
-            }
-            Self::NoQuorum { error, may_have_happened } => {
-                let sent = if *may_have_happened { "the change may have been made: " } else { "" };
-                write!(f, "{sent}{error}")
-            }
-            Self::Unknown => f.write_str(
-                "the change was made or was not: its answer was lost, and the register was \
-                 deleted or changed often since",
-            ),
-            Self::NotFormed => {
-                f.write_str("the nodes are no group for registers yet (redlatch registers form)")
-            }
-            Self::AlreadyFormed => f.write_str("the nodes are a group for registers already"),
-            Self::NodesDiffer { url } => {
-                write!(
-                    f,
-                    "{url} belongs to another group of nodes, to one of another size, or to one"
-                )?;
-                f.write_str(
-                    " whose formation has ended half way: only if that has kept no registers, \
-                     delete the key on it that ends with :redlatch:member, and form it again",
-                )
-            }
-            Self::NotDurable { nodes } => {
-                f.write_str("registers would be lost:")?;
-                for (index, (url, why)) in nodes.iter().enumerate() {
-                    write!(f, "{} {url} has {why}", if index == 0 { "" } else { ";" })?;
-                }
-                Ok(())
-            }
-            Self::NotRepaired { url, why } => write!(f, "{url} has got no vote: {why}"),
-            Self::PlaceTaken { url, members } if members.is_empty() => {
-                write!(f, "{url} has got no vote: each place of the group is another node's")
-            }
-            Self::PlaceTaken { url, members } => write!(
-                f,
-                "{url} has got no vote: the place is that of {} (Registers::replace \
-                 gives it away)",
-                members.join(", or of ")
-            ),
-            Self::OtherFormat { url, format } => {
-                if let Some(url) = url {
-                    write!(f, "{url}: ")?;
-                }
-                match format {
-                    Some(format) => write!(
-                        f,
-                        "a later version of this library has written the value: format {format}"
-                    ),
-                    None => f.write_str("another program has written the key of the register"),
-                }
-            }
-            Self::Exhausted => f.write_str("no number is left for a ballot"),
-            Self::WithinChange => f.write_str("a function that changes a register has used one"),
-            Self::NoEntropy => f.write_str("the operating system has no random numbers"),
-            Self::ZooKeeper => f.write_str("there are no registers on ZooKeeper"),
-            Self::OtherProcess => f.write_str(OTHER_PROCESS),
-        }
-    }
-}
-
-impl Error for RegisterError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Resource(error) => error.source(),
-            Self::NoQuorum { error, .. } => error.source(),
-            _ => None,
-        }
-    }
-}
-
 // Errors of jobs that run once in each period.
 
-/// What only [`OncePer::run`](crate::OncePer::run) has to say, besides the other errors of a lock
-/// and, with [`exact`](crate::OncePer::exact), of a register.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
-pub enum OncePerError {
-    /// There cannot be such a period: it is not longer than the tolerance.
-    Period { period: Duration, tolerance: Duration },
-    /// The nodes did not tell the time, and the job has not run.
-    Clocks(ClocksError),
-    /// The job ran and succeeded, but it was not noted, for this reason. As failed runs are [tried
-    /// again](crate::OncePer::retry_failed), it may run again in this period.
-    NotRecorded(Box<super::Error>),
-}
-
-/// Why the time is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
-pub enum ClocksError {
-    /// Fewer nodes than a majority told it: the user may not run `TIME` there, or they did not
-    /// answer. `answered`: how many did; `needed`: how many are needed.
-    TooFew { answered: usize, needed: usize },
-    /// The nodes that told it differ by more than a tenth of the period, and as others did not
-    /// answer, it is not known who is right.
-    Differ { by: Duration },
-}
-
-impl fmt::Display for OncePerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Period { period, tolerance } => {
-                write!(f, "a period of {period:?} is not longer than its tolerance: {tolerance:?}")
-            }
-            Self::Clocks(error) => error.fmt(f),
-            Self::NotRecorded(error) => {
-                write!(f, "the job ran, and may run again in this period: {error}")
-            }
-        }
+errors! {
+    /// What only [`OncePer::run`](crate::OncePer::run) has to say, besides the other errors of a
+    /// lock and, with [`exact`](crate::OncePer::exact), of a register.
+    #[derive(Clone, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum OncePerError {
+        #[text("a period of {period:?} is not longer than its tolerance: {tolerance:?}")]
+        Period { period: Duration, tolerance: Duration },
+        /// The nodes did not tell the time, and the job has not run.
+        Clocks(error: ClocksError),
+        /// The job succeeded, but that was not noted. As failed runs are [tried
+        /// again](crate::OncePer::retry_failed), it may run again.
+        #[text("the job ran, and may run again in this period: {error}")]
+        #[cause(error)]
+        NotRecorded(error: Box<super::Error>),
     }
 }
 
-impl Error for OncePerError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotRecorded(error) => error.source(),
-            Self::Period { .. } | Self::Clocks(_) => None,
-        }
+errors! {
+    /// Why the time is not known.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum ClocksError {
+        /// The user may not run `TIME` on the others, or they did not answer.
+        #[text(
+            "{answered} of the nodes told the time, and {needed} are needed: the user needs the \
+             rights +info and +time"
+        )]
+        TooFew { answered: usize, needed: usize },
+        /// By more than a tenth of the period.
+        #[text(
+            "the clocks of nodes differ by {by:?}, and too few answered to know which is right"
+        )]
+        Differ { by: Duration },
     }
 }
-
-impl fmt::Display for ClocksError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooFew { answered, needed } => write!(
-                f,
-                "{answered} of the nodes told the time, and {needed} are needed: the user needs \
-                 the rights +info and +time"
-            ),
-            Self::Differ { by } => write!(
-                f,
-                "the clocks of nodes differ by {by:?}, and too few answered to know which is right"
-            ),
-        }
-    }
-}
-
-impl Error for ClocksError {}
 
 // Errors of transactions.
 
-/// Why a transaction could not be begun, looked at or changed.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TransactionError {
-    /// There cannot be these participants. Nothing was written.
-    Names(NamesError),
-    /// The transaction has no participant with this name. Nothing was written.
-    UnknownName(UnknownName),
-    /// The id is that of another group of nodes, which has its record. Nothing was written.
-    ///
-    /// If these nodes have been made a group anew, after all of them had lost their data, then the
-    /// records are lost, and with them the decisions: only a person who looks at all participants
-    /// can tell.
-    OtherGroup {
-        /// The id.
-        id: TransactionId,
-    },
-    /// The record could not be read or changed.
-    Register(RegisterError),
+errors! {
+    /// Why a transaction could not be begun, looked at or changed.
+    #[derive(Clone, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum TransactionError {
+        /// There cannot be these participants. Nothing was written.
+        Names(error: NamesError),
+        /// The transaction has no participant with this name. Nothing was written.
+        UnknownName(error: UnknownName),
+        /// Nothing was written.
+        ///
+        /// If these nodes have been made a group anew, after all of them had lost their data, then
+        /// the records are lost, and with them the decisions: only a person who looks at all
+        /// participants can tell.
+        #[text("another group of nodes has the transaction {id}")]
+        OtherGroup { id: TransactionId },
+        /// The record could not be read or changed.
+        Register(error: RegisterError),
+    }
 }
 
 /// Why [`join`](crate::transaction::Transactions::join) does not know that this side has come to
@@ -295,26 +228,6 @@ pub enum RecoverError<E> {
     /// Some are left. Call it again later: they are still on the disk. `resolved`: how many have
     /// come to their end; `unresolved`: the others, and why. There is at least one.
     Unresolved { resolved: usize, unresolved: Vec<(TransactionId, JoinError<E>)> },
-}
-
-impl fmt::Display for TransactionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Names(error) => error.fmt(f),
-            Self::UnknownName(error) => error.fmt(f),
-            Self::OtherGroup { id } => write!(f, "another group of nodes has the transaction {id}"),
-            Self::Register(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for TransactionError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Names(_) | Self::UnknownName(_) | Self::OtherGroup { .. } => None,
-            Self::Register(error) => error.source(),
-        }
-    }
 }
 
 impl<E: fmt::Display> fmt::Display for JoinError<E> {

@@ -1,5 +1,6 @@
 //! Why a URL is refused, and which parts of it may be shown.
 
+use crate::texts::errors;
 use std::error::Error;
 use std::fmt;
 
@@ -34,61 +35,80 @@ impl fmt::Display for NodeUrlError {
 
 impl Error for NodeUrlError {}
 
-/// Why a URL is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
-pub enum NodeUrlErrorKind {
-    /// There is no scheme, as in `host:6379`.
-    MissingScheme,
-    /// There is a quotation mark in front of the scheme, as of a value that a shell has not read.
-    Quoted,
-    /// The scheme is none of `redis`, `rediss`, `valkey`, `valkeys`, `unix`, `zk` and `zks`.
-    UnknownScheme(String),
-    /// The scheme is `rediss`, `valkeys` or `zks`, and this build of redlatch is without the
-    /// feature `tls`.
-    NoTlsFeature,
-    /// The scheme is `zk` or `zks`, and this build of redlatch is without the feature `zookeeper`.
-    NoZooKeeperFeature,
-    /// The scheme is `unix`, and this platform has no Unix sockets.
-    NoUnixSockets,
-    /// There is a control character, such as a line break or NUL.
-    ControlCharacter,
-    /// There is a `#`. A node's URL has no fragment.
-    Fragment,
-    /// There is a raw `/` or `?` in the user or password.
-    UnescapedCredentials,
-    /// The part before the `@` has no colon: it may be a user or a password.
-    AmbiguousCredentials,
-    /// There is a user or a password in a `zk` or `zks` URL, and not both.
-    IncompleteCredentials,
-    /// There is a raw comma in a `zk` or `zks` URL that does not stand between two hosts.
-    UnescapedComma,
-    /// A percent sign is not followed by two hexadecimal digits.
-    BadPercentEscape,
-    /// There is no host.
-    EmptyHost,
-    /// The host is neither a name nor an address.
-    BadHost,
-    /// The port is not a number from 1 to 65535.
-    BadPort,
-    /// The database is not a number that fits into 32 bits.
-    BadDatabase,
-    /// The option `server_name` is neither a name nor an address.
-    BadServerName,
-    /// The root, the path of a `zk` or `zks` URL, is none that a server accepts. `reason`: why not.
-    BadRoot { reason: String },
-    /// The option `layout` is neither `curator` nor `kazoo`.
-    BadLayout,
-    /// There is a host in a `unix` URL.
-    UnexpectedHost,
-    /// The path of a `unix` URL is empty, contains NUL, or is not UTF-8.
-    BadPath,
-    /// There is an option that the scheme does not have. Its name, or nothing if that may be more
-    /// than a name.
-    UnknownOption(String),
-    /// Something is given twice, such as the database in the path and as an option.
-    RepeatedOption(&'static str),
+errors! {
+    /// Why a URL is refused.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+    pub enum NodeUrlErrorKind {
+        /// As in `host:6379`.
+        #[text("no scheme, expected {SCHEMES}")]
+        MissingScheme,
+        /// As of a value that a shell has not read.
+        #[text("it begins with a quotation mark, which is no part of a URL")]
+        Quoted,
+        #[text("{scheme}, expected {SCHEMES}", scheme = refused_scheme(scheme))]
+        UnknownScheme(scheme: String),
+        #[text("TLS needs the feature `tls` of redlatch: cargo add redlatch --features tls")]
+        NoTlsFeature,
+        #[text(
+            "ZooKeeper needs the feature `zookeeper` of redlatch: cargo add redlatch --features \
+             zookeeper"
+        )]
+        NoZooKeeperFeature,
+        #[text("unix:// can be used on Unix platforms only")]
+        NoUnixSockets,
+        /// Such as a line break or NUL.
+        #[text("control character")]
+        ControlCharacter,
+        /// A node's URL has no fragment.
+        #[text("'#' has to be written as %23")]
+        Fragment,
+        #[text("'/' and '?' in a user or password have to be written as %2F and %3F")]
+        UnescapedCredentials,
+        /// The part before the `@` has no colon.
+        #[text(
+            "a user or a password? write ':password@', 'user:password@', or 'user:@' for a user \
+             without one"
+        )]
+        AmbiguousCredentials,
+        /// In a `zk` or `zks` URL.
+        #[text("both a user and a password are needed: write 'user:password@'")]
+        IncompleteCredentials,
+        /// In a `zk` or `zks` URL.
+        #[text(
+            "a ',' that is not between two hosts has to be written as %2C (one 'user:password@' \
+             in front of all hosts and one path behind them)"
+        )]
+        UnescapedComma,
+        #[text("'%' without two hexadecimal digits, write it as %25")]
+        BadPercentEscape,
+        #[text("no host")]
+        EmptyHost,
+        #[text("host is not a name, an IPv4 address, or an IPv6 address in brackets")]
+        BadHost,
+        #[text("port is not a number from 1 to 65535")]
+        BadPort,
+        /// One that fits into 32 bits.
+        #[text("database is not a number")]
+        BadDatabase,
+        #[text("server_name is neither a name nor an address")]
+        BadServerName,
+        /// The root is the path of a `zk` or `zks` URL.
+        #[text("root: {reason}")]
+        BadRoot { reason: String },
+        #[text("layout is neither 'curator' nor 'kazoo'")]
+        BadLayout,
+        #[text("unix:// is followed by a path, not by a host")]
+        UnexpectedHost,
+        #[text("path is empty, contains NUL, or is not UTF-8")]
+        BadPath,
+        /// Its name, or nothing if that may be more than a name.
+        #[text("unknown option{name}", name = quoted(name))]
+        UnknownOption(name: String),
+        /// Such as the database in the path and as an option.
+        #[text("'{name}' is given twice")]
+        RepeatedOption(name: &'static str),
+    }
 }
 
 impl NodeUrlErrorKind {
@@ -108,63 +128,16 @@ impl NodeUrlErrorKind {
     }
 }
 
-impl fmt::Display for NodeUrlErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            Self::MissingScheme => return write!(f, "no scheme, expected {SCHEMES}"),
-            Self::UnknownScheme(scheme) if is_of_web(scheme) => {
-                return write!(f, "{scheme}:// is no URL of a Redis server, expected {SCHEMES}");
-            }
-            Self::UnknownScheme(scheme) => {
-                return write!(f, "unknown scheme '{scheme}', expected {SCHEMES}");
-            }
-            Self::Quoted => "it begins with a quotation mark, which is no part of a URL",
-            Self::NoTlsFeature => {
-                "TLS needs the feature `tls` of redlatch: cargo add redlatch --features tls"
-            }
-            Self::NoZooKeeperFeature => {
-                "ZooKeeper needs the feature `zookeeper` of redlatch: cargo add redlatch \
-                 --features zookeeper"
-            }
-            Self::NoUnixSockets => "unix:// can be used on Unix platforms only",
-            Self::ControlCharacter => "control character",
-            Self::Fragment => "'#' has to be written as %23",
-            Self::UnescapedCredentials => {
-                "'/' and '?' in a user or password have to be written as %2F and %3F"
-            }
-            Self::AmbiguousCredentials => {
-                "a user or a password? write ':password@', 'user:password@', or 'user:@' for a \
-                 user without one"
-            }
-            Self::IncompleteCredentials => {
-                "both a user and a password are needed: write 'user:password@'"
-            }
-            Self::UnescapedComma => {
-                "a ',' that is not between two hosts has to be written as %2C (one \
-                 'user:password@' in front of all hosts and one path behind them)"
-            }
-            Self::BadPercentEscape => "'%' without two hexadecimal digits, write it as %25",
-            Self::EmptyHost => "no host",
-            Self::BadHost => "host is not a name, an IPv4 address, or an IPv6 address in brackets",
-            Self::BadPort => "port is not a number from 1 to 65535",
-            Self::BadDatabase => "database is not a number",
-            Self::BadServerName => "server_name is neither a name nor an address",
-            Self::BadRoot { reason } => return write!(f, "root: {reason}"),
-            Self::BadLayout => "layout is neither 'curator' nor 'kazoo'",
-            Self::UnexpectedHost => "unix:// is followed by a path, not by a host",
-            Self::BadPath => "path is empty, contains NUL, or is not UTF-8",
-            Self::UnknownOption(name) if name.is_empty() => "unknown option",
-            Self::UnknownOption(name) => return write!(f, "unknown option '{name}'"),
-            Self::RepeatedOption(name) => return write!(f, "'{name}' is given twice"),
-        };
-        f.write_str(text)
+fn refused_scheme(scheme: &str) -> String {
+    if ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return format!("{scheme}:// is no URL of a Redis server");
     }
+    format!("unknown scheme '{scheme}'")
 }
 
-impl Error for NodeUrlErrorKind {}
-
-fn is_of_web(scheme: &str) -> bool {
-    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+/// An empty name is not shown.
+fn quoted(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" '{name}'") }
 }
 
 /// The part of a text that may be shown, which should be a URL and need not be: nothing before its

@@ -13,8 +13,8 @@ use crate::node::command::KEY_MAX;
 use redlatch_zookeeper::lock_table::Outcome;
 use redlatch_zookeeper::message::{Reply, Request, ServerError};
 use redlatch_zookeeper::path;
+use redlatch_zookeeper::queue_listing::{ListedClient, LockView, QueueListing};
 use redlatch_zookeeper::session::{Answer, Failure};
-use redlatch_zookeeper::survey::{LockView, Member, Survey};
 use std::sync::Arc;
 
 /// How often a lock is looked at whose holder goes meanwhile.
@@ -47,14 +47,15 @@ impl Ensemble {
         let directory = directory.expect("the key was checked when the request was made");
         let mut looks = 1;
         loop {
-            let asked = self.ask(Survey::requests(&directory), until)?;
-            let survey = Survey::of(self.layout, &directory, &asked.answers)
+            let asked = self.ask(QueueListing::requests(&directory), until)?;
+            let listing = QueueListing::of(self.layout, &directory, &asked.answers)
                 .map_err(|failure| self.no_answer(asked.server, &failure))?;
-            let Answers { server, answers } = match survey.details() {
+            let Answers { server, answers } = match listing.details() {
                 details if details.is_empty() => Answers { answers: Vec::new(), ..asked },
                 details => self.ask(details, until)?,
             };
-            let view = survey.view(&answers).map_err(|failure| self.no_answer(server, &failure))?;
+            let view =
+                listing.view(&answers).map_err(|failure| self.no_answer(server, &failure))?;
             if !view.has_changed || looks == LOOKS {
                 return Ok((self.url(server), view));
             }
@@ -220,7 +221,7 @@ impl KeyListing for Locks<'_> {
 impl Inspection {
     /// What the server with this URL has shown.
     pub(crate) fn of_ensemble(key: Arc<[u8]>, url: Arc<str>, view: &LockView) -> Self {
-        let path = |holder: &Member| holder.path.as_bytes().to_vec();
+        let path = |holder: &ListedClient| holder.path.as_bytes().to_vec();
         let locks = view.holders.iter().map(path).collect();
         let held = view.holders.first().filter(|_| !view.is_shared).map(path);
         let seen = Seen { key, locks, others: Vec::new(), held };
@@ -254,22 +255,22 @@ impl Inspection {
     }
 }
 
-fn holder(member: &Member) -> Holder {
+fn holder(member: &ListedClient) -> Holder {
     let since = Some(since(member));
     let (slot, owner) = (member.slot, label(member));
     Holder { slot, owner, remaining: None, since, other_program: None }
 }
 
-fn waiter(member: &Member) -> QueuedWaiter {
+fn waiter(member: &ListedClient) -> QueuedWaiter {
     let since = since(member);
     QueuedWaiter { owner: label(member), is_for_share: false, since, nodes: 1 }
 }
 
-fn label(member: &Member) -> Option<Label> {
+fn label(member: &ListedClient) -> Option<Label> {
     Some(&member.owner).filter(|owner| !owner.is_empty()).map(|owner| Label(owner.to_vec()))
 }
 
-fn since(member: &Member) -> WallTime {
+fn since(member: &ListedClient) -> WallTime {
     wall_time(member.created_at_ms.saturating_mul(1_000))
 }
 
@@ -277,14 +278,14 @@ fn since(member: &Member) -> WallTime {
 mod tests {
     use super::*;
 
-    fn member(path: &str, owner: &str, slot: Option<u32>) -> Member {
+    fn member(path: &str, owner: &str, slot: Option<u32>) -> ListedClient {
         let (path, owner) = (Arc::from(path), Arc::from(owner.as_bytes()));
-        Member { path, owner, created_at_ms: 1_500, slot }
+        ListedClient { path, owner, created_at_ms: 1_500, slot }
     }
 
     fn inspected(
-        holders: Vec<Member>,
-        waiters: Vec<Member>,
+        holders: Vec<ListedClient>,
+        waiters: Vec<ListedClient>,
         is_shared: bool,
         has_changed: bool,
     ) -> Inspection {

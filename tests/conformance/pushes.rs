@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
-use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply};
+use redlatch_embedded::model::{ConnectionState, Keyspace, NodeOptions, OwnedReply};
 use redlatch_protocol::time::Time;
 
 use super::rig::filled_in;
@@ -75,7 +75,7 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
-        let mut keyspace = Keyspace::new(Options::new());
+        let mut keyspace = Keyspace::new(NodeOptions::default());
         let sessions = [keyspace.connect(), keyspace.connect()];
         Self { keyspace, sessions, pushes: Default::default(), started: Instant::now() }
     }
@@ -86,10 +86,10 @@ impl Model {
 
     fn collect(&mut self) {
         while let Some((id, message)) = self.keyspace.poll_push() {
-            let ids = self.sessions.each_ref().map(ConnectionState::id);
+            let ids = self.sessions.each_ref().map(|session| session.id);
             let who = ids.iter().position(|other| *other == id).expect("a connection's id");
             let mut bytes = Vec::new();
-            message.encode(self.sessions[who].protocol(), &mut bytes);
+            message.encode(self.sessions[who].protocol, &mut bytes);
             self.pushes[who].push(bytes);
         }
     }
@@ -106,14 +106,14 @@ impl Side for Model {
             OwnedReply::Messages(messages) => {
                 let encode = |message: OwnedReply| {
                     let mut bytes = Vec::new();
-                    message.encode(session.protocol(), &mut bytes);
+                    message.encode(session.protocol, &mut bytes);
                     bytes
                 };
                 let mut messages = messages.into_iter().map(encode);
                 bytes.extend(messages.next().expect("a message"));
                 self.pushes[who].extend(messages);
             }
-            reply => reply.encode(session.protocol(), &mut bytes),
+            reply => reply.encode(session.protocol, &mut bytes),
         }
         self.collect();
         bytes

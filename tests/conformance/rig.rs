@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
-use redlatch_embedded::model::{ConnectionState, Keyspace, Options};
+use redlatch_embedded::model::{ConnectionState, Keyspace, NodeOptions};
 use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 use redlatch_protocol::time::Time;
@@ -51,7 +51,7 @@ impl Rig {
         }
         let node = Client::connect(self.nodes.port(0)).expect("the node accepts");
         let real = Client::connect(self.server.port()).expect("a running server accepts");
-        let mut options = Options::new();
+        let mut options = NodeOptions::default();
         if let Some(password) = self.password {
             options = options.password(password);
         }
@@ -84,7 +84,7 @@ impl Model {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let reply = self.keyspace.execute(now, &mut self.session, &words);
         let mut bytes = Vec::new();
-        reply.encode(self.session.protocol(), &mut bytes);
+        reply.encode(self.session.protocol, &mut bytes);
         bytes
     }
 }

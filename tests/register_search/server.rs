@@ -6,7 +6,7 @@
 
 use models::words;
 use models::{Change, changed};
-use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
+use redlatch_embedded::model::{ConnectionState, Keyspace, NodeOptions, OwnedReply, Protocol};
 use redlatch_protocol::engine::{self, Drift, Node, Rules};
 use redlatch_protocol::node::command::{Form, encode, read};
 use redlatch_protocol::node::script;
@@ -102,7 +102,8 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(changes: &[Change]) -> Self {
-        let mut keyspace = Keyspace::new(Options::new().wall_clock(Time::from_millis(0), 0));
+        let mut keyspace =
+            Keyspace::new(NodeOptions::default().wall_clock(Time::from_millis(0), 0));
         let mut caller = keyspace.connect();
         let mut digests = HashMap::new();
         for script in script::ALL.iter().chain(&own::script::ALL) {

@@ -2,7 +2,7 @@
 
 use models::words;
 use models::{Change, changed};
-use redlatch_embedded::model::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
+use redlatch_embedded::model::{ConnectionState, Keyspace, NodeOptions, OwnedReply, Protocol};
 use redlatch_protocol::engine;
 use redlatch_protocol::node::command::{Form, NodeReply, encode, read};
 use redlatch_protocol::node::script;
@@ -45,7 +45,7 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     pub(crate) fn new(changes: &[Change]) -> Self {
-        let options = Options::new().wall_clock(Time::from_millis(0), 0);
+        let options = NodeOptions::default().wall_clock(Time::from_millis(0), 0);
         let mut keyspace = Keyspace::new(options);
         let caller = keyspace.connect();
         let mut node = Self { keyspace, caller, digests: HashMap::new() };

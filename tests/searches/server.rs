@@ -132,7 +132,7 @@ impl Server {
                 _ => Word::AskLater,
             };
             let id = Token::read(name);
-            assert_eq!(link, self.links[&id.client].id(), "on its own connection");
+            assert_eq!(link, self.links[&id.client].id, "on its own connection");
             told.push((id, word));
         }
         told

@@ -22,7 +22,7 @@ use crate::network::{Read, Side};
 use lock::{HOLDERS, show};
 use memory::Journal;
 use queue::is_of_queue;
-use redlatch_embedded::model::{Keyspace, Options, OwnedReply};
+use redlatch_embedded::model::{Keyspace, NodeOptions, OwnedReply};
 use redlatch_protocol::node::command::COUNTER_SUFFIX;
 use redlatch_protocol::time::Time;
 use served::Served;
@@ -71,7 +71,9 @@ impl Node {
     ) -> Self {
         let keyspace = |run_id: String| {
             let uptime = Duration::from_secs(86_400);
-            let options = Options::new().run_id(run_id).uptime(uptime).started(clock.read(0));
+            let mut options = NodeOptions::default();
+            (options.run_id, options.uptime) = (run_id, uptime);
+            options.started = clock.read(0);
             Keyspace::new(match password {
                 Some(password) => options.password(password),
                 None => options,
@@ -194,9 +196,9 @@ impl Node {
         };
         self.note(context, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else { return };
-        reply.encode(served.state.protocol(), out);
+        reply.encode(served.state.protocol, out);
         if context.options.has(Mistake::AnsweredTwice) && words[0] == b"SET" {
-            reply.encode(served.state.protocol(), out);
+            reply.encode(served.state.protocol, out);
         }
         self.push(context, Some((connection, out)));
     }

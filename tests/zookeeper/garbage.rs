@@ -7,7 +7,7 @@ use redlatch_protocol::time::Time;
 use redlatch_zookeeper::contender::{Contender, Plan, Step};
 use redlatch_zookeeper::jute::{FrameWriter, Reader, frame as frame_of};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Outcome, Problem, Session, SessionOptions};
+use redlatch_zookeeper::session::{Problem, Session, SessionEvent, SessionOptions};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Conversations, and the frames of each.
@@ -72,15 +72,15 @@ fn converse(random: &mut Random) -> u64 {
         }
         while let Some(outcome) = session.poll() {
             match outcome {
-                Outcome::Answer(ticket, answer) => {
+                SessionEvent::Answer(ticket, answer) => {
                     let serial = asked.remove(&ticket).expect("one answer");
                     answered += u64::from(answer.reply().is_ok());
                     contender.answered(serial, answer.zxid, answer.reply());
                 }
-                Outcome::Changed { path } => contender.changed(&path),
-                Outcome::Connected => contender.connected(),
-                Outcome::Removed { path } => contender.removed(&path),
-                Outcome::SessionLost => contender.session_lost(),
+                SessionEvent::Changed { path } => contender.changed(&path),
+                SessionEvent::Connected => contender.connected(),
+                SessionEvent::Removed { path } => contender.removed(&path),
+                SessionEvent::SessionLost => contender.session_lost(),
                 _ => {}
             }
         }

@@ -15,8 +15,9 @@ mod rules;
 use crowd::{Counts, Crowd, Mistake};
 use ensemble::History;
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::validity::{Terms, Validity};
+use redlatch_zookeeper::validity::{SessionTimeout, Validity};
 use rules::{Observation, Promise, Rule};
+use std::collections::VecDeque;
 
 /// Histories for each test.
 const HISTORIES: u64 = 2_000;
@@ -28,23 +29,25 @@ fn promises(history: &History) -> Vec<Promise> {
 
 /// The same, `forgets`: whether a new connection is told of.
 fn track(history: &History, forgets: bool) -> Vec<Promise> {
-    let terms = Terms::new(std::time::Duration::from_millis(ensemble::TIMEOUT), 0);
-    let mut validity = Validity::new(terms);
+    let terms = SessionTimeout::new(std::time::Duration::from_millis(ensemble::TIMEOUT), 0);
+    let (mut validity, mut in_flight) = (Validity::new(terms), VecDeque::new());
     let mut promises: Vec<Promise> = Vec::new();
     for (index, observation) in history.observations.iter().enumerate() {
         let known_at = match *observation {
             Observation::Connected { sent_at, at } => {
                 if forgets || index == 0 {
+                    in_flight.clear();
                     validity.connected(Time::from_millis(sent_at), Time::from_millis(at), terms);
                 }
                 at
             }
             Observation::Sent { at, reach } => {
-                validity.sent(Time::from_millis(at), reach);
+                in_flight.push_back(validity.sent(Time::from_millis(at), reach));
                 at
             }
             Observation::Answered { at } => {
-                validity.answered(Time::from_millis(at), true);
+                let oldest = in_flight.pop_front().expect("an answer has a request");
+                validity.answered(Time::from_millis(at), oldest);
                 at
             }
         };

@@ -7,7 +7,7 @@ use redlatch_protocol::time::Time;
 use redlatch_zookeeper::contender::{Held, Plan, Serial};
 use redlatch_zookeeper::jute::frame;
 use redlatch_zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request, Secret};
-use redlatch_zookeeper::session::{Answer, Outcome, Problem, Session, SessionOptions};
+use redlatch_zookeeper::session::{Answer, Problem, Session, SessionEvent, SessionOptions};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -230,23 +230,23 @@ impl Client {
         while let Some(outcome) = self.session.poll() {
             let contention = self.contention.as_mut();
             match outcome {
-                Outcome::Answer(ticket, answer) => self.take_answer(ticket, answer),
-                Outcome::Changed { path } => {
+                SessionEvent::Answer(ticket, answer) => self.take_answer(ticket, answer),
+                SessionEvent::Changed { path } => {
                     contention.into_iter().for_each(|it| it.contender.changed(&path));
                     self.changed.push(path.into());
                 }
-                Outcome::Connected => {
+                SessionEvent::Connected => {
                     contention.into_iter().for_each(|it| it.contender.connected());
                 }
-                Outcome::Removed { path } => {
+                SessionEvent::Removed { path } => {
                     contention.into_iter().for_each(|it| it.contender.removed(&path));
                     self.removed.push(path.to_string());
                 }
-                Outcome::SessionLost => {
+                SessionEvent::SessionLost => {
                     contention.into_iter().for_each(|it| it.contender.session_lost());
                     self.sessions_lost += 1;
                 }
-                Outcome::Ended => self.has_ended = true,
+                SessionEvent::Ended => self.has_ended = true,
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::contention::plan;
 use crate::drive::drive;
 use crate::expiry::expire;
 use crate::messages::names;
-use redlatch_zookeeper::contender::Left;
+use redlatch_zookeeper::contender::Cleanup;
 use redlatch_zookeeper::message::Request;
 use std::time::Duration;
 use support::needs_zookeeper;
@@ -32,7 +32,7 @@ fn three_clients_have_the_lock_in_the_order_in_which_they_came() {
     c.contend(plan(root, NAME));
     await_place(&mut c, 2);
     a.release();
-    assert_eq!(a.contention().left, Some(Left::Deleted));
+    assert_eq!(a.contention().left, Some(Cleanup::Deleted));
     drive(&mut [&mut b, &mut c], "B's turn", |clients| clients[0].held().is_some());
     c.ask(Request::Sync(root.into()));
     assert!(c.held().is_none() && c.changed.is_empty(), "only the next one is woken");

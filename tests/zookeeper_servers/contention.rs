@@ -3,7 +3,7 @@
 use crate::client::{Client, now};
 use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::contender::{Contender, Held, Left, Plan, Serial, Step};
+use redlatch_zookeeper::contender::{Cleanup, Contender, Held, Plan, Serial, Step};
 use redlatch_zookeeper::path::{Directory, Root};
 use redlatch_zookeeper::session::{Answer, Failure};
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ pub(crate) struct Contention {
     pub(crate) held: Option<Held>,
     /// Until when the holder may rely on it. It does not grow any more when it has passed.
     pub(crate) valid_until: Time,
-    pub(crate) left: Option<Left>,
+    pub(crate) left: Option<Cleanup>,
     pub(crate) refused: Option<Failure>,
     /// The session or the znode of a lock that was held is gone.
     pub(crate) is_lost: bool,
@@ -87,7 +87,7 @@ impl Contention {
                     self.held = None;
                     self.is_lost = true;
                 }
-                Step::Left(left) => self.left = Some(left),
+                Step::CleanedUp(left) => self.left = Some(left),
             }
         }
         if self.held.is_some() && now() < self.valid_until {

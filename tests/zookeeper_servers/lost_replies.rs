@@ -5,7 +5,7 @@ use crate::client::{Client, now};
 use crate::contention::plan;
 use crate::drive::drive;
 use crate::messages::names;
-use redlatch_zookeeper::contender::Left;
+use redlatch_zookeeper::contender::Cleanup;
 use redlatch_zookeeper::message::Request;
 use std::time::Duration;
 use support::needs_zookeeper;
@@ -127,5 +127,5 @@ fn a_delete_whose_reply_is_lost_counts_as_carried_out() {
     drive(&mut [&mut client], "the end of the connection", |clients| clients[0].session.is_down());
     link.release(Direction::Back);
     drive(&mut [&mut client], "the outcome", |clients| clients[0].contention().left.is_some());
-    assert_eq!(client.contention().left, Some(Left::Deleted));
+    assert_eq!(client.contention().left, Some(Cleanup::Deleted));
 }

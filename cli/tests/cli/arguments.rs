@@ -87,7 +87,7 @@ fn no_text_shows_a_password() {
     }
     let folder = in_memory();
     let file = folder.path().join("nodes");
-    for text in ["node = redis://:Zq7x@a:port", "redis://:Zq7x@a", "nod = redis://:Zq7x@a"] {
+    for text in ["nodes = 'redis://:Zq7x@a:port'", "redis://:Zq7x@a", "node = 'redis://:Zq7x@a'"] {
         fs::write(&file, text).expect("the folder is there");
         let ended = end(bare().arg("--config").arg(&file).args(["run", "n", "--", "true"]));
         assert_eq!(ended.code, 2, "{}", ended.stderr);
@@ -101,8 +101,9 @@ fn nodes_come_from_arguments_before_a_file_before_the_environment_before_the_use
     let url = &servers.urls()[0];
     let folder = in_memory();
     let (good, bad) = (folder.path().join("good"), folder.path().join("bad"));
-    fs::write(&good, format!("# a node\nnode = {url}\nrestart-guard = off\n")).expect("a folder");
-    fs::write(&bad, "node = http://wrong\nrestart-guard = off\n").expect("a folder");
+    fs::write(&good, format!("# a node\nnodes = {url:?}\nrestart_guard = false\n"))
+        .expect("a folder");
+    fs::write(&bad, "nodes = 'http://wrong'\nrestart_guard = false\n").expect("a folder");
     let work = ["run", "name", "--", "true"];
 
     let code = |command: &mut std::process::Command| end(command.args(work)).code;
@@ -131,8 +132,8 @@ fn the_prefix_of_keys_comes_from_where_the_other_settings_do() {
     let servers = Servers::start(1);
     let folder = in_memory();
     let file = folder.path().join("redlatch.conf");
-    let nodes = format!("node = {}\nrestart-guard = off\n", servers.urls()[0]);
-    let with_file = format!("{nodes}key-prefix = file:\n");
+    let nodes = format!("nodes = {:?}\nrestart_guard = false\n", servers.urls()[0]);
+    let with_file = format!("{nodes}key_prefix = 'file:'\n");
     let check = |text: &str, arguments: &[&str], variable: &str, expected: &str| {
         fs::write(&file, text).expect("the folder is there");
         let mut command = bare();
@@ -163,8 +164,9 @@ fn a_file_with_a_password_that_all_users_can_read_is_used_with_a_warning() {
     let folder = in_memory();
     let file = folder.path().join("nodes");
     let port = server.port();
-    let with_password = format!("node = redis://:Zq7x@127.0.0.1:{port}\nrestart-guard = off\n");
-    let without = "node = redis://127.0.0.1:1\n";
+    let with_password =
+        format!("nodes = 'redis://:Zq7x@127.0.0.1:{port}'\nrestart_guard = false\n");
+    let without = "nodes = 'redis://127.0.0.1:1'\n";
     // It has two clients, and gives one warning.
     let bench = &["bench", "--rounds", "2", "--handovers", "2"][..];
     for (text, mode, arguments, is_open) in [

@@ -83,8 +83,8 @@ fn a_file_has_what_run_and_lock_do_without_options() {
     let folder = in_memory();
     let file = folder.path().join("redlatch.conf");
     let text = format!(
-        "node = {}\nrestart-guard = off\nnode-timeout = 2s\nttl = 25s\nwait = 200ms\n\
-         owner = of-file\n",
+        "nodes = {:?}\nrestart_guard = false\nnode_timeout = '2s'\n\
+         [lock]\nttl = '25s'\nwait = '200ms'\nowner = 'of-file'\n",
         servers.urls()[0]
     );
     fs::write(&file, text).expect("the folder is there");

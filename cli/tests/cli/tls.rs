@@ -102,12 +102,15 @@ fn every_command_uses_the_certificates() {
 fn certificates_come_from_options_before_a_file_before_the_environment_before_the_users_file() {
     let secure = Secure::start();
     let lines = format!(
-        "{}restart-guard = off\ntls-ca = ca.crt\ntls-cert = {}\ntls-key=client.key\n",
-        secure.urls().split(',').map(|url| format!("node = {url}\n")).collect::<String>(),
-        secure.path("client.crt").display()
+        "nodes = {:?}\nrestart_guard = false\n\
+         [tls]\nca_files = ['ca.crt']\n\
+         client_certificate = {{ file = {:?}, key = 'client.key' }}\n",
+        secure.urls().split(',').collect::<Vec<_>>(),
+        secure.path("client.crt")
     );
     fs::write(secure.path("redlatch.conf"), &lines).expect("a folder");
-    fs::write(secure.path("wrong.conf"), lines.replace(" ca.crt", " wrong.crt")).expect("a folder");
+    fs::write(secure.path("wrong.conf"), lines.replace("'ca.crt'", "'wrong.crt'"))
+        .expect("a folder");
     let config = |name: &str| {
         let mut command = secure.command();
         command.current_dir("/").arg("--config").arg(secure.path(name));
@@ -242,8 +245,10 @@ fn settings_that_would_have_no_effect_are_refused() {
     half(secure.command().arg("--tls-ca").arg(&ca).arg("--tls-key").arg("client.key"));
     half(secure.command().env("REDLATCH_TLS_CERT", "client.crt"));
     let file = secure.path("half");
-    fs::write(&file, "tls-key = client.key\n").expect("a folder");
-    half(secure.command().arg("--config").arg(&file));
+    let text = "[tls.client_certificate]\nkey = 'client.key'\n";
+    fs::write(&file, text).expect("a folder");
+    let text = refused(secure.command().arg("--config").arg(&file));
+    assert!(text.contains("missing field `file`"), "{text}");
 
     let plain = |command: &mut Command| {
         let text = refused(command);
@@ -256,7 +261,7 @@ fn settings_that_would_have_no_effect_are_refused() {
     };
     plain(&mut without_tls(&["--tls-ca".as_ref(), &ca]));
     plain(without_tls(&[]).env("REDLATCH_TLS_CA", &ca));
-    fs::write(&file, "tls-ca = ca.crt\n").expect("a folder");
+    fs::write(&file, "[tls]\nca_files = ['ca.crt']\n").expect("a folder");
     plain(&mut without_tls(&["--config".as_ref(), &file]));
 }
 

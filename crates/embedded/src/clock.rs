@@ -4,7 +4,7 @@ use redlatch_protocol::time::Time;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Ten years: what began long before, such as a server, has a time of its own.
+/// Ten years: what began long before, such as a server, has a time as well.
 const FIRST: Time = Time::from_millis(10 * 365 * 24 * 3600 * 1000);
 
 pub(crate) fn now() -> Time {

@@ -5,7 +5,7 @@
 
 use super::database::{self, Database, bulk_or_null};
 use super::keyspace::{self, Keyspace, millis};
-use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
+use super::reply::{CommandError, CommandResult, OwnedReply, Protocol, count, refuse};
 use super::session::{self, ConnectionState};
 use super::{lua, pushes, zset};
 use redlatch_protocol::time::Time;
@@ -32,7 +32,7 @@ impl<'a> Call<'a> {
     }
 
     /// The value of the key in the second word, which must be a string.
-    fn string(&mut self) -> Result<Option<&[u8]>, Failure> {
+    fn string(&mut self) -> Result<Option<&[u8]>, CommandError> {
         let (database, args) = self.parts();
         database.string(args[1])
     }
@@ -52,7 +52,7 @@ struct Command {
     run: Run,
 }
 
-type Run = fn(&mut Call<'_>) -> Answer;
+type Run = fn(&mut Call<'_>) -> CommandResult;
 
 use Kind::{Open, Plain, Reads, Session};
 
@@ -60,7 +60,7 @@ use Kind::{Open, Plain, Reads, Session};
 enum Kind {
     /// It may run in a script.
     Plain,
-    /// It may run in a script, and changes nothing. The first arguments, at most so many, are the
+    /// It may run in a script, and changes nothing. The first arguments, up to this number, are the
     /// keys that it reads.
     Reads(usize),
     /// It is about the connection, and no script may run it.
@@ -153,7 +153,7 @@ impl Keyspace {
             if !command.fits(args) {
                 return Err(wrong_arity(command.name));
             }
-            if command.kind != Open && !session.authenticated {
+            if command.kind != Open && !session.is_authenticated {
                 return refuse("NOAUTH Authentication required.");
             }
             let mut call = Call { keyspace: self, session, now, args, declared: None };
@@ -171,9 +171,9 @@ impl Keyspace {
 
 /// Runs the command of a call of a script. After a command that reads, Redis 7.0 remembers all of
 /// the script's `KEYS`, whichever was read.
-pub(super) fn run_in_script(call: &mut Call<'_>) -> Answer {
+pub(super) fn run_in_script(call: &mut Call<'_>) -> CommandResult {
     let command = find(call.args)
-        .map_err(|_| Failure::new("ERR Unknown Redis command called from script"))?;
+        .map_err(|_| CommandError::new("ERR Unknown Redis command called from script"))?;
     if !command.fits(call.args) {
         return refuse("ERR Wrong number of args calling Redis command from script");
     }
@@ -197,7 +197,7 @@ impl Command {
     }
 }
 
-fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {
+fn find(args: &[&[u8]]) -> Result<&'static Command, CommandError> {
     let name = args.first().copied().unwrap_or_default();
     let unknown = || unknown_command(name, args.get(1..).unwrap_or_default());
     let place = place(name).ok_or_else(unknown)?;
@@ -226,8 +226,8 @@ fn place(name: &[u8]) -> Option<usize> {
     (!lower.contains(&b'|')).then_some(place)
 }
 
-pub(super) fn wrong_arity(name: &str) -> Failure {
-    Failure::new(format!("ERR wrong number of arguments for '{name}' command"))
+pub(super) fn wrong_arity(name: &str) -> CommandError {
+    CommandError::new(format!("ERR wrong number of arguments for '{name}' command"))
 }
 
 /// The part of `word` that Redis puts into an error: up to a NUL, and at most `limit` bytes.
@@ -236,7 +236,7 @@ pub(super) fn excerpt(word: &[u8], limit: usize) -> &[u8] {
     &text[..text.len().min(limit)]
 }
 
-fn unknown_command(name: &[u8], rest: &[&[u8]]) -> Failure {
+fn unknown_command(name: &[u8], rest: &[&[u8]]) -> CommandError {
     const LIMIT: usize = 128;
     let mut shown = Vec::new();
     for word in rest {
@@ -246,21 +246,21 @@ fn unknown_command(name: &[u8], rest: &[&[u8]]) -> Failure {
         }
     }
     let between: &[u8] = b"', with args beginning with: ";
-    Failure::new([b"ERR unknown command '", excerpt(name, LIMIT), between, &shown].concat())
+    CommandError::new([b"ERR unknown command '", excerpt(name, LIMIT), between, &shown].concat())
 }
 
-fn unknown_subcommand(container: &str, word: &[u8]) -> Failure {
+fn unknown_subcommand(container: &str, word: &[u8]) -> CommandError {
     let hint = format!("'. Try {} HELP.", container.to_ascii_uppercase());
     let word = excerpt(word, 128);
-    Failure::new([b"ERR unknown subcommand '", word, hint.as_bytes()].concat())
+    CommandError::new([b"ERR unknown subcommand '", word, hint.as_bytes()].concat())
 }
 
 /// Never runs: a container without a subcommand fails the check of its arity.
-fn container(call: &mut Call<'_>) -> Answer {
+fn container(call: &mut Call<'_>) -> CommandResult {
     Err(unknown_command(call.args[0], &call.args[1..]))
 }
 
-fn ping(call: &mut Call<'_>) -> Answer {
+fn ping(call: &mut Call<'_>) -> CommandResult {
     match call.args {
         [_] => Ok(OwnedReply::simple("PONG")),
         [_, message] => Ok(OwnedReply::bulk(*message)),
@@ -269,10 +269,10 @@ fn ping(call: &mut Call<'_>) -> Answer {
 }
 
 /// A number as Redis reads it: only in the form in which Redis prints it, so neither `+5` nor `05`.
-pub(super) fn integer(text: &[u8]) -> Result<i64, Failure> {
+pub(super) fn integer(text: &[u8]) -> Result<i64, CommandError> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
     let number = parsed.filter(|value| value.to_string().as_bytes() == text);
-    number.ok_or_else(|| Failure::new("ERR value is not an integer or out of range"))
+    number.ok_or_else(|| CommandError::new("ERR value is not an integer or out of range"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::clock;
 use super::keyspace::Keyspace;
-use super::nodes::Options;
+use super::nodes::NodeOptions;
 use super::reply::OwnedReply;
 use super::server::{Connections, Service, Socket, UNREAD_MAX};
 use super::session::ConnectionState;
@@ -22,9 +22,10 @@ pub(super) struct Node {
 
 impl Node {
     /// Its uptime counts from now.
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: NodeOptions) -> Self {
         let now = clock::now();
-        let options = options.started(now).wall_clock(now, clock::wall_micros());
+        let options = NodeOptions { started: now, ..options };
+        let options = options.wall_clock(now, clock::wall_micros());
         Self { keyspace: Keyspace::new(options), next_expiry: now }
     }
 
@@ -33,7 +34,7 @@ impl Node {
     fn deliver(&mut self, pushes: Vec<Push>, connections: &mut Connections<Client>) {
         for (id, message) in pushes {
             let Some((socket, client)) = connections.get_mut(&(id as usize)) else { continue };
-            message.encode(client.session.protocol(), &mut socket.outbound);
+            message.encode(client.session.protocol, &mut socket.outbound);
             if socket.flush().is_err() || socket.outbound.len() > 2 * UNREAD_MAX {
                 self.close(id as usize, connections);
             }
@@ -51,7 +52,7 @@ impl Service for Node {
 
     fn connect(&mut self) -> (usize, Client) {
         let (session, decoder) = (self.keyspace.connect(), Decoder::new());
-        (session.id() as usize, Client { session, decoder, interrupted: false, refused: false })
+        (session.id as usize, Client { session, decoder, interrupted: false, refused: false })
     }
 
     fn disconnect(&mut self, _: usize, client: &Client) {
@@ -107,7 +108,7 @@ impl Client {
         let mut buffer = [0; 16 * 1024];
         loop {
             socket.flush()?;
-            if self.session.is_closing() || self.refused {
+            if self.session.is_closing || self.refused {
                 return Ok(false);
             }
             if socket.is_full() {
@@ -130,20 +131,20 @@ impl Client {
         let Socket { inbound, used, outbound, .. } = socket;
         let outcome = each_command(decoder, inbound, used, |words| {
             let reply = keyspace.execute(clock::now(), session, words);
-            reply.encode(session.protocol(), outbound);
+            reply.encode(session.protocol, outbound);
             while let Some((id, message)) = keyspace.poll_push() {
-                if id == session.id() {
-                    message.encode(session.protocol(), outbound);
+                if id == session.id {
+                    message.encode(session.protocol, outbound);
                 } else {
                     pushes.push((id, message));
                 }
             }
             *interrupted = outbound.len() > UNREAD_MAX;
-            !*interrupted && !session.is_closing()
+            !*interrupted && !session.is_closing
         });
         if let Err(fault) = outcome {
             let reply = OwnedReply::Error(format!("ERR Protocol error: {fault}").into_bytes());
-            reply.encode(session.protocol(), outbound);
+            reply.encode(session.protocol, outbound);
             self.refused = true;
         }
     }

@@ -3,10 +3,11 @@
 //! While connections track keys, it also notes which keys it changes, for `pushes.rs`.
 
 use super::command::{Call, excerpt, integer};
-use super::reply::{Answer, Failure, OwnedReply, count, refuse};
+use super::reply::{CommandError, CommandResult, OwnedReply, count, refuse};
 use super::zset::SortedSet;
 use redlatch_protocol::glob;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 
 /// Expired keys are swept only in databases with at least this many keys.
 pub(super) const SWEEP_MIN: usize = 1024;
@@ -37,17 +38,20 @@ impl Database {
     }
 
     /// The value of a key, which must be a string.
-    pub(super) fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
+    pub(super) fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, CommandError> {
         let value = self.find(key).map(|entry| entry.value.as_string());
-        value.map(|value| value.ok_or_else(Failure::wrong_type)).transpose()
+        value.map(|value| value.ok_or_else(CommandError::wrong_type)).transpose()
     }
 
     /// The value of a key, which must be a sorted set.
-    pub(super) fn sorted_set(&mut self, key: &[u8]) -> Result<Option<&mut SortedSet>, Failure> {
+    pub(super) fn sorted_set(
+        &mut self,
+        key: &[u8],
+    ) -> Result<Option<&mut SortedSet>, CommandError> {
         match self.find(key).map(|entry| &mut entry.value) {
             None => Ok(None),
             Some(Value::SortedSet(set)) => Ok(Some(set)),
-            Some(_) => Err(Failure::wrong_type()),
+            Some(_) => Err(CommandError::wrong_type()),
         }
     }
 
@@ -140,7 +144,7 @@ impl Value {
 // The commands on keys and strings.
 
 /// `SET key value [NX | XX] [GET] [KEEPTTL | EX seconds | PX milliseconds]`
-pub(super) fn set(call: &mut Call<'_>) -> Answer {
+pub(super) fn set(call: &mut Call<'_>) -> CommandResult {
     let options = SetOptions::parse(&call.args[3..])?;
     let expires_at_ms = options.expires_at_ms(call.now_ms())?;
     let (database, args) = call.parts();
@@ -168,7 +172,7 @@ struct SetOptions<'a> {
 }
 
 impl<'a> SetOptions<'a> {
-    fn parse(words: &[&'a [u8]]) -> Result<Self, Failure> {
+    fn parse(words: &[&'a [u8]]) -> Result<Self, CommandError> {
         let mut options = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -182,17 +186,17 @@ impl<'a> SetOptions<'a> {
                 b"EX" | b"PX" | b"EXAT" | b"PXAT" if !options.keep_ttl => {
                     // In `PX 5 PX 6` the last counts; two different units are refused.
                     if options.ttl.is_some_and(|(before, _)| before != word) {
-                        return Err(Failure::syntax());
+                        return Err(CommandError::syntax());
                     }
-                    options.ttl = Some((word, words.next().ok_or_else(Failure::syntax)?));
+                    options.ttl = Some((word, words.next().ok_or_else(CommandError::syntax)?));
                 }
-                _ => return Err(Failure::syntax()),
+                _ => return Err(CommandError::syntax()),
             }
         }
         Ok(options)
     }
 
-    fn expires_at_ms(&self, now_ms: i64) -> Result<Option<i64>, Failure> {
+    fn expires_at_ms(&self, now_ms: i64) -> Result<Option<i64>, CommandError> {
         let Some((unit, text)) = &self.ttl else { return Ok(None) };
         let scale = if unit.starts_with(b"EX") { 1000 } else { 1 };
         let amount = Some(integer(text)?).filter(|amount| *amount > 0);
@@ -201,7 +205,7 @@ impl<'a> SetOptions<'a> {
             return refuse("ERR embedded nodes do not support EXAT and PXAT");
         }
         let ends = millis.and_then(|millis| millis.checked_add(now_ms));
-        ends.map(Some).ok_or_else(|| Failure::invalid_expire("set"))
+        ends.map(Some).ok_or_else(|| CommandError::invalid_expire("set"))
     }
 }
 
@@ -210,7 +214,7 @@ pub(super) fn bulk_or_null(value: Option<&[u8]>) -> OwnedReply {
 }
 
 /// `TYPE key`
-pub(super) fn kind(call: &mut Call<'_>) -> Answer {
+pub(super) fn kind(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
     Ok(OwnedReply::simple(match database.find(args[1]).map(|entry| &entry.value) {
         None => "none",
@@ -220,19 +224,19 @@ pub(super) fn kind(call: &mut Call<'_>) -> Answer {
     }))
 }
 
-pub(super) fn del(call: &mut Call<'_>) -> Answer {
+pub(super) fn del(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
     Ok(count(args[1..].iter().filter(|key| database.remove(key)).count()))
 }
 
 /// `EXISTS key [key ...]`: a repeated key counts again.
-pub(super) fn exists(call: &mut Call<'_>) -> Answer {
+pub(super) fn exists(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
     Ok(count(args[1..].iter().filter(|key| database.find(key).is_some()).count()))
 }
 
 /// `LPUSH key value [value ...]`, the only command that makes a list.
-pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
+pub(super) fn lpush(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
     let (key, values) = (args[1], &args[2..]);
     let pushed = values.iter().rev().map(|value| value.to_vec());
@@ -243,7 +247,7 @@ pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
             database.touch(key);
             Ok(count(len))
         }
-        Some(_) => Err(Failure::wrong_type()),
+        Some(_) => Err(CommandError::wrong_type()),
         None => {
             database.insert(key, Value::List(pushed.collect()), None);
             Ok(count(values.len()))
@@ -252,9 +256,9 @@ pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
 }
 
 /// `FLUSHDB [SYNC | ASYNC]`, or `FLUSHALL` of all databases.
-pub(super) fn flush(call: &mut Call<'_>, database: Option<usize>) -> Answer {
+pub(super) fn flush(call: &mut Call<'_>, database: Option<usize>) -> CommandResult {
     if !is_flush_mode(&call.args[1..]) {
-        return Err(Failure::syntax());
+        return Err(CommandError::syntax());
     }
     call.keyspace.flush(database);
     Ok(OwnedReply::OK)
@@ -272,22 +276,22 @@ pub(super) fn is_flush_mode(words: &[&[u8]]) -> bool {
 // cursor is the hash of the next key, and keys that come or go meanwhile do not move the others.
 
 /// `SCAN cursor [MATCH pattern] [COUNT count]`
-pub(super) fn scan(call: &mut Call<'_>) -> Answer {
+pub(super) fn scan(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
     let cursor = std::str::from_utf8(args[1]).ok().and_then(|text| text.parse().ok());
-    let cursor = cursor.ok_or_else(|| Failure::new("ERR invalid cursor"))?;
+    let cursor = cursor.ok_or_else(|| CommandError::new("ERR invalid cursor"))?;
     let (mut pattern, mut count): (&[u8], usize) = (b"*", 10);
     for option in args[2..].chunks(2) {
         match *option {
             [name, wanted] if name.eq_ignore_ascii_case(b"MATCH") => pattern = wanted,
             [name, wanted] if name.eq_ignore_ascii_case(b"COUNT") => {
                 let wanted = usize::try_from(integer(wanted)?).unwrap_or(0);
-                count = Some(wanted).filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
+                count = Some(wanted).filter(|count| *count > 0).ok_or_else(CommandError::syntax)?;
             }
             [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
                 return refuse("ERR embedded nodes know only MATCH and COUNT of SCAN");
             }
-            _ => return Err(Failure::syntax()),
+            _ => return Err(CommandError::syntax()),
         }
     }
     let (mut keys, next) = database.page(cursor, count);
@@ -309,16 +313,16 @@ impl Database {
     }
 }
 
-/// FNV-1a, whose values for similar keys are far apart.
 fn hash(key: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    key.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    let mut hasher = DefaultHasher::new();
+    hasher.write(key);
+    hasher.finish()
 }
 
 // The commands that read and change times to live.
 
 /// `TTL key`: rounded to the nearest second.
-pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
+pub(super) fn ttl(call: &mut Call<'_>) -> CommandResult {
     let millis = remaining_ms(call);
     let rounded = millis.saturating_add(500) / 1000;
     Ok(OwnedReply::Integer(if millis < 0 { millis } else { rounded }))
@@ -333,7 +337,7 @@ pub(super) fn remaining_ms(call: &mut Call<'_>) -> i64 {
 
 /// `EXPIRE key seconds [NX | XX | GT | LT]`, the same in milliseconds, and `PEXPIREAT`, on the
 /// node's wall clock. A time that has passed deletes the key.
-pub(super) fn expire(call: &mut Call<'_>, command: &str) -> Answer {
+pub(super) fn expire(call: &mut Call<'_>, command: &str) -> CommandResult {
     let [if_none, if_any, if_greater, if_less] = conditions(&call.args[3..])?;
     let amount = integer(call.args[2])?;
     let remaining = match command {
@@ -345,7 +349,7 @@ pub(super) fn expire(call: &mut Call<'_>, command: &str) -> Answer {
         }
     };
     let when = remaining.and_then(|remaining| remaining.checked_add(call.now_ms()));
-    let when = when.ok_or_else(|| Failure::invalid_expire(command))?;
+    let when = when.ok_or_else(|| CommandError::invalid_expire(command))?;
     let (database, args) = call.parts();
     let Some(entry) = database.find(args[1]) else { return Ok(count(0)) };
     let current = entry.expires_at_ms;
@@ -367,7 +371,7 @@ pub(super) fn expire(call: &mut Call<'_>, command: &str) -> Answer {
 }
 
 /// Which of `NX`, `XX`, `GT` and `LT` are among the words.
-fn conditions(words: &[&[u8]]) -> Result<[bool; 4], Failure> {
+fn conditions(words: &[&[u8]]) -> Result<[bool; 4], CommandError> {
     let mut wanted = [false; 4];
     for word in words {
         let is_this = |name: &&[u8]| word.eq_ignore_ascii_case(name);

@@ -17,9 +17,9 @@
 
 use super::command::Call;
 use super::database::{Database, Entry, Value};
-use super::nodes::Options;
+use super::nodes::NodeOptions;
 use super::pushes::Pushes;
-use super::reply::{Answer, OwnedReply};
+use super::reply::{CommandResult, OwnedReply};
 use super::session::ConnectionState;
 use super::zset::SortedSet;
 use redlatch_protocol::time::Time;
@@ -34,7 +34,7 @@ pub(super) const DATABASES: usize = 16;
 /// One node: sixteen databases, a script cache and an identity.
 #[derive(Debug)]
 pub struct Keyspace {
-    pub(super) options: Options,
+    pub(super) options: NodeOptions,
     /// The sources of the cached scripts, by their SHA-1 in lower case.
     pub(super) scripts: BTreeMap<String, Arc<[u8]>>,
     databases: Vec<Database>,
@@ -47,7 +47,7 @@ pub struct Keyspace {
 
 impl Keyspace {
     /// A node without keys but for its mark, if it is a member of a group.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: NodeOptions) -> Self {
         let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
         if let Some(member) = &options.member {
             // From its start to its end: it loses its memory with that.
@@ -255,7 +255,7 @@ const SECTIONS: [(&str, Section); 6] = [
 type Section = fn(&mut Call<'_>) -> String;
 
 /// `INFO [section ...]`
-pub(super) fn info(call: &mut Call<'_>) -> Answer {
+pub(super) fn info(call: &mut Call<'_>) -> CommandResult {
     let asked = &call.args[1..];
     let wants = |name: &str| {
         let words = [name, "default", "all", "everything"];
@@ -275,7 +275,7 @@ pub(super) fn info(call: &mut Call<'_>) -> Answer {
 }
 
 fn server(call: &mut Call<'_>) -> String {
-    let Options { redis_version, run_id, port, .. } = &call.keyspace.options;
+    let NodeOptions { redis_version, run_id, port, .. } = &call.keyspace.options;
     let uptime = call.keyspace.uptime(call.now).as_secs();
     let days = uptime / 86_400;
     format!(
@@ -306,7 +306,7 @@ const SETTINGS: [(&str, &str); 5] = [
 
 /// `CONFIG GET setting ...`. Of patterns, it knows those with a `*` at the end. Like Redis, it
 /// spells a name as the caller did.
-pub(super) fn config_get(call: &mut Call<'_>) -> Answer {
+pub(super) fn config_get(call: &mut Call<'_>) -> CommandResult {
     let mut found = Vec::new();
     for asked in &call.args[2..] {
         let (stem, shows_name) = asked.strip_suffix(b"*").map_or((*asked, false), |it| (it, true));
@@ -323,7 +323,7 @@ pub(super) fn config_get(call: &mut Call<'_>) -> Answer {
 }
 
 /// `TIME`: seconds since 1970, and microseconds.
-pub(super) fn time(call: &mut Call<'_>) -> Answer {
+pub(super) fn time(call: &mut Call<'_>) -> CommandResult {
     let micros = call.keyspace.options.wall_micros(call.now);
     let part = |number: u64| OwnedReply::bulk(number.to_string());
     Ok(OwnedReply::Array(vec![part(micros / 1_000_000), part(micros % 1_000_000)]))
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_key_exists_until_the_end_of_its_last_millisecond() {
-        let mut node = Keyspace::new(Options::new());
+        let mut node = Keyspace::new(NodeOptions::default());
         let mut session = node.connect();
         let mut run = |now, args: &[&[u8]]| node.execute(now, &mut session, args);
         let set: &[&[u8]] = &[b"SET", b"k", b"v", b"PX", b"20"];
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn live_keys_omits_expired_keys_that_no_command_has_looked_up() {
-        let mut node = Keyspace::new(Options::new());
+        let mut node = Keyspace::new(NodeOptions::default());
         let mut session = node.connect();
         node.execute(at(0), &mut session, &[b"SET", b"short", b"1", b"PX", b"10"]);
         node.execute(at(0), &mut session, &[b"SET", b"long", b"2", b"PX", b"30"]);
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn expired_keys_that_are_never_looked_up_are_removed() {
-        let mut node = Keyspace::new(Options::new());
+        let mut node = Keyspace::new(NodeOptions::default());
         let mut session = node.connect();
         for n in 0..20_000_u64 {
             let key = n.to_string();
@@ -374,7 +374,10 @@ mod tests {
 
     #[test]
     fn a_restart_resets_scripts_and_uptime_and_removes_keys_unless_they_are_kept() {
-        let mut node = Keyspace::new(Options::new().uptime(Duration::from_secs(100)));
+        let mut node = Keyspace::new(NodeOptions {
+            uptime: Duration::from_secs(100),
+            ..NodeOptions::default()
+        });
         let mut session = node.connect();
         node.execute(at(0), &mut session, &[b"SET", b"k", b"v"]);
         node.execute(at(0), &mut session, &[b"SCRIPT", b"LOAD", b"return 1"]);

@@ -11,8 +11,8 @@
 use super::command::{self, Call, integer};
 use super::database::is_flush_mode;
 use super::keyspace::Keyspace;
-use super::nodes::Options;
-use super::reply::{Answer, Failure, OwnedReply, decimal, refuse};
+use super::nodes::NodeOptions;
+use super::reply::{CommandError, CommandResult, OwnedReply, decimal, refuse};
 use super::session::ConnectionState;
 use mlua::{
     BorrowedBytes, ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value,
@@ -99,14 +99,14 @@ impl Node {
 
 impl Running {
     fn new() -> Self {
-        let mut keyspace = Keyspace::new(Options::new());
+        let mut keyspace = Keyspace::new(NodeOptions::default());
         let session = keyspace.connect();
         let node = Node { keyspace, session, now: Time::ZERO, declared: Vec::new() };
         Self { node: RefCell::new(node), failure: RefCell::default(), instructions: Cell::new(0) }
     }
 
     /// Runs the command of a call of the script.
-    fn command(&self, words: &[Value]) -> Answer {
+    fn command(&self, words: &[Value]) -> CommandResult {
         self.spend(INSTRUCTIONS_OF_COMMAND);
         let words = words_of(words)?;
         let args: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
@@ -174,7 +174,7 @@ impl Interpreter {
         Ok(Self { lua, enter, compiled: RefCell::default(), running })
     }
 
-    fn compiled(&self, sha1: &str, source: &[u8]) -> Result<Compiled, Failure> {
+    fn compiled(&self, sha1: &str, source: &[u8]) -> Result<Compiled, CommandError> {
         if let Some(known) = self.compiled.borrow().get(sha1) {
             return Ok(known.clone());
         }
@@ -184,7 +184,7 @@ impl Interpreter {
                 mlua::Error::SyntaxError { message, .. } => message,
                 other => other.to_string(),
             };
-            Failure::new(format!("ERR Error compiling script (new function): {text}"))
+            CommandError::new(format!("ERR Error compiling script (new function): {text}"))
         })?;
         let mut compiled = self.compiled.borrow_mut();
         if compiled.len() >= COMPILED_MAX {
@@ -196,7 +196,7 @@ impl Interpreter {
         Ok(new)
     }
 
-    fn run(&self, call: &mut Call<'_>, script: &Script<'_>) -> Answer {
+    fn run(&self, call: &mut Call<'_>, script: &Script<'_>) -> CommandResult {
         let Compiled { function, is_own } = self.compiled(script.sha1, script.source)?;
         let database = call.session.database;
         {
@@ -217,7 +217,7 @@ impl Interpreter {
         result.unwrap_or_else(|error| refuse(format!("ERR {error}")))
     }
 
-    fn enter(&self, function: Function, script: &Script<'_>) -> mlua::Result<Answer> {
+    fn enter(&self, function: Function, script: &Script<'_>) -> mlua::Result<CommandResult> {
         let table = |words: Words<'_>| {
             let table = self.lua.create_table_with_capacity(words.len(), 0)?;
             words.iter().try_for_each(|word| table.raw_push(self.lua.create_string(word)?))?;
@@ -227,7 +227,7 @@ impl Interpreter {
         let (is_well, value): (bool, Value) =
             self.enter.call((function, script.sha1, keys, argv))?;
         if is_well {
-            let unread = |_| Failure::new("ERR the value of the script cannot be read");
+            let unread = |_| CommandError::new("ERR the value of the script cannot be read");
             return Ok(reply(&value, 0).map_err(unread));
         }
         let text = word(&value).map(|text| text.as_ref().to_vec());
@@ -263,12 +263,12 @@ pub(super) fn digest(text: &[u8]) -> String {
 const DEPTH_MAX: usize = 128;
 
 /// The words of a command that a script runs.
-fn words_of(values: &[Value]) -> Result<Vec<Word<'_>>, Failure> {
+fn words_of(values: &[Value]) -> Result<Vec<Word<'_>>, CommandError> {
     if values.is_empty() {
         return refuse("ERR Please specify at least one argument for this redis lib call");
     }
     let refusal = "ERR Lua redis lib command arguments must be strings or integers";
-    values.iter().map(|value| word(value).ok_or_else(|| Failure::new(refusal))).collect()
+    values.iter().map(|value| word(value).ok_or_else(|| CommandError::new(refusal))).collect()
 }
 
 /// A string of Lua, or the text of a number.
@@ -338,7 +338,9 @@ fn reply(value: &Value, depth: usize) -> mlua::Result<OwnedReply> {
         Value::Integer(number) => OwnedReply::Integer(*number),
         Value::Number(number) => OwnedReply::Integer(*number as i64),
         Value::Boolean(true) => OwnedReply::Integer(1),
-        Value::Table(_) if depth == DEPTH_MAX => Failure::new("ERR reached lua stack limit").into(),
+        Value::Table(_) if depth == DEPTH_MAX => {
+            CommandError::new("ERR reached lua stack limit").into()
+        }
         Value::Table(table) => return table_reply(table, depth),
         _ => OwnedReply::Null,
     })
@@ -347,10 +349,10 @@ fn reply(value: &Value, depth: usize) -> mlua::Result<OwnedReply> {
 /// An error, a status, or the list up to the first nil.
 fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
     if let Value::String(error) = table.raw_get("err")? {
-        return Ok(Failure::new(error.as_bytes().to_vec()).into());
+        return Ok(CommandError::new(error.as_bytes().to_vec()).into());
     }
     if let Value::String(status) = table.raw_get("ok")? {
-        return Ok(OwnedReply::Simple(Failure::new(status.as_bytes().to_vec()).0.into()));
+        return Ok(OwnedReply::Simple(CommandError::new(status.as_bytes().to_vec()).0.into()));
     }
     let mut items = Vec::new();
     for index in 1_i64.. {
@@ -365,7 +367,7 @@ fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
 // The script cache, and the commands that run scripts.
 
 /// `EVAL source numkeys [key ...] [arg ...]`
-pub(super) fn eval(call: &mut Call<'_>) -> Answer {
+pub(super) fn eval(call: &mut Call<'_>) -> CommandResult {
     let (keys, argv) = keys_and_argv(call.args)?;
     let source = call.args[1];
     let sha1 = &*load(call, source)?;
@@ -373,8 +375,8 @@ pub(super) fn eval(call: &mut Call<'_>) -> Answer {
 }
 
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`
-pub(super) fn evalsha(call: &mut Call<'_>) -> Answer {
-    let unknown = || Failure::new("NOSCRIPT No matching script. Please use EVAL.");
+pub(super) fn evalsha(call: &mut Call<'_>) -> CommandResult {
+    let unknown = || CommandError::new("NOSCRIPT No matching script. Please use EVAL.");
     // A text that cannot be a digest is refused before the number of keys is parsed.
     if call.args[1].len() != 40 {
         return Err(unknown());
@@ -386,19 +388,19 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> Answer {
 }
 
 /// `SCRIPT LOAD source`
-pub(super) fn script_load(call: &mut Call<'_>) -> Answer {
+pub(super) fn script_load(call: &mut Call<'_>) -> CommandResult {
     Ok(OwnedReply::bulk(load(call, call.args[2])?))
 }
 
 /// `SCRIPT EXISTS sha1 [sha1 ...]`
-pub(super) fn script_exists(call: &mut Call<'_>) -> Answer {
+pub(super) fn script_exists(call: &mut Call<'_>) -> CommandResult {
     let is_cached = |sha1: &&[u8]| call.keyspace.scripts.contains_key(&lower(sha1));
     let known = call.args[2..].iter().map(|sha1| OwnedReply::Integer(is_cached(sha1).into()));
     Ok(OwnedReply::Array(known.collect()))
 }
 
 /// `SCRIPT FLUSH [SYNC | ASYNC]`
-pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
+pub(super) fn script_flush(call: &mut Call<'_>) -> CommandResult {
     if !is_flush_mode(&call.args[2..]) {
         return refuse("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
     }
@@ -407,7 +409,7 @@ pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
 }
 
 /// Compiles a script, caches its source and returns its SHA-1.
-fn load(call: &mut Call<'_>, source: &[u8]) -> Result<String, Failure> {
+fn load(call: &mut Call<'_>, source: &[u8]) -> Result<String, CommandError> {
     let sha1 = digest(source);
     if !call.keyspace.scripts.contains_key(&sha1) {
         INTERPRETER.with(|it| it.compiled(&sha1, source).map(drop))?;
@@ -422,12 +424,12 @@ fn lower(sha1: &[u8]) -> String {
 }
 
 /// `KEYS` and `ARGV` of a script call.
-fn keys_and_argv(args: Words<'_>) -> Result<(Words<'_>, Words<'_>), Failure> {
+fn keys_and_argv(args: Words<'_>) -> Result<(Words<'_>, Words<'_>), CommandError> {
     let wanted = usize::try_from(integer(args[2])?)
-        .map_err(|_| Failure::new("ERR Number of keys can't be negative"))?;
+        .map_err(|_| CommandError::new("ERR Number of keys can't be negative"))?;
     args[3..]
         .split_at_checked(wanted)
-        .ok_or_else(|| Failure::new("ERR Number of keys can't be greater than number of args"))
+        .ok_or_else(|| CommandError::new("ERR Number of keys can't be greater than number of args"))
 }
 
 #[cfg(test)]

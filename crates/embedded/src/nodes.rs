@@ -28,7 +28,7 @@ const UPTIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// ```
 #[derive(Clone, Debug)]
 pub struct NodesBuilder {
-    options: Options,
+    options: NodeOptions,
     uptime_after_restart: Duration,
     are_formed: bool,
 }
@@ -92,8 +92,8 @@ impl NodesBuilder {
         Ok(Nodes { nodes: nodes?, settings: self })
     }
 
-    fn options(&self, port: u16) -> io::Result<Options> {
-        Ok(self.options.clone().port(port).run_id(random_run_id()?))
+    fn options(&self, port: u16) -> io::Result<NodeOptions> {
+        Ok(NodeOptions { port, run_id: random_run_id()?, ..self.options.clone() })
     }
 }
 
@@ -138,7 +138,7 @@ impl Nodes {
     #[must_use]
     pub fn builder() -> NodesBuilder {
         NodesBuilder {
-            options: Options::new().uptime(UPTIME),
+            options: NodeOptions { uptime: UPTIME, ..NodeOptions::default() },
             uptime_after_restart: Duration::ZERO,
             are_formed: true,
         }
@@ -188,7 +188,7 @@ impl Nodes {
         let (server, settings) = (&self.nodes[node], &self.settings);
         server.restart(|| {
             let options = settings.options(server.port())?;
-            Ok(Node::new(options.uptime(settings.uptime_after_restart)))
+            Ok(Node::new(NodeOptions { uptime: settings.uptime_after_restart, ..options }))
         })
     }
 
@@ -251,62 +251,28 @@ fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
 
 /// The settings of one [`Keyspace`](super::keyspace::Keyspace).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct NodeOptions {
     pub(super) password: Option<Password>,
-    pub(super) run_id: String,
+    /// The run id in `INFO`: forty hexadecimal digits, different for every start of every server.
+    /// The model has no source of randomness, so the caller must set a different one for each node.
+    pub run_id: String,
     /// Which member of a group the node is, if it is one.
     pub(super) member: Option<Member>,
-    pub(super) redis_version: String,
-    pub(super) port: u16,
-    pub(super) uptime: Duration,
-    pub(super) started: Time,
+    /// The version that `INFO` and `HELLO` report. The commands always behave as in 7.0.15.
+    pub redis_version: String,
+    pub port: u16,
+    /// The uptime of the node when it was started.
+    pub uptime: Duration,
+    /// When the node was started. Its uptime counts from here.
+    pub started: Time,
     /// Microseconds since 1970 at [`Time::ZERO`].
     pub(super) epoch: u64,
 }
 
-impl Options {
-    /// No password, run id of forty zeroes, version 7.0.15, port 6379, just started at
-    /// [`Time::ZERO`], which is 1970.
-    pub fn new() -> Self {
-        Self {
-            password: None,
-            run_id: "0".repeat(40),
-            member: None,
-            redis_version: "7.0.15".to_owned(),
-            port: 6379,
-            uptime: Duration::ZERO,
-            started: Time::ZERO,
-            epoch: 0,
-        }
-    }
-
+impl NodeOptions {
     /// Requires this password (user `default`), as `requirepass` does.
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(Password(password.into()));
-        self
-    }
-
-    /// The run id in `INFO`: forty hexadecimal digits, different for every start of every server.
-    /// The model has no source of randomness, so the caller must set a different one for each node.
-    pub fn run_id(mut self, run_id: impl Into<String>) -> Self {
-        self.run_id = run_id.into();
-        self
-    }
-
-    /// The version that `INFO` and `HELLO` report. The commands always behave as in 7.0.15.
-    pub fn redis_version(mut self, version: impl Into<String>) -> Self {
-        self.redis_version = version.into();
-        self
-    }
-
-    pub fn port(mut self, port: u16) -> Self {
-        self.port = port;
-        self
-    }
-
-    /// The uptime of the node at [`started`](Options::started).
-    pub fn uptime(mut self, uptime: Duration) -> Self {
-        self.uptime = uptime;
         self
     }
 
@@ -321,17 +287,22 @@ impl Options {
     pub(super) fn wall_micros(&self, now: Time) -> u64 {
         self.epoch.saturating_add(now.as_nanos() / 1_000)
     }
-
-    /// When the node was started. Its uptime counts from here.
-    pub fn started(mut self, started: Time) -> Self {
-        self.started = started;
-        self
-    }
 }
 
-impl Default for Options {
+/// No password, run id of forty zeroes, version 7.0.15, port 6379, just started at [`Time::ZERO`],
+/// which is 1970.
+impl Default for NodeOptions {
     fn default() -> Self {
-        Self::new()
+        Self {
+            password: None,
+            run_id: "0".repeat(40),
+            member: None,
+            redis_version: "7.0.15".to_owned(),
+            port: 6379,
+            uptime: Duration::ZERO,
+            started: Time::ZERO,
+            epoch: 0,
+        }
     }
 }
 

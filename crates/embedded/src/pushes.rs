@@ -11,7 +11,7 @@
 //! connection that publishes it comes after the reply, as in Redis from 7.2.
 
 use super::command::Call;
-use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
+use super::reply::{CommandError, CommandResult, OwnedReply, Protocol, count, refuse};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The connections that are to be told something about a name, such as a key or a path.
@@ -105,7 +105,7 @@ impl Pushes {
 }
 
 /// `CLIENT TRACKING ON [OPTIN]` and `CLIENT TRACKING OFF`
-pub(super) fn client_tracking(call: &mut Call<'_>) -> Answer {
+pub(super) fn client_tracking(call: &mut Call<'_>) -> CommandResult {
     let mut mode = TrackingMode::All;
     for option in &call.args[3..] {
         match option.to_ascii_uppercase().as_slice() {
@@ -113,7 +113,7 @@ pub(super) fn client_tracking(call: &mut Call<'_>) -> Answer {
             b"OPTOUT" | b"BCAST" | b"NOLOOP" | b"REDIRECT" | b"PREFIX" => {
                 return refuse("ERR embedded nodes track keys only with OPTIN or without");
             }
-            _ => return Err(Failure::syntax()),
+            _ => return Err(CommandError::syntax()),
         }
     }
     match call.args[2].to_ascii_uppercase().as_slice() {
@@ -126,13 +126,13 @@ pub(super) fn client_tracking(call: &mut Call<'_>) -> Answer {
             call.session.caching = false;
             call.keyspace.pushes.tracking.remove(&call.session.id);
         }
-        _ => return Err(Failure::syntax()),
+        _ => return Err(CommandError::syntax()),
     }
     Ok(OwnedReply::OK)
 }
 
 /// `CLIENT CACHING YES`; `NO` is for the mode `OPTOUT`, which embedded nodes do not have.
-pub(super) fn client_caching(call: &mut Call<'_>) -> Answer {
+pub(super) fn client_caching(call: &mut Call<'_>) -> CommandResult {
     let Some(mode) = call.session.tracking else {
         return refuse(
             "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
@@ -150,12 +150,12 @@ pub(super) fn client_caching(call: &mut Call<'_>) -> Answer {
         b"NO" => {
             refuse("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
         }
-        _ => Err(Failure::syntax()),
+        _ => Err(CommandError::syntax()),
     }
 }
 
 /// `SUBSCRIBE channel [channel ...]`: no reply, but a message about each channel.
-pub(super) fn subscribe(call: &mut Call<'_>) -> Answer {
+pub(super) fn subscribe(call: &mut Call<'_>) -> CommandResult {
     let id = call.session.id;
     let channels = &mut call.keyspace.pushes.channels;
     let confirmed = call.args[1..].iter().map(|channel| {
@@ -166,7 +166,7 @@ pub(super) fn subscribe(call: &mut Call<'_>) -> Answer {
 }
 
 /// `UNSUBSCRIBE [channel ...]`: from all, if none is named.
-pub(super) fn unsubscribe(call: &mut Call<'_>) -> Answer {
+pub(super) fn unsubscribe(call: &mut Call<'_>) -> CommandResult {
     let id = call.session.id;
     let channels = &mut call.keyspace.pushes.channels;
     let named: Vec<Vec<u8>> = match &call.args[1..] {
@@ -185,7 +185,7 @@ pub(super) fn unsubscribe(call: &mut Call<'_>) -> Answer {
 }
 
 /// `PUBLISH channel message`: how many connections get it.
-pub(super) fn publish(call: &mut Call<'_>) -> Answer {
+pub(super) fn publish(call: &mut Call<'_>) -> CommandResult {
     let (channel, payload) = (call.args[1], call.args[2]);
     // What a script has changed before is told before.
     call.keyspace.settle();
@@ -204,13 +204,13 @@ fn message(kind: &str, channel: OwnedReply, content: OwnedReply) -> OwnedReply {
 #[cfg(test)]
 mod tests {
     use crate::keyspace::Keyspace;
-    use crate::nodes::Options;
+    use crate::nodes::NodeOptions;
     use crate::reply::OwnedReply;
     use redlatch_protocol::time::Time;
 
     #[test]
     fn a_connection_that_has_ended_gets_no_message() {
-        let mut node = Keyspace::new(Options::new());
+        let mut node = Keyspace::new(NodeOptions::default());
         let mut publisher = node.connect();
         let mut subscribers = [(); 3].map(|()| node.connect());
         for session in &mut subscribers {
@@ -223,8 +223,8 @@ mod tests {
         assert_eq!(publish(&mut node), OwnedReply::Integer(3));
         node.disconnect(&subscribers[0]);
         let ids: Vec<i64> = std::iter::from_fn(|| node.poll_push()).map(|(id, _)| id).collect();
-        assert_eq!(ids, [subscribers[1].id(), subscribers[2].id()]);
-        assert!(node.kill(subscribers[1].id()));
+        assert_eq!(ids, [subscribers[1].id, subscribers[2].id]);
+        assert!(node.kill(subscribers[1].id));
         assert_eq!(publish(&mut node), OwnedReply::Integer(1));
         node.restart(Time::ZERO, true, "b");
         assert_eq!(publish(&mut node), OwnedReply::Integer(0));

@@ -124,12 +124,12 @@ pub(super) fn decimal(number: f64) -> String {
 }
 
 /// The result of a command: a reply, or an error reply.
-pub(super) type Answer = Result<OwnedReply, Failure>;
+pub(super) type CommandResult = Result<OwnedReply, CommandError>;
 
 #[derive(Debug)]
-pub(super) struct Failure(pub(super) Vec<u8>);
+pub(super) struct CommandError(pub(super) Vec<u8>);
 
-impl Failure {
+impl CommandError {
     /// An error whose text begins with its code. A line break in the text, which may come from a
     /// client, would end the reply early, so it becomes a space, as in Redis.
     pub(super) fn new(text: impl Into<Vec<u8>>) -> Self {
@@ -155,12 +155,12 @@ impl Failure {
     }
 }
 
-pub(super) fn refuse<T>(text: impl Into<Vec<u8>>) -> Result<T, Failure> {
-    Err(Failure::new(text))
+pub(super) fn refuse<T>(text: impl Into<Vec<u8>>) -> Result<T, CommandError> {
+    Err(CommandError::new(text))
 }
 
-impl From<Failure> for OwnedReply {
-    fn from(failure: Failure) -> Self {
+impl From<CommandError> for OwnedReply {
+    fn from(failure: CommandError) -> Self {
         Self::Error(failure.0)
     }
 }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_error_reply_has_no_line_breaks() {
-        let reply = OwnedReply::from(Failure::new("ERR a\r\n+OK\r\nb"));
+        let reply = OwnedReply::from(CommandError::new("ERR a\r\n+OK\r\nb"));
         assert_eq!(encoded(&reply, Protocol::Resp2), "-ERR a  +OK  b\r\n");
     }
 }

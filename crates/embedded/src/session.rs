@@ -3,30 +3,35 @@
 use super::command::{Call, excerpt, integer};
 use super::keyspace::DATABASES;
 use super::pushes::TrackingMode;
-use super::reply::{Answer, Failure, OwnedReply, Protocol, refuse};
+use super::reply::{CommandError, CommandResult, OwnedReply, Protocol, refuse};
 
 #[derive(Clone, Debug)]
 pub struct ConnectionState {
-    pub(super) id: i64,
-    pub(super) name: Vec<u8>,
-    pub(super) database: usize,
-    pub(super) protocol: Protocol,
-    pub(super) authenticated: bool,
-    pub(super) closing: bool,
+    /// As in `CLIENT ID`.
+    pub id: i64,
+    /// Set by `CLIENT SETNAME`; empty if there is none.
+    pub name: Vec<u8>,
+    pub database: usize,
+    /// The protocol of the replies, also of the reply to the `HELLO` that changes it.
+    pub protocol: Protocol,
+    /// May the connection use commands other than those that authenticate it?
+    pub is_authenticated: bool,
+    /// Has the client sent `QUIT`? Then the connection is closed after the reply.
+    pub is_closing: bool,
     pub(super) tracking: Option<TrackingMode>,
     /// The next command's keys are to be remembered: `CLIENT CACHING YES` came before.
     pub(super) caching: bool,
 }
 
 impl ConnectionState {
-    pub(super) fn new(id: i64, authenticated: bool) -> Self {
+    pub(super) fn new(id: i64, is_authenticated: bool) -> Self {
         Self {
             id,
             name: Vec::new(),
             database: 0,
             protocol: Protocol::Resp2,
-            authenticated,
-            closing: false,
+            is_authenticated,
+            is_closing: false,
             tracking: None,
             caching: false,
         }
@@ -36,41 +41,12 @@ impl ConnectionState {
     pub(super) fn remembers_reads(&self) -> bool {
         self.tracking.is_some_and(|mode| mode == TrackingMode::All || self.caching)
     }
-
-    /// The id of the connection, as in `CLIENT ID`.
-    pub fn id(&self) -> i64 {
-        self.id
-    }
-
-    /// The protocol of the replies, also of the reply to the `HELLO` that changes it.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
-    pub fn database(&self) -> usize {
-        self.database
-    }
-
-    /// The connection's name, set by `CLIENT SETNAME`; empty if there is none.
-    pub fn name(&self) -> &[u8] {
-        &self.name
-    }
-
-    /// May the connection use commands other than those that authenticate it?
-    pub fn is_authenticated(&self) -> bool {
-        self.authenticated
-    }
-
-    /// Has the client sent `QUIT`? Then the connection is closed after the reply.
-    pub fn is_closing(&self) -> bool {
-        self.closing
-    }
 }
 
 const USER: &[u8] = b"default";
 
 /// `AUTH [username] password`
-pub(super) fn auth(call: &mut Call<'_>) -> Answer {
+pub(super) fn auth(call: &mut Call<'_>) -> CommandResult {
     match call.args {
         [_, _] if call.keyspace.options.password.is_none() => refuse(
             "ERR AUTH <password> called without any password configured for the default user. \
@@ -78,22 +54,22 @@ pub(super) fn auth(call: &mut Call<'_>) -> Answer {
         ),
         [_, password] => authenticate(call, USER, password),
         [_, user, password] => authenticate(call, user, password),
-        _ => Err(Failure::syntax()),
+        _ => Err(CommandError::syntax()),
     }
 }
 
 /// A wrong password changes nothing: an authenticated connection stays authenticated.
-fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Answer {
+fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> CommandResult {
     let expected = call.keyspace.options.password.as_ref();
     if user != USER || expected.is_some_and(|expected| expected.0.as_bytes() != password) {
         return refuse("WRONGPASS invalid username-password pair or user is disabled.");
     }
-    call.session.authenticated = true;
+    call.session.is_authenticated = true;
     Ok(OwnedReply::OK)
 }
 
 /// `HELLO [protocol [AUTH username password] [SETNAME name]]`
-pub(super) fn hello(call: &mut Call<'_>) -> Answer {
+pub(super) fn hello(call: &mut Call<'_>) -> CommandResult {
     let protocol = match call.args.get(1).map(|version| integer(version)) {
         None => None,
         Some(Ok(2)) => Some(Protocol::Resp2),
@@ -125,7 +101,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
     if let Some((user, password)) = credentials {
         authenticate(call, user, password)?;
     }
-    if !call.session.authenticated {
+    if !call.session.is_authenticated {
         return refuse(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
@@ -152,56 +128,58 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
 }
 
 /// `SELECT index`
-pub(super) fn select(call: &mut Call<'_>) -> Answer {
+pub(super) fn select(call: &mut Call<'_>) -> CommandResult {
     let index = integer(call.args[1])?;
     // Redis reads a C int here, and has a separate error for other numbers.
     i32::try_from(index).map_err(|_| {
         let (min, max) = (i32::MIN, i32::MAX);
-        Failure::new(format!("ERR value is out of range, value must between {min} and {max}"))
+        CommandError::new(format!("ERR value is out of range, value must between {min} and {max}"))
     })?;
     let index = usize::try_from(index).ok().filter(|index| *index < DATABASES);
-    call.session.database = index.ok_or_else(|| Failure::new("ERR DB index is out of range"))?;
+    call.session.database =
+        index.ok_or_else(|| CommandError::new("ERR DB index is out of range"))?;
     Ok(OwnedReply::OK)
 }
 
 /// `CLIENT SETNAME name`; an empty name removes it.
-pub(super) fn client_setname(call: &mut Call<'_>) -> Answer {
+pub(super) fn client_setname(call: &mut Call<'_>) -> CommandResult {
     check_name(call.args[2])?;
     call.session.name = call.args[2].to_vec();
     Ok(OwnedReply::OK)
 }
 
-fn check_name(name: &[u8]) -> Result<(), Failure> {
+fn check_name(name: &[u8]) -> Result<(), CommandError> {
     if name.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
         return Ok(());
     }
     refuse("ERR Client names cannot contain spaces, newlines or special characters.")
 }
 
-pub(super) fn client_getname(call: &mut Call<'_>) -> Answer {
+pub(super) fn client_getname(call: &mut Call<'_>) -> CommandResult {
     let name = &call.session.name;
     Ok(if name.is_empty() { OwnedReply::Null } else { OwnedReply::bulk(name.as_slice()) })
 }
 
 /// `CLIENT KILL ID id`, and the older form with an address, which matches no connection here. A
 /// connection cannot kill itself.
-pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
+pub(super) fn client_kill(call: &mut Call<'_>) -> CommandResult {
     match call.args {
         [_, _, _] => refuse("ERR No such client"),
         [_, _, filter, id] if filter.eq_ignore_ascii_case(b"ID") => {
             let id = integer(id).ok().filter(|id| *id > 0);
-            let id = id.ok_or_else(|| Failure::new("ERR client-id should be greater than 0"))?;
+            let id =
+                id.ok_or_else(|| CommandError::new("ERR client-id should be greater than 0"))?;
             let is_other = id != call.session.id;
             Ok(OwnedReply::Integer(i64::from(is_other && call.keyspace.kill(id))))
         }
-        _ => Err(Failure::syntax()),
+        _ => Err(CommandError::syntax()),
     }
 }
 
 /// `CLIENT INFO`, and `CLIENT LIST`, which lists only the connection that sends it.
-pub(super) fn describe(call: &mut Call<'_>, command: &str) -> Answer {
+pub(super) fn describe(call: &mut Call<'_>, command: &str) -> CommandResult {
     if call.args.len() > 2 {
-        return Err(Failure::syntax());
+        return Err(CommandError::syntax());
     }
     let ConnectionState { id, name, database, protocol, .. } = &*call.session;
     let (name, version) = (String::from_utf8_lossy(name), *protocol as i64);
@@ -210,13 +188,13 @@ pub(super) fn describe(call: &mut Call<'_>, command: &str) -> Answer {
     )))
 }
 
-pub(super) fn quit(call: &mut Call<'_>) -> Answer {
-    call.session.closing = true;
+pub(super) fn quit(call: &mut Call<'_>) -> CommandResult {
+    call.session.is_closing = true;
     Ok(OwnedReply::OK)
 }
 
 /// `RESET`: resets everything but the connection's id.
-pub(super) fn reset(call: &mut Call<'_>) -> Answer {
+pub(super) fn reset(call: &mut Call<'_>) -> CommandResult {
     let open = call.keyspace.options.password.is_none();
     call.keyspace.pushes.tracking.remove(&call.session.id);
     call.keyspace.pushes.channels.forget(call.session.id);

@@ -2,11 +2,11 @@
 
 use super::command::{Call, integer};
 use super::database::Value;
-use super::reply::{Answer, Failure, OwnedReply, Protocol, count, refuse};
+use super::reply::{CommandError, CommandResult, OwnedReply, Protocol, count, refuse};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `ZADD key [NX | XX] score member [score member ...]`
-pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
+pub(super) fn zadd(call: &mut Call<'_>) -> CommandResult {
     let (mut if_absent, mut if_present, mut rest) = (false, false, &call.args[2..]);
     while let [option, behind @ ..] = rest {
         match option.to_ascii_uppercase().as_slice() {
@@ -21,12 +21,12 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
     }
     let pairs = rest.chunks_exact(2);
     if rest.is_empty() || !pairs.remainder().is_empty() {
-        return Err(Failure::syntax());
+        return Err(CommandError::syntax());
     }
     if if_absent && if_present {
         return refuse("ERR XX and NX options at the same time are not compatible");
     }
-    let not_a_float = || Failure::new("ERR value is not a valid float");
+    let not_a_float = || CommandError::new("ERR value is not a valid float");
     let scored = |pair: &[&'_ [u8]]| score(pair[0]).ok_or_else(not_a_float);
     let scores: Vec<Score> = pairs.clone().map(scored).collect::<Result<_, _>>()?;
     let (database, args) = call.parts();
@@ -51,13 +51,13 @@ pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
 }
 
 /// `ZREM key member [member ...]`
-pub(super) fn zrem(call: &mut Call<'_>) -> Answer {
+pub(super) fn zrem(call: &mut Call<'_>) -> CommandResult {
     let members = &call.args[2..];
     take_out(call, |set| members.iter().filter(|member| set.remove(member)).count())
 }
 
 /// `ZREMRANGEBYSCORE key min max`
-pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Answer {
+pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> CommandResult {
     let range = ScoreRange::parse(call.args)?;
     take_out(call, |set| {
         let members: Vec<_> = range.of(set).map(|(member, _)| member.to_vec()).collect();
@@ -67,7 +67,7 @@ pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Answer {
 
 /// Removes members of a sorted set, and the key with its last member. `remove` returns how many it
 /// has removed.
-fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -> Answer {
+fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -> CommandResult {
     let (database, args) = call.parts();
     let Some(set) = database.sorted_set(args[1])? else { return Ok(count(0)) };
     let (removed, left) = (remove(set), set.len());
@@ -83,33 +83,33 @@ fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -
 pub(super) fn read<T>(
     call: &mut Call<'_>,
     read: impl FnOnce(&SortedSet) -> T,
-) -> Result<T, Failure> {
+) -> Result<T, CommandError> {
     let (database, args) = call.parts();
     let empty = SortedSet::default();
     Ok(read(database.sorted_set(args[1])?.map_or(&empty, |set| set)))
 }
 
 /// `ZCOUNT key min max`
-pub(super) fn zcount(call: &mut Call<'_>) -> Answer {
+pub(super) fn zcount(call: &mut Call<'_>) -> CommandResult {
     let range = ScoreRange::parse(call.args)?;
     read(call, |set| count(range.of(set).count()))
 }
 
 /// `ZSCORE key member`
-pub(super) fn zscore(call: &mut Call<'_>) -> Answer {
+pub(super) fn zscore(call: &mut Call<'_>) -> CommandResult {
     let member = call.args[2];
     let score = read(call, |set| set.score(member))?;
     Ok(score.map_or(OwnedReply::Null, OwnedReply::Double))
 }
 
 /// `ZRANK key member`
-pub(super) fn zrank(call: &mut Call<'_>) -> Answer {
+pub(super) fn zrank(call: &mut Call<'_>) -> CommandResult {
     let member = call.args[2];
     Ok(read(call, |set| set.rank(member))?.map_or(OwnedReply::Null, count))
 }
 
 /// `ZRANGE key start stop [WITHSCORES]`, with ranks that count from the end if they are negative.
-pub(super) fn zrange(call: &mut Call<'_>) -> Answer {
+pub(super) fn zrange(call: &mut Call<'_>) -> CommandResult {
     let options = RangeOptions::parse(&call.args[4..], false)?;
     let (start, stop) = (integer(call.args[2])?, integer(call.args[3])?);
     let protocol = call.protocol();
@@ -123,7 +123,7 @@ pub(super) fn zrange(call: &mut Call<'_>) -> Answer {
 }
 
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
-pub(super) fn zrangebyscore(call: &mut Call<'_>) -> Answer {
+pub(super) fn zrangebyscore(call: &mut Call<'_>) -> CommandResult {
     let range = ScoreRange::parse(call.args)?;
     let options = RangeOptions::parse(&call.args[4..], true)?;
     let protocol = call.protocol();
@@ -146,13 +146,13 @@ struct ScoreRange {
 
 impl ScoreRange {
     /// From the third and fourth word. A limit behind `(` is not included: the next number is.
-    fn parse(args: &[&[u8]]) -> Result<Self, Failure> {
+    fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let limit = |text: &[u8], step| match text.strip_prefix(b"(") {
             Some(text) => score(text).map(|Score(place)| Score(place + step)),
             None => score(text),
         };
         let found = limit(args[2], 1).zip(limit(args[3], -1)).map(|(min, max)| Self { min, max });
-        found.ok_or_else(|| Failure::new("ERR min or max is not a float"))
+        found.ok_or_else(|| CommandError::new("ERR min or max is not a float"))
     }
 
     /// The members with these scores.
@@ -169,7 +169,7 @@ struct RangeOptions {
 }
 
 impl RangeOptions {
-    fn parse(words: &[&[u8]], may_limit: bool) -> Result<Self, Failure> {
+    fn parse(words: &[&[u8]], may_limit: bool) -> Result<Self, CommandError> {
         let mut options = Self { with_scores: false, offset: 0, limit: -1 };
         let mut rest = words;
         while let [option, behind @ ..] = rest {
@@ -185,7 +185,7 @@ impl RangeOptions {
                 (b"BYSCORE" | b"BYLEX" | b"REV" | b"LIMIT", _) if !may_limit => {
                     return refuse("ERR embedded nodes know only WITHSCORES of ZRANGE");
                 }
-                _ => return Err(Failure::syntax()),
+                _ => return Err(CommandError::syntax()),
             };
         }
         Ok(options)

@@ -15,7 +15,7 @@
 //!    │                                           ▼                              │         │
 //!    │                                       Uncertain: sync, shares ───────────┘         │
 //!    └── the session is lost, or a znode ◀────────────────────────────────────────────────┤
-//!                                                        give_up(): Leaving ──▶ Over ◀────┘
+//!                                                        give_up(): Deleting ─▶ Over ◀────┘
 //! ```
 //!
 //! It is driven by replies. [`Contender::poll`] says what to do: requests to send, znodes to keep
@@ -46,8 +46,8 @@ use super::path::ContenderId;
 use super::session::{Failure, Response};
 use joining::refused_directory;
 use redlatch_protocol::time::Time;
-pub use state::{Held, Left, Plan, Serial, Step};
-use state::{Own, OwnShare, Said, Search, State};
+pub use state::{Cleanup, Held, Plan, Serial, Step};
+use state::{Finding, Own, OwnShare, Search, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -165,11 +165,11 @@ impl Contender {
             State::Uncertain { own, share, list, is_synced, .. } if list == serial => {
                 self.searched_share(own, share, is_synced, reply);
             }
-            State::LeavingTogether { own, renewed, multi } if multi == serial => {
-                self.left_together(own, renewed, reply);
+            State::DeletingTogether { own, renewed, multi } if multi == serial => {
+                self.deleted_together(own, renewed, reply);
             }
-            State::Leaving { delete, rest, may_be_done, left } if delete == serial => {
-                self.deleted(rest, may_be_done, left, reply);
+            State::Deleting { delete, rest, may_be_done, cleanup } if delete == serial => {
+                self.deleted(rest, may_be_done, cleanup, reply);
             }
             // An answer that nobody waits for any more.
             other => self.state = other,
@@ -207,15 +207,15 @@ impl Contender {
 
     /// What an answer about znodes says. If that is nothing, it is to be asked for again, after a
     /// pause if a server has refused it.
-    fn said<'a>(&mut self, reply: Response<'a>) -> Said<'a> {
+    fn finding<'a>(&mut self, reply: Response<'a>) -> Finding<'a> {
         match reply {
-            Ok(reply) => Said::Reply(reply),
-            Err(Failure::Server(ServerError::NoNode)) => Said::Absent,
-            Err(Failure::SessionLost) => Said::SessionLost,
-            Err(Failure::Unanswered) => Said::Nothing,
+            Ok(reply) => Finding::Reply(reply),
+            Err(Failure::Server(ServerError::NoNode)) => Finding::Absent,
+            Err(Failure::SessionLost) => Finding::SessionLost,
+            Err(Failure::Unanswered) => Finding::Nothing,
             Err(Failure::Server(_) | Failure::TooLong(_)) => {
                 self.steps.push_back(Step::Pause);
-                Said::Nothing
+                Finding::Nothing
             }
         }
     }
@@ -258,7 +258,7 @@ impl Contender {
     /// What it may have created went with the session.
     fn attempt_lost(&mut self) {
         if self.is_given_up {
-            return self.finish(Step::Left(Left::WasGone));
+            return self.finish(Step::CleanedUp(Cleanup::WasGone));
         }
         self.restart();
     }
@@ -317,22 +317,22 @@ impl Contender {
 // Giving up, from any state: nothing that was created is left behind.
 
 impl Contender {
-    /// Releases the lock, or gives up waiting for it. The last step is [`Step::Left`], unless the
-    /// contender is over already.
+    /// Releases the lock, or gives up waiting for it. The last step is [`Step::CleanedUp`], unless
+    /// the contender is over already.
     pub fn give_up(&mut self) {
         self.is_given_up = true;
         match self.leave_state() {
-            State::New | State::Looking { .. } => self.finish(Step::Left(Left::Nothing)),
-            State::InQueue { own, .. } => self.leave(own),
+            State::New | State::Looking { .. } => self.finish(Step::CleanedUp(Cleanup::Nothing)),
+            State::InQueue { own, .. } => self.delete_all(own),
             State::Sharing { own, share, .. } | State::Uncertain { own, share, .. } => {
                 // The transaction may be carried out. The znode of the queue goes first: without it
                 // there will be no share, if there is none yet.
                 let paths = self.plan.paths(&own).chain([share.path]).collect();
-                self.delete(paths, true, Left::Deleted);
+                self.delete(paths, true, Cleanup::Deleted);
             }
             State::First { own, share } | State::Held { own, share } => match share {
-                Some(share) => self.delete([share.path].into(), false, Left::Deleted),
-                None => self.leave(own),
+                Some(share) => self.delete([share.path].into(), false, Cleanup::Deleted),
+                None => self.delete_all(own),
             },
             // What it has created is deleted when that is known, or is being deleted.
             other => self.state = other,
@@ -340,69 +340,69 @@ impl Contender {
     }
 
     /// Leaves the queues, and removes the directories whose numbers are large.
-    fn leave(&mut self, own: Own) {
+    fn delete_all(&mut self, own: Own) {
         let each = 0..own.numbers.len();
         let renewed = each.filter(|at| own.numbers[*at].renews_directory()).collect();
-        self.leave_together(own, renewed);
+        self.delete_together(own, renewed);
     }
 
-    fn leave_together(&mut self, own: Own, renewed: Vec<usize>) {
+    fn delete_together(&mut self, own: Own, renewed: Vec<usize>) {
         self.place = None;
         if renewed.is_empty() && !self.plan.is_set() {
-            return self.delete(self.plan.paths(&own).collect(), false, Left::Deleted);
+            return self.delete(self.plan.paths(&own).collect(), false, Cleanup::Deleted);
         }
         let directory = |at: &usize| Arc::clone(&self.plan.directories[*at].path);
         let paths = self.plan.paths(&own).chain(renewed.iter().map(directory));
         let multi = Request::Multi(paths.map(Operation::Delete).collect());
         let multi = self.ask(multi);
-        self.state = State::LeavingTogether { own, renewed, multi };
+        self.state = State::DeletingTogether { own, renewed, multi };
     }
 
     /// Deletes these znodes one after the other; it is over when there are none. `may_be_done`:
     /// whether one that is not there counts as deleted.
-    fn delete(&mut self, mut rest: VecDeque<Arc<str>>, may_be_done: bool, left: Left) {
+    fn delete(&mut self, mut rest: VecDeque<Arc<str>>, may_be_done: bool, cleanup: Cleanup) {
         self.place = None;
-        let Some(path) = rest.pop_front() else { return self.finish(Step::Left(left)) };
+        let Some(path) = rest.pop_front() else { return self.finish(Step::CleanedUp(cleanup)) };
         let delete = self.next_serial();
         self.steps.push_back(Step::Delete(Some(delete), path));
-        self.state = State::Leaving { delete, rest, may_be_done, left };
+        self.state = State::Deleting { delete, rest, may_be_done, cleanup };
     }
 
     fn deleted(
         &mut self,
         rest: VecDeque<Arc<str>>,
         may_be_done: bool,
-        left: Left,
+        cleanup: Cleanup,
         reply: Response<'_>,
     ) {
-        let left = match reply {
-            Ok(_) => left,
-            Err(Failure::Server(ServerError::NoNode)) if may_be_done => left,
-            Err(Failure::Server(ServerError::NoNode)) => Left::WasGone,
+        let cleanup = match reply {
+            Ok(_) => cleanup,
+            Err(Failure::Server(ServerError::NoNode)) if may_be_done => cleanup,
+            Err(Failure::Server(ServerError::NoNode)) => Cleanup::WasGone,
             Err(Failure::SessionLost) => return self.attempt_lost(),
-            Err(Failure::Server(error)) => Left::Refused(*error),
+            Err(Failure::Server(error)) => Cleanup::Refused(*error),
             Err(Failure::Unanswered | Failure::TooLong(_)) => {
                 debug_assert!(false, "a session repeats a delete, and has sent its path");
-                Left::WasGone
+                Cleanup::WasGone
             }
         };
-        self.delete(rest, may_be_done, left);
+        self.delete(rest, may_be_done, cleanup);
     }
 
-    fn left_together(&mut self, own: Own, mut renewed: Vec<usize>, reply: Response<'_>) {
+    fn deleted_together(&mut self, own: Own, mut renewed: Vec<usize>, reply: Response<'_>) {
         let failure = match reply {
             Ok(Reply::Results(results)) => results.failure(),
             Ok(_) | Err(Failure::TooLong(_)) => Some((0, ServerError::RuntimeInconsistency)),
             Err(Failure::Server(error)) => Some((0, *error)),
             Err(Failure::Unanswered) => {
-                return self.delete(self.plan.paths(&own).collect(), true, Left::Deleted);
+                return self.delete(self.plan.paths(&own).collect(), true, Cleanup::Deleted);
             }
             Err(Failure::SessionLost) => return self.attempt_lost(),
         };
         match failure {
             None => {
                 self.for_each(&own, Step::Forget);
-                self.finish(Step::Left(Left::Deleted));
+                self.finish(Step::CleanedUp(Cleanup::Deleted));
             }
             // Others are in the directory.
             Some((place, ServerError::NotEmpty)) if place >= own.numbers.len() => {
@@ -410,13 +410,13 @@ impl Contender {
                 if place < renewed.len() {
                     renewed.remove(place);
                 }
-                self.leave_together(own, renewed);
+                self.delete_together(own, renewed);
             }
             Some((_, ServerError::NoNode)) if !self.plan.is_set() => {
                 self.for_each(&own, Step::Forget);
-                self.finish(Step::Left(Left::WasGone));
+                self.finish(Step::CleanedUp(Cleanup::WasGone));
             }
-            Some(_) => self.delete(self.plan.paths(&own).collect(), false, Left::Deleted),
+            Some(_) => self.delete(self.plan.paths(&own).collect(), false, Cleanup::Deleted),
         }
     }
 }

@@ -7,8 +7,8 @@
 //! called and which of them may be together. [`validity`] is for how long a session, and so a lock,
 //! may be relied on. [`session`] is the conversation, over one connection after another,
 //! [`contender`] what one client does to get a lock, to hold it and to leave it, and
-//! [`lock_table`] all locks of one client over its session. [`survey`] is who holds a lock and who
-//! waits for it, and [`server_status`] what a server says about itself.
+//! [`lock_table`] all locks of one client over its session. [`queue_listing`] is who holds a lock
+//! and who waits for it, and [`server_status`] what a server says about itself.
 //!
 //! Nothing here waits, reads a clock or draws a random number; times and random numbers are
 //! arguments. Received bytes are not trusted: no bytes make a decoder panic or allocate, and a
@@ -35,8 +35,8 @@ pub mod jute;
 pub mod lock_table;
 pub mod message;
 pub mod path;
+pub mod queue_listing;
 pub mod server_status;
 pub mod session;
 pub mod shares;
-pub mod survey;
 pub mod validity;

@@ -1,7 +1,7 @@
 //! All locks of one client over one session: contenders that wait, hold and leave, and questions.
 //!
 //! ```text
-//!   contend() ──▶ Waiting ──granted──▶ Held ──release(), its own end, lost──▶ Leaving ──▶ (gone)
+//!   contend() ──▶ Waiting ──granted──▶ Held ──release(), its end, lost──▶ Releasing ──▶ (gone)
 //! ```
 //!
 //! Each lock has a [`Token`], which the caller has drawn. A call gives a waiter `W` and a time; its
@@ -10,7 +10,7 @@
 //! - What has a contender keeps it until nothing of it is left on the ensemble, or the session has
 //!   ended: a call that ends early gives the contender up.
 //! - A lock that was held when the session's validity passed is lost, also if the session lives on.
-//! - A lock has an end of its own beside the session's, and its znodes are deleted then.
+//! - A lock has its own end, besides that of the session, and its znodes are deleted then.
 //!
 //! Whoever drives it gives its session what the connection says, and calls [`LockTable::settle`]
 //! after that. Random bytes come from the function that it was made with.
@@ -135,7 +135,7 @@ impl<W> LockTable<W> {
                 self.set_alarm(token);
                 self.settle(now);
             }
-            Some(Entry { stage: Stage::Leaving { .. }, .. }) | None => {
+            Some(Entry { stage: Stage::Releasing { .. }, .. }) | None => {
                 self.outcomes.push_back((waiter, Outcome::Gone));
             }
             // It has ended between two waits: what has become of it was kept for the caller.
@@ -171,12 +171,14 @@ impl<W> LockTable<W> {
         }
     }
 
-    /// A held lock changes hands within this client: it has another end of its own from now on.
+    /// A held lock changes hands within this client, and gets another end.
     /// The outcome is [`Outcome::Granted`], or [`Outcome::Gone`] if it is not held any more.
     pub fn take_over(&mut self, now: Time, token: Token, end: Time, waiter: W) {
         self.settle(now);
         let outcome = match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
-            Some(Stage::Held(held)) if is_valid(now, &held.grant, &self.valid) && !held.is_left => {
+            Some(Stage::Held(held))
+                if is_valid(now, &held.grant, &self.valid) && !held.is_let_expire =>
+            {
                 (held.end, held.grant.at) = (end, now);
                 Outcome::Granted(held.grant.clone())
             }

@@ -32,7 +32,7 @@ use super::validity::Validity;
 use beats::Beats;
 pub use beats::PATHS_MAX;
 use flight::{Flight, Owner, PendingDelete};
-pub use outcome::{Answer, Failure, Outcome, Problem, Response};
+pub use outcome::{Answer, Failure, Problem, Response, SessionEvent};
 use redlatch_protocol::engine::{Backoff, Jitter};
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
@@ -60,7 +60,7 @@ pub struct Session<T> {
     waiting: VecDeque<(Owner<T>, Request)>,
     /// Deletes that are not answered and not in flight.
     pending: VecDeque<PendingDelete<T>>,
-    outcomes: VecDeque<Outcome<T>>,
+    outcomes: VecDeque<SessionEvent<T>>,
     problem: Option<Problem>,
 }
 
@@ -145,7 +145,7 @@ impl<T: Copy> Session<T> {
     }
 
     /// What has happened, in its order; `None` if there is nothing more to tell.
-    pub fn poll(&mut self) -> Option<Outcome<T>> {
+    pub fn poll(&mut self) -> Option<SessionEvent<T>> {
         self.outcomes.pop_front()
     }
 
@@ -226,13 +226,9 @@ impl<T: Copy> Session<T> {
     }
 
     fn write(&mut self, now: Time, owner: Owner<T>, request: &Request) {
-        match self.flight.write(now, owner, request) {
-            Ok(reach) => {
-                self.beats.sent_at = now;
-                if let Some((identity, reach)) = self.identity.as_mut().zip(reach) {
-                    identity.validity.sent(now, reach);
-                }
-            }
+        let validity = self.identity.as_mut().map(|identity| &mut identity.validity);
+        match self.flight.write(now, owner, request, validity) {
+            Ok(()) => self.beats.sent_at = now,
             Err((owner, error)) => self.fail(owner.ticket(), Failure::TooLong(error)),
         }
     }
@@ -265,7 +261,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The defaults, with so many servers.
+    /// The defaults, with this number of servers.
     pub fn new(servers: usize, seed: u64) -> Self {
         Self {
             servers,

@@ -46,17 +46,16 @@ pub enum Reach {
 
 /// The timeout of a session and what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    timeout: Duration,
+pub struct SessionTimeout {
+    granted: Duration,
     /// How much of the timeout counts.
     usable: Duration,
     /// Half a tick is not longer, however the clocks drift.
     half_tick_max: Duration,
 }
 
-impl Terms {
-    /// The terms of a session with this granted timeout, and clocks that drift apart by at most
-    /// this share of the time measured.
+impl SessionTimeout {
+    /// Of clocks that drift apart by at most this share of the time measured.
     pub fn new(timeout: Duration, drift_parts_per_billion: u32) -> Self {
         let share = |duration: Duration| {
             let product = duration.as_nanos() * u128::from(drift_parts_per_billion);
@@ -66,7 +65,7 @@ impl Terms {
         // Rounded up, as a gap that is too short proves nothing.
         let quarter = timeout.saturating_add(Duration::from_nanos(3)) / 4;
         Self {
-            timeout,
+            granted: timeout,
             usable: timeout.saturating_sub(share(timeout)),
             half_tick_max: quarter.saturating_add(share(quarter)),
         }
@@ -76,15 +75,13 @@ impl Terms {
 /// The validity of one session, over one connection after another.
 #[derive(Debug)]
 pub struct Validity {
-    terms: Terms,
+    timeout: SessionTimeout,
     valid_until: Time,
     /// Answered requests of this connection, of which each may be an a. Oldest first, and not more
     /// than one for every 32nd of `half_tick_max`.
     answered: VecDeque<Answered>,
     /// The latest `s` of an a of this connection for which there is an m, or needs none.
     passed: Option<Time>,
-    /// The requests of this connection without an answer, oldest first.
-    in_flight: VecDeque<InFlight>,
 }
 
 /// A request that was answered.
@@ -94,9 +91,9 @@ struct Answered {
     answered_at: Time,
 }
 
-/// A request that was sent, and what its answer will show.
+/// What the answer to a request that was sent will show.
 #[derive(Clone, Copy, Debug)]
-struct InFlight {
+pub struct Probe {
     sent_at: Time,
     reach: Reach,
     /// The latest a for which it may be an m.
@@ -108,19 +105,13 @@ struct InFlight {
 impl Validity {
     /// The validity of a session that is not proven yet. Its connection is to be told of by
     /// [`connected`](Self::connected).
-    pub fn new(terms: Terms) -> Self {
-        Self {
-            terms,
-            valid_until: Time::ZERO,
-            answered: VecDeque::new(),
-            passed: None,
-            in_flight: VecDeque::new(),
-        }
+    pub fn new(timeout: SessionTimeout) -> Self {
+        Self { timeout, valid_until: Time::ZERO, answered: VecDeque::new(), passed: None }
     }
 
     /// The granted timeout, T.
     pub fn timeout(&self) -> Duration {
-        self.terms.timeout
+        self.timeout.granted
     }
 
     /// Until when the session lives at least, as far as is proven.
@@ -133,55 +124,42 @@ impl Validity {
     /// has proven stays.
     ///
     /// A server may be configured to grant less than the one before did. Its leader then ends the
-    /// session by the new terms, and so they count.
-    pub fn connected(&mut self, sent_at: Time, now: Time, terms: Terms) {
+    /// session by the new timeout, and so that counts.
+    pub fn connected(&mut self, sent_at: Time, now: Time, timeout: SessionTimeout) {
         debug_assert!(sent_at <= now, "time does not go back");
-        if terms.timeout < self.terms.timeout {
-            self.valid_until = self.valid_until.min(sent_at.after(terms.usable));
+        if timeout.granted < self.timeout.granted {
+            self.valid_until = self.valid_until.min(sent_at.after(timeout.usable));
         }
-        self.terms = terms;
-        self.in_flight.clear();
+        self.timeout = timeout;
         self.answered.clear();
         self.passed = Some(sent_at);
     }
 
-    /// A request was sent on the connection; `now` is read before its first byte is written.
-    pub fn sent(&mut self, now: Time, reach: Reach) {
-        let half_tick = self.terms.half_tick_max;
+    /// A request is sent on the connection; `now` is read before its first byte is written.
+    pub fn sent(&mut self, now: Time, reach: Reach) -> Probe {
+        let half_tick = self.timeout.half_tick_max;
         while self.answered.get(1).is_some_and(|next| next.answered_at.after(half_tick) <= now) {
             self.answered.pop_front();
         }
         let oldest = self.answered.front();
         let apart = oldest.filter(|oldest| oldest.answered_at.after(half_tick) <= now);
-        self.in_flight.push_back(InFlight {
-            sent_at: now,
-            reach,
-            passes: apart.map(|oldest| oldest.sent_at),
-            // All that passed so far did so at an answer before now.
-            proves: self.passed,
-        });
+        // All that passed so far did so at an answer before now.
+        let (passes, proves) = (apart.map(|oldest| oldest.sent_at), self.passed);
+        Probe { sent_at: now, reach, passes, proves }
     }
 
-    /// The oldest request without an answer was answered; `now` is read after the last byte was.
-    /// `is_carried_out`: whether it went as far as its [`Reach`] says. A refusal by the server
-    /// alone did not, and does not count.
-    pub fn answered(&mut self, now: Time, is_carried_out: bool) {
-        let Some(request) = self.in_flight.pop_front() else {
-            debug_assert!(false, "an answer without a request");
-            return;
-        };
-        if !is_carried_out {
-            return;
-        }
+    /// A request of this connection was answered; `now` is read after the last byte was. It went as
+    /// far as its [`Reach`] says: a refusal by the server alone did not, and does not count.
+    pub fn answered(&mut self, now: Time, request: Probe) {
         if request.reach == Reach::Majority {
             if let Some(proven) = request.proves {
-                self.valid_until = self.valid_until.max(proven.after(self.terms.usable));
+                self.valid_until = self.valid_until.max(proven.after(self.timeout.usable));
             }
         }
         if request.reach != Reach::Server {
             self.passed = self.passed.max(request.passes);
         }
-        let grain = self.terms.half_tick_max / 32;
+        let grain = self.timeout.half_tick_max / 32;
         let latest = self.answered.back();
         if latest.is_none_or(|latest| request.sent_at.since(latest.sent_at) >= grain) {
             let sent_at = request.sent_at;
@@ -195,22 +173,24 @@ mod tests {
     use super::*;
 
     /// Of a session with a timeout of 4 s, in milliseconds, without drift.
-    struct Script(Validity);
+    struct Script(Validity, VecDeque<Probe>);
 
     impl Script {
         fn connected(sent_at: u64, now: u64) -> Self {
-            let terms = Terms::new(Duration::from_secs(4), 0);
-            let mut script = Self(Validity::new(terms));
-            script.0.connected(Time::from_millis(sent_at), Time::from_millis(now), terms);
+            let timeout = SessionTimeout::new(Duration::from_secs(4), 0);
+            let mut script = Self(Validity::new(timeout), VecDeque::new());
+            script.0.connected(Time::from_millis(sent_at), Time::from_millis(now), timeout);
             script
         }
 
         fn sent(&mut self, now: u64, reach: Reach) {
-            self.0.sent(Time::from_millis(now), reach);
+            let probe = self.0.sent(Time::from_millis(now), reach);
+            self.1.push_back(probe);
         }
 
         fn answered(&mut self, now: u64) {
-            self.0.answered(Time::from_millis(now), true);
+            let oldest = self.1.pop_front().expect("it was sent");
+            self.0.answered(Time::from_millis(now), oldest);
         }
 
         /// A request that takes 10 ms.
@@ -309,8 +289,9 @@ mod tests {
     #[test]
     fn a_refusal_by_the_server_counts_for_nothing() {
         let mut script = Script::connected(0, 0);
+        // It is not told of.
         script.sent(100, Reach::Majority);
-        script.0.answered(Time::from_millis(110), false);
+        script.1.clear();
         script.assert_valid_until(0);
         script.ask(1_200, Reach::Majority);
         script.ask(1_300, Reach::Majority);
@@ -323,9 +304,10 @@ mod tests {
         script.ask(1_000, Reach::Majority);
         script.ask(2_200, Reach::Leader);
         script.sent(2_300, Reach::Majority);
-        let terms = script.0.terms;
+        script.1.clear();
+        let timeout = script.0.timeout;
         // The server was asked before the answer to the former connection's last request.
-        script.0.connected(Time::from_millis(2_400), Time::from_millis(2_500), terms);
+        script.0.connected(Time::from_millis(2_400), Time::from_millis(2_500), timeout);
         script.assert_valid_until(4_000);
         script.ask(2_600, Reach::Leader);
         script.assert_valid_until(4_000);
@@ -337,31 +319,31 @@ mod tests {
     fn a_smaller_timeout_counts_from_its_connection_on() {
         let mut script = Script::connected(0, 0);
         script.ask(100, Reach::Majority);
-        let terms = Terms::new(Duration::from_secs(2), 0);
-        script.0.connected(Time::from_millis(500), Time::from_millis(510), terms);
+        let timeout = SessionTimeout::new(Duration::from_secs(2), 0);
+        script.0.connected(Time::from_millis(500), Time::from_millis(510), timeout);
         script.assert_valid_until(2_500);
         script.ask(600, Reach::Majority);
         script.assert_valid_until(2_500);
         script.0.connected(
             Time::from_millis(700),
             Time::from_millis(710),
-            Terms::new(Duration::from_secs(4), 0),
+            SessionTimeout::new(Duration::from_secs(4), 0),
         );
         script.assert_valid_until(2_500);
     }
 
     #[test]
     fn drift_shortens_the_validity_and_lengthens_the_distance() {
-        let terms = Terms::new(Duration::from_secs(4), 10_000_000);
-        assert_eq!(terms.usable, Duration::from_millis(3_960));
-        assert_eq!(terms.half_tick_max, Duration::from_millis(1_010));
-        assert_eq!(terms.timeout, Duration::from_secs(4));
-        let odd = Terms::new(Duration::from_nanos(5), 1);
+        let timeout = SessionTimeout::new(Duration::from_secs(4), 10_000_000);
+        assert_eq!(timeout.usable, Duration::from_millis(3_960));
+        assert_eq!(timeout.half_tick_max, Duration::from_millis(1_010));
+        assert_eq!(timeout.granted, Duration::from_secs(4));
+        let odd = SessionTimeout::new(Duration::from_nanos(5), 1);
         assert_eq!(
             (odd.usable, odd.half_tick_max),
             (Duration::from_nanos(4), Duration::from_nanos(3))
         );
-        let longest = Terms::new(Duration::from_millis(i32::MAX as u64), u32::MAX);
+        let longest = SessionTimeout::new(Duration::from_millis(i32::MAX as u64), u32::MAX);
         assert_eq!(longest.usable, Duration::ZERO);
     }
 

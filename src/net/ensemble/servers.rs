@@ -279,7 +279,7 @@ impl Conversation for Servers {
             }
             LockMessage::Leave(token, end) => {
                 self.on_loss.remove(&token);
-                table.leave(now, token, end);
+                table.let_expire(now, token, end);
             }
             LockMessage::Watch(token, on_loss) if table.is_held(&token) => {
                 self.on_loss.insert(token, on_loss);
@@ -310,7 +310,7 @@ impl Conversation for Servers {
     }
 
     fn is_leaving(&mut self, _: Time) -> bool {
-        self.table.is_leaving()
+        self.table.is_releasing()
     }
 }
 

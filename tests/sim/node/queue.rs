@@ -70,13 +70,13 @@ impl Node {
         mut current: Option<(usize, &mut Vec<u8>)>,
     ) {
         while let Some((id, message)) = self.keyspace.poll_push() {
-            let found = self.served.iter().find(|(_, served)| served.state.id() == id);
+            let found = self.served.iter().find(|(_, served)| served.state.id == id);
             let Some((connection, served)) = found else { continue };
             if context.options.has(Mistake::PushesLost) {
                 continue;
             }
             let (connection, mut bytes) = (*connection, Vec::new());
-            message.encode(served.state.protocol(), &mut bytes);
+            message.encode(served.state.protocol, &mut bytes);
             context.trace(|| {
                 let text = bytes.escape_ascii();
                 format!("node {}: a push to {:?}: {text}", self.index, served.client)

@@ -59,7 +59,7 @@ impl Node {
     /// Does it speak RESP3 on this connection?
     pub(crate) fn may_push(&self, connection: usize) -> bool {
         let served = self.served.get(&connection);
-        served.is_some_and(|served| served.state.protocol() == Protocol::Resp3)
+        served.is_some_and(|served| served.state.protocol == Protocol::Resp3)
     }
 
     /// Records what the client has learned, and what it requests.

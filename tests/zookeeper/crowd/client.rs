@@ -97,7 +97,7 @@ impl Client {
                     self.grants += 1;
                     granted = true;
                 }
-                Step::Contended | Step::Refused(_) | Step::Lost | Step::Left(_) => {
+                Step::Contended | Step::Refused(_) | Step::Lost | Step::CleanedUp(_) => {
                     self.hold = None;
                     self.is_over = true;
                 }

@@ -2,7 +2,7 @@
 //! doubt as a ZooKeeper 3.8 does, which ignores what follows the last value of a request.
 
 use super::sessions::Event;
-use super::tree::{Outcome, Znode};
+use super::tree::{OperationEffect, Znode};
 use redlatch_zookeeper::jute::{FRAME_MAX, FrameWriter, JuteError, Reader};
 use redlatch_zookeeper::message::PASSWORD_LENGTH;
 use std::cmp::Ordering;
@@ -243,7 +243,7 @@ impl Znode {
     }
 }
 
-impl Outcome {
+impl OperationEffect {
     pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
         if let Self::Created(path, _) = self {
             frame.text(path);
@@ -254,9 +254,9 @@ impl Outcome {
     }
 }
 
-/// The results of a transaction, or of one of so many operations, of which this one was refused.
+/// The results of a transaction, or of one of `count` operations, of which this one was refused.
 pub(super) fn write_results(
-    results: &Result<Vec<Outcome>, (usize, Refusal)>,
+    results: &Result<Vec<OperationEffect>, (usize, Refusal)>,
     count: usize,
     frame: &mut FrameWriter<'_>,
 ) {
@@ -280,13 +280,13 @@ pub(super) fn write_results(
 
 /// What a result in a transaction is marked as: a create with a stat, whichever type was asked for,
 /// as the one of these types that has one.
-fn result_type(outcome: &Outcome) -> i32 {
+fn result_type(outcome: &OperationEffect) -> i32 {
     match outcome {
-        Outcome::Created(_, None) => opcode::CREATE,
-        Outcome::Created(_, Some(_)) => opcode::CREATE2,
-        Outcome::Deleted => opcode::DELETE,
-        Outcome::DataSet(_) => opcode::SET_DATA,
-        Outcome::Checked => opcode::CHECK,
+        OperationEffect::Created(_, None) => opcode::CREATE,
+        OperationEffect::Created(_, Some(_)) => opcode::CREATE2,
+        OperationEffect::Deleted => opcode::DELETE,
+        OperationEffect::DataSet(_) => opcode::SET_DATA,
+        OperationEffect::Checked => opcode::CHECK,
     }
 }
 

@@ -8,7 +8,7 @@
 use super::EnsembleBuilder;
 use super::messages::{self, Frame, Operation, Part, Refusal, Request, write_results};
 use super::sessions::{Event, Sessions, Watches};
-use super::tree::{Change, Identity, Outcome, Transaction, Tree, permission};
+use super::tree::{AclIdentity, Change, OperationEffect, Tree, TreeTransaction, permission};
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 use std::collections::{BTreeMap, VecDeque};
@@ -48,11 +48,11 @@ pub(super) struct Model {
 struct Connection {
     /// `None` before the connect request.
     session: Option<i64>,
-    identities: Vec<Identity>,
+    identities: Vec<AclIdentity>,
 }
 
 impl Model {
-    /// A server that starts now, when it is so many microseconds after 1970. Its tree is empty.
+    /// A server that starts now, at this time in microseconds since 1970. Its tree is empty.
     pub(super) fn new(settings: EnsembleBuilder, now: Time, wall_micros: u64) -> Self {
         // As a server with the number 1 does.
         let first_session = (1 << 56) | (((wall_micros / 1_000) << 24) >> 8) as i64;
@@ -154,7 +154,7 @@ impl Model {
     /// Deletes znodes in a transaction that is not a client's. One that is refused changes nothing.
     fn delete(&mut self, now: Time, paths: &[Box<str>]) {
         let change = self.next_change(now);
-        let mut transaction = Transaction::begin(&mut self.tree, change, 0, &[]);
+        let mut transaction = TreeTransaction::begin(&mut self.tree, change, 0, &[]);
         // They have no children, and nobody else deletes them meanwhile.
         match paths.iter().try_for_each(|path| transaction.delete(path)) {
             Ok(()) => {
@@ -290,7 +290,7 @@ impl Model {
                 let operations = std::slice::from_ref(&operation);
                 match self.transact(now, id, session, operations).as_deref() {
                     // It is for transactions of several operations. Alone it can fail, and no more.
-                    Ok([Outcome::Checked] | []) => self.close(id),
+                    Ok([OperationEffect::Checked] | []) => self.close(id),
                     Ok([outcome, ..]) => self.done(id, xid, |frame| outcome.write(frame)),
                     Err((_, refusal)) => self.refuse(id, xid, *refusal),
                 }
@@ -331,10 +331,10 @@ impl Model {
         id: ConnectionId,
         session: i64,
         operations: &[Operation<'_>],
-    ) -> Result<Vec<Outcome>, (usize, Refusal)> {
+    ) -> Result<Vec<OperationEffect>, (usize, Refusal)> {
         let change = self.next_change(now);
         let identities = self.connections.get(&id).map_or(&[][..], |it| &it.identities);
-        let mut transaction = Transaction::begin(&mut self.tree, change, session, identities);
+        let mut transaction = TreeTransaction::begin(&mut self.tree, change, session, identities);
         let mut outcomes = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
             match transaction.run(operation) {
@@ -383,7 +383,7 @@ impl Model {
             return self.close(id);
         }
         if let Some(connection) = self.connections.get_mut(&id) {
-            let identity = Identity::digest(credentials);
+            let identity = AclIdentity::digest(credentials);
             if !connection.identities.contains(&identity) {
                 connection.identities.push(identity);
             }

@@ -42,7 +42,7 @@ impl Tree {
     pub(super) fn new() -> Self {
         let mut tree = Self { znodes: BTreeMap::new() };
         for path in RESERVED {
-            let read_only = Grant { permissions: permission::READ, to: None };
+            let read_only = AclGrant { permissions: permission::READ, to: None };
             let acl = if path.ends_with("config") { vec![read_only] } else { vec![] };
             let zero = Change { zxid: 0, time_ms: 0 };
             // It was never created: its parent does not count it.
@@ -185,7 +185,7 @@ const ANY_VERSION: i32 = -1;
 
 /// What became of an operation.
 #[derive(Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum OperationEffect {
     /// With the znode, if its stat was asked for.
     Created(Box<str>, Option<Box<Znode>>),
     Deleted,
@@ -205,22 +205,22 @@ struct Undo {
 
 /// A transaction that is being carried out. It counts when it is committed.
 #[derive(Debug)]
-pub(super) struct Transaction<'a> {
+pub(super) struct TreeTransaction<'a> {
     tree: &'a mut Tree,
     change: Change,
     /// Whose change it is.
     session: i64,
-    identities: &'a [Identity],
+    identities: &'a [AclIdentity],
     undo: Vec<Undo>,
     events: Vec<Event>,
 }
 
-impl<'a> Transaction<'a> {
+impl<'a> TreeTransaction<'a> {
     pub(super) fn begin(
         tree: &'a mut Tree,
         change: Change,
         session: i64,
-        identities: &'a [Identity],
+        identities: &'a [AclIdentity],
     ) -> Self {
         Self { tree, change, session, identities, undo: Vec::new(), events: Vec::new() }
     }
@@ -240,7 +240,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Carries out one operation, or refuses it and changes nothing.
-    pub(super) fn run(&mut self, operation: &Operation<'_>) -> Result<Outcome, Refusal> {
+    pub(super) fn run(&mut self, operation: &Operation<'_>) -> Result<OperationEffect, Refusal> {
         match operation {
             Operation::Create(create) => self.create(create),
             Operation::Delete { path, version } => {
@@ -256,7 +256,7 @@ impl<'a> Transaction<'a> {
                     return Err(Refusal::NotEmpty);
                 }
                 self.delete(path)?;
-                Ok(Outcome::Deleted)
+                Ok(OperationEffect::Deleted)
             }
             Operation::SetData { path, data, version } => {
                 check_path(path)?;
@@ -268,19 +268,19 @@ impl<'a> Transaction<'a> {
                 znode.version = znode.version.wrapping_add(1);
                 self.put(path, Some(znode.clone()), |_| {});
                 self.events.push(Event::new(EventKind::DataChanged, path));
-                Ok(Outcome::DataSet(Box::new(znode)))
+                Ok(OperationEffect::DataSet(Box::new(znode)))
             }
             Operation::Check { path, version } => {
                 check_path(path)?;
                 let znode = self.tree.znode(path)?;
                 znode.acl.check(permission::READ, self.identities)?;
                 check_version(znode, *version)?;
-                Ok(Outcome::Checked)
+                Ok(OperationEffect::Checked)
             }
         }
     }
 
-    fn create(&mut self, create: &Create<'_>) -> Result<Outcome, Refusal> {
+    fn create(&mut self, create: &Create<'_>) -> Result<OperationEffect, Refusal> {
         let lifetime = lifetime(create.flags, self.session)?;
         let (parent_path, _) = split(create.path).ok_or(Refusal::BadArguments)?;
         if create.path.contains('\0') {
@@ -314,7 +314,7 @@ impl<'a> Transaction<'a> {
         });
         self.events.push(Event::new(EventKind::Created, &path));
         self.events.push(Event::new(EventKind::ChildrenChanged, parent_path));
-        Ok(Outcome::Created(path.into(), created))
+        Ok(OperationEffect::Created(path.into(), created))
     }
 
     /// Deletes a znode without children, whoever wants it: the end of a session, the sweep of
@@ -366,9 +366,9 @@ pub(super) mod permission {
 
 /// Credentials that a connection has shown, without the password: `user:digest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity(Box<str>);
+pub(super) struct AclIdentity(Box<str>);
 
-impl Identity {
+impl AclIdentity {
     /// The identity of `user:password`: the user, and the SHA-1 of both in Base64.
     pub(super) fn digest(credentials: &[u8]) -> Self {
         let user = credentials.split(|byte| *byte == b':').next().unwrap_or_default();
@@ -394,28 +394,28 @@ fn base64(bytes: &[u8]) -> String {
 
 /// The access control list of a znode. An empty one permits everything to everybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Acl(Vec<Grant>);
+pub(super) struct Acl(Vec<AclGrant>);
 
 /// Permissions for one identity, or for everybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Grant {
+struct AclGrant {
     permissions: i32,
-    to: Option<Identity>,
+    to: Option<AclIdentity>,
 }
 
 impl Acl {
     /// The list for a new znode. `auth` stands for the identities of who creates it.
     pub(super) fn of_request(
         entries: &[AclEntry<'_>],
-        identities: &[Identity],
+        identities: &[AclIdentity],
     ) -> Result<Self, Refusal> {
         let mut grants = Vec::new();
         for AclEntry { permissions, scheme, id } in entries {
-            let grant = |to| Grant { permissions: *permissions, to };
+            let grant = |to| AclGrant { permissions: *permissions, to };
             match *scheme {
                 "world" if *id == "anyone" => grants.push(grant(None)),
                 "digest" if id.split(':').count() == 2 => {
-                    grants.push(grant(Some(Identity((*id).into()))));
+                    grants.push(grant(Some(AclIdentity((*id).into()))));
                 }
                 "auth" if !identities.is_empty() => {
                     grants.extend(identities.iter().cloned().map(|it| grant(Some(it))));
@@ -427,9 +427,9 @@ impl Acl {
     }
 
     /// Fails unless one of these identities, or everybody, has this permission.
-    pub(super) fn check(&self, permission: i32, identities: &[Identity]) -> Result<(), Refusal> {
-        let is_for_us = |to: &Identity| identities.contains(to);
-        let is_granted = |grant: &Grant| {
+    pub(super) fn check(&self, permission: i32, identities: &[AclIdentity]) -> Result<(), Refusal> {
+        let is_for_us = |to: &AclIdentity| identities.contains(to);
+        let is_granted = |grant: &AclGrant| {
             grant.permissions & permission != 0 && grant.to.as_ref().is_none_or(is_for_us)
         };
         let is_permitted = self.0.is_empty() || self.0.iter().any(is_granted);
@@ -456,8 +456,12 @@ mod tests {
         Operation::Create(Create { path, data: None, acl, flags, with_stat: false })
     }
 
-    fn run(tree: &mut Tree, zxid: i64, operation: &Operation<'_>) -> Result<Outcome, Refusal> {
-        Transaction::begin(tree, Change { zxid, time_ms: 0 }, 7, &[]).run(operation)
+    fn run(
+        tree: &mut Tree,
+        zxid: i64,
+        operation: &Operation<'_>,
+    ) -> Result<OperationEffect, Refusal> {
+        TreeTransaction::begin(tree, Change { zxid, time_ms: 0 }, 7, &[]).run(operation)
     }
 
     #[test]
@@ -467,7 +471,7 @@ mod tests {
         run(&mut tree, 2, &create("/a/b", flags::EPHEMERAL)).unwrap();
         let before = format!("{:?}", tree.znode("/a").unwrap());
         let change = Change { zxid: 3, time_ms: 0 };
-        let mut transaction = Transaction::begin(&mut tree, change, 7, &[]);
+        let mut transaction = TreeTransaction::begin(&mut tree, change, 7, &[]);
         for operation in [
             Operation::SetData { path: "/a", data: Some(b"data"), version: 0 },
             Operation::Delete { path: "/a/b", version: 0 },
@@ -491,7 +495,7 @@ mod tests {
         let mut names = Vec::new();
         for (zxid, name) in (2..).zip(["/a/x", "/a/y", "/a/z"]) {
             let outcome = run(&mut tree, zxid, &create(name, flags::SEQUENTIAL));
-            let Ok(Outcome::Created(path, _)) = outcome else { panic!("{outcome:?}") };
+            let Ok(OperationEffect::Created(path, _)) = outcome else { panic!("{outcome:?}") };
             names.push(path);
         }
         assert_eq!(names, ["/a/x2147483646", "/a/y2147483647", "/a/z2147483647"].map(Box::from));
@@ -503,10 +507,10 @@ mod tests {
         run(&mut tree, 1, &create("/a", 0)).unwrap();
         tree.set_creates("/a", i32::MIN);
         let outcome = run(&mut tree, 2, &create("/a/x", flags::SEQUENTIAL));
-        assert_eq!(outcome, Ok(Outcome::Created("/a/x-2147483648".into(), None)));
+        assert_eq!(outcome, Ok(OperationEffect::Created("/a/x-2147483648".into(), None)));
         tree.set_creates("/a", -7);
         let outcome = run(&mut tree, 3, &create("/a/x", flags::SEQUENTIAL));
-        assert_eq!(outcome, Ok(Outcome::Created("/a/x-000000007".into(), None)));
+        assert_eq!(outcome, Ok(OperationEffect::Created("/a/x-000000007".into(), None)));
     }
 
     mod acl {
@@ -515,7 +519,7 @@ mod tests {
         #[test]
         fn a_digest_is_that_of_zookeeper() {
             // From the manual of ZooKeeper's administrators.
-            let identity = Identity::digest(b"super:test");
+            let identity = AclIdentity::digest(b"super:test");
             assert_eq!(&*identity.0, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
         }
 

@@ -1,7 +1,7 @@
 //! What ends a script, and what one script leaves behind for the next.
 
 use crate::keyspace::Keyspace;
-use crate::nodes::Options;
+use crate::nodes::NodeOptions;
 use crate::reply::OwnedReply;
 use crate::session::ConnectionState;
 use redlatch_protocol::time::Time;
@@ -13,7 +13,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let mut node = Keyspace::new(Options::new());
+        let mut node = Keyspace::new(NodeOptions::default());
         let session = node.connect();
         Self { node, session }
     }

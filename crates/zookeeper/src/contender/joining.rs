@@ -1,8 +1,8 @@
-//! Joining the queues: from the first request to znodes of its own, whatever gets lost.
+//! Joining the queues: from the first request to its own znodes, whatever gets lost.
 
-use super::state::{Looks, Said, Search, Turn};
+use super::state::{Finding, ListPairs, Search, Turn};
 use super::waiting::{find, has_contender};
-use super::{Contender, Left, Own, Parents, Serial, State, Step};
+use super::{Cleanup, Contender, Own, Parents, Serial, State, Step};
 use crate::message::{OperationResult, Reply, ServerError};
 use crate::path::{ContenderId, Number};
 use crate::session::{Failure, Response};
@@ -43,7 +43,7 @@ impl Contender {
         self.state = State::Looking { looks };
     }
 
-    pub(super) fn looked(&mut self, mut looks: Looks, serial: Serial, reply: Response<'_>) {
+    pub(super) fn looked(&mut self, mut looks: ListPairs, serial: Serial, reply: Response<'_>) {
         let is_list = looks.front().is_some_and(|look| look.list == serial);
         let is_contended = match reply {
             Ok(Reply::Children { names, .. }) if is_list => has_contender(self.plan.layout, names),
@@ -73,7 +73,7 @@ impl Contender {
     pub(super) fn created(
         &mut self,
         id: ContenderId,
-        looks: Looks,
+        looks: ListPairs,
         zxid: i64,
         reply: Response<'_>,
     ) {
@@ -87,7 +87,7 @@ impl Contender {
             // a number; what has another name is found by its id, or not at all.
             None => match reply.ok().and_then(|reply| self.own(id, zxid, &reply)) {
                 None => self.look_for(id),
-                Some(own) if self.is_given_up => self.leave(own),
+                Some(own) if self.is_given_up => self.delete_all(own),
                 Some(own) => {
                     self.parents = Parents::Present;
                     self.for_each(&own, Step::Keep);
@@ -97,7 +97,7 @@ impl Contender {
             Some(Failure::SessionLost) => self.attempt_lost(),
             Some(Failure::Unanswered) => self.look_for(id),
             Some(Failure::Server(error)) if !is_refusal(error) => self.look_later_for(id),
-            Some(_) if self.is_given_up => self.finish(Step::Left(Left::Nothing)),
+            Some(_) if self.is_given_up => self.finish(Step::CleanedUp(Cleanup::Nothing)),
             // A directory may have been removed since it was created: a container that is empty.
             Some(Failure::Server(ServerError::NoNode)) => match self.refusal {
                 Some(error) => self.finish(Step::Refused(Failure::Server(error))),
@@ -130,14 +130,14 @@ impl Contender {
     /// The next list of a search is answered.
     pub(super) fn search_on(&mut self, id: ContenderId, mut search: Search, reply: Response<'_>) {
         search.lists.pop_front();
-        search.found.push(match self.said(reply) {
-            Said::Reply(Reply::Children { names, .. }) => find(self.plan.layout, names, id),
-            Said::Absent => {
+        search.found.push(match self.finding(reply) {
+            Finding::Reply(Reply::Children { names, .. }) => find(self.plan.layout, names, id),
+            Finding::Absent => {
                 self.parents = Parents::Last;
                 None
             }
-            Said::SessionLost => return self.attempt_lost(),
-            Said::Reply(_) | Said::Nothing => return self.look_for(id),
+            Finding::SessionLost => return self.attempt_lost(),
+            Finding::Reply(_) | Finding::Nothing => return self.look_for(id),
         });
         if !search.lists.is_empty() {
             self.state = State::Unknown { id, search };
@@ -148,7 +148,7 @@ impl Contender {
             Some(numbers) => {
                 let own = Own { id, numbers, created_by: None, at: 0 };
                 if self.is_given_up {
-                    return self.leave(own);
+                    return self.delete_all(own);
                 }
                 self.for_each(&own, Step::Keep);
                 self.date(own);
@@ -167,8 +167,8 @@ impl Contender {
         let paths: VecDeque<_> =
             each.map(|(directory, number)| directory.child(&layout.name(id, number))).collect();
         if self.is_given_up {
-            let left = if paths.is_empty() { Left::Nothing } else { Left::Deleted };
-            return self.delete(paths, false, left);
+            let cleanup = if paths.is_empty() { Cleanup::Nothing } else { Cleanup::Deleted };
+            return self.delete(paths, false, cleanup);
         }
         self.steps.extend(paths.into_iter().map(|path| Step::Delete(None, path)));
         if self.given_up.len() == GIVEN_UP_MAX {

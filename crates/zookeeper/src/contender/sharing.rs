@@ -3,7 +3,7 @@
 //! Nobody else makes shares while this contender is the first. So a share that is compatible with
 //! what was listed stays compatible until the transaction, and a lock without shares stays without.
 
-use super::state::{Looks, Own, OwnShare, Said, Turn};
+use super::state::{Finding, ListPairs, Own, OwnShare, Turn};
 use super::{Contender, Serial, State, Step};
 use crate::message::{Names, Remedy, Reply, ServerError};
 use crate::session::{Failure, Response};
@@ -17,7 +17,13 @@ impl Contender {
         self.checking(own, shares, is_watched, VecDeque::new());
     }
 
-    pub(super) fn checking(&mut self, own: Own, shares: Serial, is_watched: bool, looks: Looks) {
+    pub(super) fn checking(
+        &mut self,
+        own: Own,
+        shares: Serial,
+        is_watched: bool,
+        looks: ListPairs,
+    ) {
         self.place = self.place.map(|_| 0);
         let turn = Turn::Checking { shares, is_watched, has_changed: false, looks };
         self.state = State::InQueue { own, turn };
@@ -29,7 +35,7 @@ impl Contender {
         &mut self,
         own: Own,
         will_change: bool,
-        looks: Looks,
+        looks: ListPairs,
         names: Option<Names<'_>>,
     ) {
         match self.admission(names) {
@@ -55,7 +61,7 @@ impl Contender {
     }
 
     /// One lock of a set has neither another contender before it nor shares.
-    fn go_on(&mut self, mut own: Own, looks: Looks) {
+    fn go_on(&mut self, mut own: Own, looks: ListPairs) {
         own.at += 1;
         if own.at == self.plan.directories.len() {
             self.place = None;
@@ -139,14 +145,14 @@ impl Contender {
         is_synced: bool,
         reply: Response<'_>,
     ) {
-        let is_there = match self.said(reply) {
-            Said::Reply(Reply::Children { names, .. }) => {
+        let is_there = match self.finding(reply) {
+            Finding::Reply(Reply::Children { names, .. }) => {
                 let name = share.path.rsplit('/').next().unwrap_or_default();
                 names.iter().any(|other| other == name.as_bytes())
             }
-            Said::Absent => false,
-            Said::SessionLost => return self.restart(),
-            Said::Reply(_) | Said::Nothing => return self.search_share(own, share),
+            Finding::Absent => false,
+            Finding::SessionLost => return self.restart(),
+            Finding::Reply(_) | Finding::Nothing => return self.search_share(own, share),
         };
         match is_there {
             true => self.has_share(own, share),

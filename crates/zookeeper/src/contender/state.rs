@@ -39,15 +39,15 @@ pub(super) struct OwnShare {
 /// The lists of one lock, in this order: a share that was made between them is in the second, and
 /// not missing in both.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct ListPair {
     pub(super) list: Serial,
     pub(super) shares: Serial,
 }
 
 /// Those that are not answered, in the order of the locks.
-pub(super) type Looks = VecDeque<Look>;
+pub(super) type ListPairs = VecDeque<ListPair>;
 
-impl Look {
+impl ListPair {
     pub(super) fn has(self, serial: Serial) -> bool {
         self.list == serial || self.shares == serial
     }
@@ -58,10 +58,10 @@ pub(super) enum State {
     /// To begin, with the lock's directory or without.
     New,
     /// Looking whether others are there, before anything is created.
-    Looking { looks: Looks },
+    Looking { looks: ListPairs },
     /// The creation is in flight, and lists behind it. Before it that of the directories, if they
     /// are missing.
-    Joining { id: ContenderId, parents: Vec<Serial>, create: Serial, looks: Looks },
+    Joining { id: ContenderId, parents: Vec<Serial>, create: Serial, looks: ListPairs },
     /// The creation was not answered: looking for its znodes.
     Unknown { id: ContenderId, search: Search },
     /// It has znodes in the queues, and none of them is given up.
@@ -77,9 +77,9 @@ pub(super) enum State {
     Held { own: Own, share: Option<OwnShare> },
     /// Its znodes are being deleted in one transaction, and these directories too if nobody else is
     /// in them.
-    LeavingTogether { own: Own, renewed: Vec<usize>, multi: Serial },
+    DeletingTogether { own: Own, renewed: Vec<usize>, multi: Serial },
     /// Its znodes are being deleted one by one, and may be already.
-    Leaving { delete: Serial, rest: VecDeque<Arc<str>>, may_be_done: bool, left: Left },
+    Deleting { delete: Serial, rest: VecDeque<Arc<str>>, may_be_done: bool, cleanup: Cleanup },
     /// There is nothing more to do for it.
     Over,
 }
@@ -90,7 +90,7 @@ pub(super) enum Turn {
     /// Found by its id: asking which transaction created it.
     Dating { stat: Serial },
     /// Asking for all contenders of the first of these locks.
-    Listing { looks: Looks },
+    Listing { looks: ListPairs },
     /// Asking which transactions created them, where numbers mean nothing.
     Comparing { others: Vec<String>, asked: String, stat: Serial },
     /// Beginning to watch the znode before its own.
@@ -99,7 +99,7 @@ pub(super) enum Turn {
     Queued { before: String },
     /// Nobody is before it. Asking for the shares that were granted; then the other lists of a set
     /// are answered.
-    Checking { shares: Serial, is_watched: bool, has_changed: bool, looks: Looks },
+    Checking { shares: Serial, is_watched: bool, has_changed: bool, looks: ListPairs },
     /// Nobody is before it. Waiting until a share is given back.
     Blocked,
 }
@@ -118,7 +118,7 @@ impl Turn {
 }
 
 /// What an answer about znodes says.
-pub(super) enum Said<'a> {
+pub(super) enum Finding<'a> {
     Reply(Reply<'a>),
     /// The znode is not there.
     Absent,
@@ -166,7 +166,7 @@ pub enum Step {
     /// A znode of a lock that was held is gone, or the session is.
     Lost,
     /// The contender was given up, and has left nothing behind.
-    Left(Left),
+    CleanedUp(Cleanup),
 }
 
 /// A lock that was granted.
@@ -182,7 +182,7 @@ pub struct Held {
 
 /// What became of the znodes of a contender that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum Cleanup {
     /// They were deleted.
     Deleted,
     /// One was not there any more, or their session has ended.

@@ -115,7 +115,7 @@ impl Script {
             Step::Contended => "contended".to_owned(),
             Step::Refused(failure) => format!("refused {failure:?}"),
             Step::Lost => "lost".to_owned(),
-            Step::Left(left) => format!("left {left:?}"),
+            Step::CleanedUp(left) => format!("left {left:?}"),
         }
     }
 

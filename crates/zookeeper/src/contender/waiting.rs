@@ -1,6 +1,6 @@
 //! Waiting in a queue: the place in it, and the one watch.
 
-use super::state::{Look, Looks, Said, Turn};
+use super::state::{Finding, ListPair, ListPairs, Turn};
 use super::{Contender, Own, Parents, State, Step};
 use crate::message::{Names, Reply, Request};
 use crate::path::{ContenderId, Layout, Number};
@@ -47,11 +47,11 @@ impl Contender {
 
     /// The answer to what was asked in the queue.
     pub(super) fn told(&mut self, own: Own, turn: Turn, reply: Response<'_>) {
-        let reply = match self.said(reply) {
-            Said::Reply(reply) => Some(reply),
-            Said::Absent => None,
-            Said::SessionLost => return self.restart(),
-            Said::Nothing => return self.ask_again(own, turn),
+        let reply = match self.finding(reply) {
+            Finding::Reply(reply) => Some(reply),
+            Finding::Absent => None,
+            Finding::SessionLost => return self.restart(),
+            Finding::Nothing => return self.ask_again(own, turn),
         };
         match (turn, reply) {
             (Turn::Dating { .. }, Some(Reply::Found(stat))) => {
@@ -115,26 +115,26 @@ impl Contender {
     }
 
     /// Asks for the contenders and the shares of the locks from this one on.
-    pub(super) fn ask_lists(&mut self, from: usize) -> Looks {
+    pub(super) fn ask_lists(&mut self, from: usize) -> ListPairs {
         let each = from..self.plan.directories.len();
-        each.map(|at| Look {
+        each.map(|at| ListPair {
             list: self.ask(self.plan.list(at)),
             shares: self.ask(self.plan.shares(at, false)),
         })
         .collect()
     }
 
-    fn listed(&mut self, own: Own, mut looks: Looks, names: Names<'_>) {
+    fn listed(&mut self, own: Own, mut looks: ListPairs, names: Names<'_>) {
         self.delete_strays(own.at, names);
         let name = self.plan.layout.name(own.id, own.number());
         match place(self.plan.layout, names, &name, own.number()) {
-            Place::Missing => self.start_over(&own),
-            Place::First => {
+            Position::Missing => self.start_over(&own),
+            Position::First => {
                 let look = looks.pop_front().expect("its list was answered");
                 self.checking(own, look.shares, false, looks);
             }
-            Place::Behind { before, count } => self.queue(own, before, count),
-            Place::Undated { others } => {
+            Position::Behind { before, count } => self.queue(own, before, count),
+            Position::Undated { others } => {
                 self.dates.retain(|name, _| others.contains(name));
                 self.compare(own, others);
             }
@@ -198,12 +198,12 @@ impl Contender {
 
 /// Where a contender stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// It is not in the list.
     Missing,
     /// Nobody is before it.
     First,
-    /// So many are before it, and this one is the next before it.
+    /// `count` contenders are before it, and this one is the next before it.
     Behind { before: String, count: usize },
     /// Numbers mean nothing any more. These are all the others.
     Undated { others: Vec<String> },
@@ -223,7 +223,7 @@ pub(super) fn find(layout: Layout, names: Names<'_>, id: ContenderId) -> Option<
 }
 
 /// The place of the contender with this name and number.
-pub(super) fn place(layout: Layout, names: Names<'_>, name: &str, number: Number) -> Place {
+pub(super) fn place(layout: Layout, names: Names<'_>, name: &str, number: Number) -> Position {
     let mut is_listed = false;
     let mut is_past_end = number.is_past_end();
     let mut count = 0;
@@ -240,17 +240,17 @@ pub(super) fn place(layout: Layout, names: Names<'_>, name: &str, number: Number
         }
     }
     match before {
-        _ if !is_listed => Place::Missing,
+        _ if !is_listed => Position::Missing,
         _ if is_past_end => {
             let others = names.iter().filter(|other| layout.number(other).is_some());
             let others = others.filter(|other| *other != name.as_bytes());
             match others.map(text).collect::<Vec<_>>() {
-                others if others.is_empty() => Place::First,
-                others => Place::Undated { others },
+                others if others.is_empty() => Position::First,
+                others => Position::Undated { others },
             }
         }
-        None => Place::First,
-        Some((_, before)) => Place::Behind { before: text(before), count },
+        None => Position::First,
+        Some((_, before)) => Position::Behind { before: text(before), count },
     }
 }
 
@@ -282,7 +282,7 @@ mod tests {
         read(names)
     }
 
-    fn place_of(name: &str, names: &[&str]) -> Place {
+    fn place_of(name: &str, names: &[&str]) -> Position {
         let number = Layout::Curator.number(name.as_bytes()).unwrap();
         with_names(names, |names| place(Layout::Curator, names, name, number))
     }
@@ -290,23 +290,23 @@ mod tests {
     #[test]
     fn the_place_follows_from_the_numbers_alone() {
         let names = ["z-lock-0000000010", "a-lock-0000000011", "lock-0000000009", "other", "r1"];
-        assert_eq!(place_of("lock-0000000009", &names), Place::First);
+        assert_eq!(place_of("lock-0000000009", &names), Position::First);
         let before = "z-lock-0000000010".to_owned();
-        let expected = Place::Behind { before, count: 2 };
+        let expected = Position::Behind { before, count: 2 };
         assert_eq!(place_of("a-lock-0000000011", &names), expected);
-        assert_eq!(place_of("b-lock-0000000011", &names), Place::Missing);
-        assert_eq!(place_of("lock-0000000008", &[]), Place::Missing);
+        assert_eq!(place_of("b-lock-0000000011", &names), Position::Missing);
+        assert_eq!(place_of("lock-0000000008", &[]), Position::Missing);
     }
 
     #[test]
     fn past_the_end_of_the_numbers_the_others_are_listed() {
         let (own, other) = ("a-lock-2147483647", "b-lock--2147483648");
-        let undated = |other: &str| Place::Undated { others: vec![other.to_owned()] };
+        let undated = |other: &str| Position::Undated { others: vec![other.to_owned()] };
         assert_eq!(place_of(own, &[own, other, "r1"]), undated(other));
         assert_eq!(place_of(other, &[own, other]), undated(own));
         let earlier = "c-lock-2147483646";
         assert_eq!(place_of(earlier, &[own, earlier]), undated(own));
-        assert_eq!(place_of(own, &[own]), Place::First, "alone");
+        assert_eq!(place_of(own, &[own]), Position::First, "alone");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use super::entry::{Entry, Grant, Hold, Loss, Outcome, Stage};
 use super::{Asker, LockTable};
-use crate::contender::{Contender, Held, Left, Step};
-use crate::session::{self, Failure};
+use crate::contender::{Cleanup, Contender, Held, Step};
+use crate::session::{Failure, SessionEvent};
 use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -52,43 +52,43 @@ impl<W> LockTable<W> {
     fn lose_all(&mut self, loss: Loss) {
         for (token, entry) in &mut self.entries {
             if let Stage::Held(held) = &entry.stage {
-                if !held.is_left {
+                if !held.is_let_expire {
                     self.losses.push_back((*token, loss));
                 }
-                entry.leave(None, false);
+                entry.give_up(None, false);
                 self.due.insert(*token);
             }
         }
     }
 
-    fn dispatch(&mut self, now: Time, outcome: session::Outcome<Asker>) {
+    fn dispatch(&mut self, now: Time, outcome: SessionEvent<Asker>) {
         match outcome {
-            session::Outcome::Answer(Asker::Contender(token, serial), answer) => {
+            SessionEvent::Answer(Asker::Contender(token, serial), answer) => {
                 if let Some(entry) = self.entries.get_mut(&token) {
                     entry.contender.answered(serial, answer.zxid, answer.reply());
                     self.due.insert(token);
                 }
             }
-            session::Outcome::Answer(Asker::Question(number, index), answer) => {
+            SessionEvent::Answer(Asker::Question(number, index), answer) => {
                 self.answered_question(now, number, index, answer);
             }
-            session::Outcome::Changed { path } => {
+            SessionEvent::Changed { path } => {
                 self.tell_all(|contender| contender.changed(&path));
             }
-            session::Outcome::Connected => {
+            SessionEvent::Connected => {
                 self.connections += 1;
                 self.tell_all(Contender::connected);
             }
-            session::Outcome::Removed { path } => {
+            SessionEvent::Removed { path } => {
                 self.tell_all(|contender| contender.removed(&path));
             }
-            session::Outcome::SessionLost => {
+            SessionEvent::SessionLost => {
                 self.is_session_lost = true;
                 self.tell_all(Contender::session_lost);
                 // Whoever held a lock in it is told at once that it is gone.
                 self.valid = Arc::default();
             }
-            session::Outcome::Ended => self.valid = Arc::default(),
+            SessionEvent::Ended => self.valid = Arc::default(),
         }
     }
 
@@ -131,7 +131,7 @@ impl<W> LockTable<W> {
                     self.fail(token, Outcome::Gone);
                 }
                 Step::Lost => self.lost(token),
-                Step::Left(left) => self.left(token, left),
+                Step::CleanedUp(cleanup) => self.cleaned_up(token, cleanup),
             }
         }
         self.tell_place(token);
@@ -145,7 +145,7 @@ impl<W> LockTable<W> {
         if let Some(caller) = entry.take_caller() {
             self.outcomes.push_back((caller, Outcome::NoEntropy));
         }
-        entry.leave(None, false);
+        entry.give_up(None, false);
     }
 
     fn granted(&mut self, now: Time, token: Token, held: &Held) {
@@ -181,7 +181,7 @@ impl<W> LockTable<W> {
     fn lost(&mut self, token: Token) {
         match self.entries.get(&token).map(|entry| &entry.stage) {
             Some(Stage::Held(held)) => {
-                if !held.is_left {
+                if !held.is_let_expire {
                     self.losses.push_back((token, Loss::Gone));
                 }
                 self.remove(token);
@@ -190,12 +190,12 @@ impl<W> LockTable<W> {
         }
     }
 
-    fn left(&mut self, token: Token, left: Left) {
+    fn cleaned_up(&mut self, token: Token, cleanup: Cleanup) {
         let Some(entry) = self.entries.get_mut(&token) else { return };
-        let vote = match (left, &entry.stage) {
-            (Left::Deleted, Stage::Leaving { was_valid: true }) => Vote::Granted,
-            (Left::Deleted | Left::WasGone | Left::Nothing, _) => Vote::Refused,
-            (Left::Refused(_), _) => Vote::Failed,
+        let vote = match (cleanup, &entry.stage) {
+            (Cleanup::Deleted, Stage::Releasing { was_valid: true }) => Vote::Granted,
+            (Cleanup::Deleted | Cleanup::WasGone | Cleanup::Nothing, _) => Vote::Refused,
+            (Cleanup::Refused(_), _) => Vote::Failed,
         };
         let caller = entry.take_caller();
         self.outcomes.extend(caller.map(|caller| (caller, Outcome::Voted(vote))));
@@ -256,7 +256,7 @@ impl<W> LockTable<W> {
         };
         self.outcomes.extend(over.map(|(caller, _)| (caller, outcome)));
         if matches!(&entry.stage, Stage::Held(held) if held.end <= now) {
-            entry.leave(None, false);
+            entry.give_up(None, false);
         }
         self.due.insert(token);
         self.set_alarm(token);
@@ -283,7 +283,7 @@ impl<W> LockTable<W> {
         let was_valid = now < self.valid.get();
         match self.entries.get_mut(&token) {
             Some(entry) if matches!(entry.stage, Stage::Held(_)) => {
-                entry.leave(Some((waiter, until)), was_valid);
+                entry.give_up(Some((waiter, until)), was_valid);
                 self.due.insert(token);
                 self.set_alarm(token);
             }
@@ -298,10 +298,10 @@ impl<W> LockTable<W> {
     /// The same, and nobody waits for the answer.
     pub fn give_up(&mut self, now: Time, token: Token) {
         match self.entries.get_mut(&token) {
-            None | Some(Entry { stage: Stage::Leaving { .. }, .. }) => {}
+            None | Some(Entry { stage: Stage::Releasing { .. }, .. }) => {}
             Some(Entry { stage: Stage::Failed(_), .. }) => self.remove(token),
             Some(entry) => {
-                entry.leave(None, false);
+                entry.give_up(None, false);
                 self.due.insert(token);
                 self.set_alarm(token);
             }
@@ -310,9 +310,9 @@ impl<W> LockTable<W> {
     }
 
     /// A lock that was given up stays until this time.
-    pub fn leave(&mut self, now: Time, token: Token, end: Time) {
+    pub fn let_expire(&mut self, now: Time, token: Token, end: Time) {
         if let Some(Stage::Held(held)) = self.entries.get_mut(&token).map(|it| &mut it.stage) {
-            (held.end, held.is_left) = (end, true);
+            (held.end, held.is_let_expire) = (end, true);
             self.set_alarm(token);
         }
         self.settle(now);
@@ -322,20 +322,25 @@ impl<W> LockTable<W> {
     /// without such a lock the session is ended.
     pub fn close(&mut self, now: Time) {
         self.end_waits(None);
-        let is_left = |entry: &Entry<W>| matches!(&entry.stage, Stage::Held(held) if held.is_left);
-        let gone: Vec<Token> =
-            self.entries.iter().filter(|(_, it)| !is_left(it)).map(|(token, _)| *token).collect();
+        let is_let_expire =
+            |entry: &Entry<W>| matches!(&entry.stage, Stage::Held(held) if held.is_let_expire);
+        let gone: Vec<Token> = self
+            .entries
+            .iter()
+            .filter(|(_, it)| !is_let_expire(it))
+            .map(|(token, _)| *token)
+            .collect();
         gone.into_iter().for_each(|token| self.give_up(now, token));
-        if !self.entries.values().any(is_left) {
+        if !self.entries.values().any(is_let_expire) {
             self.session.end(now);
         }
     }
 
     /// After [`close`](Self::close): is there something on the ensemble that is still to be deleted
     /// over this connection?
-    pub fn is_leaving(&self) -> bool {
-        let is_leaving = |entry: &Entry<W>| matches!(entry.stage, Stage::Leaving { .. });
+    pub fn is_releasing(&self) -> bool {
+        let is_releasing = |entry: &Entry<W>| matches!(entry.stage, Stage::Releasing { .. });
         !self.session.is_down()
-            && (self.session.is_ending() || self.entries.values().any(is_leaving))
+            && (self.session.is_ending() || self.entries.values().any(is_releasing))
     }
 }

@@ -33,7 +33,7 @@ pub(super) enum Stage {
     /// Held, until it is released, lost, or at its own end.
     Held(Hold),
     /// Given up, and not gone yet. Was it valid when it was given up?
-    Leaving {
+    Releasing {
         was_valid: bool,
     },
 }
@@ -53,7 +53,7 @@ pub(super) struct Hold {
     /// Its own end, when its znodes are deleted.
     pub(super) end: Time,
     /// Was it given up, to stay until its end?
-    pub(super) is_left: bool,
+    pub(super) is_let_expire: bool,
 }
 
 impl<W> Entry<W> {
@@ -78,14 +78,14 @@ impl<W> Entry<W> {
     pub(super) fn hold(&mut self, now: Time, grant: Grant) -> Grant {
         let grant = Grant { at: now, ..grant };
         let end = now.after(self.hold);
-        self.stage = Stage::Held(Hold { grant: grant.clone(), end, is_left: false });
+        self.stage = Stage::Held(Hold { grant: grant.clone(), end, is_let_expire: false });
         grant
     }
 
     /// Gives it up. `caller` gets to know what has become of it.
-    pub(super) fn leave(&mut self, caller: Option<(W, Time)>, was_valid: bool) {
+    pub(super) fn give_up(&mut self, caller: Option<(W, Time)>, was_valid: bool) {
         let was_held = matches!(self.stage, Stage::Held(_));
-        self.stage = Stage::Leaving { was_valid: was_valid && was_held };
+        self.stage = Stage::Releasing { was_valid: was_valid && was_held };
         self.caller = caller;
         self.contender.give_up();
     }

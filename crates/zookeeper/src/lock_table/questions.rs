@@ -49,7 +49,7 @@ impl<W> LockTable<W> {
         self.settle(now);
     }
 
-    /// Sends all requests of a question, which were written on so many connections before.
+    /// Sends all requests of a question. `times`: on how many connections they were written before.
     fn begin(
         &mut self,
         now: Time,

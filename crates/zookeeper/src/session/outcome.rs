@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// What has happened.
 #[derive(Debug)]
-pub enum Outcome<T> {
+pub enum SessionEvent<T> {
     /// The request with this ticket was answered, or will never be.
     Answer(T, Answer),
     /// A watch has ended. Watches also end with their connection, and that is not told.

@@ -2,11 +2,11 @@
 
 use super::beats::Beats;
 use super::flight::{Owner, PendingDelete, Sent};
-use super::{Answer, Failure, Identity, Outcome, Problem, Session, State};
+use super::{Answer, Failure, Identity, Problem, Session, SessionEvent, State};
 use crate::message::{
     AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, ServerError,
 };
-use crate::validity::{Terms, Validity};
+use crate::validity::{SessionTimeout, Validity};
 use redlatch_protocol::time::Time;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ impl<T: Copy> Session<T> {
         }
         match Incoming::decode(body) {
             Ok(Incoming::Event { path }) => {
-                self.outcomes.push_back(Outcome::Changed { path: path.into() });
+                self.outcomes.push_back(SessionEvent::Changed { path: path.into() });
             }
             Ok(Incoming::Reply { header, body }) => self.replied(now, header, body),
             Err(error) => self.closed(now, Problem::Protocol(error)),
@@ -38,15 +38,15 @@ impl<T: Copy> Session<T> {
             };
         }
         let timeout = Duration::from_millis(u64::from(reply.timeout_ms.unsigned_abs()));
-        let terms = Terms::new(timeout, self.options.drift_parts_per_billion);
+        let timeout = SessionTimeout::new(timeout, self.options.drift_parts_per_billion);
         let (id, password) = (reply.session, reply.password);
-        let begun = || Identity { id, password, validity: Validity::new(terms) };
+        let begun = || Identity { id, password, validity: Validity::new(timeout) };
         let identity = self.identity.get_or_insert_with(begun);
         identity.password = password;
-        identity.validity.connected(sent_at, now, terms);
+        identity.validity.connected(sent_at, now, timeout);
         self.state = State::Ready { since: now };
         self.beats.connected(now);
-        self.outcomes.push_back(Outcome::Connected);
+        self.outcomes.push_back(SessionEvent::Connected);
         if let Some(credentials) = &self.options.credentials {
             let request = Request::Auth(credentials.clone());
             self.write(now, Owner::Auth, &request);
@@ -59,7 +59,7 @@ impl<T: Copy> Session<T> {
 
     fn replied(&mut self, now: Time, header: ReplyHeader, body: &[u8]) {
         let oldest = self.flight.requests.front().filter(|oldest| oldest.xid == header.xid);
-        let Some(&Sent { kind, reach, .. }) = oldest else {
+        let Some(&Sent { kind, probe, .. }) = oldest else {
             return self.closed(now, Problem::WrongXid(header.xid));
         };
         self.last_zxid = self.last_zxid.max(header.zxid);
@@ -79,8 +79,9 @@ impl<T: Copy> Session<T> {
         let is_logged = error.is_none_or(|error| {
             matches!(error, ServerError::NoNode | ServerError::NodeExists | ServerError::NotEmpty)
         });
-        if let Some(identity) = self.identity.as_mut().filter(|_| reach.is_some()) {
-            identity.validity.answered(now, is_logged);
+        let identity = self.identity.as_mut().filter(|_| is_logged);
+        if let Some((identity, probe)) = identity.zip(probe) {
+            identity.validity.answered(now, probe);
         }
         match error.map(|error| (error, error.remedy())) {
             Some((error, Remedy::NewSession)) => self.lose_session(now, Problem::Refused(error)),
@@ -105,14 +106,14 @@ impl<T: Copy> Session<T> {
         match (sent.owner, error) {
             (Owner::End, _) => {
                 self.forget_session(now);
-                self.outcomes.push_back(Outcome::Ended);
+                self.outcomes.push_back(SessionEvent::Ended);
             }
             (Owner::Beat(checks), _) => {
                 if let Some(Reply::Results(results)) = reply {
                     // Unless the session has deleted it since the beat was sent.
                     let missing = Beats::missing(&checks, &results);
                     if let Some(path) = missing.filter(|path| self.beats.remove(path)) {
-                        self.outcomes.push_back(Outcome::Removed { path });
+                        self.outcomes.push_back(SessionEvent::Removed { path });
                     }
                 }
             }
@@ -135,7 +136,7 @@ impl<T: Copy> Session<T> {
     }
 
     fn answer(&mut self, ticket: Option<T>, answer: Answer) {
-        self.outcomes.extend(ticket.map(|ticket| Outcome::Answer(ticket, answer)));
+        self.outcomes.extend(ticket.map(|ticket| SessionEvent::Answer(ticket, answer)));
     }
 
     pub(super) fn fail(&mut self, ticket: Option<T>, failure: Failure) {
@@ -144,7 +145,7 @@ impl<T: Copy> Session<T> {
 
     /// The ensemble does not know the session any more.
     fn lose_session(&mut self, now: Time, problem: Problem) {
-        self.outcomes.push_back(Outcome::SessionLost);
+        self.outcomes.push_back(SessionEvent::SessionLost);
         // At once, unless the session had hardly begun: a server may end each as soon as it begins.
         let has_lasted = match self.state {
             State::Ready { since } => now.since(since) >= self.beat(),

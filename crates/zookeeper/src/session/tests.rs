@@ -125,16 +125,16 @@ impl Talk {
     /// The outcomes, in few words.
     fn told(&mut self) -> Vec<String> {
         let text = |outcome| match outcome {
-            Outcome::Answer(ticket, answer) => match answer.reply() {
+            SessionEvent::Answer(ticket, answer) => match answer.reply() {
                 Ok(_) => format!("{ticket} ok"),
                 Err(Failure::Server(error)) => format!("{ticket} {error}"),
                 Err(failure) => format!("{ticket} {failure:?}"),
             },
-            Outcome::Changed { path } => format!("changed {path}"),
-            Outcome::Connected => "connected".to_owned(),
-            Outcome::Removed { path } => format!("removed {path}"),
-            Outcome::SessionLost => "lost".to_owned(),
-            Outcome::Ended => "ended".to_owned(),
+            SessionEvent::Changed { path } => format!("changed {path}"),
+            SessionEvent::Connected => "connected".to_owned(),
+            SessionEvent::Removed { path } => format!("removed {path}"),
+            SessionEvent::SessionLost => "lost".to_owned(),
+            SessionEvent::Ended => "ended".to_owned(),
         };
         std::iter::from_fn(|| self.session.poll()).map(text).collect()
     }

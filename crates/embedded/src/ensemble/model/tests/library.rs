@@ -1,9 +1,9 @@
 //! The library's session and contender against the model: two clients contend for a lock.
 
 use super::*;
-use redlatch_zookeeper::contender::{Contender, Left, Plan, Step};
+use redlatch_zookeeper::contender::{Cleanup, Contender, Plan, Step};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Outcome, Session, SessionOptions};
+use redlatch_zookeeper::session::{Session, SessionEvent, SessionOptions};
 use std::collections::HashMap;
 
 const DIRECTORY: &str = "/locks/a";
@@ -95,17 +95,17 @@ impl Client {
         has_worked
     }
 
-    fn hear(&mut self, outcome: Outcome<u64>) {
+    fn hear(&mut self, outcome: SessionEvent<u64>) {
         match outcome {
-            Outcome::Answer(ticket, answer) => {
+            SessionEvent::Answer(ticket, answer) => {
                 let serial = self.serials.remove(&ticket).unwrap();
                 self.contender.answered(serial, answer.zxid, answer.reply());
             }
-            Outcome::Changed { path } => self.contender.changed(&path),
-            Outcome::Connected => self.contender.connected(),
-            Outcome::SessionLost => self.contender.session_lost(),
-            Outcome::Removed { path } => self.contender.removed(&path),
-            Outcome::Ended => {}
+            SessionEvent::Changed { path } => self.contender.changed(&path),
+            SessionEvent::Connected => self.contender.connected(),
+            SessionEvent::SessionLost => self.contender.session_lost(),
+            SessionEvent::Removed { path } => self.contender.removed(&path),
+            SessionEvent::Ended => {}
         }
     }
 }
@@ -158,7 +158,7 @@ fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
 
     clients[0].contender.give_up();
     pass(&mut model, &mut clients, &mut now, 500);
-    assert_eq!(clients[0].told.last(), Some(&Step::Left(Left::Deleted)));
+    assert_eq!(clients[0].told.last(), Some(&Step::CleanedUp(Cleanup::Deleted)));
     assert!(clients[1].is_held());
     assert_eq!(model.children(DIRECTORY).unwrap().len(), 1);
 }

@@ -1,10 +1,10 @@
 //! Who holds a lock and who waits for it, read from its directories.
 //!
 //! ```text
-//!   Survey::requests()   sync, list the queue, list the shares
-//!   Survey::of()         who is there, in their order
-//!   Survey::details()    the data of those that are shown
-//!   Survey::view()       holders and waiters, with their owners
+//!   QueueListing::requests()   sync, list the queue, list the shares
+//!   QueueListing::of()         who is there, in their order
+//!   QueueListing::details()    the data of those that are shown
+//!   QueueListing::view()       holders and waiters, with their owners
 //! ```
 //!
 //! The queue is listed before the shares: a contender that gets a share between the two is in both
@@ -13,6 +13,7 @@
 use super::message::{Names, Reply, Request, ServerError, Stat};
 use super::path::{Directory, Layout, Number};
 use super::session::{Answer, Failure};
+use super::shares::Granted;
 use std::sync::Arc;
 
 /// The most holders of shares, and the most contenders in a queue, whose data is read.
@@ -20,7 +21,7 @@ pub const SHOWN_MAX: usize = 100;
 
 /// Who is at a lock, by the names of their znodes.
 #[derive(Debug)]
-pub struct Survey {
+pub struct QueueListing {
     /// The contenders, in the order of their numbers.
     queue: Vec<(Number, Arc<str>)>,
     /// The shares, readers first and then permits by their numbers.
@@ -31,13 +32,13 @@ pub struct Survey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockView {
     /// The holder of the whole lock, or those of shares: a hundred at most.
-    pub holders: Vec<Member>,
+    pub holders: Vec<ListedClient>,
     /// Do these have shares?
     pub is_shared: bool,
     /// How many hold the lock.
     pub holder_count: usize,
     /// Who waits, from the first to the last, as far as it was read.
-    pub waiters: Vec<Member>,
+    pub waiters: Vec<ListedClient>,
     /// How many wait.
     pub waiter_count: usize,
     /// Did a holder go while the lock was looked at? Then somebody else may hold it now.
@@ -46,7 +47,7 @@ pub struct LockView {
 
 /// Someone who holds a lock or waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct ListedClient {
     /// The path of the znode, which is never used twice.
     pub path: Arc<str>,
     pub owner: Arc<[u8]>,
@@ -56,7 +57,7 @@ pub struct Member {
     pub slot: Option<u32>,
 }
 
-impl Survey {
+impl QueueListing {
     /// What must be asked first. The sync shows what was agreed on before, through whatever server.
     pub fn requests(directory: &Directory) -> Vec<Request> {
         let list = |path| Request::GetChildren { path, watch: false };
@@ -91,16 +92,16 @@ impl Survey {
             contenders.map(|(number, name)| (number, directory.child(&text(name)))).collect();
         let path = directory.shares();
         let shares = shares.iter().flat_map(Names::iter);
-        let shares = shares.filter_map(|name| Some((slot(name)?, name)));
+        let shares = shares.filter_map(|name| Some((Granted::of_name(name)?.slot(), name)));
         let share = |(slot, name)| (slot, Arc::from(format!("{path}/{}", text(name))));
         let mut shares: Vec<_> = shares.map(share).collect();
         shares.sort_unstable();
-        let mut survey = Self { queue, shares };
+        let mut listing = Self { queue, shares };
         // Numbers past their end are in no order.
-        if !survey.is_undated() {
-            survey.queue.sort_by(|(one, _), (other, _)| one.order(*other));
+        if !listing.is_undated() {
+            listing.queue.sort_by(|(one, _), (other, _)| one.order(*other));
         }
-        survey
+        listing
     }
 
     /// The requests for the data of those that are shown.
@@ -133,14 +134,14 @@ impl Survey {
         let shown = self.shares.len().min(SHOWN_MAX).min(found.len());
         let (of_shares, of_queue) = found.split_at(shown);
         let shares = self.shares.iter().zip(of_shares);
-        let mut holders: Vec<Member> = shares
-            .filter_map(|((slot, path), found)| Some(Member::new(path, *slot, (*found)?)))
+        let mut holders: Vec<ListedClient> = shares
+            .filter_map(|((slot, path), found)| Some(ListedClient::new(path, *slot, (*found)?)))
             .collect();
         let queue = self.queue.iter().zip(of_queue);
         let mut queue: Vec<_> = queue
             .filter_map(|((_, path), found)| {
                 let found = (*found)?;
-                Some((found.1.created_by, Member::new(path, None, found)))
+                Some((found.1.created_by, ListedClient::new(path, None, found)))
             })
             .collect();
         let is_undated = self.is_undated();
@@ -174,7 +175,7 @@ impl Survey {
     }
 }
 
-impl Member {
+impl ListedClient {
     fn new(path: &Arc<str>, slot: Option<u32>, (data, stat): (&[u8], Stat)) -> Self {
         let created_at_ms = u64::try_from(stat.created_at_ms).unwrap_or(0);
         Self { path: Arc::clone(path), owner: Arc::from(data), created_at_ms, slot }
@@ -188,17 +189,6 @@ fn absent_is_none<'a>(reply: Result<Reply<'a>, &Failure>) -> Result<Option<Reply
         Err(Failure::Server(ServerError::NoNode)) => Ok(None),
         Err(failure) => Err(failure.clone()),
     }
-}
-
-/// The permit of the share with this name, or that it is a reader's. `None` if it is no share.
-fn slot(name: &[u8]) -> Option<Option<u32>> {
-    let name = std::str::from_utf8(name).ok()?;
-    if name.starts_with('r') {
-        return Some(None);
-    }
-    let permit = name.strip_prefix('p')?;
-    let number = permit.split_once('-').map_or(permit, |(number, _)| number);
-    Some(Some(number.parse().ok()?))
 }
 
 #[cfg(test)]

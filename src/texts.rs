@@ -1,0 +1,62 @@
+//! Errors whose texts stand at their variants.
+
+/// Makes an enum of errors with its `Display` and `source`. A variant has:
+///
+/// * `#[text("…", …)]`: its text, which names its fields, as for `write!`. It ends the variant's
+///   documentation. A variant with one error and no text has that error's text and source.
+/// * `#[cause(field)]`: the error in its text, whose source is the source of this one, so that a
+///   chain of errors says nothing twice.
+macro_rules! errors {
+    ($(#[$meta:meta])* pub enum $name:ident {$(
+        $(#[doc = $doc:literal])*
+        $(#[cfg($cfg:meta)])?
+        $(#[text($text:literal $($arguments:tt)*)])?
+        $(#[cause($cause:ident)])?
+        $variant:ident
+            $({ $($field:ident: $type:ty),+ $(,)? })?
+            $(($inner:ident: $inner_type:ty))?
+    ),+ $(,)?}) => {
+        $(#[$meta])*
+        #[non_exhaustive]
+        pub enum $name {$(
+            $(#[doc = $doc])*
+            $(#[doc = concat!("\n\n> ", $text)])?
+            $(#[cfg($cfg)])?
+            $variant $({ $($field: $type),+ })? $(($inner_type))?
+        ),+}
+
+        #[allow(unused_variables, reason = "not all fields are in a text, or have a source")]
+        const _: () = {
+            impl std::fmt::Display for $name {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    match self {$(
+                        $(#[cfg($cfg)])?
+                        Self::$variant $({ $($field),+ })? $(($inner))? => {
+                            $crate::texts::errors!(@text f [$($text $($arguments)*)?] $($inner)?)
+                        }
+                    )+}
+                }
+            }
+
+            impl std::error::Error for $name {
+                fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+                    match self {$(
+                        $(#[cfg($cfg)])?
+                        Self::$variant $({ $($field),+ })? $(($inner))? => {
+                            $crate::texts::errors!(@source [$($text)?] [$($cause)?] $($inner)?)
+                        }
+                    )+}
+                }
+            }
+        };
+    };
+    (@text $f:ident [] $inner:ident) => { std::fmt::Display::fmt($inner, $f) };
+    (@text $f:ident [$($text:tt)+] $($inner:ident)?) => { write!($f, $($text)+) };
+    (@source [$($text:literal)?] [$cause:ident] $($inner:ident)?) => {
+        std::error::Error::source($cause)
+    };
+    (@source [] [] $inner:ident) => { std::error::Error::source($inner) };
+    (@source [$text:literal] [] $($inner:ident)?) => { None };
+}
+
+pub(crate) use errors;
