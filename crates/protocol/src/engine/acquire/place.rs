@@ -108,13 +108,6 @@ impl Acquire {
         self.rules.waiter_lease.filter(|_| may_queue)
     }
 
-    /// Has the waiter's entry allow for this quarantine, which may end before it is renewed again.
-    pub(super) fn allow_for(&mut self, quarantine: Duration) {
-        if let Some(place) = &mut self.place {
-            place.entry.claim = self.rules.claim_time(quarantine);
-        }
-    }
-
     /// The entry of this caller, named after its first attempt, before it has a number.
     pub(super) fn entry(&self, lock: &LockId, lease: Ttl, quarantine: Duration) -> QueueEntry {
         QueueEntry {

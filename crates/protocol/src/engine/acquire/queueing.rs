@@ -128,11 +128,12 @@ impl Acquire {
         if is_useless || now >= self.end() {
             return self.give_up_after(now);
         }
-        self.allow_for(ballot.quarantine);
+        let Some(place) = &mut self.place else { return };
+        // The quarantine may end before the entry is renewed again.
+        place.entry.claim = self.rules.claim_time(ballot.quarantine);
         if !is_answered {
             return self.renew_later(now, request.started, ballot);
         }
-        let Some(place) = &mut self.place else { return };
         place.unanswered = 0;
         let is_out = ballot.queue.out.len() >= quorum;
         // Taken out, it stays out for the answer that says so, and is put back by the next.

@@ -16,8 +16,8 @@
 
 use super::{Session, State};
 use crate::engine::{
-    Before, Claim, Command, Listen, ListenStep, NodeSet, QueueEntry, QueueView, QueueWait, Request,
-    Token, Vote,
+    Before, Claim, Command, CustomCommand, Listen, ListenStep, NodeSet, QueueEntry, QueueView,
+    QueueWait, Request, Token, Vote,
 };
 use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
 use crate::node::pending_releases::removal_if_unanswered;
@@ -50,7 +50,7 @@ pub(super) struct Notifications {
     heard: BTreeMap<Token, bool>,
     /// The waiters that are told when a key changes, and whether the server has answered that it
     /// remembers the key: what it tells before is about a change before.
-    watched: BTreeMap<Token, (Arc<[u8]>, bool)>,
+    pub(super) watched: BTreeMap<Token, (Arc<[u8]>, bool)>,
     hints: VecDeque<(Token, Hint)>,
     /// Why the node has no queue, and until when it is not asked again.
     pub(super) refusal: Option<(ServerError, Time)>,
@@ -143,16 +143,13 @@ impl Session {
     }
 
     /// Subscribes to the channel of this connection before the first waiter enters the queue.
-    pub(super) fn listen(&mut self, now: Time, request: &Request) {
-        let Some(QueueEntry { lock, waiter, channel: Some(channel), .. }) = request.queue_entry()
-        else {
-            return;
-        };
+    pub(super) fn listen(&mut self, now: Time, entry: &QueueEntry, counts_in_quarantine: bool) {
+        let QueueEntry { lock, waiter, channel: Some(channel), .. } = entry else { return };
         if self.notifications.channel == Pushes::NotAsked {
             self.notifications.channel = Pushes::On;
             self.write_listen(now, &lock.key, ListenStep::Subscribe(*channel));
         }
-        self.notifications.heard.insert(*waiter, request.counts_in_quarantine());
+        self.notifications.heard.insert(*waiter, counts_in_quarantine);
         self.notifications.watched.remove(waiter);
     }
 
@@ -176,8 +173,7 @@ impl Session {
 
     /// Has the server tell when the key changes that this custom command reads, for whoever waits
     /// for that, if it does not already.
-    pub(super) fn track(&mut self, now: Time, request: &Request) -> bool {
-        let Some(command) = request.custom() else { return false };
+    pub(super) fn track(&mut self, now: Time, command: &Arc<dyn CustomCommand>) -> bool {
         let Some(watcher) = command.watcher() else { return false };
         let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
         heard.insert(watcher, false);
@@ -193,13 +189,6 @@ impl Session {
         }
         self.write_listen(now, &key, ListenStep::OptIn);
         true
-    }
-
-    /// The key was not read for this waiter, so the server remembers nothing of it.
-    pub(super) fn forget_watch(&mut self, request: &Request, is_read: bool) {
-        if request.custom().is_some() && !is_read {
-            request.waiter().map(|waiter| self.notifications.watched.remove(&waiter));
-        }
     }
 
     /// Does the server tell this waiter when a key changes, as far as is known?

@@ -8,7 +8,7 @@
 
 use super::connection::Connection;
 use super::{Answer, Session};
-use crate::engine::{Command, Request};
+use crate::engine::{Command, Ping, Request};
 use crate::node::command::{Form, NodeReply};
 use crate::node::flight::{InFlight, Queued};
 use crate::node::pending_releases::removal_if_unanswered;
@@ -42,9 +42,13 @@ impl Session {
             }
         }
         self.prove(now, &request);
-        self.listen(now, &request);
-        self.examine(now, &request);
-        let is_tracked = self.track(now, &request);
+        let mut is_tracked = false;
+        match &request.command {
+            Command::Queue(entry) => self.listen(now, entry, request.counts_in_quarantine()),
+            Command::Ping(Ping { asks: true }) => self.examine(now, &request),
+            Command::Custom(command) => is_tracked = self.track(now, command),
+            _ => {}
+        }
         let Connection { scripts, forgets_at_once, .. } = self.connection;
         let is_known = scripts.has(&request) && !forgets_at_once;
         let form = if is_tracked {

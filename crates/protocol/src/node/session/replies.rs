@@ -105,10 +105,16 @@ impl Session {
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
             Command::Ask(question) => return self.told(*question, read, (command.sent_at, now)),
+            Command::Custom(custom) => {
+                let is_read =
+                    matches!(&read, Ok(it) if it.said.is_some() && it.vote == Vote::Granted);
+                if let Some(watcher) = custom.watcher().filter(|_| !is_read) {
+                    // The key was not read for it, so the server remembers nothing of it.
+                    self.notifications.watched.remove(&watcher);
+                }
+            }
             _ => {}
         }
-        let is_read = matches!(&read, Ok(it) if it.said.is_some() && it.vote == Vote::Granted);
-        self.forget_watch(&command.request, is_read);
         match read {
             Ok(read) => {
                 self.connection.scripts.learn(&command.request);

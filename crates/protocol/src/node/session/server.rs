@@ -10,7 +10,7 @@
 //! behind them. A question that the server refuses changes nothing for locks.
 
 use super::{Answer, Session, State};
-use crate::engine::{Command, Ping, Question, Request, Vote};
+use crate::engine::{Command, Question, Request, Vote};
 use crate::node::command::{Form, NoReply, NodeReply, has_proof};
 use crate::node::examination::Examination;
 use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
@@ -92,11 +92,8 @@ impl Session {
         self.connection.examination.host = host;
     }
 
-    /// Asks the questions that belong to this request.
+    /// Asks the questions that belong to this ping.
     pub(super) fn examine(&mut self, now: Time, request: &Request) {
-        if request.command != Command::Ping(Ping { asks: true }) {
-            return;
-        }
         for question in self.connection.examination.questions() {
             let ask = Request { command: Command::Ask(question), ..request.clone() };
             self.flight.push(now, None, ask, Form::Digest);
