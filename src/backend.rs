@@ -112,7 +112,7 @@ pub(crate) trait KeyListing: Send + Sync {
     /// The next keys, perhaps none, and perhaps some that were there before. `None` at the end.
     fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error>;
 
-    /// The caller keeps names that take so many bytes.
+    /// The caller keeps names that take this many bytes.
     fn keep(&mut self, bytes: usize) {
         let _ = bytes;
     }

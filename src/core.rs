@@ -159,7 +159,7 @@ impl Core {
         [asked, self.rules.hold_max].into_iter().flatten().min()
     }
 
-    /// How much of the watchdog's capacity a lock with this ttl and keys of so many bytes takes.
+    /// How much of the watchdog's capacity a lock with this ttl and keys of this many bytes takes.
     pub(crate) fn demand(&self, ttl: Ttl, key_bytes: usize) -> Demand {
         Demand::new(ttl.as_duration(), period(&self.rules, ttl), key_bytes)
     }

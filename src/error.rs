@@ -140,7 +140,7 @@ errors! {
         LockToken(error: LockTokenError),
         /// Not released by force, on Redis: the key's value is not a string, is empty, has no ttl,
         /// or is longer than any lock's value. `urls`: the nodes that have such a value.
-        #[text("the key's value is no lock and was not removed: {urls}", urls = urls.join(", "))]
+        #[text("the key's value is not a lock and was not removed: {urls}", urls = urls.join(", "))]
         NotALock { urls: Vec<Arc<str>> },
         /// This is a forked child of the process that built the client, which works only there. A
         /// lock that was acquired there stays as it is.

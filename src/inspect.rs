@@ -121,7 +121,7 @@ pub struct NodeView {
     pub shares: Vec<Holder>,
     /// Whether it reserves the lock for a waiter in its queue. Then it has no holder.
     pub is_reserved: bool,
-    /// Why the data that it has under the lock's key is no lock, if it has such data. Then it has
+    /// Why the data that it has under the lock's key is not a lock, if it has such data. Then it has
     /// no holder.
     pub not_a_lock: Option<NotALock>,
     /// For how long its grants do not count, because it was started recently: see
@@ -278,7 +278,7 @@ pub enum LockState {
     /// alive, it acquires the lock within about a round, or after a
     /// [quarantine](Inspection::quarantine); other attempts are refused.
     Reserved,
-    /// So many nodes have data under the lock's key that is no lock that no majority can grant it.
+    /// So many nodes have data under the lock's key that is not a lock that no majority can grant it.
     /// It is other data of this name, and a [key prefix](crate::Builder::key_prefix) keeps the two
     /// apart. [`NodeView::not_a_lock`](NodeView::not_a_lock) tells which nodes have it.
     NotALock(NotALock),

@@ -122,7 +122,7 @@ pub(crate) fn quarantine_text(left: Duration) -> String {
 }
 
 pub(crate) fn not_a_lock_text(kind: NotALock) -> String {
-    format!("the key's value is no lock: {kind}")
+    format!("the key's value is not a lock: {kind}")
 }
 
 /// All holders, such as "host-7 for another 12 s, host-8 for another 15 s".

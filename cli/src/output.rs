@@ -62,7 +62,7 @@ fn first_screen(text: &str) -> String {
     fitting(text, rows - 1, columns)
 }
 
-/// The first lines of the text that take no more than so many rows of a terminal; one at least.
+/// The first lines of the text that take no more than this many rows of a terminal; one at least.
 fn fitting(text: &str, rows: usize, columns: usize) -> String {
     let mut used = 0;
     let fits = |line: &&str| {
@@ -121,7 +121,7 @@ pub(crate) fn stderr_width() -> usize {
     width_of(io::stderr()).unwrap_or(80) - 1
 }
 
-/// The beginning of the text that takes no more than so many columns.
+/// The beginning of the text that takes no more than this many columns.
 pub(crate) fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let is_beyond = |(_, character): &(usize, char)| {

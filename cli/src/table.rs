@@ -43,7 +43,7 @@ pub(crate) fn width(line: &str) -> usize {
     line.replace(BOLD, "").replace(PLAIN, "").width()
 }
 
-/// The headings and the rows, in so many columns of a terminal.
+/// The headings and the rows, in this many columns of a terminal.
 fn fitted(headings: &[&str], rows: &[Vec<String>], columns: usize) -> (String, String) {
     let headings: Vec<String> = headings.iter().map(ToString::to_string).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&headings).chain(rows).collect();
@@ -97,7 +97,7 @@ fn part(cells: &[String], widths: &[usize], (from, to): (usize, usize), columns:
     shown.trim_end().to_owned() + "\n"
 }
 
-/// The text in lines of so many columns, each with whole words: but for a word that is wider.
+/// The text in lines of this many columns, each with whole words: but for a word that is wider.
 fn words(text: &str, room: usize) -> Vec<String> {
     if text.width() <= room {
         return vec![text.to_owned()];

@@ -150,7 +150,7 @@ impl<'a> EventRecorder<'a> {
         }
     }
 
-    /// Emits, once, that so many are before the caller.
+    /// Emits, once, that this many are before the caller.
     pub(crate) fn emit_queued(&mut self, place: u64) {
         let resource = self.resource;
         if !std::mem::replace(&mut self.is_queued, true) {

@@ -262,7 +262,7 @@ impl LockRequest<'_> {
         self
     }
 
-    /// Requests one of `count` permits, from 1 to 1024: there are at most so many holders at a
+    /// Requests one of `count` permits, from 1 to 1024: there are at most this many holders at a
     /// time, each in a slot of its own, a number from 0, which [`LockGuard::slot`] returns.
     ///
     /// ```no_run

@@ -183,7 +183,7 @@ impl Due {
         self.extensions.insert((extension.valid_until, self.count), extension);
     }
 
-    /// Takes the first, if it counts no more than so many units.
+    /// Takes the first, if it counts no more than this many units.
     fn take(&mut self, units: usize) -> Option<AutoExtension> {
         let first = self.extensions.first_entry()?;
         (first.get().units <= units).then(|| first.remove())

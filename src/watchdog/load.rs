@@ -14,7 +14,7 @@ use std::time::Duration;
 /// extend locks before it counts as overloaded; the rest is for other threads' requests.
 pub(super) const UNDER_WAY_MAX: usize = 320;
 
-/// So many bytes of keys count as one extension (a unit), since bytes are limited as well: to 512
+/// This many bytes of keys count as one extension (a unit), since bytes are limited as well: to 512
 /// KiB at a node, keys included.
 const BYTES_PER_UNIT: usize = 800;
 
@@ -54,13 +54,13 @@ pub(crate) struct ReservedCapacity {
     is_freed: AtomicBool,
 }
 
-/// How many units an extension counts whose keys have so many bytes.
+/// How many units an extension counts whose keys have this many bytes.
 pub(super) fn units(key_bytes: usize) -> usize {
     key_bytes.div_ceil(BYTES_PER_UNIT).clamp(1, UNDER_WAY_MAX)
 }
 
 impl Demand {
-    /// A lock with this ttl that is extended once in each period, with keys of so many bytes.
+    /// A lock with this ttl that is extended once in each period, with keys of this many bytes.
     pub(crate) fn new(ttl: Duration, period: Duration, key_bytes: usize) -> Self {
         let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let per_second = MICRO.saturating_mul(1_000_000_000).div_ceil(period);

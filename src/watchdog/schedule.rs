@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Schedule<T> {
     entries: BinaryHeap<Reverse<Entry<T>>>,
-    /// With so many entries, those of released locks are removed.
+    /// With this many entries, those of released locks are removed.
     sweep_at: usize,
 }
 

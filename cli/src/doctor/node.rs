@@ -155,10 +155,9 @@ fn crash(node: &NodeStatus) -> Finding {
         ),
         Some(CrashLoss::Nothing) => (Level::Ok, "a crash costs nothing".to_owned()),
         Some(loss) if is_warned => (Level::Ok, format!("a crash costs {loss}")),
-        Some(loss) => (
-            Level::Ok,
-            format!("a crash costs {loss}; the restart guard keeps locks safe all the same"),
-        ),
+        Some(loss) => {
+            (Level::Ok, format!("a crash costs {loss}; the restart guard keeps locks safe anyway"))
+        }
     };
     Finding::of(&node.url, level, "crash", &text)
 }

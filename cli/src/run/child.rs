@@ -131,7 +131,7 @@ impl Child {
     }
 
     /// Signals the command, then the known processes, and then all others that are found, which
-    /// takes time: again, up to so many times, until no new one is found.
+    /// takes time: again, up to this many times, until no new one is found.
     fn reach(&mut self, signals: &[Signal], known: HashSet<Process>, rounds_max: usize) {
         // Before the command may end: its children then have another parent.
         let below = with_descendants(Process::of(self.pid));

@@ -87,7 +87,7 @@ impl Screen {
         self.rows.iter().find(|row| row.lock == *open)
     }
 
-    /// Which rows are shown where there is room for so many.
+    /// Which rows are shown where there is room for this many.
     pub(super) fn window(&mut self, room: usize) -> Range<usize> {
         self.page = room.max(1);
         let count = self.count();

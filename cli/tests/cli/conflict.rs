@@ -107,11 +107,11 @@ fn a_key_that_is_no_lock_is_not_reported_as_held() {
         for more in [&["--no-wait"][..], &["--wait", "300ms"], &["--no-wait", "-E", "0"]] {
             let ended = run(redlatch, &servers, more);
             assert_eq!(ended.code, 70, "{words:?} {more:?}: {ended:?}");
-            let text = format!("redlatch: name: the key's value is no lock: {kind}\n");
+            let text = format!("redlatch: name: the key's value is not a lock: {kind}\n");
             assert_eq!(ended.stderr, text, "{more:?}");
         }
         let seen = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
-        let line = format!("name: the key's value is no lock: {kind}; nobody waits\n");
+        let line = format!("name: the key's value is not a lock: {kind}; nobody waits\n");
         assert!(seen.starts_with(&line), "{words:?}: {seen}");
         assert!(!seen.contains("unknown owner"), "{seen}");
         let json = end(&mut redlatch(&servers, &["inspect", "name", "--json"])).stdout;
@@ -127,7 +127,7 @@ fn a_key_that_is_no_lock_is_not_reported_as_held() {
         on_all(&["RPUSH", "name", "x"]);
         let ended = run(redlatch, &servers, &[&["--no-wait"], more].concat());
         assert_eq!(ended.code, 70, "{more:?}: {ended:?}");
-        assert!(ended.stderr.contains("is no lock: it is not a string"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("is not a lock: it is not a string"), "{}", ended.stderr);
     }
 }
 

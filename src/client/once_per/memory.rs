@@ -264,7 +264,7 @@ impl NodesTime {
             return Err(ClocksError::TooFew { answered, needed });
         }
         readings.sort_unstable();
-        // So many may be wrong: beyond them, in either direction, is a right one.
+        // This many may be wrong: beyond them, in either direction, is a right one.
         let wrong = nodes - needed;
         let (earliest, latest) = (readings[answered - 1 - wrong], readings[wrong]);
         // Of an even number of nodes that all answer, the two bounds are in the other order.

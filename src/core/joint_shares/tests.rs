@@ -17,7 +17,7 @@ fn shares() -> JointShares {
     JointShares::new(Arc::new(queues))
 }
 
-/// A share that was asked for at `since` and is valid for so many milliseconds.
+/// A share that was asked for at `since` and is valid for this many milliseconds.
 fn granted(since: u64, validity: u64) -> Granted {
     let ttl = Ttl::from_duration(Duration::from_millis(validity)).unwrap();
     let held = HeldLock {

@@ -43,7 +43,7 @@ impl LockAttributes {
 pub enum Share {
     /// A reader's: any number at a time.
     Reader,
-    /// One of so many permits.
+    /// One of this many permits.
     Permit {
         of: u32,
         /// Which one it is, from 0. In a waiter's turn: the one that it takes or none; `None` if

@@ -125,7 +125,7 @@ pub struct QueueState {
 }
 
 impl QueueState {
-    /// What these answers say, one for each node that answered, of so many nodes.
+    /// What these answers say, one for each node that answered, of this many nodes.
     pub fn note(&mut self, views: impl Iterator<Item = (Node, QueueView)>, nodes: usize) {
         let mut lefts: Vec<(bool, Duration)> = Vec::new();
         let mut lacking: Vec<usize> = Vec::new();

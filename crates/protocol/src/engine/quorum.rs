@@ -236,7 +236,7 @@ impl PermitSet {
         word & 1 << (number % 64) != 0
     }
 
-    /// The permits that are in so many of the sets, or in more.
+    /// The permits that are in this many of the sets, or in more.
     pub fn in_at_least(sets: &[Self], count: usize) -> Self {
         let mut common = Self::default();
         let is_common =

@@ -184,12 +184,12 @@ pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
     about(verb, LockId { attributes: Some(Arc::new(attributes)), ..lock(owner) }, now)
 }
 
-/// The removal of a key of so many bytes.
+/// The removal of a key of this many bytes.
 pub(super) fn removal(key_length: usize) -> Request {
     long(Verb::Undo, key_length, at(0))
 }
 
-/// A request about a key of so many bytes.
+/// A request about a key of this many bytes.
 pub(super) fn long(verb: Verb, key_length: usize, now: Time) -> Request {
     about(verb, LockId { key: Arc::from(vec![b'k'; key_length]), ..lock(1) }, now)
 }

@@ -31,7 +31,7 @@ const ARGUMENTS: &[u8] = b", with args beginning with";
 
 /// Something in a text that must not be shown.
 enum Quote {
-    /// So many bytes, in place of which there may be stars.
+    /// This many bytes, in place of which there may be stars.
     Stars(usize),
     /// Nothing of the text may be shown.
     Whole,

@@ -72,7 +72,7 @@ fn a_share_of_a_node_in_quarantine_does_not_count_and_is_undone() {
                 "its holders may have been forgotten: {of:?}"
             );
             assert!(matches!(answer.reply.problem, Some(NodeError::Quarantined { .. })), "{of:?}");
-            assert_eq!(answer.reply.counter, Some(9), "the number counts all the same");
+            assert_eq!(answer.reply.counter, Some(9), "the number counts anyway");
             assert!(answer.was_sent, "so the undo goes to this node too");
             // What was there before the node's start is extended as ever.
             send(&mut talk, 2, Verb::Extend, of);
