@@ -121,8 +121,8 @@ pub struct NodeView {
     pub shares: Vec<Holder>,
     /// Whether it reserves the lock for a waiter in its queue. Then it has no holder.
     pub is_reserved: bool,
-    /// Why the data that it has under the lock's key is not a lock, if it has such data. Then it has
-    /// no holder.
+    /// Why the data that it has under the lock's key is not a lock, if it has such data. Then it
+    /// has no holder.
     pub not_a_lock: Option<NotALock>,
     /// For how long its grants do not count, because it was started recently: see
     /// [`restart_guard`](crate::Builder::restart_guard). `None` if they count, or it did not
@@ -278,7 +278,7 @@ pub enum LockState {
     /// alive, it acquires the lock within about a round, or after a
     /// [quarantine](Inspection::quarantine); other attempts are refused.
     Reserved,
-    /// So many nodes have data under the lock's key that is not a lock that no majority can grant it.
+    /// Too many nodes have data under the lock's key that is not a lock: no majority can grant it.
     /// It is other data of this name, and a [key prefix](crate::Builder::key_prefix) keeps the two
     /// apart. [`NodeView::not_a_lock`](NodeView::not_a_lock) tells which nodes have it.
     NotALock(NotALock),

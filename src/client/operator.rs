@@ -86,8 +86,8 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// The value that was seen is not a lock (not a string, without a ttl, or too long), and stays. Or
-    /// fewer nodes than a majority answered: the lock may still be held.
+    /// The value that was seen is not a lock (not a string, without a ttl, or too long), and stays.
+    /// Or fewer nodes than a majority answered: the lock may still be held.
     pub fn force_release(&self, seen: &Inspection) -> Result<bool, Error> {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);

@@ -65,8 +65,8 @@ fn read(member: &[u8], left: i64) -> Option<Holder> {
 // Data under a lock's key that is not a lock of this library: none at all, or that of another
 // program.
 
-/// Why the data under a lock's key is not a lock, neither of this library nor of another program. As
-/// long as it is there, the node grants the lock to nobody.
+/// Why the data under a lock's key is not a lock, neither of this library nor of another program.
+/// As long as it is there, the node grants the lock to nobody.
 ///
 /// Its text is such as "it is not a string".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
