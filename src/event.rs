@@ -139,12 +139,12 @@ events! {
         { resource: Name<'a>, left: Duration, reports: &'a [NodeReport] }
 
     /// A call has a place in the [nodes' queue](crate::guide::waiting#the-nodes-queue) for the
-    /// lock: others hold it or wait for it. Reported once in a call, before it sleeps. `place`: how
+    /// lock: others hold it or wait for it. Reported once in a call, before it sleeps. `ahead`: how
     /// many waiters are before it. A client has one waiter for the exclusive lock, and one for each
     /// call that wants to be a [reader](crate::LockRequest::shared) or a
     /// [permit](crate::LockRequest::one_of); such calls may be served together with others that are
     /// before them.
-    Queued: "queued", Debug, "queued", { resource: Name<'a>, place: u64 }
+    Queued: "queued", Debug, "queued", { resource: Name<'a>, ahead: u64 }
 
     /// It is the turn of a call that has queued, which now acquires the lock: a majority of the
     /// nodes reserves it for this call, or has it shared and has a share for this call too.
@@ -168,7 +168,7 @@ events! {
     /// the ttl is too long for instance, are not reported.
     Failed: "failed",
         if **error == Error::Cancelled { Debug } else { Warn },
-        if **error == Error::Cancelled { "cancelled" } else { "failed" },
+        "failed",
         { resource: Name<'a>, attempts: u64, waited: Duration, error: &'a Error }
 
     /// A majority confirmed an extension of a lock. `automatic`: whether it was extended
@@ -233,7 +233,7 @@ events! {
     /// client for the session timeout. All locks that were held in it are [`Lost`](Self::Lost), and
     /// calls that wait go on in a new session, at the end of the queue. Never reported of Redis
     /// nodes. `url`: the URL of the server that has told.
-    SessionLost: "session_lost", Warn, "session lost", { url: &'a str }
+    SessionLost: "session_lost", Warn, "session and all its locks lost", { url: &'a str }
 
     /// A node has a vote on [registers](crate::guide::registers): as this client looked at the
     /// group for the first time, or again after it had none.

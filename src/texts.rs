@@ -2,7 +2,7 @@
 
 /// Makes an enum of errors with its `Display` and `source`. A variant has:
 ///
-/// * `#[text("…", …)]`: its text, which names its fields, as for `write!`. It ends the variant's
+/// * `#[text("…", …)]`: its text, which names its fields, as for `write!`. It begins the variant's
 ///   documentation. A variant with one error and no text has that error's text and source.
 /// * `#[cause(field)]`: the error in its text, whose source is the source of this one, so that a
 ///   chain of errors says nothing twice.
@@ -19,8 +19,8 @@ macro_rules! errors {
         $(#[$meta])*
         #[non_exhaustive]
         pub enum $name {$(
+            $(#[doc = concat!("> ", $text, "\n\n")])?
             $(#[doc = $doc])*
-            $(#[doc = concat!("\n\n> ", $text)])?
             $(#[cfg($cfg)])?
             $variant $({ $($field: $type),+ })? $(($inner_type))?
         ),+}

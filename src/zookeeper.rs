@@ -103,9 +103,16 @@ impl Ensemble {
         plan
     }
 
-    /// Gives up a lock, or the wait for it.
+    /// Gives up a lock, or the wait for it. In a child that a callback has forked, it does nothing:
+    /// the connection is the parent's.
     fn abandon(&self, token: Token) {
-        self.net.post(LockMessage::GiveUp(token));
+        self.post(LockMessage::GiveUp(token));
+    }
+
+    fn post(&self, message: LockMessage) {
+        if !self.owner_process.is_known_forked() {
+            self.net.post(message);
+        }
     }
 
     /// How much of a session's validity is left at any time while the ensemble answers.
@@ -195,11 +202,8 @@ impl Backend for Ensemble {
     }
 
     fn give_up(&self, held: &HeldLock, linger: Option<Ttl>) {
-        if self.owner_process.is_known_forked() {
-            return;
-        }
         let end = linger.map(|linger| clock::now().after(linger.as_duration()));
-        self.net.post(match end {
+        self.post(match end {
             None => LockMessage::GiveUp(held.token),
             Some(end) => LockMessage::Leave(held.token, end),
         });

@@ -121,7 +121,7 @@ fn a_reservation_is_no_lock_and_stays() {
     reserve(1);
     let seen = look(&client, "job");
     assert_eq!(seen.state, LockState::Reserved);
-    assert_eq!(client.force_release(&seen), Ok(false), "there is not a lock");
+    assert_eq!(client.force_release(&seen), Ok(false), "there is no lock");
     assert_eq!(holders(&servers, "job"), 2);
     assert!(client.try_lock("job", LONG).unwrap().is_none(), "a reservation is not overtaken");
 

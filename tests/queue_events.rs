@@ -34,7 +34,7 @@ fn a_place_and_a_turn_are_reported_once_and_in_order() {
             let thread = std::thread::spawn(move || client.lock("job", LONG).unwrap());
             // It is reported before the wait.
             is_queued(&journal);
-            let text = format!("queued: place {place}");
+            let text = format!("queued: ahead {place}");
             let events = journal.take_lock_events();
             assert_eq!(names(&events), ["attempt", "queued"]);
             assert_eq!(events[0].outcome, Some(AttemptOutcome::Contended));

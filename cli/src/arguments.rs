@@ -81,6 +81,9 @@ pub(crate) struct TlsArguments {
     /// Trust the root certificates that are built into this program, and not those of the system.
     #[arg(long, global = true)]
     pub(crate) tls_bundled_roots: bool,
+    /// Only a file can name them beside others.
+    #[arg(skip)]
+    pub(crate) system_roots: bool,
     /// The certificate of this client, for servers that want one.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,

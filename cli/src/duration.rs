@@ -39,10 +39,12 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::new(seconds, nanos))
 }
 
-/// One that a file of settings has.
+/// One that a file of settings has, as the library reads those of a client: units are not left out,
+/// and spaces may stand between the parts.
 pub(crate) fn in_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
-    parse(&text).map(Some).map_err(|_| D::Error::custom("expected a duration such as '30s'"))
+    let time = humantime::parse_duration(&text).map(Some);
+    time.map_err(|_| D::Error::custom("expected a duration with its unit, such as '30s'"))
 }
 
 /// A decimal number of units. Digits behind those that a nanosecond needs are dropped.

@@ -144,7 +144,7 @@ impl Lines {
             },
             // Such as granted: `held` says more.
             Event::Attempt { .. } | Event::Woken { .. } | Event::Acquired { .. } => return,
-            Event::Queued { place, .. } => {
+            Event::Queued { ahead: place, .. } => {
                 let text = format!("waiting: place {} in line", place + 1);
                 return self.write("waiting", &text, json!({ "place": place + 1 }));
             }

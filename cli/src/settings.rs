@@ -33,8 +33,10 @@ pub(crate) fn lock_client(
     acquire: &mut AcquireArguments,
     log: &Log,
 ) -> Result<(LockClient, bool), Failure> {
-    let Settings { client, lock, unseen } = settings_of(arguments)?;
+    let Settings { mut client, lock, unseen } = settings_of(arguments)?;
     unseen.iter().for_each(|text| log.unseen(text));
+    // An option goes before the line of its name, of which a call could take only less.
+    acquire.max_hold = acquire.max_hold.or(client.max_hold.take());
     acquire.complete(lock, client.max_ttl);
     let is_ensemble = urls(&client).iter().any(|node| ensemble::is_member(node));
     Ok((log.listen(client.into()).build()?, is_ensemble))

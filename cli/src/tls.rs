@@ -30,6 +30,7 @@ impl TlsArguments {
         let (tls, certificate) = (&settings.tls, settings.tls.client_certificate.as_ref());
         Self {
             tls_ca: tls.ca_files.clone(),
+            system_roots: tls.system_roots,
             #[cfg(feature = "tls-bundled-roots")]
             tls_bundled_roots: tls.bundled_roots,
             #[cfg(not(feature = "tls-bundled-roots"))]
@@ -49,9 +50,9 @@ impl TlsArguments {
         let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Self {
             tls_ca: path(CA).into_iter().collect(),
-            tls_bundled_roots: false,
             tls_cert: path(CERT),
             tls_key: path(KEY),
+            ..Self::default()
         }
     }
 
@@ -65,9 +66,10 @@ impl TlsArguments {
     /// These settings, and from the `other` source what these leave open: the roots, or the
     /// certificate with its key, which belong together.
     pub(crate) fn or(mut self, other: &Self) -> Self {
-        if self.tls_ca.is_empty() && !self.tls_bundled_roots {
+        if self.tls_ca.is_empty() && !self.tls_bundled_roots && !self.system_roots {
             self.tls_ca.clone_from(&other.tls_ca);
             self.tls_bundled_roots = other.tls_bundled_roots;
+            self.system_roots = other.system_roots;
         }
         if self.tls_cert.is_none() && self.tls_key.is_none() {
             self.tls_cert.clone_from(&other.tls_cert);
@@ -97,7 +99,7 @@ impl TlsArguments {
         if !is_used && *self != Self::default() {
             return Err(format!(
                 "no node has a URL that begins with rediss:// or zks://, so nothing would be \
-                 encrypted by what is set for TLS (--tls-…, {CA}, or lines tls-… of a file)"
+                 encrypted by what is set for TLS (--tls-…, {CA}, or [tls] of a file)"
             ));
         }
         Ok(())
@@ -123,6 +125,7 @@ impl TlsArguments {
     #[cfg(feature = "tls")]
     fn secure(self, settings: &mut ClientSettings) {
         settings.tls.ca_files = self.tls_ca;
+        settings.tls.system_roots = self.system_roots;
         #[cfg(feature = "tls-bundled-roots")]
         {
             settings.tls.bundled_roots = self.tls_bundled_roots;
@@ -144,6 +147,22 @@ pub(crate) fn needs(what: &str, feature: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn roots_of_an_option_replace_those_of_a_file() {
+        let mut settings = ClientSettings::default();
+        settings.tls.system_roots = true;
+        let of_file = TlsArguments::of_file(&settings);
+        let option = TlsArguments { tls_ca: vec![PathBuf::from("a")], ..TlsArguments::default() };
+        let nodes = ["rediss://a".to_owned()];
+        option.clone().or(&of_file).apply(&mut settings, &nodes).expect("good settings");
+        assert!(settings.tls.ca_files == [Path::new("a")] && !settings.tls.system_roots);
+        of_file.clone().or(&option).apply(&mut settings, &nodes).expect("good settings");
+        assert!(settings.tls.ca_files.is_empty() && settings.tls.system_roots);
+        let plain = ["redis://a".to_owned()];
+        assert!(of_file.check(&plain, TLS).is_err(), "nothing would be encrypted");
+    }
 
     const PLAIN: Support = Support { tls: false, bundled_roots: false };
     const TLS: Support = Support { tls: true, bundled_roots: false };

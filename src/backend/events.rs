@@ -154,7 +154,7 @@ impl<'a> EventRecorder<'a> {
     pub(crate) fn emit_queued(&mut self, place: u64) {
         let resource = self.resource;
         if !std::mem::replace(&mut self.is_queued, true) {
-            self.events.emit(|| Event::Queued { resource, place });
+            self.events.emit(|| Event::Queued { resource, ahead: place });
         }
     }
 
@@ -166,9 +166,13 @@ impl<'a> EventRecorder<'a> {
         }
     }
 
-    /// Emits the result of the call: the validity of the lock, if it was granted. Its guard is
-    /// complete: if the callback panics, dropping the guard releases the lock.
-    pub(crate) fn emit_result(mut self, result: Result<Option<Duration>, &Error>) {
+    /// Emits the result of the call. The guard is complete: if the callback panics, dropping it
+    /// releases the lock. Its validity is read last: the callback of the attempt may take its time.
+    pub(crate) fn emit_result<G>(
+        mut self,
+        result: Result<Option<&G>, &Error>,
+        validity: impl FnOnce(&G) -> Duration,
+    ) {
         if let Some(Attempt { took, votes, .. }) = self.pending.take() {
             let outcome = match result {
                 Ok(Some(_)) => AttemptOutcome::Granted,
@@ -185,7 +189,9 @@ impl<'a> EventRecorder<'a> {
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
         self.events.emit(|| match result {
-            Ok(Some(validity)) => Event::Acquired { resource, attempts, waited, validity },
+            Ok(Some(guard)) => {
+                Event::Acquired { resource, attempts, waited, validity: validity(guard) }
+            }
             Ok(None) => Event::Contended { resource, attempts, waited },
             Err(error) => Event::Failed { resource, attempts, waited, error },
         });

@@ -35,7 +35,7 @@ pub(crate) fn trace(event: &Event<'_>) {
                 ::tracing::Level::$level,
                 $about = $subject,
                 number = number("number"),
-                place = number("place"),
+                ahead = number("ahead"),
                 attempts = number("attempts"),
                 rounds = number("rounds"),
                 waited = seconds("waited"),

@@ -31,8 +31,8 @@ impl LockRequest<'_> {
         let mut recorder = EventRecorder::begin(&core.events, resource);
         let result = acquisition.run(Some(&mut recorder));
         if !matches!(result, Err(Error::Ttl(_) | Error::HeldByThisThread)) {
-            let validity = |guard: &Option<LockGuard>| guard.as_ref().map(LockGuard::remaining);
-            recorder.emit_result(result.as_ref().map(validity));
+            let validity = |guard: &LockGuard| guard.remaining();
+            recorder.emit_result(result.as_ref().map(Option::as_ref), validity);
         }
         result
     }

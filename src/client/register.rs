@@ -90,7 +90,7 @@ impl Register {
         self.report_read(|| self.look(None)).map(|look| look.value)
     }
 
-    /// The value, and how often the nodes were round. They tell the watcher when it changes.
+    /// The value, and how often the nodes were asked. They tell the watcher when it changes.
     fn look(&self, watcher: Option<Token>) -> Result<(Observation, u32), RegisterError> {
         Changing::check()?;
         let nodes = self.client.core.register_nodes()?;

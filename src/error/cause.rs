@@ -295,6 +295,14 @@ errors! {
 
 // Errors of settings.
 
+/// The name of a variable. A URL in its place may have a password in it.
+fn name_of(variable: &str) -> String {
+    match variable.contains("://") {
+        true => "(a URL in place of its name)".to_owned(),
+        false => variable.escape_debug().to_string(),
+    }
+}
+
 errors! {
     /// Why a client could not be built. Two of them are equal if they say the same.
     #[derive(Clone)]
@@ -308,7 +316,7 @@ errors! {
         /// A node's URL cannot be used.
         Url(error: NodeUrlError),
         /// The list of nodes in an environment variable cannot be used.
-        #[text("environment variable {variable}: {error}", variable = variable.escape_debug())]
+        #[text("environment variable {variable}: {error}", variable = name_of(variable))]
         #[cause(error)]
         NodeList { variable: String, error: NodeListError },
         /// Two URLs, or two hosts of an ensemble, in the order of the configuration and without

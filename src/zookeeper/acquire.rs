@@ -12,6 +12,7 @@ use crate::node::{NodeAnswer, NodeError, NodeReport};
 use redlatch_zookeeper::contender::Plan;
 use redlatch_zookeeper::lock_table::{Grant, Outcome};
 use redlatch_zookeeper::message::{Remedy, ServerError};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,8 +93,8 @@ impl<'a> ZooKeeperAcquire<'a> {
                     Ok(None) => AttemptOutcome::Contended,
                     Err(_) => AttemptOutcome::NoQuorum,
                 };
-                if outcome == AttemptOutcome::Granted {
-                    recorder.emit_woken();
+                if let Ok(Some(held)) = &result {
+                    self.tell(held.token, || recorder.emit_woken());
                 }
                 recorder.end_attempt(clock::now(), outcome);
             }
@@ -120,7 +121,11 @@ impl<'a> ZooKeeperAcquire<'a> {
                 Some(Outcome::Granted(grant)) => Ok(Some(self.held(token, &grant))),
                 Some(Outcome::Waiting { place }) => {
                     if let Some((place, recorder)) = place.zip(recorder.as_mut()) {
-                        recorder.emit_queued(place.saturating_sub(1) as u64);
+                        self.tell(token, || recorder.emit_queued(place.saturating_sub(1) as u64));
+                        // If the callback has forked, the call goes on in the parent only.
+                        if self.ensemble.owner_process.is_known_forked() {
+                            return Ok(Attempt::Over(Ok(None)));
+                        }
                     }
                     if let Some(over) = self.look_around(token, place, now)? {
                         return Ok(over);
@@ -147,6 +152,14 @@ impl<'a> ZooKeeperAcquire<'a> {
                     Err(self.unanswered())
                 }
             }));
+        }
+    }
+
+    /// Tells the listener. A callback that panics leaves neither a place in the queue nor a lock.
+    fn tell(&self, token: Token, emit: impl FnOnce()) {
+        if let Err(panic) = panic::catch_unwind(AssertUnwindSafe(emit)) {
+            self.ensemble.abandon(token);
+            panic::resume_unwind(panic);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Waiting for a lock: order, deadlines, cancellation.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -21,6 +22,7 @@ on_each_backend!(
     the_clients_token_ends_all_its_waits,
     a_try_overtakes_nobody,
     a_waiter_whose_client_is_gone_is_in_nobodys_way,
+    a_waiter_whose_callback_panics_keeps_nothing,
 );
 
 fn clients_are_served_in_the_order_in_which_they_came(backend: &Backend) {
@@ -145,4 +147,30 @@ fn a_waiter_whose_client_is_gone_is_in_nobodys_way(backend: &Backend) {
     drop(gone);
     guard.release().unwrap();
     assert!(backend.client().request("gone").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+}
+
+fn a_waiter_whose_callback_panics_keeps_nothing(backend: &Backend) {
+    for kind in ["queued", "woken"] {
+        let guard = backend.client().lock("panic", LONG).unwrap();
+        let settings = backend.builder().on_event(move |event| {
+            assert!(event.name() != kind, "on purpose");
+        });
+        let client = settings.build().unwrap();
+        let wait = || client.request("panic").ttl(LONG).keep_alive().lock();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| catch_unwind(AssertUnwindSafe(wait)).is_err());
+            if kind == "woken" {
+                await_in_order(&backend.client(), "panic", 1);
+            } else {
+                assert!(eventually(LIMIT, || waits.is_finished()));
+            }
+            guard.release().unwrap();
+            assert!(waits.join().unwrap(), "the caller gets the panic");
+        });
+        let next = backend.client().request("panic").ttl(LONG).try_lock_for(LIMIT / 2);
+        assert!(next.unwrap().is_some(), "{kind}: the lock is free");
+        // Other threads of that client get it, too.
+        let next = client.request("panic").ttl(LONG).try_lock();
+        assert!(catch_unwind(AssertUnwindSafe(|| next.unwrap().is_some())).unwrap());
+    }
 }

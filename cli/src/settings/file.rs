@@ -86,12 +86,20 @@ fn parse(text: &str) -> Result<File, String> {
     if table.contains_key("tls") && !cfg!(feature = "tls") {
         return Err(needs("TLS", "tls"));
     }
+    let bundled = table.get("tls").and_then(|tls| tls.get("bundled_roots"));
+    if bundled.is_some() && !cfg!(feature = "tls-bundled-roots") {
+        return Err(needs("tls.bundled_roots", "tls-bundled-roots"));
+    }
     if table.contains_key("session_timeout") && !cfg!(feature = "zookeeper") {
         return Err(needs("session_timeout", "zookeeper"));
     }
     let lock = table.remove("lock").map_or(Ok(LockDefaults::default()), LockDefaults::deserialize);
     // Without the text of the file, an error does not show it either.
-    let shown = |error: toml::de::Error| error.to_string().trim_end().replace('\n', " ");
+    // The name of a field may be a line that is out of place.
+    let shown = |error: toml::de::Error| match error.to_string() {
+        text if text.contains("://") => "a field that is not known".to_owned(),
+        text => text.trim_end().replace('\n', " "),
+    };
     let lock = lock.map_err(|error| format!("lock: {}", shown(error)))?;
     let settings = ClientSettings::deserialize(table).map_err(shown)?;
     let tls = TlsArguments::of_file(&settings);
@@ -160,6 +168,7 @@ mod tests {
             ("[lock]\nttl = 'soon'", "expected a duration"),
             ("[lock]\nhold = 'a'", "unknown field `hold`"),
             ("[tls]\nca_file = 'a'", "unknown field `ca_file`"),
+            ("'redis://:secret@a' = 1", "a field that is not known"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(expected) && !error.contains("secret"), "{text}: {error}");

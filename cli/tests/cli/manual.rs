@@ -69,7 +69,7 @@ fn the_manual_has_the_options_and_the_exit_codes() {
         assert!(ended.stdout.contains(".TH redlatch"), "{}", ended.stdout);
         assert!(!ended.stdout.contains("redlatch\\-help(1)"), "there is no such page");
         let all = ["EXIT STATUS", "128+n", "the lock was lost", ".SH \"ENVIRONMENT\"", "NO_COLOR"];
-        let files = [".SH \"FILES\"", "/etc/redlatch.conf", "restart\\-guard"];
+        let files = [".SH \"FILES\"", "/etc/redlatch.conf", "restart_guard"];
         for text in texts.into_iter().chain(all).chain(files) {
             assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
         }

@@ -98,7 +98,7 @@ fn draw_number() -> Result<u64, RegisterError> {
 
 const INTERRUPTED: &str = "it was started again or emptied, or another repair of it has begun";
 
-/// Why a node has not done what was round: its error, or that it is another by now.
+/// Why a node has not done what was asked: its error, or that it is another by now.
 fn why_lost(failure: Option<&NodeError>) -> String {
     failure.map_or_else(|| INTERRUPTED.to_owned(), NodeError::to_string)
 }

@@ -69,6 +69,7 @@ impl<P: Participant> Side<'_, P> {
                 JoinStep::Commit => {
                     let committed = self.participant.commit(self.id);
                     committed.map_err(|error| JoinError::unfinished(true, error))?;
+                    asked = 0;
                     joining.done();
                 }
                 JoinStep::RollBack => {

@@ -318,7 +318,7 @@ impl Conversation for Servers {
 pub(crate) fn refusal(error: ServerError) -> NodeError {
     let is_permanent = error.remedy() == Remedy::Configure;
     let hint = match error {
-        ServerError::Unimplemented => ": a server before ZooKeeper 3.5 cannot keep locks",
+        ServerError::Unimplemented => ": locks need ZooKeeper 3.5 or later",
         _ => "",
     };
     NodeError::Refused { text: format!("{error}{hint}"), is_permanent }

@@ -45,7 +45,7 @@ const SHORT: Duration = Duration::from_millis(500);
 pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&str]) {
     let start = Instant::now();
     for client in clients {
-        let body = |_: &LockGuard| -> Result<(), _> { unreachable!("there is not a lock") };
+        let body = |_: &LockGuard| -> Result<(), _> { unreachable!("there is no lock") };
         let ran = client.with_lock("new", LONG, body);
         assert_eq!(ran, Err(Error::OtherProcess));
         assert_eq!(client.lock("new", LONG).err(), Some(Error::OtherProcess));

@@ -125,12 +125,12 @@ impl Session {
 // The answers and the status of a session.
 
 impl Session {
-    /// The next answer. It is a failed vote if this node is the same server as an earlier node.
     /// Is there an answer, or something that the node has told about a waiter?
     pub(in crate::node) fn has_news(&self) -> bool {
         !self.answers.is_empty() || self.notifications.has_hints()
     }
 
+    /// The next answer. It is a failed vote if this node is the same server as an earlier node.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         let mut answer = self.answers.pop_front()?;
         if let Some(error) = self.same_server() {
