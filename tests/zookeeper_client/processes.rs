@@ -160,15 +160,18 @@ fn a_process_that_was_stopped_while_it_waits_waits_on() {
 mod forks {
     use super::*;
     use crate::operator::MOMENT;
-    use crate::rig::assert_held_for;
+    use crate::rig::{assert_held_for, builder};
     use rustix::process::{WaitOptions, getpid, wait};
     use rustix::thread::gettid;
     use std::fs;
     use std::path::PathBuf;
     use std::process::exit;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use support::eventually;
     use support::program::succeed;
     use support::shim::Shim;
+    use support::zookeeper::Shared;
 
     const FORK: &str = "REDLATCH_FORK";
 
@@ -177,9 +180,18 @@ mod forks {
 
     #[test]
     fn a_forked_child_ends_nothing_of_its_parent() {
+        run("processes::forks::as_a_program_that_forks", &needs_zookeeper!().shared());
+    }
+
+    #[test]
+    fn a_child_that_a_callback_forks_leaves_the_wait_to_its_parent() {
         let shared = needs_zookeeper!().shared();
+        run("processes::forks::as_a_program_that_forks_in_a_callback", &shared);
+    }
+
+    fn run(program: &str, shared: &Shared) {
         let shim = Shim::fork();
-        let mut command = test_process("processes::forks::as_a_program_that_forks");
+        let mut command = test_process(program);
         succeed(command.envs(shim.environment(FORK)).env(URL, shared.url()));
     }
 
@@ -212,6 +224,14 @@ mod forks {
             drop((second, client));
             exit(WELL);
         }
+        expect_child_to_succeed();
+        // The session is kept alive as before.
+        assert_held_for(&guards[0], TIMEOUT + MOMENT);
+        assert_eq!(client.lock("c", LONG).unwrap().release(), Ok(()));
+        assert_eq!(guards.map(redlatch::LockGuard::release), [Ok(()), Ok(())]);
+    }
+
+    fn expect_child_to_succeed() {
         let mut ended = None;
         let is_over = eventually(LIMIT, || {
             ended = wait(WaitOptions::NOHANG).expect("there is a child");
@@ -220,9 +240,34 @@ mod forks {
         assert!(is_over, "the child does not end");
         let (_, status) = ended.unwrap();
         assert_eq!(status.exit_status(), Some(WELL), "{status:?}");
-        // The session is kept alive as before.
-        assert_held_for(&guards[0], TIMEOUT + MOMENT);
-        assert_eq!(client.lock("c", LONG).unwrap().release(), Ok(()));
-        assert_eq!(guards.map(redlatch::LockGuard::release), [Ok(()), Ok(())]);
+    }
+
+    /// Forks in the callback that says how many are ahead. Does nothing without the variables.
+    #[test]
+    fn as_a_program_that_forks_in_a_callback() {
+        let (Ok(url), true) = (env::var(URL), env::var_os(FORK).is_some()) else { return };
+        end_with_parent();
+        let holder = client(&url, TIMEOUT);
+        let guard = keep(&holder, "busy");
+        let is_child = Arc::new(AtomicBool::new(false));
+        let forked = Arc::clone(&is_child);
+        let settings = builder(&url, TIMEOUT).on_event(move |event| {
+            if event.name() == "queued" {
+                forked.store(fork(), Ordering::SeqCst);
+            }
+        });
+        let waiting = settings.build().unwrap();
+        let (start, wait) = (Instant::now(), Duration::from_secs(3));
+        let outcome = waiting.request("busy").ttl(LONG).try_lock_for(wait);
+        if is_child.load(Ordering::SeqCst) {
+            assert_eq!(outcome.err(), Some(Error::OtherProcess));
+            drop(waiting);
+            // It does not wait on its own.
+            exit(if start.elapsed() < wait / 2 { WELL } else { 2 });
+        }
+        assert!(outcome.unwrap().is_none());
+        expect_child_to_succeed();
+        assert_eq!(guard.release(), Ok(()));
+        waiting.lock("busy", LONG).unwrap().release().unwrap();
     }
 }
