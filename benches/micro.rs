@@ -4,8 +4,8 @@
 //! `cargo bench --bench micro`. Without `--bench`, as in `cargo test --benches`, each runs once.
 
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Ballot, Claim, Command, Drift, Entropy, Input, Node, Operation, Removal,
-    Request, Rules, Step, Tally, Ttl, Vote, Wait,
+    Acquire, Acquired, Claim, Command, Drift, Entropy, Input, Node, Operation, Removal, Request,
+    Rules, Step, Tally, Ttl, Vote, Votes, Wait,
 };
 use redlatch_protocol::node::command::{Form, encode};
 use redlatch_protocol::node::{Conversation, Order, Phase, Rounds, Session, SessionOptions};
@@ -76,10 +76,10 @@ fn acquiring(bench: &Bench) {
     let (rules, key) = (rules(), key());
     let mut tally = Tally::new(NODES);
     (0..3).for_each(|index| assert!(tally.cast(Node::new(index), Vote::Granted)));
-    let ballot = Ballot::new(tally);
+    let votes = Votes::new(tally);
     bench.run("engine, acquire", || {
         let (mut acquire, _) = begin(&rules, &key);
-        acquire.handle(Time::from_millis(1_001), Input::Ballot(black_box(ballot.clone())));
+        acquire.handle(Time::from_millis(1_001), Input::Votes(black_box(votes.clone())));
         assert!(matches!(acquire.poll(), Step::Done(Acquired::Held(_))));
     });
 }
@@ -102,7 +102,7 @@ fn rounds(bench: &Bench) {
             rounds.received(now, Node::new(index), black_box(b"+OK\r\n"));
         }
         let ((), result) = rounds.poll().expect("a majority has answered");
-        assert_eq!(result.ballot.tally.granted.len(), 3);
+        assert_eq!(result.votes.tally.granted.len(), 3);
         assert!(rounds.poll().is_none());
     });
 }

@@ -101,7 +101,7 @@ impl Redlock {
                     let outcome = self.net.submit(request);
                     reports = outcome.reports;
                     // After the answer that decided it: a grant must not look younger than it is.
-                    operation.handle(clock::now(), Input::Ballot(outcome.ballot));
+                    operation.handle(clock::now(), Input::Votes(outcome.votes));
                 }
                 // It has one attempt, without a pause.
                 Step::Pause(_) | Step::Wait(_) => operation.handle(clock::now(), Input::Cancelled),
@@ -230,9 +230,9 @@ impl Backend for Redlock {
                         reports = outcome.reports;
                     }
                     if let Some(recorder) = recorder.as_mut().filter(|_| is_attempt) {
-                        recorder.end_round(now, &outcome.ballot);
+                        recorder.end_round(now, &outcome.votes);
                     }
-                    acquire.handle(now, Input::Ballot(outcome.ballot));
+                    acquire.handle(now, Input::Votes(outcome.votes));
                 }
                 Step::Send(request) => self.post(request),
                 Step::Wait(wait) => {

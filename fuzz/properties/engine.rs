@@ -6,8 +6,6 @@
 
 #[path = "engine/acquire.rs"]
 mod acquire;
-#[path = "engine/ballot.rs"]
-mod ballot;
 #[path = "engine/extend.rs"]
 mod extend;
 #[path = "engine/outcome.rs"]
@@ -16,6 +14,8 @@ mod outcome;
 mod queueing;
 #[path = "engine/release.rs"]
 mod release;
+#[path = "engine/votes.rs"]
+mod votes;
 
 use super::input::Input;
 use redlatch_protocol::engine::{

@@ -3,7 +3,7 @@
 
 use crate::clock::{self, Time};
 use crate::config::is_reserved;
-use crate::engine::{Acquire, Ballot, Verdict};
+use crate::engine::{Acquire, Verdict, Votes};
 use crate::error::{Error, LossReason};
 use crate::event::{AttemptOutcome, Event, Listener};
 use crate::name::Name;
@@ -121,10 +121,10 @@ impl<'a> EventRecorder<'a> {
         self.pending = Some(Attempt { took, votes, quarantine: Duration::ZERO });
     }
 
-    /// A round of the attempt has ended with this ballot.
-    pub(crate) fn end_round(&mut self, now: Time, ballot: &Ballot) {
-        self.end_attempt(now, votes(ballot));
-        self.pending.iter_mut().for_each(|attempt| attempt.quarantine = ballot.quarantine);
+    /// A round of the attempt has ended with these votes.
+    pub(crate) fn end_round(&mut self, now: Time, votes: &Votes) {
+        self.end_attempt(now, outcome(votes));
+        self.pending.iter_mut().for_each(|attempt| attempt.quarantine = votes.quarantine);
     }
 
     /// Emits the attempt before, the quarantine if that is why it failed, and the place in the
@@ -203,12 +203,12 @@ impl<'a> EventRecorder<'a> {
     }
 }
 
-fn votes(ballot: &Ballot) -> AttemptOutcome {
-    if ballot.same_server {
+fn outcome(votes: &Votes) -> AttemptOutcome {
+    if votes.same_server {
         AttemptOutcome::SameServer
-    } else if ballot.tally.granted_by_majority() == Verdict::Won {
+    } else if votes.tally.granted_by_majority() == Verdict::Won {
         AttemptOutcome::Granted
-    } else if ballot.quarantine.is_zero() && ballot.tally.answered_by_majority() == Verdict::Won {
+    } else if votes.quarantine.is_zero() && votes.tally.answered_by_majority() == Verdict::Won {
         AttemptOutcome::Contended
     } else {
         AttemptOutcome::NoQuorum

@@ -152,7 +152,7 @@ impl Net {
     pub(crate) fn wait(&self, wait: QueueWait) -> NodeSet {
         let limit = wait.until.after(MARGIN).since(clock::now());
         let outcome = self.event_loop.submit(Order::Wait(wait), limit);
-        outcome.map_or(NodeSet::EMPTY, |outcome| outcome.ballot.queue.reserved)
+        outcome.map_or(NodeSet::EMPTY, |outcome| outcome.votes.queue.reserved)
     }
 
     /// Sends a request to all nodes without waiting for replies.

@@ -255,7 +255,7 @@ impl AutoExtension {
         // After the answer that decided it.
         let now = clock::now();
         let mut extend = self.extend.take().expect("an extension under way has begun");
-        extend.handle(now, Input::Ballot(votes.ballot));
+        extend.handle(now, Input::Votes(votes.votes));
         let Step::Done(outcome) = extend.poll() else {
             unreachable!("an extension is one attempt, without a pause")
         };

@@ -29,8 +29,8 @@ mod error {
 
 use clock::Time;
 use engine::{
-    Acquire, Acquired, Ballot, Drift, Entropy, Extend, Extended, HeldLock, Input, Node, NodeSet,
-    Operation, Rules, Step, Tally, Ttl, Vote, Wait,
+    Acquire, Acquired, Drift, Entropy, Extend, Extended, HeldLock, Input, Node, NodeSet, Operation,
+    Rules, Step, Tally, Ttl, Vote, Votes, Wait,
 };
 use error::LossReason;
 use guarded_lock::{GuardedLock, HoldStatus};
@@ -75,10 +75,10 @@ fn held_lock() -> HeldLock {
     assert!(matches!(acquire.poll(), Step::Pause(_)));
     acquire.handle(at(0), Input::Attempt(Entropy::from_bytes([7; Entropy::LEN])));
     assert!(matches!(acquire.poll(), Step::Send(_)));
-    let mut ballot = Ballot::new(Tally::new(1));
-    assert!(ballot.tally.cast(Node::new(0), Vote::Granted));
-    ballot.sent = NodeSet::all(1);
-    acquire.handle(at(1), Input::Ballot(ballot));
+    let mut votes = Votes::new(Tally::new(1));
+    assert!(votes.tally.cast(Node::new(0), Vote::Granted));
+    votes.sent = NodeSet::all(1);
+    acquire.handle(at(1), Input::Votes(votes));
     let Step::Done(Acquired::Held(held)) = acquire.poll() else { panic!("it was granted") };
     assert_eq!(held.valid_until, at(END));
     held
@@ -269,11 +269,11 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
         let is_extended = watchdog.join().unwrap().is_some_and(|answered| answered < at(END));
         clock.join().unwrap();
 
-        let mut ballot = Ballot::new(Tally::new(1));
-        assert!(ballot.tally.cast(Node::new(0), Vote::Granted));
-        ballot.sent = NodeSet::all(1);
+        let mut votes = Votes::new(Tally::new(1));
+        assert!(votes.tally.cast(Node::new(0), Vote::Granted));
+        votes.sent = NodeSet::all(1);
         let mut own = own.unwrap();
-        own.handle(at(END), Input::Ballot(ballot));
+        own.handle(at(END), Input::Votes(votes));
         let Step::Done(outcome) = own.poll() else { panic!("it has its answers") };
         let settled = world.held.finish_extension(at(END), outcome);
         assert_eq!(settled.is_ok(), is_extended, "{settled:?}");

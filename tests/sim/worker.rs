@@ -2,7 +2,7 @@
 //! guard of `src/guard.rs`.
 //!
 //! The loop is a state machine that stops wherever time would pass: before an attempt, between
-//! reading the clock and writing, while it waits for a ballot, and after the ballot came.
+//! reading the clock and writing, while it waits for votes, and after they came.
 
 mod checks;
 mod lock;

@@ -10,14 +10,14 @@
 //!   second attempt begins after it, and no round continues beyond it;
 //! - a request for one attempt gets another only after a split vote, and no more than fit in one
 //!   round;
-//! - the outcome is that of the last ballot, and the operation ends: see [`Attempts::check_end`].
+//! - the outcome is that of the last votes, and the operation ends: see [`Attempts::check_end`].
 
-use super::ballot::{ballot, is_like, is_majority, predecessor_of, share_of, token_of, ttl_of};
 use super::outcome::Outcome;
+use super::votes::{is_like, is_majority, predecessor_of, share_of, token_of, ttl_of, votes_of};
 use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Ballot, Before, Claim, Command, Entropy, HeldLock, Input, NodeSet,
-    Operation, Request, Share, Step, Token, Ttl, Wait,
+    Acquire, Acquired, Before, Claim, Command, Entropy, HeldLock, Input, NodeSet, Operation,
+    Request, Share, Step, Token, Ttl, Votes, Wait,
 };
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ pub(super) fn check(client: &mut Client<'_>, held: Option<HeldLock>) {
         may_end: false,
         has_failed: false,
     };
-    // When the fuzzer's bytes are used up, no node replies any more, and the next ballot is the
+    // When the fuzzer's bytes are used up, no node replies any more, and the next votes are the
     // last. Before that, each step but an undo uses a byte.
     let mut steps_left = 4 * client.input.0.len() + 16;
     while attempts.step(client, &mut machine) {
@@ -110,9 +110,9 @@ impl Attempts {
             Step::Send(request) => {
                 self.check_request(client, &request);
                 client.pass_time();
-                let ballot = ballot(client, &request);
-                machine.handle(client.now, Input::Ballot(ballot.clone()));
-                self.count(client, &request, &ballot);
+                let votes = votes_of(client, &request);
+                machine.handle(client.now, Input::Votes(votes.clone()));
+                self.count(client, &request, &votes);
                 true
             }
             Step::Wait(wait) => panic!("it waits in the queue: {wait:?}"),
@@ -196,40 +196,40 @@ impl Attempts {
         }
     }
 
-    /// The expected effect of a ballot.
-    fn count(&mut self, client: &Client<'_>, request: &Request, ballot: &Ballot) {
+    /// The expected effect of the votes.
+    fn count(&mut self, client: &Client<'_>, request: &Request, votes: &Votes) {
         let (now, rules) = (client.now, &client.rules);
         let valid_until = client.valid_until(request.started, self.ttl);
         let is_worth_it = now < valid_until && valid_until.since(now) >= rules.min_validity;
-        let is_granted = is_majority(ballot.tally.granted, rules.nodes);
-        if is_granted && is_worth_it && !ballot.same_server {
-            let (token, since, nodes) = (token_of(request), request.started, ballot.sent);
-            let permit = ballot.permit;
+        let is_granted = is_majority(votes.tally.granted, rules.nodes);
+        if is_granted && is_worth_it && !votes.same_server {
+            let (token, since, nodes) = (token_of(request), request.started, votes.sent);
+            let permit = votes.permit;
             self.outcome = Some(Outcome::Held { token, since, valid_until, nodes, permit });
             self.must_end = true;
-            self.owe_predecessor(ballot.sent);
+            self.owe_predecessor(votes.sent);
             return;
         }
-        self.owed.push_back((token_of(request), ballot.sent, ttl_of(request), self.share));
+        self.owed.push_back((token_of(request), votes.sent, ttl_of(request), self.share));
         self.owe_predecessor(NodeSet::EMPTY);
 
         let took = now.since(request.started);
-        let usable = NodeSet::all(rules.nodes).without(ballot.permanent_failures);
+        let usable = NodeSet::all(rules.nodes).without(votes.permanent_failures);
         self.has_failed = true;
-        let is_over = !self.is_split(client, request, ballot)
+        let is_over = !self.is_split(client, request, votes)
             || self.count >= 4
             || now.after(took) >= self.end(client);
         self.must_end =
-            self.is_single() && is_over || ballot.same_server || !is_majority(usable, rules.nodes);
+            self.is_single() && is_over || votes.same_server || !is_majority(usable, rules.nodes);
         // The remaining time must suffice for another round like this one.
         let next_end = now.after(took.max(rules.retry_base));
         let is_until = matches!(self.wait, Wait::Until(_)) && !self.is_single();
         self.may_end = is_until && next_end >= self.end(client);
-        self.outcome = Some(if ballot.same_server {
+        self.outcome = Some(if votes.same_server {
             Outcome::SameServer
         } else if is_granted {
             Outcome::TooLate(took)
-        } else if self.is_contended(client, request, ballot) {
+        } else if self.is_contended(client, request, votes) {
             Outcome::Contended
         } else {
             Outcome::Unanswered
@@ -237,8 +237,8 @@ impl Attempts {
     }
 
     /// Did several clients get some nodes each, as far as one of them can see?
-    fn is_split(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
-        let (nodes, tally) = (client.rules.nodes, &ballot.tally);
+    fn is_split(&self, client: &Client<'_>, request: &Request, votes: &Votes) -> bool {
+        let (nodes, tally) = (client.rules.nodes, &votes.tally);
         let may_grant = NodeSet::all(nodes).without(tally.refused).without(tally.failed);
         let is_first = |it: &Claim| it.before == Before::Nothing;
         matches!(&request.command, Command::Claim(claim) if is_first(claim))
@@ -250,8 +250,8 @@ impl Attempts {
 
     /// Did a majority reply? If the round ended at the caller's deadline while one still could, the
     /// round before counts.
-    fn is_contended(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
-        let (nodes, tally) = (client.rules.nodes, &ballot.tally);
+    fn is_contended(&self, client: &Client<'_>, request: &Request, votes: &Votes) -> bool {
+        let (nodes, tally) = (client.rules.nodes, &votes.tally);
         let may_answer = NodeSet::all(nodes).without(tally.failed);
         let was_cut = request.deadline == self.end(client);
         is_majority(tally.granted.union(tally.refused), nodes)

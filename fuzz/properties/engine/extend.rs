@@ -9,9 +9,9 @@
 //!   for as long as it may live there.
 
 use super::Client;
-use super::ballot::{ballot, is_majority, token_of, ttl_of};
+use super::votes::{is_majority, token_of, ttl_of, votes_of};
 use redlatch_protocol::engine::{
-    Ballot, Extend, Extended, HeldLock, Input, NodeSet, Operation, Request, Step, Ttl,
+    Extend, Extended, HeldLock, Input, NodeSet, Operation, Request, Step, Ttl, Votes,
 };
 use redlatch_protocol::time::Time;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
             assert!(started < held.valid_until && !is_too_long);
             check_request(client, &request, &held, ttl);
             client.pass_time();
-            let ballot = ballot(client, &request);
-            machine.handle(client.now, Input::Ballot(ballot.clone()));
+            let votes = votes_of(client, &request);
+            machine.handle(client.now, Input::Votes(votes.clone()));
             let Step::Done(extended) = machine.poll() else { panic!("a round, and then the end") };
-            client.held = Some(after(client, extended, &held, &request, &ballot));
+            client.held = Some(after(client, extended, &held, &request, &votes));
         }
         Step::Done(Extended::Lost(same)) => {
             assert!(started >= held.valid_until);
@@ -63,12 +63,12 @@ fn after(
     extended: Extended,
     old: &HeldLock,
     request: &Request,
-    ballot: &Ballot,
+    votes: &Votes,
 ) -> HeldLock {
     let (now, nodes) = (client.now, client.rules.nodes);
-    let is_granted = is_majority(ballot.tally.granted, nodes);
+    let is_granted = is_majority(votes.tally.granted, nodes);
     let new_end = old.valid_until.max(client.valid_until(request.started, ttl_of(request)));
-    let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
+    let may_be_ours = NodeSet::all(nodes).without(votes.tally.refused);
     let is_lost = now >= old.valid_until || !is_majority(may_be_ours, nodes);
     let held = match extended {
         Extended::Confirmed(held) => {
@@ -91,7 +91,7 @@ fn after(
         Extended::HeldTooLong(held) => panic!("{held:?}, after the nodes were asked"),
     };
     assert_eq!((held.id(), held.since), (old.id(), old.since));
-    assert_eq!(held.nodes, old.nodes.union(ballot.sent));
+    assert_eq!(held.nodes, old.nodes.union(votes.sent));
     assert_eq!(held.ttl_longest, old.ttl_longest.max(ttl_of(request)));
     check_undo(client, &held, now);
     held

@@ -13,11 +13,11 @@
 //! - a single attempt never queues, and no round continues beyond the caller's deadline;
 //! - it ends once no node answers any more.
 
-use super::ballot::{ballot, is_like, is_majority, share_of, token_of, ttl_of};
+use super::votes::{is_like, is_majority, share_of, token_of, ttl_of, votes_of};
 use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Ballot, Before, Claim, Command, Entropy, HeldLock, Input, Node, NodeSet,
-    Operation, QueueEntry, QueueWait, Request, Share, Step, Token, Ttl, Wait,
+    Acquire, Acquired, Before, Claim, Command, Entropy, HeldLock, Input, Node, NodeSet, Operation,
+    QueueEntry, QueueWait, Request, Share, Step, Token, Ttl, Votes, Wait,
 };
 use redlatch_protocol::time::Time;
 use std::collections::BTreeSet;
@@ -156,12 +156,12 @@ impl Waiter {
             _ => panic!("{request:?}"),
         }
         client.pass_time();
-        let mut ballot = ballot(client, request);
-        self.permit = ballot.permit;
+        let mut votes = votes_of(client, request);
+        self.permit = votes.permit;
         if request.queue_entry().is_some() {
-            self.answered(client, request, &mut ballot);
+            self.answered(client, request, &mut votes);
         }
-        machine.handle(client.now, Input::Ballot(ballot));
+        machine.handle(client.now, Input::Votes(votes));
         // Too few nodes may have let it in; then its removal is the next step.
     }
 
@@ -195,32 +195,32 @@ impl Waiter {
     }
 
     /// What the nodes answer to a waiter.
-    fn answered(&mut self, client: &mut Client<'_>, request: &Request, ballot: &mut Ballot) {
+    fn answered(&mut self, client: &mut Client<'_>, request: &Request, votes: &mut Votes) {
         let told = request.queue_entry().map_or(0, |entry| entry.number);
         let byte = client.byte();
         let mut reserved = NodeSet::EMPTY;
-        for (index, node) in ballot.tally.granted.iter().enumerate() {
+        for (index, node) in votes.tally.granted.iter().enumerate() {
             let number = told.max(1 + u64::from(byte >> (index % 8) & 1));
-            ballot.counters.note(node, number, true);
+            votes.counters.note(node, number, true);
             if byte & 64 != 0 {
                 reserved.insert(node);
             }
             if byte & 128 != 0 {
-                ballot.queue.listening.insert(node);
+                votes.queue.listening.insert(node);
             }
         }
-        ballot.queue.place = u64::from(client.byte() % 64);
-        ballot.queue.left = Some(duration(client.byte())).filter(|left| !left.is_zero());
-        ballot.queue.reserved = reserved;
-        ballot.queue.without = if byte == 3 { ballot.tally.failed } else { NodeSet::EMPTY };
-        if is_majority(ballot.tally.granted, client.rules.nodes) {
+        votes.queue.place = u64::from(client.byte() % 64);
+        votes.queue.left = Some(duration(client.byte())).filter(|left| !left.is_zero());
+        votes.queue.reserved = reserved;
+        votes.queue.without = if byte == 3 { votes.tally.failed } else { NodeSet::EMPTY };
+        if is_majority(votes.tally.granted, client.rules.nodes) {
             // What nodes told that do not answer in this round still counts.
-            self.reserved = reserved.union(self.reserved.without(ballot.tally.voted()));
+            self.reserved = reserved.union(self.reserved.without(votes.tally.voted()));
             if let Some((_, number)) = self.name.as_mut().filter(|(_, number)| *number == 0) {
-                let is_in_time = client.now < self.end && !ballot.same_server;
-                let usable = NodeSet::all(client.rules.nodes).without(ballot.permanent_failures);
+                let is_in_time = client.now < self.end && !votes.same_server;
+                let usable = NodeSet::all(client.rules.nodes).without(votes.permanent_failures);
                 if is_in_time && is_majority(usable, client.rules.nodes) {
-                    *number = ballot.counters.largest;
+                    *number = votes.counters.largest;
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! longer had the key that no majority can.
 
 use super::Client;
-use super::ballot::{ballot, is_majority, token_of, ttl_of};
+use super::votes::{is_majority, token_of, ttl_of, votes_of};
 use redlatch_protocol::engine::{
     HeldLock, Input, NodeSet, Operation, Release, ReleaseOutcome, Step,
 };
@@ -19,15 +19,15 @@ pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     assert_eq!((ttl_of(&request), request.started), (held.ttl_longest, started));
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));
     client.pass_time();
-    let ballot = ballot(client, &request);
-    machine.handle(client.now, Input::Ballot(ballot.clone()));
+    let votes = votes_of(client, &request);
+    machine.handle(client.now, Input::Votes(votes.clone()));
     let Step::Done(outcome) = machine.poll() else { panic!("a release has one round") };
 
     let nodes = client.rules.nodes;
-    let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
+    let may_be_ours = NodeSet::all(nodes).without(votes.tally.refused);
     let expected = if started >= held.valid_until || !is_majority(may_be_ours, nodes) {
         ReleaseOutcome::TooLate
-    } else if is_majority(ballot.tally.granted, nodes) {
+    } else if is_majority(votes.tally.granted, nodes) {
         ReleaseOutcome::InTime
     } else {
         ReleaseOutcome::Unanswered

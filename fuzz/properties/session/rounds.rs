@@ -154,12 +154,12 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         let is_of_all = |count| count == 0 || count == NODES;
         assert!(is_of_all(votes.said.len()) && is_of_all(votes.reports.len()));
         assert!(is_of_all(votes.statuses.len()));
-        assert!(votes.ballot.queue.reserved.iter().all(|node| node.index() < NODES));
-        let tally = votes.ballot.tally;
+        assert!(votes.votes.queue.reserved.iter().all(|node| node.index() < NODES));
+        let tally = votes.votes.tally;
         let count = tally.granted.len() + tally.refused.len() + tally.failed.len();
         assert_eq!(count, tally.voted().len(), "a node has one vote");
-        assert!(tally.granted.without(votes.ballot.sent).is_empty(), "granted without being asked");
-        let permit = votes.ballot.permit;
+        assert!(tally.granted.without(votes.votes.sent).is_empty(), "granted without being asked");
+        let permit = votes.votes.permit;
         assert!(permit.is_none_or(|permit| permit < PERMITS), "there is no such permit");
         assert!(permit.is_none() || !tally.granted.is_empty(), "nobody granted it");
     }

@@ -5,7 +5,7 @@ use crate::checker::{Credit, Invariant};
 use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::context::Context;
-use redlatch_protocol::engine::Ballot;
+use redlatch_protocol::engine::Votes;
 use redlatch_protocol::time::Time;
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ const CONNECTING: u64 = 10;
 
 impl Worker {
     /// Every vote must be a reply to the request.
-    pub(super) fn check_votes(&self, context: &mut Context, ballot: &Ballot) {
+    pub(super) fn check_votes(&self, context: &mut Context, votes: &Votes) {
         let Some(asked) = self.asked else { return };
-        let votes = [(ballot.tally.granted, true), (ballot.tally.refused, false)];
-        for (nodes, is_granted) in votes {
-            let permit = ballot.permit.filter(|_| asked.is_permit);
+        let given = [(votes.tally.granted, true), (votes.tally.refused, false)];
+        for (nodes, is_granted) in given {
+            let permit = votes.permit.filter(|_| asked.is_permit);
             for node in nodes.iter().filter(|node| asked.nodes.contains(*node)) {
                 let server = context.options.server(node.index());
                 let lock = (asked.token, asked.kind);

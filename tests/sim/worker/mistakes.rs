@@ -1,4 +1,4 @@
-//! Makes the mistakes: the tokens, the removals and the ballots of a thread pass through here,
+//! Makes the mistakes: the tokens, the removals and the votes of a thread pass through here,
 //! unchanged if the history has no mistake.
 
 use super::{Outcome, Worker};
@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch_protocol::engine::{
-    Acquired, Ballot, Entropy, HeldLock, Node, NodeSet, Request, Vote, quorum,
+    Acquired, Entropy, HeldLock, Node, NodeSet, Request, Vote, Votes, quorum,
 };
 use redlatch_protocol::time::Time;
 
@@ -77,29 +77,29 @@ impl Worker {
         true
     }
 
-    /// Changes a ballot, for some mistakes.
-    pub(super) fn tamper(&mut self, context: &Context, mut ballot: Ballot) -> Ballot {
+    /// Changes the votes, for some mistakes.
+    pub(super) fn tamper(&mut self, context: &Context, mut votes: Votes) -> Votes {
         if !self.is_acquiring() || self.is_queued || self.is_entering.is_some() {
-            return ballot;
+            return votes;
         }
-        let granted = ballot.tally.granted;
-        let add = |ballot: &mut Ballot, node: Node| {
-            ballot.tally.refused.remove(node);
-            ballot.tally.failed.remove(node);
-            ballot.tally.cast(node, Vote::Granted);
+        let granted = votes.tally.granted;
+        let add = |votes: &mut Votes, node: Node| {
+            votes.tally.refused.remove(node);
+            votes.tally.failed.remove(node);
+            votes.tally.cast(node, Vote::Granted);
         };
         match context.options.mistake {
             Some(Mistake::QuorumOneLess) if granted.len() + 1 == quorum(context.options.nodes) => {
                 let missing = NodeSet::all(context.options.nodes).without(granted);
-                missing.iter().take(1).for_each(|node| add(&mut ballot, node));
+                missing.iter().take(1).for_each(|node| add(&mut votes, node));
             }
             Some(Mistake::TurnAssumed) if self.is_turn => {
-                NodeSet::all(context.options.nodes).iter().for_each(|node| add(&mut ballot, node));
+                NodeSet::all(context.options.nodes).iter().for_each(|node| add(&mut votes, node));
             }
-            Some(Mistake::StaleVotes) => self.stale.iter().for_each(|node| add(&mut ballot, node)),
+            Some(Mistake::StaleVotes) => self.stale.iter().for_each(|node| add(&mut votes, node)),
             _ => {}
         }
         self.stale = granted;
-        ballot
+        votes
     }
 }

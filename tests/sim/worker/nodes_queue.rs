@@ -7,7 +7,7 @@ use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
 use crate::node::Ability;
-use redlatch_protocol::engine::{Ballot, Input, Operation, Request, Token, Verdict, quorum};
+use redlatch_protocol::engine::{Input, Operation, Request, Token, Verdict, Votes, quorum};
 
 impl Worker {
     /// A failed attempt's token is withdrawn by the request that enters the queue.
@@ -36,15 +36,15 @@ impl Worker {
     }
 
     /// Has a majority of the nodes given the waiter its number?
-    pub(super) fn note_answered(&self, context: &mut Context, ballot: &Ballot) {
+    pub(super) fn note_answered(&self, context: &mut Context, votes: &Votes) {
         let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
         // A client learns that it may not subscribe after it has entered the queue. A release in
         // between removes it, as one that hears nothing, and it enters once more.
         if is_first && context.options.queueing.abilities.contains(&Ability::NoChannels) {
             return;
         }
-        let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
-        if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
+        let agree = votes.counters.nodes.len() >= quorum(context.options.nodes);
+        if votes.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
             let (resources, since) = (self.queues.clone(), context.queue.now());
             let (share, called_at) = (self.share, self.called_at);
             context.checker.order.joined(waiter, Place { resources, share, called_at, since });

@@ -22,15 +22,15 @@ impl Worker {
                 let examined = result.statuses.iter().filter(|status| status.role.is_some());
                 context.tally.examined += examined.count() as u64;
             }
-            _ if self.is_queued => self.handle(now, Input::Reserved(result.ballot.queue.reserved)),
+            _ if self.is_queued => self.handle(now, Input::Reserved(result.votes.queue.reserved)),
             _ => {
-                let ballot = self.tamper(context, result.ballot);
-                if ballot.was_connecting {
+                let votes = self.tamper(context, result.votes);
+                if votes.was_connecting {
                     self.note_connecting(now, context);
                 }
-                self.check_votes(context, &ballot);
-                self.note_answered(context, &ballot);
-                self.handle(now, Input::Ballot(ballot));
+                self.check_votes(context, &votes);
+                self.note_answered(context, &votes);
+                self.handle(now, Input::Votes(votes));
             }
         }
     }

@@ -13,7 +13,7 @@ mod place;
 mod queueing;
 
 use super::Wait;
-use super::{Backoff, Ballot, Before, Entropy, HeldLock, Input, Jitter, LockAttributes};
+use super::{Backoff, Before, Entropy, HeldLock, Input, Jitter, LockAttributes, Votes};
 use super::{
     Command, NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Token, Ttl, Verdict,
 };
@@ -191,16 +191,16 @@ impl Acquire {
         self.send(now, deadline, Command::Claim(claim));
     }
 
-    fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) {
+    fn conclude(&mut self, now: Time, request: &Request, votes: &Votes) {
         let lock = request.lock().expect("an acquisition names a lock").clone();
         let started = request.started;
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
-        let granted = ballot.tally.granted_by_majority() == Verdict::Won;
-        if granted && self.is_in_time(now, valid_until) && !ballot.same_server {
+        let granted = votes.tally.granted_by_majority() == Verdict::Won;
+        if granted && self.is_in_time(now, valid_until) && !votes.same_server {
             // On nodes that refused, the predecessor's waiter may still be queued.
             let before = self.predecessor.as_ref().and_then(|before| before.waiter);
-            self.give_up_predecessor(now, ballot.sent);
-            let lock = lock.with_permit(ballot.permit);
+            self.give_up_predecessor(now, votes.sent);
+            let lock = lock.with_permit(votes.permit);
             let held = HeldLock {
                 key: Arc::clone(&lock.key),
                 token: lock.token,
@@ -210,19 +210,19 @@ impl Acquire {
                 since: started,
                 ttl: self.ttl,
                 ttl_longest: self.ttl,
-                nodes: ballot.sent,
+                nodes: votes.sent,
                 waiter: self.waiter().or(before),
-                is_awaited: ballot.queue.is_awaited,
+                is_awaited: votes.queue.is_awaited,
                 session: None,
             };
-            self.state = self.granted(now, held, lock, ballot);
+            self.state = self.granted(now, held, lock, votes);
             return;
         }
 
         // The undo goes to every node to which the request was written, granted or not, answered or
         // not: a node that did not answer may have set the key, and the undo follows the request on
         // the same connection.
-        self.fail(now, started, request, ballot.sent, ballot);
+        self.fail(now, started, request, votes.sent, votes);
     }
 
     /// Is the grant in time? `now < valid_until` is not enough: `min_validity` must be left.
@@ -241,11 +241,11 @@ impl Operation for Acquire {
                 self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.give_up(now, Acquired::NoEntropy);
             }
-            (State::Asking { request, granted, is_sent: true }, Input::Ballot(ballot)) => {
+            (State::Asking { request, granted, is_sent: true }, Input::Votes(votes)) => {
                 match granted {
-                    Some(held) => self.confirmed(now, held, &request, &ballot),
-                    None if request.queue_entry().is_some() => self.asked(now, &request, &ballot),
-                    None => self.conclude(now, &request, &ballot),
+                    Some(held) => self.confirmed(now, held, &request, &votes),
+                    None if request.queue_entry().is_some() => self.asked(now, &request, &votes),
+                    None => self.conclude(now, &request, &votes),
                 }
             }
             (State::Waiting(_), Input::Reserved(nodes)) => self.reserved(now, nodes),

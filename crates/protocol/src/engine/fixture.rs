@@ -83,7 +83,7 @@ pub(super) fn draw(number: u64) -> Entropy {
 }
 
 /// `y` granted, `n` refused, `f` failed, `-` not in yet. Written to all of them.
-pub(super) fn ballot(votes: &str) -> Ballot {
+pub(super) fn votes_of(votes: &str) -> Votes {
     let mut tally = Tally::new(votes.len());
     for (index, vote) in votes.bytes().enumerate() {
         match vote {
@@ -93,17 +93,17 @@ pub(super) fn ballot(votes: &str) -> Ballot {
             _ => {}
         }
     }
-    Ballot { sent: NodeSet::all(votes.len()), ..Ballot::new(tally) }
+    Votes { sent: NodeSet::all(votes.len()), ..Votes::new(tally) }
 }
 
-/// A ballot for a fenced lock, with the counter in each node's answer; zero for none.
-pub(super) fn fenced_ballot(votes: &str, counters: [u64; 5]) -> Ballot {
-    let mut ballot = ballot(votes);
+/// The votes for a fenced lock, with the counter in each node's answer; zero for none.
+pub(super) fn fenced_votes(votes: &str, counters: [u64; 5]) -> Votes {
+    let mut votes = votes_of(votes);
     for (index, counter) in counters.into_iter().enumerate().filter(|(_, counter)| *counter > 0) {
         let node = Node::new(index);
-        ballot.counters.note(node, counter, ballot.tally.granted.contains(node));
+        votes.counters.note(node, counter, votes.tally.granted.contains(node));
     }
-    ballot
+    votes
 }
 
 /// A lock of five nodes taken at `since` for `ttl`, both in milliseconds.
@@ -171,14 +171,14 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
     }
 
     /// The nodes' votes. After a wait, those that grant are the nodes that reserve the lock.
-    pub(super) fn answer(&mut self, now: u64, ballot: Ballot) -> &mut Self {
-        self.answer_at(Time::from_millis(now), ballot)
+    pub(super) fn answer(&mut self, now: u64, votes: Votes) -> &mut Self {
+        self.answer_at(Time::from_millis(now), votes)
     }
 
-    pub(super) fn answer_at(&mut self, now: Time, ballot: Ballot) -> &mut Self {
+    pub(super) fn answer_at(&mut self, now: Time, votes: Votes) -> &mut Self {
         let input = match self.is_waiting {
-            true => Input::Reserved(ballot.tally.granted),
-            false => Input::Ballot(ballot),
+            true => Input::Reserved(votes.tally.granted),
+            false => Input::Votes(votes),
         };
         self.operation.handle(now, input);
         self

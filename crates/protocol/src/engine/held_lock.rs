@@ -2,8 +2,8 @@
 
 use super::validity::TTL_LIMIT;
 use super::{
-    Ballot, Command, Input, Keep, LockAttributes, LockId, NodeSet, Operation, Removal, Request,
-    Rules, Step, Token, Ttl, Verdict, attributes, judge,
+    Command, Input, Keep, LockAttributes, LockId, NodeSet, Operation, Removal, Request, Rules,
+    Step, Token, Ttl, Verdict, Votes, attributes, judge,
 };
 use crate::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -138,15 +138,15 @@ impl Extend {
         self.outcome.is_some()
     }
 
-    fn conclude(&self, now: Time, ballot: &Ballot) -> Extended {
+    fn conclude(&self, now: Time, votes: &Votes) -> Extended {
         // This holds for a confirmed extension too: a node may have granted it because the request
         // that took the lock reached the node only now. Until then another client may have had it.
         let is_past = now >= self.held.valid_until;
         let mut held = self.held.clone();
-        held.nodes = held.nodes.union(ballot.sent);
+        held.nodes = held.nodes.union(votes.sent);
         held.ttl_longest = held.ttl_longest.max(self.ttl);
 
-        let tally = &ballot.tally;
+        let tally = &votes.tally;
         if tally.granted_by_majority() == Verdict::Won {
             if is_past {
                 // With the old end: another extension that was confirmed in time may have kept the
@@ -171,7 +171,7 @@ impl Operation for Extend {
 
     fn handle(&mut self, now: Time, input: Input) {
         match input {
-            Input::Ballot(ballot) => self.outcome = Some(self.conclude(now, &ballot)),
+            Input::Votes(votes) => self.outcome = Some(self.conclude(now, &votes)),
             _ => debug_assert!(false, "an extension has one attempt: {input:?}"),
         }
     }
@@ -180,7 +180,7 @@ impl Operation for Extend {
         match self.request.take() {
             Some(request) => Step::Send(request),
             None => {
-                Step::Done(self.outcome.take().expect("the ballot is handled before the next poll"))
+                Step::Done(self.outcome.take().expect("the votes are handled before the next poll"))
             }
         }
     }
@@ -214,8 +214,8 @@ impl Release {
         Self { is_late: now >= held.valid_until, request: Some(request), outcome: None }
     }
 
-    fn conclude(&self, ballot: &Ballot) -> ReleaseOutcome {
-        let tally = &ballot.tally;
+    fn conclude(&self, votes: &Votes) -> ReleaseOutcome {
+        let tally = &votes.tally;
         if self.is_late {
             ReleaseOutcome::TooLate
         } else if tally.granted_by_majority() == Verdict::Won {
@@ -236,7 +236,7 @@ impl Operation for Release {
 
     fn handle(&mut self, _now: Time, input: Input) {
         match input {
-            Input::Ballot(ballot) => self.outcome = Some(self.conclude(&ballot)),
+            Input::Votes(votes) => self.outcome = Some(self.conclude(&votes)),
             _ => debug_assert!(false, "a release has one attempt: {input:?}"),
         }
     }
@@ -244,14 +244,14 @@ impl Operation for Release {
     fn poll(&mut self) -> Step<ReleaseOutcome> {
         match self.request.take() {
             Some(request) => Step::Send(request),
-            None => Step::Done(self.outcome.expect("the ballot is handled before the next poll")),
+            None => Step::Done(self.outcome.expect("the votes are handled before the next poll")),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::fixture::{Script, ballot, held_lock, rules};
+    use crate::engine::fixture::{Script, held_lock, rules, votes_of};
     use crate::engine::held_lock::*;
     use crate::engine::{NodeSet, Verb};
 
@@ -269,7 +269,7 @@ mod tests {
         let mut extend = extend(1_000, 500);
         let request = extend.request();
         assert_eq!((request.verb(), request.nodes), (Verb::Extend, NodeSet::all(5)));
-        let Extended::Confirmed(held) = extend.answer(510, ballot("yyy--")).done() else {
+        let Extended::Confirmed(held) = extend.answer(510, votes_of("yyy--")).done() else {
             panic!()
         };
         assert_eq!(held.valid_until, Time::from_millis(500 + 988));
@@ -279,7 +279,7 @@ mod tests {
     fn a_shorter_extension_never_shortens_the_validity() {
         let mut extend = extend(100, 500);
         assert_eq!(extend.request().ttl(), Some(ttl(100)));
-        let Extended::Confirmed(held) = extend.answer(510, ballot("yyyyy")).done() else {
+        let Extended::Confirmed(held) = extend.answer(510, votes_of("yyyyy")).done() else {
             panic!()
         };
         assert_eq!(held.valid_until, Time::from_millis(988));
@@ -303,14 +303,14 @@ mod tests {
         for votes in ["yyfff", "fffff", "ynnff", "nnfff", "yynnf"] {
             let mut script = extend(1_000, 500);
             script.request();
-            let Extended::Unanswered(held) = script.answer(550, ballot(votes)).done() else {
+            let Extended::Unanswered(held) = script.answer(550, votes_of(votes)).done() else {
                 panic!("{votes}")
             };
             assert_eq!(held.valid_until, Time::from_millis(988));
 
             let mut script = extend(1_000, 950);
             script.request();
-            assert!(matches!(script.answer(1_000, ballot(votes)).done(), Extended::Lost(_)));
+            assert!(matches!(script.answer(1_000, votes_of(votes)).done(), Extended::Lost(_)));
         }
     }
 
@@ -320,7 +320,7 @@ mod tests {
             let mut extend = extend(1_000, 500);
             extend.request();
             assert!(
-                matches!(extend.answer(510, ballot(votes)).done(), Extended::Lost(_)),
+                matches!(extend.answer(510, votes_of(votes)).done(), Extended::Lost(_)),
                 "{votes}"
             );
         }
@@ -330,7 +330,7 @@ mod tests {
     fn the_release_of_a_lost_lock_stays_pending_for_the_longest_ttl_sent() {
         let mut extend = extend(60_000, 500);
         extend.request();
-        let Extended::Lost(held) = extend.answer(510, ballot("nnny-")).done() else { panic!() };
+        let Extended::Lost(held) = extend.answer(510, votes_of("nnny-")).done() else { panic!() };
         let undo = held.undo(Time::from_millis(520), &rules(5));
         assert_eq!((undo.ttl(), undo.nodes), (Some(ttl(60_000)), NodeSet::all(5)));
     }
@@ -339,13 +339,13 @@ mod tests {
     fn a_lock_is_released_on_every_node_that_got_an_extension() {
         // The last two never had the key; if it is restored there, it must be removed again.
         let mut before = held_lock(0, 1_000);
-        before.nodes = ballot("yyy--").tally.granted;
+        before.nodes = votes_of("yyy--").tally.granted;
         for votes in ["yyynn", "yyfff", "nnnyy"] {
             let now = Time::from_millis(500);
             let mut extend = Script::new(Extend::new(rules(5), before.clone(), ttl(1_000), now));
             extend.request();
             let (Extended::Confirmed(held) | Extended::Unanswered(held) | Extended::Lost(held)) =
-                extend.answer(510, ballot(votes)).done()
+                extend.answer(510, votes_of(votes)).done()
             else {
                 panic!("{votes}")
             };
@@ -357,7 +357,7 @@ mod tests {
     fn a_confirmation_after_the_old_and_the_new_validity_counts_as_lost() {
         let mut extend = extend(100, 500);
         extend.request();
-        assert!(matches!(extend.answer(988, ballot("yyyyy")).done(), Extended::Lost(_)));
+        assert!(matches!(extend.answer(988, votes_of("yyyyy")).done(), Extended::Lost(_)));
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
         for (now, is_lost) in [(987, false), (988, true), (1_010, true)] {
             let mut extend = extend(1_000, 970);
             extend.request();
-            let outcome = extend.answer(now, ballot("yyyyy")).done();
+            let outcome = extend.answer(now, votes_of("yyyyy")).done();
             assert_eq!(matches!(outcome, Extended::Lost(_)), is_lost, "{now}: {outcome:?}");
         }
     }
@@ -378,7 +378,7 @@ mod tests {
         // the clock, and not by the nodes' answers.
         let mut extend = extend(1_000, 970);
         extend.request();
-        let Extended::Lost(held) = extend.answer(988, ballot("yyyyy")).done() else { panic!() };
+        let Extended::Lost(held) = extend.answer(988, votes_of("yyyyy")).done() else { panic!() };
         assert_eq!((held.valid_until, held.ttl), (Time::from_millis(988), ttl(1_000)));
         assert_eq!((held.ttl_longest, held.nodes), (ttl(1_000), NodeSet::all(5)));
     }
@@ -397,7 +397,7 @@ mod tests {
     }
 
     mod release {
-        use crate::engine::fixture::{Script, ballot, held_lock, rules};
+        use crate::engine::fixture::{Script, held_lock, rules, votes_of};
         use crate::engine::held_lock::*;
         use crate::engine::{TTL_LIMIT, Verb};
         use std::time::Duration;
@@ -418,7 +418,7 @@ mod tests {
                     Release::after(None, &rules(5), &held_lock(0, 1_000), Time::from_millis(500));
                 let mut script = Script::new(release);
                 assert_eq!(script.request().verb(), Verb::Release);
-                assert_eq!(script.answer(510, ballot(votes)).done(), expected, "{votes}");
+                assert_eq!(script.answer(510, votes_of(votes)).done(), expected, "{votes}");
             }
         }
 
@@ -429,7 +429,7 @@ mod tests {
                     Release::after(None, &rules(5), &held_lock(0, 1_000), Time::from_millis(988));
                 let mut script = Script::new(release);
                 assert_eq!(script.request().verb(), Verb::Release);
-                assert_eq!(script.answer(990, ballot(votes)).done(), ReleaseOutcome::TooLate);
+                assert_eq!(script.answer(990, votes_of(votes)).done(), ReleaseOutcome::TooLate);
             }
         }
 

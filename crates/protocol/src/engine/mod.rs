@@ -3,7 +3,7 @@
 //! An operation is a state machine: it takes an input and returns the next step:
 //!
 //! ```text
-//!            handle(now, Attempt(token))          handle(now, Ballot)
+//!            handle(now, Attempt(token))          handle(now, Votes)
 //!   Pause ───────────────────────────▶ Send ─────────────────────────▶ Done
 //!     ▲                                  │  too few granted
 //!     └─────────── Send(undo) ◀──────────┘
@@ -11,14 +11,14 @@
 //!
 //! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
 //! `Done`. After `Send` of a request that [wants an answer](Request::is_answered), put it to the
-//! nodes and `handle` the [`Ballot`] before polling again; any other request is only written. After
+//! nodes and `handle` the [`Votes`] before polling again; any other request is only written. After
 //! `Pause(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
 //! later. After `Wait`, `handle` the nodes that have reserved the lock, when a majority has, when
 //! the nodes tell something that makes it worth asking, or when its time has come. Instead of any
 //! of these, an acquisition can be `Cancelled` where a step is a [break](Step::is_break).
 //!
 //! Time never goes back from one call to the next. `started` is the time of the `Attempt`, so the
-//! clock must be read before the first byte is written; the time given with a `Ballot` must have
+//! clock must be read before the first byte is written; the time given with `Votes` must have
 //! been read after the answer that decided it. Both errors are then on the safe side.
 //!
 //! A round is one request to all nodes, their votes, and a verdict. The encoding of requests and
@@ -119,7 +119,7 @@ impl Rules {
 
 /// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ballot {
+pub struct Votes {
     /// The votes. Nodes that had not answered when the round was decided have none.
     pub tally: Tally,
     /// The nodes to which the request was written, at least in part: they may have carried it out.
@@ -141,7 +141,7 @@ pub struct Ballot {
     pub permit: Option<u32>,
 }
 
-impl Ballot {
+impl Votes {
     pub fn new(tally: Tally) -> Self {
         Self { tally, ..Self::default() }
     }
@@ -155,7 +155,7 @@ pub enum Input {
     /// No random numbers are available for an attempt.
     NoEntropy,
     /// The result of the round that was sent.
-    Ballot(Ballot),
+    Votes(Votes),
     /// The end of a wait in the nodes' queue: the nodes that reserve the lock.
     Reserved(NodeSet),
     /// The caller wants the result no more. Only an acquisition can be cancelled, in a step that

@@ -7,8 +7,8 @@
 
 use super::{Acquire, Acquired, State, Wait};
 use crate::engine::{
-    Ballot, Before, Claim, Command, Counters, Entropy, FENCE_SEED_MAX, Fence, HeldLock, LockId,
-    NodeSet, Removal, Request, Verdict, quorum,
+    Before, Claim, Command, Counters, Entropy, FENCE_SEED_MAX, Fence, HeldLock, LockId, NodeSet,
+    Removal, Request, Verdict, Votes, quorum,
 };
 use crate::time::Time;
 use std::sync::Arc;
@@ -58,19 +58,19 @@ impl Acquire {
         started: Time,
         request: &Request,
         nodes: NodeSet,
-        ballot: &Ballot,
+        votes: &Votes,
     ) {
-        let failure = if ballot.same_server {
+        let failure = if votes.same_server {
             Acquired::SameServer
-        } else if ballot.tally.granted_by_majority() == Verdict::Won {
+        } else if votes.tally.granted_by_majority() == Verdict::Won {
             Acquired::TooSlow(now.since(started))
-        } else if self.is_contended(request, ballot) {
+        } else if self.is_contended(request, votes) {
             Acquired::Contended
         } else {
             Acquired::Unanswered
         };
-        let is_split = Self::is_split(request, ballot);
-        if ballot.was_connecting {
+        let is_split = Self::is_split(request, votes);
+        if votes.was_connecting {
             // What a single attempt may do on connections that are ready, it may still do.
             self.connected = Some(now);
         }
@@ -81,16 +81,16 @@ impl Acquire {
             // The waiter's next request withdraws the attempt.
             place.entry.lock = lock.clone();
         }
-        let is_useless = self.is_useless(ballot, &failure);
+        let is_useless = self.is_useless(votes, &failure);
         let lease = self.lease_of_waiter(&lock, is_split);
-        if !is_useless && self.fail_over_to_queue(now, started, &lock, lease, ballot, &failure) {
+        if !is_useless && self.fail_over_to_queue(now, started, &lock, lease, votes, &failure) {
             return;
         }
         let (ttl, linger, waiter) = (self.ttl, None, None);
         let removal = Removal { lock, ttl, linger, waiter, is_awaited: false };
         let undo = Request { command: Command::Remove(removal), nodes, ..request.clone() };
         self.undo = Some(self.leave(now).unwrap_or(undo));
-        self.state = self.after_failure(now, started, is_split, ballot, failure);
+        self.state = self.after_failure(now, started, is_split, votes, failure);
     }
 
     /// Prepares the removal of the predecessor, which its holder has given up, from every node that
@@ -104,17 +104,17 @@ impl Acquire {
 
     /// Do other clients hold the lock, or wait for it? Where nodes are in quarantine, nobody may: a
     /// refusal there can be due to a reservation that cannot be claimed yet.
-    fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
-        let is_answered = ballot.tally.answered_by_majority() == Verdict::Won;
-        is_answered && ballot.quarantine.is_zero() || self.is_cut_short(request, ballot)
+    fn is_contended(&self, request: &Request, votes: &Votes) -> bool {
+        let is_answered = votes.tally.answered_by_majority() == Verdict::Won;
+        is_answered && votes.quarantine.is_zero() || self.is_cut_short(request, votes)
     }
 
     /// Did the caller's deadline cut the round short, while answers could still arrive, and did the
     /// previous round say that other clients hold the lock? Then the round says nothing about the
     /// nodes, and the previous one counts.
-    pub(super) fn is_cut_short(&self, request: &Request, ballot: &Ballot) -> bool {
+    pub(super) fn is_cut_short(&self, request: &Request, votes: &Votes) -> bool {
         request.deadline == self.end()
-            && ballot.tally.answered_by_majority() == Verdict::Pending
+            && votes.tally.answered_by_majority() == Verdict::Pending
             && self.is_refused()
     }
 
@@ -124,8 +124,8 @@ impl Acquire {
     }
 
     /// Are too many nodes misconfigured for any attempt?
-    pub(super) fn is_useless(&self, ballot: &Ballot, failure: &Acquired) -> bool {
-        let usable = self.rules.nodes - ballot.permanent_failures.len();
+    pub(super) fn is_useless(&self, votes: &Votes, failure: &Acquired) -> bool {
+        let usable = self.rules.nodes - votes.permanent_failures.len();
         usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer)
     }
 
@@ -136,10 +136,10 @@ impl Acquire {
         now: Time,
         started: Time,
         is_split: bool,
-        ballot: &Ballot,
+        votes: &Votes,
         failure: Acquired,
     ) -> State {
-        if self.is_useless(ballot, &failure) {
+        if self.is_useless(votes, &failure) {
             return State::Over(Some(failure));
         }
         if is_split && self.is_single() {
@@ -148,7 +148,7 @@ impl Acquire {
         let round = now.since(started);
         if self.is_single() && self.attempts == 1 && matches!(failure, Acquired::TooSlow(_)) {
             // Connecting has used up the validity, and is over.
-            return if ballot.was_connecting {
+            return if votes.was_connecting {
                 State::Resting(now)
             } else {
                 State::Over(Some(failure))
@@ -159,7 +159,7 @@ impl Acquire {
         };
         // An attempt before the end of the quarantine cannot succeed. The random part stays,
         // because all waiting clients see the quarantine end at the same moment.
-        let delay = ballot.quarantine.saturating_add(backoff.next_delay(round));
+        let delay = votes.quarantine.saturating_add(backoff.next_delay(round));
         match self.wait {
             Wait::No => State::Over(Some(failure)),
             Wait::Forever => State::Resting(now.after(delay)),
@@ -203,12 +203,12 @@ const TRIPS: u32 = 3;
 
 impl Acquire {
     /// Does this look like a split vote: some nodes granted the lock, and others refused it?
-    pub(super) fn is_split(request: &Request, ballot: &Ballot) -> bool {
-        let tally = &ballot.tally;
+    pub(super) fn is_split(request: &Request, votes: &Votes) -> bool {
+        let tally = &votes.tally;
         request.is_claim()
             && !request.is_turn()
             && request.predecessor().is_none()
-            && !ballot.same_server
+            && !votes.same_server
             && tally.granted_by_majority() == Verdict::Lost
             && tally.answered_by_majority() == Verdict::Won
             && !tally.granted.is_empty()
@@ -301,17 +301,11 @@ impl Acquire {
     }
 
     /// The state after a majority has granted the lock in time.
-    pub(super) fn granted(
-        &self,
-        now: Time,
-        held: HeldLock,
-        lock: LockId,
-        ballot: &Ballot,
-    ) -> State {
+    pub(super) fn granted(&self, now: Time, held: HeldLock, lock: LockId, votes: &Votes) -> State {
         if !self.is_fenced() {
             return State::Over(Some(Acquired::Held(held)));
         }
-        let Counters { largest, nodes } = ballot.counters;
+        let Counters { largest, nodes } = votes.counters;
         if nodes.len() >= quorum(self.rules.nodes) {
             return State::Over(Some(Acquired::Held(HeldLock { fence: Some(largest), ..held })));
         }
@@ -328,17 +322,17 @@ impl Acquire {
         now: Time,
         held: HeldLock,
         request: &Request,
-        ballot: &Ballot,
+        votes: &Votes,
     ) {
-        let is_confirmed = ballot.tally.granted_by_majority() == Verdict::Won;
+        let is_confirmed = votes.tally.granted_by_majority() == Verdict::Won;
         let in_time = self.is_in_time(now, held.valid_until);
-        if is_confirmed && in_time && !ballot.same_server {
+        if is_confirmed && in_time && !votes.same_server {
             let held = HeldLock { fence: request.fence(), ..held };
             self.state = State::Over(Some(Acquired::Held(held)));
             return;
         }
         // If a majority refused, their keys do not hold our token any more: the keys were removed.
-        let nodes = held.nodes.union(ballot.sent);
-        self.fail(now, held.since, request, nodes, ballot);
+        let nodes = held.nodes.union(votes.sent);
+        self.fail(now, held.since, request, nodes, votes);
     }
 }

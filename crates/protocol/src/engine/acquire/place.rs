@@ -8,7 +8,7 @@
 
 use super::Acquire;
 use crate::engine::{
-    Ballot, Command, LockId, NodeSet, QueueEntry, QueueState, Request, Ttl, quorum,
+    Command, LockId, NodeSet, QueueEntry, QueueState, Request, Ttl, Votes, quorum,
 };
 use crate::time::Time;
 use std::sync::Arc;
@@ -235,15 +235,15 @@ impl Place {
 impl Acquire {
     /// Has a set whose part the nodes have kept from others for long enough wait for the key that
     /// it lacks alone. Returns whether it has asked the nodes.
-    pub(super) fn let_others_pass(&mut self, now: Time, ballot: &Ballot) -> bool {
+    pub(super) fn let_others_pass(&mut self, now: Time, votes: &Votes) -> bool {
         let quorum = quorum(self.rules.nodes);
         let Some(place) = &mut self.place else { return false };
         // In a quarantine nobody else could have it, and with a majority it takes its turn.
-        let can_keep = now < place.keeps_part_until || !ballot.quarantine.is_zero();
-        if can_keep || ballot.queue.reserved.len() >= quorum {
+        let can_keep = now < place.keeps_part_until || !votes.quarantine.is_zero();
+        if can_keep || votes.queue.reserved.len() >= quorum {
             return false;
         }
-        let Some(index) = place.lacks_next(&ballot.queue) else { return false };
+        let Some(index) = place.lacks_next(&votes.queue) else { return false };
         (place.alone, place.alone_last) = (Some(index), Some(index));
         let (_, lock) = place.entry.lock.split_at(index);
         let removal = QueueEntry { lock, ..place.entry.clone() }.leave();

@@ -20,8 +20,8 @@
 use super::place::Place;
 use super::{Acquire, Acquired, State};
 use crate::engine::{
-    Ballot, Before, Command, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Ttl,
-    Verdict, quorum,
+    Before, Command, Entropy, LockId, NodeSet, QueueEntry, QueueWait, Request, Ttl, Verdict, Votes,
+    quorum,
 };
 use crate::time::Time;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Acquire {
         started: Time,
         lock: &LockId,
         lease: Option<Ttl>,
-        ballot: &Ballot,
+        votes: &Votes,
         failure: &Acquired,
     ) -> bool {
         let round = now.since(started);
@@ -67,7 +67,7 @@ impl Acquire {
         }
         match &mut self.place {
             Some(place) => {
-                let is_over = ballot.quarantine.is_zero();
+                let is_over = votes.quarantine.is_zero();
                 let is_miss = is_over && !matches!(failure, Acquired::Contended);
                 place.failed_turns += u32::from(is_over);
                 place.misses += u32::from(is_miss);
@@ -75,22 +75,22 @@ impl Acquire {
                 if place.misses >= MISSES_MAX {
                     return false;
                 }
-                let is_prompt = place.failed_turns <= PROMPT_TURNS && ballot.quarantine.is_zero();
+                let is_prompt = place.failed_turns <= PROMPT_TURNS && votes.quarantine.is_zero();
                 let delay = match &mut self.backoff {
                     Some(backoff) if !is_prompt => backoff.next_delay(round),
                     _ => Duration::ZERO,
                 };
-                place.turn_at = now.after(ballot.quarantine.saturating_add(delay));
+                place.turn_at = now.after(votes.quarantine.saturating_add(delay));
             }
             None => {
                 // Nodes in quarantine grant nothing yet, and it is their queue that keeps the order
                 // until they do.
                 let is_quarantined =
-                    matches!(failure, Acquired::Unanswered) && !ballot.quarantine.is_zero();
+                    matches!(failure, Acquired::Unanswered) && !votes.quarantine.is_zero();
                 let is_refused = matches!(failure, Acquired::Contended) || is_quarantined;
                 let Some(lease) = lease.filter(|_| is_refused) else { return false };
-                let entry = self.entry(lock, lease, ballot.quarantine);
-                self.place = Some(Place::new(entry, now, now.after(ballot.quarantine)));
+                let entry = self.entry(lock, lease, votes.quarantine);
+                self.place = Some(Place::new(entry, now, now.after(votes.quarantine)));
             }
         }
         self.ask(now);
@@ -111,72 +111,72 @@ impl Acquire {
     }
 
     /// Handles the answers about the queue.
-    pub(super) fn asked(&mut self, now: Time, request: &Request, ballot: &Ballot) {
+    pub(super) fn asked(&mut self, now: Time, request: &Request, votes: &Votes) {
         let quorum = quorum(self.rules.nodes);
-        let is_answered = ballot.tally.granted_by_majority() == Verdict::Won;
-        let failure = if ballot.same_server {
+        let is_answered = votes.tally.granted_by_majority() == Verdict::Won;
+        let failure = if votes.same_server {
             Acquired::SameServer
-        } else if is_answered && !ballot.quarantine.is_zero() {
+        } else if is_answered && !votes.quarantine.is_zero() {
             Acquired::Unanswered // no majority grants now: others need not hold the lock
-        } else if is_answered || self.is_cut_short(request, ballot) {
+        } else if is_answered || self.is_cut_short(request, votes) {
             Acquired::Contended
         } else {
             Acquired::Unanswered
         };
-        let is_useless = self.is_useless(ballot, &failure);
+        let is_useless = self.is_useless(votes, &failure);
         self.failure = Some(failure);
         if is_useless || now >= self.end() {
             return self.give_up_after(now);
         }
         let Some(place) = &mut self.place else { return };
         // The quarantine may end before the entry is renewed again.
-        place.entry.claim = self.rules.claim_time(ballot.quarantine);
+        place.entry.claim = self.rules.claim_time(votes.quarantine);
         if !is_answered {
-            return self.renew_later(now, request.started, ballot);
+            return self.renew_later(now, request.started, votes);
         }
         place.unanswered = 0;
-        let is_out = ballot.queue.out.len() >= quorum;
+        let is_out = votes.queue.out.len() >= quorum;
         // Taken out, it stays out for the answer that says so, and is put back by the next.
         // A reservation that could not be claimed is not missed.
-        let is_miss = is_out && !place.was_missed && ballot.quarantine.is_zero();
+        let is_miss = is_out && !place.was_missed && votes.quarantine.is_zero();
         place.misses += u32::from(is_miss);
         place.was_missed = is_miss;
         if place.misses >= MISSES_MAX {
-            return self.leave_and_back_off(now, request.started, ballot);
+            return self.leave_and_back_off(now, request.started, votes);
         }
         if place.entry.number == 0 {
-            place.entry.number = ballot.counters.largest;
-            if ballot.counters.nodes.len() < quorum {
-                place.state = ballot.queue.clone();
+            place.entry.number = votes.counters.largest;
+            if votes.counters.nodes.len() < quorum {
+                place.state = votes.queue.clone();
                 return self.ask(now);
             }
         }
-        if self.let_others_pass(now, ballot) {
+        if self.let_others_pass(now, votes) {
             return;
         }
         let Some(place) = &mut self.place else { return };
         // What nodes told that have not answered in this round still counts.
-        let told = place.state.reserved.without(ballot.tally.voted());
-        let place_before = std::mem::replace(&mut place.state, ballot.queue.clone()).place;
+        let told = place.state.reserved.without(votes.tally.voted());
+        let place_before = std::mem::replace(&mut place.state, votes.queue.clone()).place;
         place.state.reserved = place.state.reserved.union(told);
-        let is_calm = place_before == ballot.queue.place && !is_out;
+        let is_calm = place_before == votes.queue.place && !is_out;
         place.renewals = if is_calm { place.renewals + 1 } else { 0 };
         if place.renewals >= CALM_RENEWALS {
             place.misses = 0;
         }
         self.schedule(now);
-        self.renew_after_quarantine(now, ballot.quarantine);
+        self.renew_after_quarantine(now, votes.quarantine);
         self.proceed(now);
     }
 
     /// Handles answers of too few nodes.
-    fn renew_later(&mut self, now: Time, started: Time, ballot: &Ballot) {
+    fn renew_later(&mut self, now: Time, started: Time, votes: &Votes) {
         let round = now.since(started);
         let Some(place) = &mut self.place else { return };
-        let has_queue = has_queue(ballot, self.rules.nodes);
+        let has_queue = has_queue(votes, self.rules.nodes);
         if place.entry.number == 0 || !has_queue {
             self.may_queue = has_queue;
-            return self.leave_and_back_off(now, started, ballot);
+            return self.leave_and_back_off(now, started, votes);
         }
         let delay = self.backoff.as_mut().map_or(round, |backoff| backoff.next_delay(round));
         let longer = delay.saturating_mul(2_u32.saturating_pow(place.unanswered));
@@ -265,18 +265,18 @@ impl Acquire {
     }
 
     /// Leaves the queue and goes on with random pauses: too few nodes let this waiter in.
-    fn leave_and_back_off(&mut self, now: Time, started: Time, ballot: &Ballot) {
+    fn leave_and_back_off(&mut self, now: Time, started: Time, votes: &Votes) {
         self.undo = self.leave(now);
         let failure = self.failure.clone().unwrap_or(Acquired::Unanswered);
-        self.state = self.after_failure(now, started, false, ballot, failure);
+        self.state = self.after_failure(now, started, false, votes, failure);
     }
 }
 
 /// Can a majority of the nodes have a queue for this waiter, as these answers of too few say? Nodes
 /// can lose theirs while somebody waits in it, with the rights to it. And if other nodes are down,
 /// the nodes without a queue may be needed for a majority.
-fn has_queue(ballot: &Ballot, nodes: usize) -> bool {
-    let (without, tally, quorum) = (ballot.queue.without, &ballot.tally, quorum(nodes));
+fn has_queue(votes: &Votes, nodes: usize) -> bool {
+    let (without, tally, quorum) = (votes.queue.without, &votes.tally, quorum(nodes));
     let (down, minority) = (tally.failed.without(without), nodes - quorum);
     // The round may have ended before all could answer that have one.
     let is_lost = tally.granted_by_majority() == Verdict::Lost && down.len() <= minority;

@@ -8,7 +8,7 @@ mod shares;
 mod split;
 
 use super::super::Verb;
-use super::super::fixture::{Script, ballot, draw, held_lock, rules, token_of};
+use super::super::fixture::{Script, draw, held_lock, rules, token_of, votes_of};
 use super::*;
 
 fn acquire(wait: Wait) -> Script<Acquire> {
@@ -22,7 +22,7 @@ fn validity_counts_from_before_the_request() {
     let request = acquire.attempt(1_000, draw(1));
     assert_eq!((request.verb(), request.ttl().unwrap().as_millis()), (Verb::Acquire, 1_000));
     assert_eq!(request.deadline, Time::from_millis(1_050));
-    let outcome = acquire.answer(1_007, ballot("yyy--"));
+    let outcome = acquire.answer(1_007, votes_of("yyy--"));
     let Acquired::Held(held) = outcome.done() else { panic!() };
     assert_eq!(held.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
     assert_eq!(held.token, draw(1).token);
@@ -42,10 +42,10 @@ fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_
     for (before, last, is_contended) in table {
         let mut acquire = acquire(Wait::Until(Time::from_millis(1_100)));
         acquire.attempt(1_000, draw(1));
-        acquire.answer(1_010, ballot(before)).undo();
+        acquire.answer(1_010, votes_of(before)).undo();
         let request = acquire.attempt(1_090, draw(2));
         assert_eq!(request.deadline, Time::from_millis(1_100));
-        acquire.answer(1_100, ballot(last)).undo();
+        acquire.answer(1_100, votes_of(last)).undo();
         let outcome = acquire.done();
         assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{before} {last}");
     }
@@ -56,7 +56,7 @@ fn a_majority_that_comes_too_late_is_undone() {
     for (now, late) in [(1_987, false), (1_988, true), (5_000, true)] {
         let mut acquire = acquire(Wait::No);
         acquire.attempt(1_000, draw(1));
-        let rest = acquire.answer(now, ballot("yyyyy"));
+        let rest = acquire.answer(now, votes_of("yyyyy"));
         if late {
             assert_eq!(token_of(&rest.undo()), draw(1).token);
             assert!(matches!(rest.done(), Acquired::TooSlow(_)));
@@ -80,7 +80,7 @@ fn the_number_of_answers_decides_between_contended_and_unanswered() {
     for (votes, contended) in table {
         let mut acquire = acquire(Wait::No);
         acquire.attempt(0, draw(1));
-        let rest = acquire.answer(1, ballot(votes));
+        let rest = acquire.answer(1, votes_of(votes));
         assert_eq!(rest.undo().verb(), Verb::Undo);
         // After a split vote there may be another attempt, but not after the end of the wait.
         let outcome = match rest.wait_or_done() {
@@ -102,10 +102,10 @@ fn the_number_of_answers_decides_between_contended_and_unanswered() {
 fn the_undo_is_sent_to_every_node_that_got_the_request() {
     let mut acquire = acquire(Wait::No);
     acquire.attempt(0, draw(1));
-    let mut ballot = ballot("ynnn-");
-    ballot.sent.remove(super::super::Node::new(3));
-    let sent = ballot.sent;
-    assert_eq!(acquire.answer(1, ballot).undo().nodes, sent);
+    let mut votes = votes_of("ynnn-");
+    votes.sent.remove(super::super::Node::new(3));
+    let sent = votes.sent;
+    assert_eq!(acquire.answer(1, votes).undo().nodes, sent);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
     for attempt in 1..200 {
         let request = acquire.attempt(now, draw(attempt));
         assert_eq!(token_of(&request), draw(attempt).token);
-        let rest = acquire.answer(now + 1, ballot("nnn--"));
+        let rest = acquire.answer(now + 1, votes_of("nnn--"));
         assert_eq!(token_of(&rest.undo()), draw(attempt).token);
         let until = rest.wait();
         assert!(until > Time::from_millis(now + 1));
@@ -136,7 +136,7 @@ fn attempts_end_in_time_for_the_callers_deadline() {
             let request = acquire.attempt_at(now, draw(seed + attempts));
             assert!(request.deadline <= deadline);
             now = now.after(Duration::from_millis(1));
-            let rest = acquire.answer_at(now, ballot("nnnnn"));
+            let rest = acquire.answer_at(now, votes_of("nnnnn"));
             rest.undo();
             match rest.wait_or_done() {
                 Ok(until) => {
@@ -158,7 +158,7 @@ fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
     let mut acquire = acquire(Wait::Until(Time::from_millis(5)));
     let request = acquire.attempt(10, draw(1));
     assert_eq!(request.deadline, Time::from_millis(60));
-    let rest = acquire.answer(11, ballot("nnnnn"));
+    let rest = acquire.answer(11, votes_of("nnnnn"));
     rest.undo();
     assert!(matches!(rest.done(), Acquired::Contended));
 }
@@ -173,7 +173,7 @@ fn a_lock_is_handed_off_in_one_round() {
     let before = request.predecessor().expect("a handoff names its predecessor");
     assert_eq!((before.token, before.attributes.clone()), (held_lock(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
-    let Acquired::Held(held) = script.answer(110, ballot("yyy--")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(110, votes_of("yyy--")).done() else { panic!() };
     assert_eq!(held.token, draw(1).token);
     assert_eq!(held.valid_until, Time::from_millis(100 + 988));
 }
@@ -185,7 +185,7 @@ fn a_failed_handoff_removes_both_locks_and_retries_without_a_handoff() {
     let acquire = Acquire::new(rules(5), key, ttl, Wait::Forever).taking_over(held_lock(0, 500));
     let mut script = Script::new(acquire);
     script.attempt(100, draw(1));
-    let rest = script.answer(110, ballot("yynnn"));
+    let rest = script.answer(110, votes_of("yynnn"));
     assert_eq!(token_of(&rest.undo()), draw(1).token);
     assert_eq!(token_of(&rest.undo()), held_lock(0, 500).token);
     rest.wait();
@@ -209,7 +209,7 @@ fn no_attempt_begins_after_the_deadline() {
     for (before, is_contended) in [("nnn--", true), ("fff--", false)] {
         let mut acquire = acquire(Wait::Until(Time::from_millis(1_100)));
         acquire.attempt(1_000, draw(1));
-        let rest = acquire.answer(1_001, ballot(before));
+        let rest = acquire.answer(1_001, votes_of(before));
         rest.undo();
         assert!(rest.wait() < Time::from_millis(1_100));
         rest.oversleep(1_100, draw(2));
@@ -222,9 +222,9 @@ fn no_attempt_begins_after_the_deadline() {
 fn permanent_errors_of_a_majority_end_every_wait() {
     let mut acquire = acquire(Wait::Forever);
     acquire.attempt(0, draw(1));
-    let mut ballot = ballot("yyfff");
-    ballot.permanent_failures = ballot.tally.failed;
-    let rest = acquire.answer(1, ballot);
+    let mut votes = votes_of("yyfff");
+    votes.permanent_failures = votes.tally.failed;
+    let rest = acquire.answer(1, votes);
     rest.undo();
     assert!(matches!(rest.done(), Acquired::Unanswered));
 }
@@ -233,27 +233,27 @@ fn permanent_errors_of_a_majority_end_every_wait() {
 fn two_nodes_that_are_one_server_grant_no_lock() {
     let mut acquire = acquire(Wait::Forever);
     acquire.attempt(0, draw(1));
-    let mut ballot = ballot("yyyyy");
-    ballot.same_server = true;
-    acquire.answer(1, ballot).undo();
+    let mut votes = votes_of("yyyyy");
+    votes.same_server = true;
+    acquire.answer(1, votes).undo();
     assert!(matches!(acquire.done(), Acquired::SameServer));
 }
 
 /// Hands off a lock that may be on these nodes, with another ttl, and returns the next requests.
-fn handoff(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
+fn handoff(may_hold: &str, votes: Votes) -> (Script<Acquire>, Request) {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let mut before = held_lock(0, 5_000);
-    before.nodes = super::super::fixture::ballot(may_hold).tally.granted;
+    before.nodes = votes_of(may_hold).tally.granted;
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
     let mut script = Script::new(acquire.taking_over(before));
     let request = script.attempt(100, draw(1));
-    script.answer(110, ballot);
+    script.answer(110, votes);
     (script, request)
 }
 
 #[test]
 fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
-    let mut partial = ballot("yyyff");
+    let mut partial = votes_of("yyyff");
     partial.sent.remove(super::super::Node::new(3));
     partial.sent.remove(super::super::Node::new(4));
     // Node 4 may hold the key; node 5 was down before.
@@ -263,13 +263,13 @@ fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
     assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
     assert!(matches!(script.done(), Acquired::Held(_)));
     // If every node got the handoff, nothing more is written.
-    let (mut script, _) = handoff("yyyyy", ballot("yyyf-"));
+    let (mut script, _) = handoff("yyyyy", votes_of("yyyf-"));
     assert!(matches!(script.done(), Acquired::Held(_)));
 }
 
 #[test]
 fn a_handoff_carries_the_longest_ttl_of_both_locks() {
-    let (_, request) = handoff("yyyyy", ballot("yyyyy"));
+    let (_, request) = handoff("yyyyy", votes_of("yyyyy"));
     assert_eq!(request.ttl().unwrap().as_millis(), 1_000);
     assert_eq!(request.predecessor().unwrap().ttl_longest.as_millis(), 5_000);
 }
@@ -285,7 +285,7 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
     for (votes, is_contended) in [("y----", true), ("yyfff", false)] {
         let mut script = start();
         script.attempt(100, draw(1));
-        script.answer(101, ballot(votes));
+        script.answer(101, votes_of(votes));
         assert_eq!(token_of(&script.undo()), draw(1).token);
         assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
         let outcome = script.done();

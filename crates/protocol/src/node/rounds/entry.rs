@@ -2,8 +2,8 @@
 
 use super::propagation::Reach;
 use crate::engine::{
-    Ballot, Command, Counters, Node, NodeSet, QueueState, Request, Said, Share, Tally, Verdict,
-    Vote, quorum, until_quorum,
+    Command, Counters, Node, NodeSet, QueueState, Request, Said, Share, Tally, Verdict, Vote,
+    Votes, quorum, until_quorum,
 };
 use crate::node::Ticket;
 use crate::node::command::NodeReply;
@@ -201,20 +201,20 @@ impl<W> Entry<W> {
 
     pub(super) fn outcome(&mut self, now: Time, sessions: &[Session]) -> RoundOutcome {
         self.note_quarantines(now, sessions);
-        let mut ballot = Ballot::new(self.tally);
+        let mut votes = Votes::new(self.tally);
         let is_permanent =
             |it: &NodeReply| it.problem.as_ref().is_some_and(NodeError::is_permanent);
         let failed = self.replied().filter(|(_, reply)| is_permanent(reply));
-        ballot.permanent_failures = failed.map(|(node, _)| node).collect();
-        ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
-        ballot.counters = self.counters;
-        ballot.queue = self.queue_state();
-        ballot.quarantine = self.quarantine();
-        ballot.permit = self.permit();
-        ballot.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
-        ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
-        let needs_reports = ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero();
-        let mut outcome = RoundOutcome::of(ballot);
+        votes.permanent_failures = failed.map(|(node, _)| node).collect();
+        votes.same_server = sessions.iter().any(|session| session.same_server().is_some());
+        votes.counters = self.counters;
+        votes.queue = self.queue_state();
+        votes.quarantine = self.quarantine();
+        votes.permit = self.permit();
+        votes.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
+        votes.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
+        let needs_reports = votes.same_server || !self.is_plain() || !votes.quarantine.is_zero();
+        let mut outcome = RoundOutcome::of(votes);
         if self.custom().is_some() {
             outcome.said = self.said();
             outcome.is_watched = self.is_watched(sessions);
@@ -268,11 +268,11 @@ impl<W> Entry<W> {
 
 // The outcome of a round.
 
-/// The outcome of a round, or of a wait in the nodes' queue, whose ballot says which nodes reserve
+/// The outcome of a round, or of a wait in the nodes' queue, whose votes say which nodes reserve
 /// the lock.
 #[derive(Debug)]
 pub struct RoundOutcome {
-    pub ballot: Ballot,
+    pub votes: Votes,
     /// What each node replied. Empty if no error can follow from the votes: a majority granted the
     /// request, or an attempt failed only because the lock is held. Never empty if two nodes are
     /// one server.
@@ -286,24 +286,24 @@ pub struct RoundOutcome {
 }
 
 impl RoundOutcome {
-    pub fn of(ballot: Ballot) -> Self {
+    pub fn of(votes: Votes) -> Self {
         let (reports, said, statuses) = (Vec::new(), Vec::new(), Vec::new());
-        Self { ballot, reports, said, is_watched: false, statuses }
+        Self { votes, reports, said, is_watched: false, statuses }
     }
 
     /// Of a round without replies. Its request may have been written, or may still be written.
     pub fn without_replies(names: &[Arc<str>], error: &NodeError) -> Self {
-        let mut ballot = Ballot::new(Tally::new(names.len()));
+        let mut votes = Votes::new(Tally::new(names.len()));
         let all = NodeSet::all(names.len());
-        ballot.sent = all;
-        ballot.tally.failed = all;
+        votes.sent = all;
+        votes.tally.failed = all;
         let failed = || NodeAnswer::Failed(error.clone());
         let report = |name: &Arc<str>| NodeReport { url: Arc::clone(name), answer: failed() };
         Self {
             reports: names.iter().map(report).collect(),
             said: vec![None; names.len()],
             statuses: NodeStatus::of_unreachable(names, error),
-            ..Self::of(ballot)
+            ..Self::of(votes)
         }
     }
 }

@@ -119,12 +119,8 @@ fn a_round_ends_when_it_is_decided_and_not_before() {
     assert!(!nodes.is_over());
     nodes.receive(0, "+OK\r\n");
     let votes = nodes.over();
-    assert_eq!(votes.ballot.tally.granted, set(&[0, 2]));
-    assert_eq!(
-        votes.ballot.sent,
-        NodeSet::all(3),
-        "the third node has the key too, or will get it"
-    );
+    assert_eq!(votes.votes.tally.granted, set(&[0, 2]));
+    assert_eq!(votes.votes.sent, NodeSet::all(3), "the third node has the key too, or will get it");
     assert!(votes.reports.is_empty(), "a won round needs no reports");
 }
 
@@ -139,7 +135,7 @@ fn with_wait_for_all_a_round_ends_with_the_last_answer_or_at_its_deadline() {
     nodes.pass(49);
     assert!(!nodes.is_over());
     nodes.pass(1);
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 1]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 1]));
 }
 
 #[test]
@@ -162,8 +158,8 @@ fn a_late_answer_does_not_count_for_another_round() {
     nodes.receive(0, "$-1\r\n");
     nodes.pass(50);
     let votes = nodes.over();
-    assert_eq!(votes.ballot.tally.refused, set(&[0]));
-    assert_eq!(votes.ballot.sent, NodeSet::all(3));
+    assert_eq!(votes.votes.tally.refused, set(&[0]));
+    assert_eq!(votes.votes.sent, NodeSet::all(3));
     nodes.post(Verb::Undo, 1);
 
     // The next round uses the same entry.
@@ -173,7 +169,7 @@ fn a_late_answer_does_not_count_for_another_round() {
     assert!(!nodes.is_over(), "these answers belong to the previous round");
     nodes.receive(1, "$-1\r\n");
     nodes.receive(2, "$-1\r\n");
-    assert_eq!(nodes.over().ballot.tally.refused, set(&[1, 2]));
+    assert_eq!(nodes.over().votes.tally.refused, set(&[1, 2]));
 }
 
 #[test]
@@ -185,8 +181,8 @@ fn a_request_that_was_never_written_needs_no_undo() {
     nodes.connect(2);
     nodes.receive(0, "$-1\r\n");
     nodes.receive(1, "$-1\r\n");
-    let ballot = nodes.over().ballot;
-    assert_eq!(ballot.sent, set(&[0, 1]));
+    let votes = nodes.over().votes;
+    assert_eq!(votes.sent, set(&[0, 1]));
     nodes.receive(2, &greeting("run 2", 1_000));
     assert_eq!(nodes.commands(2), [""; 0], "after the round, nothing would undo it");
 }
@@ -218,8 +214,8 @@ fn permanent_errors_are_distinguished() {
     nodes.open(1, Verb::Acquire, 1);
     nodes.receive(0, "-NOPERM this user may not\r\n");
     nodes.receive(1, "-LOADING\r\n");
-    let ballot = nodes.over().ballot;
-    assert_eq!((ballot.tally.failed, ballot.permanent_failures), (set(&[0, 1]), set(&[0])));
+    let votes = nodes.over().votes;
+    assert_eq!((votes.tally.failed, votes.permanent_failures), (set(&[0, 1]), set(&[0])));
 }
 
 #[test]

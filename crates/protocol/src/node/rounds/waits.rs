@@ -8,7 +8,7 @@
 
 use super::{RoundOutcome, Rounds};
 use crate::engine::{
-    Ballot, Command, Node, NodeSet, QueueEntry, QueueWait, Request, Tally, Token, quorum,
+    Command, Node, NodeSet, QueueEntry, QueueWait, Request, Tally, Token, Votes, quorum,
 };
 use crate::node::session::{Hint, Session};
 use crate::time::Time;
@@ -176,9 +176,9 @@ impl<W> Waits<W> {
         let Some(waiter) = self.waiters.get_mut(name) else { return };
         if let Some((caller, _)) = waiter.caller.take() {
             self.open -= 1;
-            let mut ballot = Ballot::new(Tally::new(self.nodes));
-            ballot.queue.reserved = waiter.reserved;
-            self.finished.push_back((caller, RoundOutcome::of(ballot)));
+            let mut votes = Votes::new(Tally::new(self.nodes));
+            votes.queue.reserved = waiter.reserved;
+            self.finished.push_back((caller, RoundOutcome::of(votes)));
         }
     }
 

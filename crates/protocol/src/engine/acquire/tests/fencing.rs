@@ -1,6 +1,6 @@
 //! Fenced locks: which counter becomes the token, and when a second round must confirm it.
 
-use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, held_lock, rules};
+use super::super::super::fixture::{Script, draw, fenced_votes, held_lock, rules, votes_of};
 use super::*;
 use crate::engine::{FENCE_MAX, FENCE_SEED_MAX, Node};
 
@@ -20,7 +20,7 @@ fn fenced(wait: Wait) -> Acquire {
 fn unconfirmed(wait: Wait) -> (Script<Acquire>, Request) {
     let mut script = Script::new(fenced(wait));
     script.attempt(1_000, draw(1));
-    script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0]));
+    script.answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0]));
     let request = script.request();
     (script, request)
 }
@@ -43,7 +43,7 @@ fn a_largest_counter_from_a_majority_is_the_token() {
     for (votes, counters, expected) in table {
         let mut script = Script::new(fenced(Wait::No));
         script.attempt(1_000, draw(1));
-        let held = script.answer(1_005, fenced_ballot(votes, counters)).done();
+        let held = script.answer(1_005, fenced_votes(votes, counters)).done();
         assert_eq!(token(held), Some(expected), "{votes} {counters:?}");
     }
 }
@@ -61,7 +61,7 @@ fn a_largest_counter_from_a_minority_is_written_to_all_nodes() {
     for (votes, counters) in table {
         let mut script = Script::new(fenced(Wait::No));
         let claim = script.attempt(1_000, draw(1));
-        let request = script.answer(1_005, fenced_ballot(votes, counters)).request();
+        let request = script.answer(1_005, fenced_votes(votes, counters)).request();
         assert_eq!(
             (request.verb(), request.fence().unwrap()),
             (Verb::Fence, 9),
@@ -74,14 +74,14 @@ fn a_largest_counter_from_a_minority_is_written_to_all_nodes() {
         );
         assert_eq!(request.nodes, NodeSet::all(5), "it may be granted where it is still under way");
         assert_eq!(request.deadline, Time::from_millis(1_055), "a round of its own");
-        assert_eq!(token(script.answer(1_009, ballot("yy-y-")).done()), Some(9));
+        assert_eq!(token(script.answer(1_009, votes_of("yy-y-")).done()), Some(9));
     }
 }
 
 #[test]
 fn the_second_round_does_not_extend_the_validity() {
     let (mut script, _) = unconfirmed(Wait::No);
-    let Acquired::Held(held) = script.answer(1_040, ballot("yyyyy")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(1_040, votes_of("yyyyy")).done() else { panic!() };
     assert_eq!(held.since, Time::from_millis(1_000));
     assert_eq!(held.valid_until, Time::from_millis(1_988), "the second takes from its validity");
     assert_eq!((held.token, held.nodes), (draw(1).token, NodeSet::all(5)));
@@ -91,7 +91,7 @@ fn the_second_round_does_not_extend_the_validity() {
 fn the_second_round_ends_with_the_validity_or_the_callers_deadline() {
     let mut script = Script::new(fenced(Wait::No));
     script.attempt(1_000, draw(1));
-    let late = script.answer(1_960, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
+    let late = script.answer(1_960, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
     assert_eq!(late.deadline, Time::from_millis(1_988));
     let until = |millis| Wait::Until(Time::from_millis(millis));
     for (wait, deadline) in [(until(1_020), 1_020), (until(1_500), 1_055), (until(999), 1_055)] {
@@ -101,7 +101,7 @@ fn the_second_round_ends_with_the_validity_or_the_callers_deadline() {
     // The first round's answers were handled after the caller's deadline.
     let mut script = Script::new(fenced(until(1_020)));
     script.attempt(1_000, draw(1));
-    let late = script.answer(1_025, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
+    let late = script.answer(1_025, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
     assert_eq!(late.deadline, Time::from_millis(1_020), "no more time than was given");
 }
 
@@ -109,7 +109,7 @@ fn the_second_round_ends_with_the_validity_or_the_callers_deadline() {
 fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
     for (now, is_late) in [(1_987, false), (1_988, true), (5_000, true)] {
         let (mut script, _) = unconfirmed(Wait::No);
-        script.answer(now, ballot("yyy--"));
+        script.answer(now, votes_of("yyy--"));
         if is_late {
             let undo = script.undo();
             assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
@@ -122,8 +122,8 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
     // The least validity must be left after the second round too.
     let mut script = Script::new(fenced(Wait::No).min_validity(Duration::from_millis(900)));
     script.attempt(1_000, draw(1));
-    script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
-    script.answer(1_089, ballot("yyy--")).undo();
+    script.answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
+    script.answer(1_089, votes_of("yyy--")).undo();
     assert!(matches!(script.done(), Acquired::TooSlow(_)));
 }
 
@@ -139,7 +139,7 @@ fn a_lock_whose_token_no_majority_confirms_is_removed() {
     ];
     for (votes, is_contended) in table {
         let (mut script, _) = unconfirmed(Wait::No);
-        let undo = script.answer(1_020, ballot(votes)).undo();
+        let undo = script.answer(1_020, votes_of(votes)).undo();
         assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
         let outcome = script.done();
         let expected = matches!(outcome, Acquired::Contended);
@@ -149,10 +149,10 @@ fn a_lock_whose_token_no_majority_confirms_is_removed() {
     // It is undone on every node that got either request.
     let mut script = Script::new(fenced(Wait::No));
     script.attempt(1_000, draw(1));
-    let mut claims = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
+    let mut claims = fenced_votes("yyy--", [7, 9, 7, 0, 0]);
     claims.sent.remove(Node::new(4));
     script.answer(1_005, claims).request();
-    let mut confirms = ballot("ynn--");
+    let mut confirms = votes_of("ynn--");
     [1, 3].into_iter().for_each(|index| confirms.sent.remove(Node::new(index)));
     assert_eq!(script.answer(1_010, confirms).undo().nodes, NodeSet::all(5));
 }
@@ -160,14 +160,14 @@ fn a_lock_whose_token_no_majority_confirms_is_removed() {
 #[test]
 fn an_unconfirmed_token_leads_to_another_attempt() {
     let (mut script, _) = unconfirmed(Wait::Forever);
-    script.answer(1_020, ballot("yynnn")).undo();
+    script.answer(1_020, votes_of("yynnn")).undo();
     assert!(script.wait() > Time::from_millis(1_020));
     let request = script.attempt(1_200, draw(2).at(50));
     assert_eq!(
         (request.verb(), request.fence().unwrap(), token_of(&request)),
         (Verb::Acquire, 50, draw(2).token)
     );
-    let held = script.answer(1_201, fenced_ballot("yyy--", [50; 5])).done();
+    let held = script.answer(1_201, fenced_votes("yyy--", [50; 5])).done();
     assert_eq!(token(held), Some(50));
 }
 
@@ -178,11 +178,11 @@ fn invalid_counters_on_a_majority_end_every_wait() {
         let mut script = Script::new(fenced(Wait::Forever));
         script.attempt(1_000, draw(1));
         if is_second {
-            script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
+            script.answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
         }
-        let mut ballot = ballot("yyfff");
-        ballot.permanent_failures = ballot.tally.failed;
-        script.answer(1_010, ballot).undo();
+        let mut votes = votes_of("yyfff");
+        votes.permanent_failures = votes.tally.failed;
+        script.answer(1_010, votes).undo();
         assert!(matches!(script.done(), Acquired::Unanswered));
     }
 }
@@ -190,9 +190,9 @@ fn invalid_counters_on_a_majority_end_every_wait() {
 #[test]
 fn two_nodes_that_are_one_server_confirm_no_token() {
     let (mut script, _) = unconfirmed(Wait::Forever);
-    let mut ballot = ballot("yyyyy");
-    ballot.same_server = true;
-    script.answer(1_010, ballot).undo();
+    let mut votes = votes_of("yyyyy");
+    votes.same_server = true;
+    script.answer(1_010, votes).undo();
     assert!(matches!(script.done(), Acquired::SameServer));
 }
 
@@ -203,13 +203,13 @@ fn a_second_round_that_the_deadline_cuts_short_does_not_hide_that_others_held_th
         for (before, is_contended) in [("nnn--", is_cut_short), ("fff--", false)] {
             let mut script = Script::new(fenced(Wait::Until(Time::from_millis(deadline))));
             script.attempt(1_000, draw(1));
-            script.answer(1_001, ballot(before)).undo();
+            script.answer(1_001, votes_of(before)).undo();
             assert!(script.wait() < Time::from_millis(1_090));
             script.attempt(1_090, draw(2));
-            let claims = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
+            let claims = fenced_votes("yyy--", [7, 9, 7, 0, 0]);
             let request = script.answer(1_105, claims).request();
             assert_eq!(request.deadline, Time::from_millis(deadline.min(1_155)));
-            script.answer_at(request.deadline, ballot("y----")).undo();
+            script.answer_at(request.deadline, votes_of("y----")).undo();
             let outcome = script.wait_or_done();
             match outcome {
                 Ok(_) => assert!(!is_cut_short, "there is time for another attempt"),
@@ -245,7 +245,7 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
     assert_eq!((plain.fence(), attributes), (Some(0), &None));
     let mut plain = acquire(Wait::No);
     plain.attempt(1_000, draw(1));
-    assert_eq!(token(plain.answer(1_005, ballot("yyy--")).done()), None);
+    assert_eq!(token(plain.answer(1_005, votes_of("yyy--")).done()), None);
 }
 
 #[test]
@@ -256,11 +256,11 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
         assert_eq!((request.verb(), request.fence().unwrap()), (Verb::Handoff, 50));
         script
     };
-    let held = start().answer(1_005, fenced_ballot("yyy--", [50; 5])).done();
+    let held = start().answer(1_005, fenced_votes("yyy--", [50; 5])).done();
     assert_eq!(token(held), Some(50));
     // The predecessor is removed from nodes that did not get the handoff, without waiting.
     let mut script = start();
-    let mut claims = fenced_ballot("yyy--", [50, 51, 50, 0, 0]);
+    let mut claims = fenced_votes("yyy--", [50, 51, 50, 0, 0]);
     claims.sent.remove(Node::new(4));
     let undo = script.answer(1_005, claims).undo();
     assert_eq!(token_of(&undo), held_lock(0, 5_000).token);
@@ -270,7 +270,7 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
         (request.verb(), request.fence().unwrap(), request.predecessor()),
         (Verb::Fence, 51, None)
     );
-    let undo = script.answer(1_020, ballot("ynn--")).undo();
+    let undo = script.answer(1_020, votes_of("ynn--")).undo();
     assert_eq!((token_of(&undo), undo.ttl().unwrap().as_millis()), (draw(1).token, 1_000));
     script.done();
 }

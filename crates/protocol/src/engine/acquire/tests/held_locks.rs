@@ -1,6 +1,6 @@
 //! Granted locks have enough validity left, and record all nodes that may hold the key.
 
-use super::super::super::fixture::{Script, ballot, draw, rules};
+use super::super::super::fixture::{Script, draw, rules, votes_of};
 use super::*;
 
 #[test]
@@ -14,7 +14,7 @@ fn a_lock_with_too_little_validity_left_is_undone() {
         let key = Arc::from(&b"key"[..]);
         let mut acquire = Script::new(Acquire::new(Arc::clone(&rules), key, ttl, Wait::No));
         acquire.attempt(1_000, draw(1));
-        let rest = acquire.answer(now, ballot("yyyyy"));
+        let rest = acquire.answer(now, votes_of("yyyyy"));
         if is_enough {
             assert!(matches!(rest.done(), Acquired::Held(_)));
         } else {
@@ -29,9 +29,9 @@ fn a_lock_is_released_on_every_node_that_got_the_request() {
     let mut acquire = acquire(Wait::No);
     acquire.attempt(0, draw(1));
     // The fourth node may set the key as well.
-    let mut ballot = ballot("yyy-f");
-    ballot.sent.remove(crate::engine::Node::new(4));
-    let Acquired::Held(held) = acquire.answer(1, ballot.clone()).done() else { panic!() };
-    assert_eq!(held.nodes, ballot.sent);
+    let mut votes = votes_of("yyy-f");
+    votes.sent.remove(crate::engine::Node::new(4));
+    let Acquired::Held(held) = acquire.answer(1, votes.clone()).done() else { panic!() };
+    assert_eq!(held.nodes, votes.sent);
     assert_eq!(held.undo(Time::from_millis(2), &rules(5)).nodes, NodeSet::all(4));
 }

@@ -8,7 +8,7 @@ mod shares;
 mod turns;
 
 use super::*;
-use crate::engine::fixture::fenced_ballot;
+use crate::engine::fixture::fenced_votes;
 use crate::engine::{ClaimTime, LockId, Node, QueueEntry, QueueState, QueueWait, Token};
 
 /// A lock for ten seconds, of five nodes, for a client that queues.
@@ -36,16 +36,16 @@ fn nodes(marks: &str) -> NodeSet {
 }
 
 /// Answers to a waiter. Each node that answers gives a number, and will tell of reservations.
-fn numbered(numbers: [u64; 5]) -> Ballot {
+fn numbered(numbers: [u64; 5]) -> Votes {
     let votes: String = numbers.map(|number| if number > 0 { 'y' } else { '-' }).iter().collect();
     let queue = QueueState { place: 2, listening: NodeSet::all(5), ..QueueState::default() };
-    Ballot { queue, ..fenced_ballot(&votes, numbers) }
+    Votes { queue, ..fenced_votes(&votes, numbers) }
 }
 
 /// Answers of a majority that agree on the number 7, with this many waiters before.
-fn placed(place: u64) -> Ballot {
-    let ballot = numbered([7, 7, 7, 0, 0]);
-    Ballot { queue: QueueState { place, ..ballot.queue }, ..ballot }
+fn placed(place: u64) -> Votes {
+    let votes = numbered([7, 7, 7, 0, 0]);
+    Votes { queue: QueueState { place, ..votes.queue }, ..votes }
 }
 
 /// The entry that a request to the queue is about.
@@ -57,7 +57,7 @@ fn entry(request: &Request) -> &QueueEntry {
 fn refused(acquire: Acquire) -> (Script<Acquire>, Request) {
     let mut script = Script::new(acquire);
     script.attempt(1_000, draw(1).at(5_000_000));
-    let request = script.answer(1_005, ballot("nnn--")).request();
+    let request = script.answer(1_005, votes_of("nnn--")).request();
     (script, request)
 }
 
@@ -73,7 +73,7 @@ fn a_refused_try_of_a_waiting_caller_joins_and_is_withdrawn_by_the_same_request(
     for votes in ["nnn--", "yynnn", "ynnnf", "ynnff"] {
         let mut script = Script::new(waiting(Wait::Forever));
         script.attempt(1_000, draw(1).at(5_000_000));
-        let request = script.answer(1_005, ballot(votes)).request();
+        let request = script.answer(1_005, votes_of(votes)).request();
         let first = draw(1).token;
         let expected = QueueEntry {
             lock: LockId { key: Arc::from(&b"key"[..]), token: first, attributes: None },
@@ -98,7 +98,7 @@ fn a_caller_that_makes_a_single_attempt_never_joins() {
     for wait in [Wait::No, until(1_000), until(900)] {
         let mut script = Script::new(waiting(wait));
         script.attempt(1_000, draw(1));
-        assert_eq!(script.answer(1_005, ballot("nnn--")).undo().waiter(), None);
+        assert_eq!(script.answer(1_005, votes_of("nnn--")).undo().waiter(), None);
         assert!(matches!(script.done(), Acquired::Contended), "{wait:?}");
     }
 }
@@ -110,7 +110,7 @@ fn a_client_without_a_lease_for_waiters_never_joins() {
     for attempt in 0..20 {
         let now = 1_000 + 200 * attempt;
         assert_eq!(script.attempt(now, draw(attempt)).verb(), Verb::Acquire);
-        assert_eq!(script.answer(now + 5, ballot("nnn--")).undo().waiter(), None);
+        assert_eq!(script.answer(now + 5, votes_of("nnn--")).undo().waiter(), None);
     }
 }
 
@@ -119,7 +119,7 @@ fn a_try_that_too_few_nodes_answered_or_that_was_too_slow_does_not_join() {
     for (now, votes) in [(1_005, "fff--"), (1_005, "ynfff"), (10_990, "yyyyy")] {
         let mut script = Script::new(waiting(Wait::Forever));
         script.attempt(1_000, draw(1));
-        assert_eq!(script.answer(now, ballot(votes)).undo().waiter(), None, "{votes}");
+        assert_eq!(script.answer(now, votes_of(votes)).undo().waiter(), None, "{votes}");
         assert!(script.wait() > at(now), "{votes}");
     }
 }
@@ -128,11 +128,11 @@ fn a_try_that_too_few_nodes_answered_or_that_was_too_slow_does_not_join() {
 fn no_place_is_taken_when_no_time_is_left_for_another_round() {
     let mut script = Script::new(waiting(until(1_010)));
     script.attempt(1_000, draw(1));
-    assert_eq!(script.answer(1_005, ballot("nnn--")).undo().waiter(), None);
+    assert_eq!(script.answer(1_005, votes_of("nnn--")).undo().waiter(), None);
     assert!(matches!(script.done(), Acquired::Contended));
     let mut script = Script::new(waiting(until(1_011)));
     script.attempt(1_000, draw(1));
-    let request = script.answer(1_005, ballot("nnn--")).request();
+    let request = script.answer(1_005, votes_of("nnn--")).request();
     assert_eq!((request.verb(), request.deadline), (Verb::Queue, at(1_011)));
 }
 
@@ -144,7 +144,7 @@ fn numbers_on_which_a_majority_agrees_need_no_second_round() {
         assert_eq!((&*wait.key, wait.waiter), (&b"key"[..], draw(1).token));
         assert_eq!(script.operation().place(), Some(2), "{numbers:?}");
         // The next renewal tells the number.
-        let request = script.answer(2_010, ballot("-----")).request();
+        let request = script.answer(2_010, votes_of("-----")).request();
         assert_eq!(entry(&request).number, *numbers.iter().max().unwrap(), "{numbers:?}");
     }
 }
@@ -165,7 +165,7 @@ fn numbers_on_which_no_majority_agrees_are_settled_by_the_largest() {
 fn the_place_is_what_the_nodes_said_last() {
     let (mut script, _) = joined(waiting(Wait::Forever), 5);
     assert_eq!(script.operation().place(), Some(5));
-    script.answer(2_010, ballot("-----")).request();
+    script.answer(2_010, votes_of("-----")).request();
     script.answer(2_015, placed(3)).queue_wait();
     assert_eq!(script.operation().place(), Some(3));
 }
@@ -185,8 +185,8 @@ fn neither_a_refusal_nor_a_place_in_a_quarantine_means_that_others_hold_the_lock
         let [at_first, at_last] = quarantines;
         let mut script = Script::new(waiting(until(1_020)));
         script.attempt(1_000, draw(1));
-        script.answer(1_005, Ballot { quarantine: at_first, ..ballot(votes) }).request();
-        script.answer(1_020, Ballot { quarantine: at_last, ..placed(0) }).undo();
+        script.answer(1_005, Votes { quarantine: at_first, ..votes_of(votes) }).request();
+        script.answer(1_020, Votes { quarantine: at_last, ..placed(0) }).undo();
         let outcome = script.done();
         let found = matches!(outcome, Acquired::Contended);
         assert_eq!(found, is_contended, "{votes} {quarantines:?}: {outcome:?}");
@@ -194,13 +194,13 @@ fn neither_a_refusal_nor_a_place_in_a_quarantine_means_that_others_hold_the_lock
     }
     let mut script = Script::new(waiting(Wait::No));
     script.attempt(1_000, draw(1));
-    script.answer(1_005, Ballot { quarantine, ..ballot("nnn--") }).undo();
+    script.answer(1_005, Votes { quarantine, ..votes_of("nnn--") }).undo();
     assert!(matches!(script.done(), Acquired::Unanswered));
 }
 
 #[test]
 fn a_try_in_quarantine_joins_and_takes_its_turn_after_it() {
-    let quarantined = Ballot { quarantine: Duration::from_secs(40), ..ballot("fff--") };
+    let quarantined = Votes { quarantine: Duration::from_secs(40), ..votes_of("fff--") };
     let mut script = Script::new(waiting(Wait::Forever));
     script.attempt(1_000, draw(1));
     assert_eq!(script.answer(1_005, quarantined).request().verb(), Verb::Queue);

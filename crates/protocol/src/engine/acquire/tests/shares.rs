@@ -1,7 +1,7 @@
 //! Readers and permits: the permit in the lock and in every request about it, and the numbers of
 //! fenced readers.
 
-use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, rules};
+use super::super::super::fixture::{Script, draw, fenced_votes, rules, votes_of};
 use super::*;
 use crate::engine::{Extend, LockId, Node, Release, Share};
 
@@ -23,20 +23,20 @@ fn taking(share: Share, is_fenced: bool, wait: Wait) -> Script<Acquire> {
 }
 
 /// These votes, of which the grants are for the third permit.
-fn third(votes: &str) -> Ballot {
-    Ballot { permit: Some(2), ..ballot(votes) }
+fn third(votes: &str) -> Votes {
+    Votes { permit: Some(2), ..votes_of(votes) }
 }
 
 /// Answers of nodes that all have a counter, also if it is zero.
-fn counted(votes: &str, counters: [u64; 5]) -> Ballot {
-    let mut ballot = ballot(votes);
+fn counted(votes: &str, counters: [u64; 5]) -> Votes {
+    let mut votes = votes_of(votes);
     for (index, counter) in counters.into_iter().enumerate() {
         let node = Node::new(index);
-        if ballot.tally.granted.contains(node) {
-            ballot.counters.note(node, counter, true);
+        if votes.tally.granted.contains(node) {
+            votes.counters.note(node, counter, true);
         }
     }
-    ballot
+    votes
 }
 
 fn granted(outcome: Acquired) -> HeldLock {
@@ -57,8 +57,8 @@ fn the_lock_and_all_requests_about_it_have_the_permit_that_was_granted() {
         let request = script.attempt(1_000, draw(1).at(50));
         assert_eq!(share_of(&request), Some(ANY), "each node chooses one that is free");
         assert!(script.operation().is_shared());
-        let answers = fenced_ballot("yyynn", [if is_fenced { 50 } else { 0 }; 5]);
-        let held = granted(script.answer(1_005, Ballot { permit: Some(2), ..answers }).done());
+        let answers = fenced_votes("yyynn", [if is_fenced { 50 } else { 0 }; 5]);
+        let held = granted(script.answer(1_005, Votes { permit: Some(2), ..answers }).done());
         assert_eq!(held.attributes, Some(attributes(THIRD, is_fenced)), "the rest stays");
         assert_eq!(held.id().share(), Some(THIRD));
 
@@ -103,7 +103,7 @@ fn a_reader_has_no_permit() {
     let mut script = taking(Share::Reader, false, Wait::No);
     let request = script.attempt(1_000, draw(1));
     assert_eq!((share_of(&request), request.fence()), (Some(Share::Reader), Some(0)));
-    let held = granted(script.answer(1_005, ballot("yyynn")).done());
+    let held = granted(script.answer(1_005, votes_of("yyynn")).done());
     let given = request.lock().and_then(|lock| lock.attributes.clone()).unwrap();
     assert!(Arc::ptr_eq(&given, held.attributes.as_ref().unwrap()), "nothing was copied");
     assert!(!acquire(Wait::No).operation().is_shared());
@@ -118,7 +118,7 @@ fn every_fenced_share_names_its_wall_clock() {
     for share in [ANY, Share::Reader] {
         let mut script = taking(share, true, Wait::Forever);
         assert_eq!(script.attempt(1_000, draw(1).at(50)).fence(), Some(50), "{share:?}");
-        script.answer(1_005, ballot("nnn--")).undo();
+        script.answer(1_005, votes_of("nnn--")).undo();
         let again = script.attempt(1_200, draw(2).at(50));
         assert_eq!(again.fence(), Some(50), "{share:?}");
         let plain = taking(share, false, Wait::No).attempt(1_000, draw(1).at(50));
@@ -150,10 +150,10 @@ fn a_number_that_a_minority_knows_is_told_to_all_nodes_before_a_reader_gets_it()
             assert_eq!((request.lock(), request.nodes), (attempt.lock(), NodeSet::all(5)));
             script
         };
-        let held = granted(confirming().answer(1_010, ballot("yyy--")).done());
+        let held = granted(confirming().answer(1_010, votes_of("yyy--")).done());
         assert_eq!((held.fence, held.id().share()), (Some(9), Some(Share::Reader)), "{votes}");
         let mut script = confirming();
-        let undo = script.answer(1_010, ballot("yynnn")).undo();
+        let undo = script.answer(1_010, votes_of("yynnn")).undo();
         assert_eq!((share_of(&undo), undo.nodes), (Some(Share::Reader), NodeSet::all(5)));
         assert!(matches!(script.done(), Acquired::Contended), "{votes}");
     }
@@ -164,17 +164,17 @@ fn a_permits_number_is_confirmed_for_that_permit() {
     let start = || {
         let mut script = taking(ANY, true, Wait::No);
         script.attempt(1_000, draw(1).at(5));
-        let answers = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
-        let request = script.answer(1_005, Ballot { permit: Some(2), ..answers }).request();
+        let answers = fenced_votes("yyy--", [7, 9, 7, 0, 0]);
+        let request = script.answer(1_005, Votes { permit: Some(2), ..answers }).request();
         assert_eq!((request.verb(), request.fence()), (Verb::Fence, Some(9)));
         assert_eq!(share_of(&request), Some(THIRD), "the holders' set has it with its number");
         script
     };
     // The second round grants no permit. The first one's stays.
-    let held = granted(start().answer(1_010, ballot("yyy--")).done());
+    let held = granted(start().answer(1_010, votes_of("yyy--")).done());
     assert_eq!((held.fence, held.id().share()), (Some(9), Some(THIRD)));
     let mut script = start();
-    let undo = script.answer(1_010, ballot("ynn--")).undo();
+    let undo = script.answer(1_010, votes_of("ynn--")).undo();
     let LockId { token, .. } = undo.lock().unwrap();
     assert_eq!((*token, undo.nodes), (draw(1).token, NodeSet::all(5)));
 }

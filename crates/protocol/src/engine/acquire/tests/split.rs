@@ -10,14 +10,14 @@ fn a_split_attempt_is_undone_and_repeated_within_one_round() {
     for seed in 0..100 {
         let mut script = acquire(Wait::No);
         script.attempt(1_000, draw(seed));
-        let rest = script.answer(1_002, ballot("yynnn"));
+        let rest = script.answer(1_002, votes_of("yynnn"));
         assert_eq!(token_of(&rest.undo()), draw(seed).token);
         let until = rest.wait();
         assert!(until > Time::from_millis(1_002) && until <= Time::from_millis(1_004), "{until:?}");
         let again = script.attempt_at(until, draw(1_000 + seed));
         assert_eq!((again.verb(), token_of(&again)), (Verb::Acquire, draw(1_000 + seed).token));
         assert_eq!(again.deadline, Time::from_millis(1_050), "one round in all");
-        assert!(matches!(script.answer(1_006, ballot("yyy--")).done(), Acquired::Held(_)));
+        assert!(matches!(script.answer(1_006, votes_of("yyy--")).done(), Acquired::Held(_)));
     }
 }
 
@@ -42,7 +42,7 @@ fn only_grants_beside_refusals_are_a_split_vote() {
         for (votes, is_split) in table {
             let mut script = acquire(wait);
             script.attempt(1_000, draw(1));
-            let rest = script.answer(1_001, ballot(votes));
+            let rest = script.answer(1_001, votes_of(votes));
             rest.undo();
             assert_eq!(rest.wait_or_done().is_ok(), is_split, "{votes}");
         }
@@ -58,7 +58,7 @@ fn a_split_vote_is_repeated_a_bounded_number_of_times() {
             attempts += 1;
             let request = script.attempt_at(now, draw(100 * seed + u64::from(attempts)));
             assert_eq!(request.deadline, Time::from_millis(1_050));
-            let rest = script.answer_at(now.after(Duration::from_micros(100)), ballot("yynnn"));
+            let rest = script.answer_at(now.after(Duration::from_micros(100)), votes_of("yynnn"));
             rest.undo();
             match rest.wait_or_done() {
                 Ok(until) => now = until,
@@ -83,7 +83,7 @@ fn no_attempt_begins_that_would_not_end_within_the_round() {
                 attempts += 1;
                 script.attempt_at(now, draw(100 * seed + attempts));
                 let rest =
-                    script.answer_at(now.after(Duration::from_millis(took)), ballot("yynnn"));
+                    script.answer_at(now.after(Duration::from_millis(took)), votes_of("yynnn"));
                 rest.undo();
                 match rest.wait_or_done() {
                     Ok(until) => now = until,
@@ -105,7 +105,7 @@ fn the_pause_after_a_split_vote_is_random_also_where_time_is_short() {
         .map(|seed| {
             let mut script = acquire(Wait::No);
             script.attempt(1_000, draw(seed));
-            let rest = script.answer(1_020, ballot("yynnn"));
+            let rest = script.answer(1_020, votes_of("yynnn"));
             rest.undo();
             rest.wait()
         })
@@ -118,9 +118,9 @@ fn the_last_attempt_decides_the_outcome() {
     let second = |votes: &str| {
         let mut script = acquire(Wait::No);
         script.attempt(1_000, draw(1));
-        script.answer(1_001, ballot("yynnn")).undo();
+        script.answer(1_001, votes_of("yynnn")).undo();
         script.attempt(1_010, draw(2));
-        script.answer(1_050, ballot(votes)).undo();
+        script.answer(1_050, votes_of(votes)).undo();
         script.done()
     };
     assert!(matches!(second("nnn--"), Acquired::Contended));
@@ -137,9 +137,9 @@ fn a_token_that_was_not_confirmed_is_no_split_vote() {
     let mut script = Script::new(acquire.with(Some(Arc::new(attributes))));
     script.attempt(1_000, draw(1));
     let counters = [7, 9, 7, 0, 0];
-    let votes = super::super::super::fixture::fenced_ballot("yyy--", counters);
+    let votes = super::super::super::fixture::fenced_votes("yyy--", counters);
     assert_eq!(script.answer(1_001, votes).request().verb(), Verb::Fence);
     // The key was removed, and another client may hold it.
-    script.answer(1_002, ballot("yynnn")).undo();
+    script.answer(1_002, votes_of("yynnn")).undo();
     assert!(matches!(script.done(), Acquired::Contended));
 }

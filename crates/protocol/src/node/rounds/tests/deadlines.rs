@@ -61,8 +61,8 @@ fn a_request_without_room_until_the_round_ends_is_never_sent() {
         assert_eq!(nodes.commands(index), ["SET 7"]);
         nodes.receive(index, "+OK\r\n");
     }
-    let ballot = nodes.over().ballot;
-    assert_eq!((ballot.tally.granted.len(), ballot.sent.contains(node(2))), (2, false));
+    let votes = nodes.over().votes;
+    assert_eq!((votes.tally.granted.len(), votes.sent.contains(node(2))), (2, false));
     nodes.receive(2, &"+OK\r\n".repeat(half as usize));
     assert_eq!(nodes.commands(2), [""; 0], "the round is over");
 }

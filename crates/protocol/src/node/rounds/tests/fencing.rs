@@ -17,7 +17,7 @@ fn granted_new(number: u64, counter: u64) -> String {
 
 /// The counters of the round that is over.
 fn counters(nodes: &mut Nodes) -> (u64, crate::engine::NodeSet) {
-    let Counters { largest, nodes } = nodes.over().ballot.counters;
+    let Counters { largest, nodes } = nodes.over().votes.counters;
     (largest, nodes)
 }
 
@@ -76,9 +76,9 @@ fn a_quarantined_node_reports_its_counter_but_has_no_vote() {
         for (index, counter) in [7, 7, third].into_iter().enumerate() {
             nodes.receive(index, &granted_new(number, counter));
         }
-        let ballot = nodes.over().ballot;
-        assert_eq!((ballot.tally.granted, ballot.tally.failed), (set(&[0, 1]), set(&[2])));
-        assert_eq!((ballot.counters.largest, ballot.counters.nodes), (largest, set(which)));
+        let votes = nodes.over().votes;
+        assert_eq!((votes.tally.granted, votes.tally.failed), (set(&[0, 1]), set(&[2])));
+        assert_eq!((votes.counters.largest, votes.counters.nodes), (largest, set(which)));
     }
 }
 
@@ -99,10 +99,10 @@ fn the_counter_of_one_server_with_two_names_counts_once() {
     nodes.connect(2);
     nodes.receive(2, &greeting("run 3", 1_000));
     nodes.receive(1, &granted_new(1, 7));
-    let ballot = nodes.over().ballot;
-    assert!(!ballot.same_server);
-    assert_eq!(ballot.tally.granted, set(&[0, 1]));
-    assert_eq!((ballot.counters.largest, ballot.counters.nodes), (9, set(&[0])));
+    let votes = nodes.over().votes;
+    assert!(!votes.same_server);
+    assert_eq!(votes.tally.granted, set(&[0, 1]));
+    assert_eq!((votes.counters.largest, votes.counters.nodes), (9, set(&[0])));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
         nodes.receive(index, "-FENCE a counter of this lock is no number\r\n");
     }
     let votes = nodes.over();
-    assert_eq!(votes.ballot.permanent_failures, set(&[0, 1]));
+    assert_eq!(votes.votes.permanent_failures, set(&[0, 1]));
     for index in 0..2 {
         let problem = votes.reports[index].answer.to_string();
         assert!(problem.contains("FENCE"), "{problem}");
@@ -141,7 +141,7 @@ fn a_confirmation_is_sent_to_all_nodes_and_needs_a_majority() {
     assert!(!nodes.is_over());
     nodes.receive(2, ":1\r\n");
     let votes = nodes.over();
-    assert_eq!(votes.ballot.tally.granted, set(&[0, 2]));
+    assert_eq!(votes.votes.tally.granted, set(&[0, 2]));
     assert!(votes.reports.is_empty(), "a won round needs no reports");
     // A connection lost meanwhile leaves no pending release.
     open(&mut nodes, Verb::Fence, 2);

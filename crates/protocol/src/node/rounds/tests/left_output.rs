@@ -56,7 +56,7 @@ fn bytes_that_arrive_before_output_that_was_left_is_written_are_no_reply_to_it()
     assert!(sockets.is_read && nodes.rounds.session(node(0)).is_down());
     nodes.receive(1, "+OK\r\n");
     nodes.receive(2, "+OK\r\n");
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[1, 2]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[1, 2]));
 }
 
 #[test]

@@ -18,8 +18,8 @@ fn a_confirmed_extension_does_not_wait_for_a_node_that_was_never_asked() {
         nodes.receive(0, &format!(":{round}\r\n"));
         nodes.receive(1, &format!(":{round}\r\n"));
         let votes = nodes.over();
-        assert_eq!(votes.ballot.tally.granted, set(&[0, 1]));
-        assert_eq!(votes.ballot.sent, set(&[0, 1]));
+        assert_eq!(votes.votes.tally.granted, set(&[0, 1]));
+        assert_eq!(votes.votes.sent, set(&[0, 1]));
     }
     let rounds = &nodes.rounds;
     let entries = (rounds.entries.len(), rounds.vacant.len());
@@ -43,7 +43,7 @@ fn a_lock_removed_during_its_extension_is_not_restored() {
         nodes.receive(0, ":1\r\n");
         nodes.receive(1, ":1\r\n");
         let (waiter, result) = nodes.rounds.poll().expect("the extension is decided");
-        assert_eq!((waiter, result.ballot.tally.granted), (1, set(&[0, 1])));
+        assert_eq!((waiter, result.votes.tally.granted), (1, set(&[0, 1])));
         assert_eq!(
             nodes.commands(2),
             [""; 0],
@@ -94,8 +94,8 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
     let error = NodeError::TimedOut(Phase::Queued);
     let outcome = RoundOutcome::without_replies(&names, &error);
     // So the removal after it goes to every node.
-    assert_eq!(outcome.ballot.sent, set(&[0, 1, 2]));
-    assert_eq!(outcome.ballot.tally.answered_by_majority(), Verdict::Lost);
+    assert_eq!(outcome.votes.sent, set(&[0, 1, 2]));
+    assert_eq!(outcome.votes.tally.answered_by_majority(), Verdict::Lost);
     assert!(outcome.statuses.iter().all(|status| status.last_error.as_ref() == Some(&error)));
     assert!(outcome.statuses.iter().map(|status| &status.url).eq(&names));
     assert_eq!(outcome.said, vec![None; 3]);
@@ -139,5 +139,5 @@ fn a_removal_is_sent_only_to_nodes_that_may_hold_the_key() {
     assert_eq!(nodes.commands(0), [""; 0]);
     assert_eq!(nodes.commands(1), ["EVAL 1"]);
     let votes = nodes.over();
-    assert_eq!(votes.ballot.tally.refused, set(&[0, 2]));
+    assert_eq!(votes.votes.tally.refused, set(&[0, 2]));
 }

@@ -52,11 +52,11 @@ fn votes_for_different_permits_are_no_majority_in_any_order() {
             for index in order {
                 nodes.receive(index, &granted(1, permits[index]));
             }
-            let ballot = nodes.over().ballot;
-            assert_eq!(ballot.permit, Some(best), "{permits:?} {order:?}");
-            assert_eq!(ballot.tally.granted, set(which), "{permits:?} {order:?}");
+            let votes = nodes.over().votes;
+            assert_eq!(votes.permit, Some(best), "{permits:?} {order:?}");
+            assert_eq!(votes.tally.granted, set(which), "{permits:?} {order:?}");
             let others = NodeSet::all(3).without(set(which));
-            assert_eq!(ballot.tally.refused, others, "{permits:?} {order:?}");
+            assert_eq!(votes.tally.refused, others, "{permits:?} {order:?}");
         }
     }
 }
@@ -73,8 +73,8 @@ fn a_round_is_won_by_a_majority_for_one_permit_and_not_by_a_majority_of_grants()
     // The permit of the most votes was another before.
     nodes.receive(4, &granted(1, 1));
     let votes = nodes.over();
-    assert_eq!((votes.ballot.permit, votes.ballot.tally.granted), (Some(1), set(&[1, 3, 4])));
-    assert_eq!(votes.ballot.tally.granted_by_majority(), Verdict::Won);
+    assert_eq!((votes.votes.permit, votes.votes.tally.granted), (Some(1), set(&[1, 3, 4])));
+    assert_eq!(votes.votes.tally.granted_by_majority(), Verdict::Won);
     assert!(votes.reports.is_empty());
 }
 
@@ -98,8 +98,8 @@ fn a_round_that_has_a_permit_waits_for_every_node_that_is_not_silent() {
             nodes.pass(millis);
             assert!(!nodes.is_over(), "{millis}");
             nodes.receive(2, &answer);
-            let ballot = nodes.over().ballot;
-            assert_eq!((ballot.permit, ballot.tally.is_complete()), (Some(2), true), "{millis}");
+            let votes = nodes.over().votes;
+            assert_eq!((votes.permit, votes.tally.is_complete()), (Some(2), true), "{millis}");
         }
     }
     let mut nodes = Nodes::ready(false);
@@ -113,7 +113,7 @@ fn a_round_that_has_a_permit_waits_for_no_node_that_is_silent_or_down() {
     nodes.pass(49);
     assert!(!nodes.is_over());
     nodes.pass(1);
-    assert_eq!(nodes.over().ballot.permit, Some(2), "the time of a round is over");
+    assert_eq!(nodes.over().votes.permit, Some(2), "the time of a round is over");
     // The last node is known to be silent now, while it is connected and after that.
     assert!(is_over_with_two(&mut nodes, 2, Verb::Acquire, ANY));
     nodes.lose(2);
@@ -143,8 +143,8 @@ fn a_round_ends_as_soon_as_no_permit_can_get_a_majority() {
     }
     nodes.receive(3, &granted(1, 3));
     let votes = nodes.over();
-    assert_eq!(votes.ballot.tally.granted_by_majority(), Verdict::Lost);
-    assert_eq!(votes.ballot.tally.answered_by_majority(), Verdict::Won);
+    assert_eq!(votes.votes.tally.granted_by_majority(), Verdict::Lost);
+    assert_eq!(votes.votes.tally.answered_by_majority(), Verdict::Won);
     write_all(&mut nodes);
     nodes.receive(4, &granted(1, 3));
     (0..5).for_each(|index| assert_eq!(nodes.commands(index), [""; 0], "no permit was won"));
@@ -155,16 +155,16 @@ fn the_permit_of_a_round_does_not_count_in_the_next() {
     let mut nodes = Nodes::ready(true);
     open(&mut nodes, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.receive(index, &granted(1, 3)));
-    assert_eq!(nodes.over().ballot.permit, Some(3));
+    assert_eq!(nodes.over().votes.permit, Some(3));
     open(&mut nodes, Verb::Acquire, 2);
     nodes.receive(0, &granted(2, 0));
     nodes.receive(1, ":-2\r\n");
     nodes.receive(2, ":-2\r\n");
-    let ballot = nodes.over().ballot;
-    assert_eq!((ballot.permit, ballot.tally.granted), (Some(0), set(&[0])));
+    let votes = nodes.over().votes;
+    assert_eq!((votes.permit, votes.tally.granted), (Some(0), set(&[0])));
     nodes.open(3, Verb::Acquire, 3);
     (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
-    assert_eq!(nodes.over().ballot.permit, None);
+    assert_eq!(nodes.over().votes.permit, None);
 }
 
 #[test]
@@ -175,9 +175,9 @@ fn readers_grants_are_votes_for_the_same_share_and_refusals_are_not_restored() {
     nodes.receive(0, ":-1\r\n");
     nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:-1\r\n");
     nodes.receive(2, "*4\r\n:1\r\n:1\r\n:0\r\n:-1\r\n");
-    let ballot = nodes.over().ballot;
-    assert_eq!((ballot.permit, ballot.tally.granted), (None, set(&[1, 2])));
-    assert_eq!(ballot.tally.refused, set(&[0]));
+    let votes = nodes.over().votes;
+    assert_eq!((votes.permit, votes.tally.granted), (None, set(&[1, 2])));
+    assert_eq!(votes.tally.refused, set(&[0]));
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), [""; 0]));
     assert_eq!(nodes.rounds.entries.len(), nodes.rounds.vacant.len(), "the entry is free again");
 }
@@ -197,9 +197,9 @@ fn a_permit_of_one_server_with_two_names_counts_once() {
     // The grant that counted before does not make another one a refusal.
     nodes.receive(1, &granted(1, 3));
     let votes = nodes.over();
-    assert_eq!(votes.ballot.permit, Some(2));
-    assert_eq!((votes.ballot.tally.granted, votes.ballot.tally.failed), (set(&[0]), set(&[2])));
-    assert_eq!(votes.ballot.tally.refused, set(&[1]));
+    assert_eq!(votes.votes.permit, Some(2));
+    assert_eq!((votes.votes.tally.granted, votes.votes.tally.failed), (set(&[0]), set(&[2])));
+    assert_eq!(votes.votes.tally.refused, set(&[1]));
 }
 
 #[test]
@@ -218,9 +218,9 @@ fn withdrawn_votes_make_another_permit_the_best() {
     nodes.receive(0, &granted(1, 3));
     assert!(!nodes.is_over());
     nodes.receive(3, &granted(1, 3));
-    let ballot = nodes.over().ballot;
-    assert_eq!((ballot.permit, ballot.tally.granted), (Some(3), set(&[0, 1, 3])));
-    assert_eq!((ballot.tally.refused, ballot.tally.failed), (set(&[2]), set(&[4])));
+    let votes = nodes.over().votes;
+    assert_eq!((votes.permit, votes.tally.granted), (Some(3), set(&[0, 1, 3])));
+    assert_eq!((votes.tally.refused, votes.tally.failed), (set(&[2]), set(&[4])));
 }
 
 #[test]

@@ -15,7 +15,7 @@ impl Nodes {
         (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["SET 1"]));
         nodes.receive(0, "+OK\r\n");
         nodes.receive(1, "+OK\r\n");
-        assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 1]));
+        assert_eq!(nodes.over().votes.tally.granted, set(&[0, 1]));
         nodes
     }
 
@@ -128,7 +128,7 @@ fn a_lock_that_was_restored_is_released_there() {
     nodes.open(1, Verb::Acquire, 1);
     nodes.receive(0, "+OK\r\n");
     nodes.receive(1, "+OK\r\n");
-    let sent = nodes.over().ballot.sent;
+    let sent = nodes.over().votes.sent;
     assert_eq!(sent, set(&[0, 1]));
     nodes.greet(2);
     assert_eq!(nodes.commands(2), ["EVAL 1"], "the node can be reached again");
@@ -154,7 +154,7 @@ fn the_first_lock_waits_for_a_node_that_is_connecting_as_long_as_it_makes_progre
     nodes.pass(8);
     assert!(!nodes.is_over(), "it has answered the greeting");
     nodes.receive(2, "+OK\r\n");
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 1, 2]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 1, 2]));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_lock_says_that_it_has_waited_beyond_its_deadline_for_a_connection() {
         nodes.now = at(last);
         assert!(!nodes.is_over());
         nodes.receive(2, "+OK\r\n");
-        assert_eq!(nodes.over().ballot.was_connecting, is_late);
+        assert_eq!(nodes.over().votes.was_connecting, is_late);
     }
 }
 
@@ -185,7 +185,7 @@ fn a_silent_node_delays_only_the_first_lock_of_a_client() {
     nodes.receive(1, "+OK\r\n");
     nodes.now = at(12);
     nodes.rounds.tick(at(12));
-    assert_eq!(nodes.over().ballot.sent, set(&[0, 1]));
+    assert_eq!(nodes.over().votes.sent, set(&[0, 1]));
     let second = Request { spare_until: at(100), ..request(Verb::Acquire, 2, at(12)) };
     nodes.rounds.begin(at(12), second, 2);
     nodes.receive(0, "+OK\r\n");
@@ -214,8 +214,8 @@ fn a_round_goes_on_while_a_majority_is_connecting_for_the_first_time() {
     nodes.rounds.tick(at(60));
     assert!(!nodes.is_over() && nodes.rounds.next_deadline() == Some(at(120)));
     nodes.pass(60);
-    let ballot = nodes.over().ballot;
-    assert!(ballot.was_connecting && ballot.sent == set(&[0, 1, 2]), "{ballot:?}");
+    let votes = nodes.over().votes;
+    assert!(votes.was_connecting && votes.sent == set(&[0, 1, 2]), "{votes:?}");
 }
 
 #[test]

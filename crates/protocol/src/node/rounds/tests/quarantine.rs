@@ -50,7 +50,7 @@ fn the_quarantine_lasts_until_a_majority_is_possible() {
         }
         let votes = nodes.over();
         let expected = Duration::from_secs(seconds);
-        assert_eq!(votes.ballot.quarantine, expected, "{uptimes:?}: {votes:?}");
+        assert_eq!(votes.votes.quarantine, expected, "{uptimes:?}: {votes:?}");
     }
 }
 
@@ -75,8 +75,8 @@ fn a_refusal_of_nodes_in_quarantine_does_not_say_that_others_hold_the_lock() {
         nodes.open(1, Verb::Acquire, 1);
         (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
         let votes = nodes.over();
-        assert_eq!(votes.ballot.quarantine, Duration::from_secs(seconds), "{uptimes:?}");
-        assert_eq!(votes.ballot.tally.refused.len(), 3);
+        assert_eq!(votes.votes.quarantine, Duration::from_secs(seconds), "{uptimes:?}");
+        assert_eq!(votes.votes.tally.refused.len(), 3);
         if seconds == 0 {
             assert!(votes.reports.is_empty(), "{votes:?}");
         } else {
@@ -93,7 +93,7 @@ fn a_quarantine_does_not_depend_on_which_nodes_answer_first() {
         nodes.rounds.wait_for_all = false;
         nodes.open(1, Verb::Acquire, 1);
         (0..2).for_each(|nth| nodes.receive(order[nth], "$-1\r\n"));
-        assert_eq!(nodes.over().ballot.quarantine, Duration::from_secs(50), "{order:?}");
+        assert_eq!(nodes.over().votes.quarantine, Duration::from_secs(50), "{order:?}");
     }
 }
 

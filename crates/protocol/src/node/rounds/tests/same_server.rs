@@ -20,12 +20,12 @@ fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
     assert!(!nodes.is_over(), "one server has one vote");
     nodes.receive(1, "+OK\r\n");
     let votes = nodes.over();
-    assert!(votes.ballot.same_server);
+    assert!(votes.votes.same_server);
     let error = NodeError::SameServer { url: "redis://0".into() };
     assert_eq!(votes.reports[2].to_string(), format!("redis://2: {error}"));
 
     nodes.open(2, Verb::Acquire, 2);
-    assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "no request is sent any more");
+    assert_eq!(nodes.over().votes.sent, NodeSet::EMPTY, "no request is sent any more");
 }
 
 /// What a node hears of its server in one connection: nothing yet, the greeting, the greeting and
@@ -89,7 +89,7 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                     result = nodes.rounds.poll();
                 }
                 let votes = result.expect("a round is decided").1;
-                let granted = votes.ballot.tally.granted;
+                let granted = votes.votes.tally.granted;
                 let is_both = granted.contains(node(0)) && granted.contains(node(2));
                 assert!(!is_both, "{verb:?}, {order:?}: a server voted twice");
                 if !was_in_time {
@@ -99,7 +99,7 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                 nodes.open(2, Verb::Acquire, 2);
                 let Some((_, result)) = nodes.rounds.poll() else { continue };
                 let votes = result;
-                assert!(votes.ballot.same_server && votes.ballot.tally.granted.is_empty());
+                assert!(votes.votes.same_server && votes.votes.tally.granted.is_empty());
                 checked += 1;
             }
         }
@@ -147,7 +147,7 @@ fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
         nodes.receive(0, ":1\r\n");
         assert!(!nodes.is_over(), "{verb:?}: a majority of one server");
         nodes.pass(50);
-        assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
+        assert_eq!(nodes.over().votes.tally.granted, set(&[0]));
     }
 }
 
@@ -168,12 +168,12 @@ fn one_server_has_one_vote_also_if_the_node_that_gave_it_has_moved() {
     nodes.receive(2, ":1\r\n");
     assert!(!nodes.is_over(), "a majority of one server");
     nodes.pass(50);
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0]));
     // From the next round on it has a vote.
     nodes.open(2, Verb::Extend, 1);
     nodes.receive(0, ":2\r\n");
     nodes.receive(2, ":2\r\n");
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
     nodes.connect(0);
     nodes.receive(0, &greeting("run 1", 1_000));
     nodes.open(1, Verb::Acquire, 1);
-    assert!(nodes.over().ballot.same_server);
+    assert!(nodes.over().votes.same_server);
     nodes.lose(0);
     nodes.pass(500);
     // Only a new connection proves it, and now there is a request to send.

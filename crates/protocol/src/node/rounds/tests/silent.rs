@@ -38,9 +38,9 @@ fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_in_the_previous_roun
         assert!(!nodes.is_over(), "so far no node has refused");
         nodes.receive(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
         let votes = nodes.over();
-        assert_eq!(votes.ballot.tally.granted, set(&[0]));
-        assert_eq!(votes.ballot.tally.refused, set(&[1]));
-        assert_eq!(votes.ballot.sent, NodeSet::all(3), "the undo must go there too");
+        assert_eq!(votes.votes.tally.granted, set(&[0]));
+        assert_eq!(votes.votes.tally.refused, set(&[1]));
+        assert_eq!(votes.votes.sent, NodeSet::all(3), "the undo must go there too");
     }
 }
 
@@ -79,7 +79,7 @@ fn a_node_with_unread_answers_does_not_count_as_silent() {
     nodes.receive(1, ":1\r\n$-1\r\n");
     assert!(!nodes.is_over());
     nodes.receive(2, ":1\r\n+OK\r\n");
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_node_that_answers_again_is_waited_for_again() {
     nodes.receive(1, "$-1\r\n");
     assert!(!nodes.is_over());
     nodes.receive(2, "+OK\r\n");
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn an_uncontended_attempt_waits_for_a_silent_node() {
     nodes.lose(1);
     assert!(!nodes.is_over(), "only the silent node can make it a majority");
     nodes.receive(2, "$-1\r\n+OK\r\n");
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
     nodes.receive(2, "+OK\r\n");
     assert!(!nodes.is_over(), "the fourth may still make it a majority");
     nodes.receive(3, "$-1\r\n");
-    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn an_attempt_does_not_wait_for_unreachable_nodes() {
     nodes.lose(2);
     nodes.open(1, Verb::Acquire, 1);
     let votes = nodes.over();
-    assert_eq!(votes.ballot.sent, set(&[0]), "only one node was asked");
+    assert_eq!(votes.votes.sent, set(&[0]), "only one node was asked");
     let answers: Vec<_> = votes.reports.into_iter().map(|report| report.answer).collect();
     assert_eq!(answers[0], NodeAnswer::Pending);
     assert!(matches!(answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))));

@@ -59,7 +59,7 @@ fn tell(nodes: &mut Nodes, index: usize, waiter: u8, words: &str) {
 }
 
 fn granted(nodes: &mut Nodes) -> NodeSet {
-    nodes.over().ballot.queue.reserved
+    nodes.over().votes.queue.reserved
 }
 
 /// The turn of a waiter, with another token.
@@ -150,7 +150,7 @@ fn a_reservation_counts_only_for_its_own_waiter() {
     notify(&mut nodes, 1, 2);
     notify(&mut nodes, 2, 2);
     let (waiter, result) = nodes.rounds.poll().expect("the second is decided");
-    assert_eq!((waiter, result.ballot.queue.reserved), (2, set(&[1, 2])));
+    assert_eq!((waiter, result.votes.queue.reserved), (2, set(&[1, 2])));
     assert!(nodes.rounds.poll().is_none());
     notify(&mut nodes, 1, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
@@ -166,7 +166,7 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
     nodes.open(3, Verb::Acquire, 3);
     nodes.rounds.post(nodes.now, Message::EndWaits(None));
     let mut over: Vec<_> = std::iter::from_fn(|| nodes.rounds.poll())
-        .map(|(waiter, result): (u32, RoundOutcome)| (waiter, result.ballot.queue.reserved))
+        .map(|(waiter, result): (u32, RoundOutcome)| (waiter, result.votes.queue.reserved))
         .collect();
     over.sort_by_key(|(waiter, _)| *waiter);
     assert_eq!(over, [(1, set(&[0])), (2, NodeSet::EMPTY)], "no other round ends");
@@ -230,13 +230,13 @@ fn the_answers_to_a_waiter_are_summed_up() {
     nodes.receive(0, &view(7, 2, 0, 900));
     nodes.receive(1, &view(8, 3, 1, 400));
     nodes.receive(2, &view(8, 1, 2, -2).replacen(SUBSCRIBED, "-NOPERM no\r\n", 1));
-    let ballot = nodes.over().ballot;
-    assert_eq!((ballot.counters.largest, ballot.counters.nodes), (8, set(&[1, 2])));
-    assert_eq!((ballot.queue.place, ballot.queue.reserved), (3, set(&[1])));
-    assert_eq!((ballot.queue.listening, ballot.queue.without), (set(&[0, 1]), NodeSet::EMPTY));
-    assert_eq!(ballot.queue.out, set(&[2]));
+    let votes = nodes.over().votes;
+    assert_eq!((votes.counters.largest, votes.counters.nodes), (8, set(&[1, 2])));
+    assert_eq!((votes.queue.place, votes.queue.reserved), (3, set(&[1])));
+    assert_eq!((votes.queue.listening, votes.queue.without), (set(&[0, 1]), NodeSet::EMPTY));
+    assert_eq!(votes.queue.out, set(&[2]));
     // A majority of the keys may be gone after that time.
-    assert_eq!(ballot.queue.left, Some(std::time::Duration::from_millis(900)));
+    assert_eq!(votes.queue.left, Some(std::time::Duration::from_millis(900)));
 }
 
 #[test]
@@ -247,11 +247,8 @@ fn nodes_without_a_queue_are_reported() {
     nodes.receive(1, &format!("{SUBSCRIBED}-OOM used memory > 'maxmemory'\r\n"));
     nodes.lose(2);
     let votes = nodes.over();
-    assert_eq!(
-        (votes.ballot.queue.without, votes.ballot.tally.failed),
-        (set(&[0]), set(&[0, 1, 2]))
-    );
-    assert_eq!(votes.ballot.permanent_failures, NodeSet::EMPTY, "it may still grant locks");
+    assert_eq!((votes.votes.queue.without, votes.votes.tally.failed), (set(&[0]), set(&[0, 1, 2])));
+    assert_eq!(votes.votes.permanent_failures, NodeSet::EMPTY, "it may still grant locks");
 }
 
 #[test]
@@ -264,8 +261,8 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
             let number = number(&mut nodes, index);
             nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:0\r\n:{waiting}\r\n"));
         }
-        let ballot = nodes.over().ballot;
-        assert_eq!((ballot.tally.granted, ballot.queue.is_awaited), (NodeSet::all(3), is_awaited));
+        let votes = nodes.over().votes;
+        assert_eq!((votes.tally.granted, votes.queue.is_awaited), (NodeSet::all(3), is_awaited));
     }
 }
 
@@ -278,7 +275,7 @@ fn an_answer_of_an_earlier_round_does_not_say_that_others_wait() {
             let number = number(&mut nodes, index);
             nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:9\r\n:{waiting}\r\n"));
             if nth == 1 {
-                assert_eq!(nodes.over().ballot.queue.is_awaited, waiting > 0);
+                assert_eq!(nodes.over().votes.queue.is_awaited, waiting > 0);
             }
         }
     }

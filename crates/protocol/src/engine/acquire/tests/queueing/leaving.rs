@@ -16,7 +16,7 @@ fn leaves(script: &mut Script<Acquire>, token: Token) {
 fn the_deadline_ends_the_wait_to_the_millisecond_and_leaves() {
     let (mut script, wait) = joined(waiting(until(1_700)), 0);
     assert_eq!(wait.until, at(1_700), "before the entry is to be renewed");
-    script.answer(1_700, ballot("yy---"));
+    script.answer(1_700, votes_of("yy---"));
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 }
@@ -24,7 +24,7 @@ fn the_deadline_ends_the_wait_to_the_millisecond_and_leaves() {
 #[test]
 fn a_reservation_that_comes_with_the_deadline_is_too_late() {
     let (mut script, _) = joined(waiting(until(1_700)), 0);
-    script.answer(1_700, ballot("yyy--"));
+    script.answer(1_700, votes_of("yyy--"));
     assert_eq!(script.wait(), at(1_700));
     script.oversleep(1_700, draw(2));
     leaves(&mut script, draw(1).token);
@@ -41,9 +41,9 @@ fn rounds_about_the_queue_end_with_the_deadline() {
     assert!(matches!(script.done(), Acquired::Contended));
 
     let (mut script, _) = joined(waiting(until(1_520)), 0);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     assert_eq!(script.attempt(1_500, draw(2)).deadline, at(1_520));
-    script.answer(1_520, ballot("yy---"));
+    script.answer(1_520, votes_of("yy---"));
     leaves(&mut script, draw(2).token);
     assert!(matches!(script.done(), Acquired::Contended));
 }
@@ -52,8 +52,8 @@ fn rounds_about_the_queue_end_with_the_deadline() {
 fn a_renewal_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
     for (votes, is_contended) in [("y----", true), ("-----", true), ("yfff-", false)] {
         let (mut script, _) = joined(waiting(until(2_020)), 0);
-        assert_eq!(script.answer(2_010, ballot("-----")).request().deadline, at(2_020));
-        script.answer(2_020, ballot(votes));
+        assert_eq!(script.answer(2_010, votes_of("-----")).request().deadline, at(2_020));
+        script.answer(2_020, votes_of(votes));
         leaves(&mut script, draw(1).token);
         let outcome = script.done();
         assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes}: {outcome:?}");
@@ -63,10 +63,10 @@ fn a_renewal_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_loc
 #[test]
 fn a_turn_that_fails_just_before_the_deadline_is_removed_with_the_waiter() {
     let (mut script, _) = joined(waiting(until(1_520)), 0);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     script.attempt(1_500, draw(2));
     // Another round as long as this one does not fit in.
-    let mut answers = ballot("yynnn");
+    let mut answers = votes_of("yynnn");
     answers.sent.remove(Node::new(4));
     script.answer(1_511, answers);
     leaves(&mut script, draw(2).token);
@@ -84,7 +84,7 @@ fn a_waiter_whom_too_few_nodes_let_in_leaves_and_backs_off() {
     // It tries again, and joins again, by another name.
     let request = script.attempt_at(until, draw(2));
     assert_eq!((request.verb(), token_of(&request)), (Verb::Acquire, draw(2).token));
-    let request = script.answer_at(until, ballot("nnn--")).request();
+    let request = script.answer_at(until, votes_of("nnn--")).request();
     assert_eq!((entry(&request).waiter, entry(&request).number), (draw(2).token, 0));
 }
 
@@ -102,14 +102,14 @@ fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
     ];
     for (votes, without, joins_again) in table {
         let (mut script, _) = refused(waiting(Wait::Forever));
-        let mut answers = ballot(votes);
+        let mut answers = votes_of(votes);
         answers.queue.without = nodes(without);
         script.answer(1_010, answers);
         leaves(&mut script, draw(1).token);
         for attempt in 2..10 {
             let until = script.wait();
             script.attempt_at(until, draw(attempt));
-            let request = script.answer_at(until, ballot("nnn--")).request();
+            let request = script.answer_at(until, votes_of("nnn--")).request();
             assert_eq!(request.verb() == Verb::Queue, joins_again, "{votes} {without}");
             if joins_again {
                 break;
@@ -128,8 +128,8 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
         ("fff--", "y----", true),
     ] {
         let (mut script, _) = joined(waiting(Wait::Forever), 0);
-        script.answer(2_010, ballot("-----")).request();
-        let mut answers = ballot(votes);
+        script.answer(2_010, votes_of("-----")).request();
+        let mut answers = votes_of(votes);
         answers.queue.without = nodes(without);
         script.answer(2_015, answers);
         if !leaves_it {
@@ -140,7 +140,7 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
         leaves(&mut script, draw(1).token);
         let until = script.wait();
         assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Acquire, "{without}");
-        let undo = script.answer_at(until, ballot("nnn--")).undo();
+        let undo = script.answer_at(until, votes_of("nnn--")).undo();
         assert_eq!(undo.waiter(), None, "it joins no more");
     }
 }
@@ -148,22 +148,22 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
 #[test]
 fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(2_010, ballot("-----")).request();
-    let mut answers = ballot("yyfff");
+    script.answer(2_010, votes_of("-----")).request();
+    let mut answers = votes_of("yyfff");
     answers.permanent_failures = answers.tally.failed;
     script.answer(2_015, answers);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Unanswered));
 
     let (mut script, _) = refused(waiting(Wait::Forever));
-    script.answer(1_010, Ballot { same_server: true, ..placed(0) });
+    script.answer(1_010, Votes { same_server: true, ..placed(0) });
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::SameServer));
 
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     script.attempt(1_500, draw(2));
-    script.answer(1_505, Ballot { same_server: true, ..ballot("yyyyy") });
+    script.answer(1_505, Votes { same_server: true, ..votes_of("yyyyy") });
     leaves(&mut script, draw(2).token);
     assert!(matches!(script.done(), Acquired::SameServer));
 }
@@ -171,7 +171,7 @@ fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
 #[test]
 fn without_random_numbers_a_waiter_leaves() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     script.operation().handle(at(1_500), Input::NoEntropy);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::NoEntropy));
@@ -181,7 +181,7 @@ fn without_random_numbers_a_waiter_leaves() {
 fn a_caller_that_abandons_its_wait_leaves() {
     // While it waits for a turn that must not come yet.
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     assert_eq!(script.wait(), at(1_500));
     script.cancel(1_500);
     leaves(&mut script, draw(1).token);
@@ -189,14 +189,14 @@ fn a_caller_that_abandons_its_wait_leaves() {
 
     // When its round was ended before its time.
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_200, ballot("-----")).cancel(1_200);
+    script.answer(1_200, votes_of("-----")).cancel(1_200);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 
     // Before it had joined, with the try already undone.
     let mut script = Script::new(waiting(Wait::Forever));
     script.attempt(1_000, draw(1));
-    script.answer(1_005, ballot("fff--")).undo();
+    script.answer(1_005, votes_of("fff--")).undo();
     script.cancel(1_006);
     assert!(matches!(script.done(), Acquired::Contended));
 }
@@ -216,7 +216,7 @@ fn a_failed_handoff_joins_and_removes_the_predecessor() {
     let acquire = waiting(Wait::Forever).taking_over(held_lock(0, 500));
     let mut script = Script::new(acquire);
     assert_eq!(script.attempt(1_000, draw(1)).verb(), Verb::Handoff);
-    script.answer(1_005, ballot("nnn--"));
+    script.answer(1_005, votes_of("nnn--"));
     assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
     let request = script.request();
     assert_eq!((request.verb(), token_of(&request)), (Verb::Queue, draw(1).token));
@@ -228,9 +228,9 @@ fn a_removal_at_the_deadline_is_worth_sending_for_as_long_as_the_entry_is_kept()
     let key = Arc::from(&b"key"[..]);
     let acquire = Acquire::new(Arc::new(rules), key, ttl(100), until(1_520));
     let (mut script, _) = joined(acquire, 0);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     script.attempt(1_500, draw(2));
-    let undo = script.answer(1_520, ballot("yy---")).undo();
+    let undo = script.answer(1_520, votes_of("yy---")).undo();
     assert_eq!((undo.waiter(), undo.ttl()), (Some(draw(1).token), Some(ttl(1_500))));
 }
 

@@ -7,7 +7,7 @@ use super::*;
 fn quarantine_delays_the_turn_and_keeps_the_place() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_500, draw(2));
-    let quarantined = Ballot { quarantine: Duration::from_millis(700), ..ballot("yyfff") };
+    let quarantined = Votes { quarantine: Duration::from_millis(700), ..votes_of("yyfff") };
     let request = script.answer(1_505, quarantined).request();
     assert_eq!(entry(&request).number, 7);
     let mut answers = placed(0);
@@ -27,10 +27,10 @@ fn claim(request: &Request) -> (u128, u128) {
 #[test]
 fn a_reservation_outlasts_the_quarantine_in_which_it_cannot_be_claimed() {
     let second = Duration::from_secs(1);
-    let quarantined = |seconds| Ballot { quarantine: second * seconds, ..placed(0) };
+    let quarantined = |seconds| Votes { quarantine: second * seconds, ..placed(0) };
     let mut script = Script::new(waiting(Wait::Forever));
     script.attempt(1_000, draw(1).at(5_000_000));
-    let joins = Ballot { quarantine: second * 20, ..ballot("fff--") };
+    let joins = Votes { quarantine: second * 20, ..votes_of("fff--") };
     assert_eq!(claim(&script.answer(1_005, joins).request()), (20_150, 20_350));
     let mut now = at(1_010);
     for (left, expected) in [
@@ -42,7 +42,7 @@ fn a_reservation_outlasts_the_quarantine_in_which_it_cannot_be_claimed() {
         (0, (150, 350)),
     ] {
         now = script.answer_at(now, quarantined(left)).queue_wait().until;
-        let renewal = script.answer_at(now, ballot("-----")).request();
+        let renewal = script.answer_at(now, votes_of("-----")).request();
         assert_eq!(claim(&renewal), expected, "{left}");
     }
 }
@@ -54,16 +54,16 @@ fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
         let mut now = wait.until;
         for miss in 1..=8 {
             let out = QueueState { out: nodes("yyy--"), ..placed(0).queue };
-            script.answer_at(now, ballot("-----")).request();
-            script.answer_at(now, Ballot { quarantine, queue: out, ..placed(0) });
+            script.answer_at(now, votes_of("-----")).request();
+            script.answer_at(now, Votes { quarantine, queue: out, ..placed(0) });
             if quarantine.is_zero() && miss == 4 {
                 script.undo();
                 break;
             }
             // The next answer says that it is in the queue again.
             now = script.queue_wait().until;
-            script.answer_at(now, ballot("-----")).request();
-            now = script.answer_at(now, Ballot { quarantine, ..placed(0) }).queue_wait().until;
+            script.answer_at(now, votes_of("-----")).request();
+            now = script.answer_at(now, Votes { quarantine, ..placed(0) }).queue_wait().until;
         }
     }
 }

@@ -10,13 +10,13 @@ fn set() -> Acquire {
 }
 
 /// Answers of nodes that reserve a part of the set, or all of it.
-fn reserving(part: &str, all: &str) -> Ballot {
+fn reserving(part: &str, all: &str) -> Votes {
     let placed = placed(0);
     let part = nodes(part);
     let lacks = (!part.is_empty()).then_some(1);
     let lacking = lacks.map_or(0, |index| 1 << index);
     let queue = QueueState { part, lacks, lacking, reserved: nodes(all), ..placed.queue };
-    Ballot { queue, ..placed }
+    Votes { queue, ..placed }
 }
 
 #[test]
@@ -28,11 +28,11 @@ fn a_set_joins_with_all_keys() {
 #[test]
 fn what_nodes_tell_of_a_set_is_a_reason_to_ask_and_no_turn() {
     let (mut script, _) = joined(set(), 0);
-    let request = script.answer(1_500, ballot("yyyyy")).request();
+    let request = script.answer(1_500, votes_of("yyyyy")).request();
     assert_eq!(request.verb(), Verb::Queue, "each may be told of another key");
     script.answer(1_505, reserving("yyyyy", "-----")).queue_wait();
     assert!(!script.operation().is_called());
-    script.answer(1_600, ballot("yyyyy")).request();
+    script.answer(1_600, votes_of("yyyyy")).request();
     script.answer(1_605, reserving("---yy", "yyy--"));
     assert!(script.operation().is_called());
     assert_eq!(script.attempt(1_605, draw(2)).verb(), Verb::Turn);
@@ -43,7 +43,7 @@ fn reservations_of_a_part_are_renewed_soon_however_far_back_the_set_stands_elsew
     let (mut script, _) = joined(set(), 40);
     let mut answers = reserving("yyy--", "-----");
     answers.queue.place = 40;
-    script.answer(1_600, ballot("yyy--")).request();
+    script.answer(1_600, votes_of("yyy--")).request();
     let until = script.answer(1_605, answers).queue_wait().until;
     assert!(until <= at(1_605 + 1_000), "{until:?}");
 }
@@ -52,7 +52,7 @@ fn reservations_of_a_part_are_renewed_soon_however_far_back_the_set_stands_elsew
 fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands() {
     let until = |place| {
         let (mut script, _) = joined(set(), place);
-        script.answer(1_600, ballot("yyy--")).request();
+        script.answer(1_600, votes_of("yyy--")).request();
         let mut answers = reserving("-----", "-----");
         (answers.queue.place, answers.queue.listening) = (place, NodeSet::EMPTY);
         script.answer(1_605, answers).queue_wait().until
@@ -61,8 +61,8 @@ fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands(
 }
 
 /// Asks the nodes, with these answers.
-fn renew(script: &mut Script<Acquire>, now: u64, answers: Ballot) -> &mut Script<Acquire> {
-    assert_eq!(script.answer(now, ballot("-----")).request().verb(), Verb::Queue);
+fn renew(script: &mut Script<Acquire>, now: u64, answers: Votes) -> &mut Script<Acquire> {
+    assert_eq!(script.answer(now, votes_of("-----")).request().verb(), Verb::Queue);
     script.answer(now + 5, answers)
 }
 
@@ -105,7 +105,7 @@ fn then_it_waits_for_the_key_that_it_lacks_alone_with_its_number() {
     assert_eq!((&*wait.key, wait.waiter), (&b"more"[..], draw(1).token));
     assert_eq!(script.operation().place(), Some(3));
     // What nodes tell may be of the keys that it has left.
-    let request = script.answer(11_500, ballot("yyyyy")).request();
+    let request = script.answer(11_500, votes_of("yyyyy")).request();
     assert_eq!(keys(&entry(&request).lock).len(), 1);
     script.answer(11_505, reserving("-----", "yy---")).queue_wait();
 }
@@ -158,7 +158,7 @@ fn a_part_may_be_kept_for_longer_in_a_quarantine() {
     let (mut script, _) = joined(set(), 0);
     for now in [2_000, 12_500, 30_000] {
         let part = reserving("yyy--", "-----");
-        let answers = Ballot { quarantine: Duration::from_secs(60), ..part };
+        let answers = Votes { quarantine: Duration::from_secs(60), ..part };
         let until = renew(&mut script, now, answers).queue_wait().until;
         assert!(until > at(now + 100), "{now} {until:?}");
     }

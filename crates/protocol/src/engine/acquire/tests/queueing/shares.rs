@@ -13,7 +13,7 @@ fn waiting_for(share: Share) -> Acquire {
 /// A waiter for this share whose turn begins at 1,500, and the request of its turn.
 fn in_turn(share: Share) -> (Script<Acquire>, Request) {
     let (mut script, _) = joined(waiting_for(share), 3);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     assert!(script.operation().is_called(), "whoever stands before it");
     let turn = script.attempt(1_500, draw(2));
     (script, turn)
@@ -31,7 +31,7 @@ fn a_share_is_waited_for_in_the_nodes_queue_and_taken_in_turn() {
         let (mut script, turn) = in_turn(share);
         assert_eq!((turn.verb(), turn.waiter()), (Verb::Turn, Some(draw(1).token)));
         assert_eq!((token_of(&turn), share_of(&turn)), (draw(2).token, Some(share)));
-        let answers = Ballot { permit, ..ballot("yyynn") };
+        let answers = Votes { permit, ..votes_of("yyynn") };
         let Acquired::Held(held) = script.answer(1_505, answers).done() else { panic!() };
         assert_eq!(held.id().share().and_then(Share::permit), permit, "{share:?}");
         assert_eq!(held.waiter, Some(draw(1).token), "it may still stand in some queues");
@@ -44,7 +44,7 @@ fn a_share_is_waited_for_in_the_nodes_queue_and_taken_in_turn() {
 fn a_permit_that_some_nodes_gave_is_withdrawn_by_the_request_to_join() {
     let mut script = Script::new(waiting_for(ANY));
     script.attempt(1_000, draw(1).at(5_000_000));
-    let request = script.answer(1_005, Ballot { permit: Some(1), ..ballot("yynnn") }).request();
+    let request = script.answer(1_005, Votes { permit: Some(1), ..votes_of("yynnn") }).request();
     let QueueEntry { lock, waiter, .. } = entry(&request);
     assert_eq!((lock.token, *waiter), (draw(1).token, draw(1).token));
     assert_eq!(lock.share(), Some(ANY), "whatever they gave");
@@ -56,7 +56,7 @@ fn a_failed_turn_for_a_share_is_withdrawn_and_the_place_kept() {
     for (share, permit) in [(Share::Reader, None), (ANY, Some(3))] {
         for votes in ["yynnn", "nnn--", "fff--"] {
             let (mut script, _) = in_turn(share);
-            let answers = Ballot { permit, ..ballot(votes) };
+            let answers = Votes { permit, ..votes_of(votes) };
             let request = script.answer(1_510, answers).request();
             let QueueEntry { lock, waiter, number, .. } = entry(&request);
             assert_eq!((*waiter, *number), (draw(1).token, 7), "{votes}");
@@ -73,12 +73,12 @@ fn a_turn_whose_number_is_not_confirmed_is_withdrawn_for_any_permit() {
         LockAttributes { share: Some(ANY), fence: Some(ttl(9_000)), ..LockAttributes::default() };
     let acquire = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
     let (mut script, _) = joined(acquire, 0);
-    script.answer(1_500, ballot("yyy--"));
+    script.answer(1_500, votes_of("yyy--"));
     script.attempt(1_500, draw(2));
-    let answers = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
-    let request = script.answer(1_505, Ballot { permit: Some(3), ..answers }).request();
+    let answers = fenced_votes("yyy--", [7, 9, 7, 0, 0]);
+    let request = script.answer(1_505, Votes { permit: Some(3), ..answers }).request();
     assert_eq!(request.verb(), Verb::Fence);
-    let request = script.answer(1_510, ballot("ynn--")).request();
+    let request = script.answer(1_510, votes_of("ynn--")).request();
     let QueueEntry { lock, waiter, .. } = entry(&request);
     assert_eq!((lock.token, *waiter), (draw(2).token, draw(1).token));
     assert_eq!(lock.share().map(Share::permits), Some(4));
@@ -87,7 +87,7 @@ fn a_turn_whose_number_is_not_confirmed_is_withdrawn_for_any_permit() {
 #[test]
 fn whoever_gives_up_waiting_for_a_share_leaves_with_its_last_attempt() {
     let (mut script, _) = in_turn(ANY);
-    script.answer(1_510, Ballot { permit: Some(3), ..ballot("yynnn") }).request();
+    script.answer(1_510, Votes { permit: Some(3), ..votes_of("yynnn") }).request();
     script.answer(1_515, placed(0)).queue_wait();
     script.cancel(1_600);
     let undo = script.undo();
@@ -106,18 +106,18 @@ fn after_a_failed_turn_a_permit_is_named_that_a_majority_has_free() {
     ] {
         let (mut script, turn) = in_turn(share);
         assert_eq!(share_of(&turn), Some(share), "each node has one for the waiter");
-        script.answer(1_505, ballot("yynnn")).request();
+        script.answer(1_505, votes_of("yynnn")).request();
         let free = PermitSet::read(free.as_bytes()).unwrap();
         let called = placed(0);
         let queue = QueueState { free, reserved: nodes("yyy--"), ..called.queue };
-        assert_eq!(script.answer(1_510, Ballot { queue, ..called }).wait(), at(1_510));
+        assert_eq!(script.answer(1_510, Votes { queue, ..called }).wait(), at(1_510));
         let again = script.attempt(1_510, Entropy { seed: 7, ..draw(3) });
         assert_eq!((again.verb(), share_of(&again).and_then(Share::permit)), (Verb::Turn, number));
         assert_eq!(share_of(&again).map(Share::permits), Some(share.permits()));
         // What the nodes said counts for one turn.
-        script.answer(1_515, ballot("yynnn")).request();
+        script.answer(1_515, votes_of("yynnn")).request();
         script.answer(1_520, placed(0)).queue_wait();
-        script.answer(1_530, ballot("yyy--"));
+        script.answer(1_530, votes_of("yyy--"));
         let turn = script.attempt(1_530, draw(4));
         assert_eq!(share_of(&turn).and_then(Share::permit), None);
     }
@@ -131,18 +131,18 @@ fn a_single_attempt_that_is_given_different_permits_asks_in_the_queue_which_are_
     };
     let split = |script: &mut Script<Acquire>| {
         script.attempt(1_000, draw(1));
-        script.answer(1_002, Ballot { permit: Some(2), ..ballot("ynnnn") }).request()
+        script.answer(1_002, Votes { permit: Some(2), ..votes_of("ynnnn") }).request()
     };
     let free = PermitSet::read(b"0001").unwrap();
     let mut script = single();
     assert_eq!(entry(&split(&mut script)).lock.token, draw(1).token);
     let called = placed(1);
     let queue = QueueState { free, reserved: nodes("yyy--"), ..called.queue };
-    script.answer(1_004, Ballot { queue, ..called });
+    script.answer(1_004, Votes { queue, ..called });
     let turn = script.attempt(1_004, draw(2));
     assert_eq!((turn.verb(), share_of(&turn).and_then(Share::permit)), (Verb::Turn, Some(3)));
     assert!(turn.deadline <= at(1_050), "one round in all");
-    let answers = Ballot { permit: Some(3), ..ballot("yyynn") };
+    let answers = Votes { permit: Some(3), ..votes_of("yyynn") };
     assert!(matches!(script.answer(1_006, answers).done(), Acquired::Held(_)));
 
     // It does not wait.
@@ -154,7 +154,7 @@ fn a_single_attempt_that_is_given_different_permits_asks_in_the_queue_which_are_
     // Others have all permits.
     let mut script = single();
     script.attempt(1_000, draw(1));
-    script.answer(1_002, ballot("nnn--")).undo();
+    script.answer(1_002, votes_of("nnn--")).undo();
     assert!(matches!(script.done(), Acquired::Contended));
 }
 
@@ -164,7 +164,7 @@ fn a_waiter_for_a_share_asks_as_often_as_one_in_front_if_no_node_tells_it() {
         let (mut script, _) = refused(acquire);
         let answers = placed(place);
         let queue = QueueState { listening: NodeSet::EMPTY, ..answers.queue };
-        script.answer(1_010, Ballot { queue, ..answers }).queue_wait().until
+        script.answer(1_010, Votes { queue, ..answers }).queue_wait().until
     };
     for share in [Share::Reader, ANY] {
         assert_eq!(asks_at(waiting_for(share), 2), asks_at(waiting_for(share), 7), "{share:?}");

@@ -5,7 +5,7 @@ use super::*;
 /// A waiter with these nodes' reservations, which may take its turn at 1,500.
 pub(super) fn called(acquire: Acquire, reserved: &str) -> Script<Acquire> {
     let (mut script, _) = joined(acquire, 0);
-    script.answer(1_500, ballot(reserved));
+    script.answer(1_500, votes_of(reserved));
     assert!(script.operation().is_called());
     script
 }
@@ -19,7 +19,7 @@ fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
     assert_eq!((turn.waiter(), turn.ttl()), (Some(draw(1).token), Some(ttl(10_000))));
     assert_eq!((turn.started, turn.deadline), (at(1_501), at(1_551)));
     assert_eq!(turn.nodes, NodeSet::all(5), "a reservation is no vote");
-    let Acquired::Held(held) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else { panic!() };
     assert_eq!((held.token, held.waiter), (draw(2).token, Some(draw(1).token)));
     assert_eq!((held.since, held.valid_until), (at(1_501), at(1_501 + 9_898)));
     assert_eq!(held.nodes, NodeSet::all(5));
@@ -28,7 +28,7 @@ fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
 #[test]
 fn a_minority_of_reservations_is_no_turn() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    let request = script.answer(2_010, ballot("yy---")).request();
+    let request = script.answer(2_010, votes_of("yy---")).request();
     assert_eq!(request.verb(), Verb::Queue);
     assert!(!script.operation().is_called());
 }
@@ -39,7 +39,7 @@ fn reservations_in_the_answers_of_the_queue_count_with_those_that_are_told_later
     let mut answers = placed(0);
     answers.queue.reserved = nodes("yy---");
     script.answer(1_010, answers.clone()).queue_wait();
-    script.answer(1_020, ballot("--y--"));
+    script.answer(1_020, votes_of("--y--"));
     assert_eq!(script.attempt(1_020, draw(2)).verb(), Verb::Turn);
 
     // With a majority of them at once, nothing is awaited.
@@ -53,7 +53,7 @@ fn reservations_in_the_answers_of_the_queue_count_with_those_that_are_told_later
 fn what_nodes_told_counts_until_they_answer_themselves() {
     for (reserved, is_called) in [("yyy--", true), ("--y--", false), ("-----", false)] {
         let (mut script, _) = joined(waiting(Wait::Forever), 0);
-        assert_eq!(script.answer(2_010, ballot("yy---")).request().verb(), Verb::Queue);
+        assert_eq!(script.answer(2_010, votes_of("yy---")).request().verb(), Verb::Queue);
         let mut answers = placed(0);
         answers.queue.reserved = nodes(reserved);
         script.answer(2_015, answers);
@@ -61,8 +61,8 @@ fn what_nodes_told_counts_until_they_answer_themselves() {
     }
     // What nodes told that have not answered still counts.
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(2_010, ballot("---yy")).request();
-    let mut answers = Ballot { tally: ballot("yyy--").tally, ..placed(0) };
+    script.answer(2_010, votes_of("---yy")).request();
+    let mut answers = Votes { tally: votes_of("yyy--").tally, ..placed(0) };
     answers.queue.reserved = nodes("y----");
     script.answer(2_015, answers);
     assert!(script.operation().is_called());
@@ -73,7 +73,7 @@ fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_num
     for votes in ["yynnn", "nnn--", "fff--", "-----"] {
         let mut script = called(waiting(Wait::Forever), "yyy--");
         script.attempt(1_500, draw(2));
-        let request = script.answer(1_550, ballot(votes)).request();
+        let request = script.answer(1_550, votes_of(votes)).request();
         let QueueEntry { lock, waiter, number, .. } = entry(&request);
         assert_eq!((lock.token, *waiter, *number), (draw(2).token, draw(1).token, 7), "{votes}");
         assert_eq!(request.nodes, NodeSet::all(5), "{votes}");
@@ -86,7 +86,7 @@ fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_num
 fn a_turn_that_comes_too_late_is_withdrawn_and_the_place_kept() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_500, draw(2));
-    let request = script.answer(1_500 + 9_898, ballot("yyyyy")).request();
+    let request = script.answer(1_500 + 9_898, votes_of("yyyyy")).request();
     assert_eq!((token_of(&request), entry(&request).number), (draw(2).token, 7));
 }
 
@@ -98,14 +98,14 @@ fn every_turn_has_a_token_of_its_own() {
         now = script.wait().as_nanos().div_ceil(1_000_000).max(now);
         let request = script.attempt(now, draw(turn));
         assert_eq!((request.verb(), token_of(&request)), (Verb::Turn, draw(turn).token));
-        let request = script.answer(now, ballot("nnn--")).request();
+        let request = script.answer(now, votes_of("nnn--")).request();
         assert_eq!(token_of(&request), draw(turn).token);
         script.answer(now, reserved());
     }
 }
 
 /// The answers of nodes that all reserve the lock for the waiter, for as long as they do.
-fn reserved() -> Ballot {
+fn reserved() -> Votes {
     let mut answers = placed(0);
     answers.queue.reserved = nodes("yyyyy");
     answers.queue.left = Some(Duration::from_millis(1_500));
@@ -125,7 +125,7 @@ fn failures_delay_the_turns_from_the_third_on() {
         assert!(delay <= Duration::from_millis(200), "after {failed}: {delay:?}");
         now = now.max(until);
         assert_eq!(script.attempt_at(now, draw(failed + 2)).verb(), Verb::Turn);
-        let next = script.answer_at(now, ballot("nnn--")).request();
+        let next = script.answer_at(now, votes_of("nnn--")).request();
         assert_eq!(next.verb(), Verb::Queue);
         script.answer_at(now, reserved());
     }
@@ -142,7 +142,7 @@ fn a_waiter_whose_turns_take_too_long_four_times_joins_the_queue_anew() {
             now = now.max(script.wait());
             assert_eq!(script.attempt_at(now, draw(turn + 2)).verb(), Verb::Turn);
             now = now.after(Duration::from_millis(late));
-            script.answer_at(now, ballot(votes));
+            script.answer_at(now, votes_of(votes));
             if turn < 3 {
                 assert_eq!(script.request().verb(), Verb::Queue, "{votes}");
                 script.answer_at(now, reserved());
@@ -153,7 +153,7 @@ fn a_waiter_whose_turns_take_too_long_four_times_joins_the_queue_anew() {
         assert_eq!(script.operation().place(), None);
         let until = script.wait().max(now);
         assert_eq!(script.attempt_at(until, draw(9)).verb(), Verb::Acquire);
-        let join = script.answer_at(until, ballot("nnnnn")).request();
+        let join = script.answer_at(until, votes_of("nnnnn")).request();
         let QueueEntry { waiter, number, .. } = entry(&join);
         assert_eq!((*waiter, *number), (draw(9).token, 0), "at the end, by another name");
     }
@@ -168,13 +168,13 @@ fn misses_are_forgotten_by_a_waiter_that_then_waits_for_long() {
             now = now.max(script.wait());
             assert_eq!(script.attempt_at(now, draw(turn + 2)).verb(), Verb::Turn);
             now = now.after(Duration::from_millis(9_999));
-            let next = script.answer_at(now, ballot("yyyyy")).request();
+            let next = script.answer_at(now, votes_of("yyyyy")).request();
             let is_last = turn == 3 && is_over;
             assert_eq!(next.verb(), if is_last { Verb::Undo } else { Verb::Queue }, "{calm}");
             if turn == 2 {
                 for _ in 0..calm {
                     now = script.answer_at(now, placed(0)).queue_wait().until;
-                    script.answer_at(now, ballot("-----")).request();
+                    script.answer_at(now, votes_of("-----")).request();
                 }
             }
             if turn < 3 {
@@ -192,9 +192,9 @@ fn a_fenced_lock_is_taken_in_turn_with_its_counters() {
     let turn = script.attempt(1_500, draw(2).at(50));
     assert_eq!((turn.verb(), turn.fence()), (Verb::Turn, Some(50)));
     // The counters disagree, so a second round confirms the largest.
-    let request = script.answer(1_505, fenced_ballot("yyy--", [60, 61, 60, 0, 0])).request();
+    let request = script.answer(1_505, fenced_votes("yyy--", [60, 61, 60, 0, 0])).request();
     assert_eq!((request.verb(), request.fence()), (Verb::Fence, Some(61)));
-    let Acquired::Held(held) = script.answer(1_510, ballot("yyy--")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(1_510, votes_of("yyy--")).done() else { panic!() };
     assert_eq!((held.fence, held.waiter), (Some(61), Some(draw(1).token)));
 }
 
@@ -204,8 +204,8 @@ fn a_fenced_turn_that_is_not_confirmed_is_withdrawn_and_the_place_kept() {
     let fenced = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
     let mut script = called(fenced, "yyy--");
     script.attempt(1_500, draw(2));
-    script.answer(1_505, fenced_ballot("yyy--", [60, 61, 60, 0, 0])).request();
-    let request = script.answer(1_510, ballot("nnn--")).request();
+    script.answer(1_505, fenced_votes("yyy--", [60, 61, 60, 0, 0])).request();
+    let request = script.answer(1_510, votes_of("nnn--")).request();
     let QueueEntry { lock, waiter, number, .. } = entry(&request);
     assert_eq!((lock.token, *waiter, *number), (draw(2).token, draw(1).token, 7));
 }
@@ -218,7 +218,7 @@ fn a_lock_that_is_handed_off_keeps_the_waiter_whose_turn_it_was() {
     let handoff = script.attempt(100, draw(2));
     assert_eq!(handoff.predecessor().expect("of a handoff").waiter, waiter);
     // A node that refused it may still have the waiter in its queue.
-    let Acquired::Held(held) = script.answer(105, ballot("yyynn")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(105, votes_of("yyynn")).done() else { panic!() };
     assert_eq!((held.token, held.waiter), (draw(2).token, waiter));
 }
 
@@ -226,7 +226,7 @@ fn a_lock_that_is_handed_off_keeps_the_waiter_whose_turn_it_was() {
 fn a_lock_that_was_taken_in_turn_is_removed_with_its_waiter() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_501, draw(2));
-    let Acquired::Held(held) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else { panic!() };
     let undo = held.undo(at(1_600), &rules(5));
     assert_eq!((token_of(&undo), undo.waiter()), (draw(2).token, Some(draw(1).token)));
 }
@@ -236,7 +236,7 @@ fn a_lock_knows_whether_others_wait_for_it() {
     for is_awaited in [false, true] {
         let mut script = called(waiting(Wait::Forever), "yyy--");
         script.attempt(1_501, draw(2));
-        let mut answers = ballot("yyy--");
+        let mut answers = votes_of("yyy--");
         answers.queue.is_awaited = is_awaited;
         let Acquired::Held(held) = script.answer(1_505, answers).done() else { panic!() };
         assert_eq!(held.is_awaited, is_awaited);

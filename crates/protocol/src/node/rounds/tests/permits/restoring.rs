@@ -47,7 +47,7 @@ fn nodes_that_granted_another_permit_or_none_get_the_right_one() {
             assert_eq!(nodes.commands(0), [""; 0], "no permit has won yet");
             nodes.pass(30);
             nodes.receive(2, &granted(1, 2));
-            assert_eq!(nodes.over().ballot.permit, Some(2));
+            assert_eq!(nodes.over().votes.permit, Some(2));
             let commands = written(&mut nodes, 0);
             assert_restoring(&commands, "2", "970");
             let is_left = verb == Verb::Turn && answer == ":-1\r\n";
@@ -87,7 +87,7 @@ fn a_silent_node_that_answers_with_another_permit_is_corrected_for_the_rest_of_t
         nodes.receive(1, &granted(1, 2));
         nodes.receive(2, &granted(1, 2));
         nodes.pass(50);
-        assert_eq!(nodes.over().ballot.permit, Some(2));
+        assert_eq!(nodes.over().votes.permit, Some(2));
         nodes.pass(250);
         nodes.receive(0, &answer);
         assert_restored(&mut nodes, 0, "2", "700");
@@ -163,7 +163,7 @@ fn a_restored_permit_after_an_extension_is_the_one_that_was_extended() {
     nodes.receive(0, ":-1\r\n");
     nodes.receive(1, ":1\r\n");
     nodes.receive(2, ":1\r\n");
-    assert_eq!(nodes.over().ballot.permit, None, "an extension grants none");
+    assert_eq!(nodes.over().votes.permit, None, "an extension grants none");
     assert_restored(&mut nodes, 0, "3", "1000");
     // A reader is restored as a reader.
     let mut nodes = Nodes::ready(false);

@@ -1,7 +1,7 @@
 //! The nodes' replies to one request.
 
 use super::Client;
-use redlatch_protocol::engine::{Ballot, HeldLock, Node, NodeSet, Predecessor, Request, Share};
+use redlatch_protocol::engine::{HeldLock, Node, NodeSet, Predecessor, Request, Share, Votes};
 use redlatch_protocol::engine::{Tally, Token, Ttl, Vote};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 ///
 /// If it is for a permit, each node that grants it names one. The votes for the permit with the
 /// most of them are grants, and the others refusals.
-pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
+pub(super) fn votes_of(client: &mut Client<'_>, request: &Request) -> Votes {
     let nodes = client.rules.nodes;
-    let mut ballot = Ballot::new(Tally::new(nodes));
+    let mut votes = Votes::new(Tally::new(nodes));
     let permits = share_of(request).map_or(0, Share::permits);
     let is_for_permit = permits > 0 && request.is_claim();
     let mut named: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
     for node in (0..nodes).map(Node::new) {
         if !request.nodes.contains(node) {
             // Nothing was ever written to it, so it gets no request.
-            ballot.tally.cast(node, Vote::Refused);
+            votes.tally.cast(node, Vote::Refused);
             continue;
         }
         let byte = client.input.byte();
@@ -36,24 +36,24 @@ pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
             let permit = u32::from(byte.unwrap_or(0) / 8) % permits;
             named.entry(permit).or_default().push(node);
         } else if let Some(vote) = vote {
-            assert!(ballot.tally.cast(node, vote), "a first vote counts");
+            assert!(votes.tally.cast(node, vote), "a first vote counts");
         }
         if is_sent {
-            ballot.sent.insert(node);
+            votes.sent.insert(node);
         }
         if is_hopeless {
-            ballot.permanent_failures.insert(node);
+            votes.permanent_failures.insert(node);
         }
     }
     let best = named.iter().max_by_key(|(permit, nodes)| (nodes.len(), Reverse(**permit)));
-    ballot.permit = best.map(|(permit, _)| *permit);
+    votes.permit = best.map(|(permit, _)| *permit);
     for (permit, nodes) in named {
-        let is_best = Some(permit) == ballot.permit;
+        let is_best = Some(permit) == votes.permit;
         let vote = if is_best { Vote::Granted } else { Vote::Refused };
-        assert!(nodes.iter().all(|node| ballot.tally.cast(*node, vote)), "a first vote counts");
+        assert!(nodes.iter().all(|node| votes.tally.cast(*node, vote)), "a first vote counts");
     }
-    ballot.same_server = client.byte() == 255;
-    ballot
+    votes.same_server = client.byte() == 255;
+    votes
 }
 
 /// Whose lock a request is about.
