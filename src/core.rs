@@ -185,8 +185,9 @@ impl Drop for Core {
     fn drop(&mut self) {
         if self.owner_process.is_forked() {
             // References that are leaked, so that none of this is dropped here. The child
-            // shares the poll with its parent: removing a socket here removes it there. And a
-            // thread of the parent may have been half way through a change.
+            // shares the poll with its parent: removing a socket here removes it there. The
+            // threads of the parent do not exist here, a handle may refer to another one, and any
+            // of them may have been half way through a change, or hold a mutex.
             let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());
             let queues = (queues, self.joint_shares.clone());
             mem::forget((queues, Arc::clone(&self.backend)));

@@ -74,7 +74,7 @@ impl Redlock {
         );
         let net = Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?);
         Ok(Self {
-            watchdog: Watchdog::new(&net, &settings.rules, owner_process, notifier),
+            watchdog: Watchdog::new(&net, &settings.rules, notifier),
             net,
             rules: Arc::clone(&settings.rules),
             owner_process: Arc::clone(owner_process),

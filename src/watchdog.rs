@@ -37,11 +37,9 @@ pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
 use crate::engine::Rules;
 use crate::error::SpawnError;
 use crate::net::Net;
-use crate::owner_process::OwnerProcess;
 use crate::wait_queue::HeadHandle;
 use crossbeam_channel::{Sender, unbounded};
 use keep_alive_loop::KeepAliveLoop;
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -61,9 +59,8 @@ pub(crate) struct Watchdog {
     net: Arc<Net>,
     rules: Arc<Rules>,
     load: Arc<Load>,
-    owner_process: Arc<OwnerProcess>,
     notifier: Arc<Notifier>,
-    thread: Arc<Mutex<Option<Thread>>>,
+    thread: Mutex<Option<Thread>>,
 }
 
 #[derive(Debug)]
@@ -74,15 +71,9 @@ struct Thread {
 
 impl Watchdog {
     /// Starts no thread.
-    pub(crate) fn new(
-        net: &Arc<Net>,
-        rules: &Arc<Rules>,
-        owner_process: &Arc<OwnerProcess>,
-        notifier: &Arc<Notifier>,
-    ) -> Self {
-        let (net, rules, owner_process) = (net.clone(), rules.clone(), owner_process.clone());
-        let notifier = Arc::clone(notifier);
-        Self { net, rules, load: Arc::default(), owner_process, notifier, thread: Arc::default() }
+    pub(crate) fn new(net: &Arc<Net>, rules: &Arc<Rules>, notifier: &Arc<Notifier>) -> Self {
+        let (net, rules, notifier) = (net.clone(), rules.clone(), notifier.clone());
+        Self { net, rules, load: Arc::default(), notifier, thread: Mutex::default() }
     }
 
     /// Starts the keep-alive loop, if it does not run, and the notifier, if there is a listener.
@@ -136,12 +127,6 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        if self.owner_process.is_forked() {
-            // In a forked child the threads do not exist, and a handle may refer to another thread.
-            // They may have held mutexes, which stay locked here.
-            mem::forget((Arc::clone(&self.thread), Arc::clone(&self.notifier)));
-            return;
-        }
         let Some(Thread { inbox, handle }) = self.lock().take() else { return };
         drop(inbox);
         // The thread holds a reference to the connections, and dropping the last reference waits
