@@ -336,19 +336,3 @@ impl GuardedLock {
         self.lost.notify_all();
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::fixture::{at, held_lock};
-    use super::*;
-
-    #[test]
-    fn an_extension_that_is_not_sent_changes_nothing() {
-        let lock = held_lock(1_000);
-        let longest = lock.granted().ttl_longest;
-        let longer = Ttl::from_duration(2 * longest.as_duration()).expect("it is no limit");
-        assert_eq!(lock.begin_extension(at(1), longer, |_| false), Ok(()));
-        let held = lock.close(at(2), NodeSet::EMPTY);
-        assert_eq!((held.ttl_longest, held.nodes), (longest, NodeSet::all(3)));
-    }
-}

@@ -293,7 +293,7 @@ impl AutoExtension {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Drift;
+    use crate::engine::{Drift, NodeSet};
     use crate::watchdog::fixture::{at, held_lock};
     use crate::watchdog::{Demand, MAX_HOLD, Plan};
 
@@ -321,5 +321,15 @@ mod tests {
         let taken = std::iter::from_fn(|| due.take(1)).map(|extension| extension.valid_until);
         let expected = [500, 700, 3_000, 60_000, 60_000].map(at);
         assert_eq!(taken.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn an_extension_that_is_not_sent_changes_nothing() {
+        let lock = held_lock(1_000);
+        let longest = lock.granted().ttl_longest;
+        let longer = Ttl::from_duration(2 * longest.as_duration()).unwrap();
+        assert_eq!(lock.begin_extension(at(1), longer, |_| false), Ok(()));
+        let held = lock.close(at(2), NodeSet::EMPTY);
+        assert_eq!((held.ttl_longest, held.nodes), (longest, NodeSet::all(3)));
     }
 }
