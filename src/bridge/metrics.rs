@@ -97,8 +97,9 @@ pub(crate) fn describe_metrics() {
 }
 
 pub(crate) fn measure(event: &Event<'_>) {
+    let event_name = event.name();
     for &(name, kind, events, labels, _) in METRICS {
-        let Some(place) = events.iter().position(|it| *it == event.name()) else { continue };
+        let Some(place) = events.iter().position(|it| *it == event_name) else { continue };
         let key = key(event, name, labels);
         with_recorder(|recorder| match kind {
             Counter => recorder.register_counter(&key, &METADATA).increment(1),
