@@ -25,12 +25,14 @@
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod error;
+mod group;
 mod host;
 
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{EnsembleHost, EnsembleUrl};
 pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
+pub(crate) use group::Failover;
 
 #[cfg(feature = "zookeeper")]
 use redlatch_zookeeper::path::Layout;
@@ -49,6 +51,8 @@ pub struct NodeUrl {
     user: Option<Vec<u8>>,
     password: Option<Vec<u8>>,
     database: u32,
+    /// Set if the node is a replicated group.
+    failover: Option<Failover>,
 }
 
 /// What this build and this platform can connect to.
@@ -78,6 +82,30 @@ pub enum Address {
         /// An absolute path.
         path: PathBuf,
     },
+    /// The present master of a replicated group, which Sentinels name.
+    Sentinel {
+        /// One at least.
+        sentinels: Vec<Place>,
+        /// What they call it.
+        group: String,
+    },
+    /// The present masters of these slots of a cluster, each a node of its own.
+    Cluster {
+        /// Servers of the cluster; one at least.
+        seeds: Vec<Place>,
+        /// One at least.
+        slots: Vec<u16>,
+    },
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "there is no more to an address")]
+pub struct Place {
+    /// A name in lower case, or an IP address in its canonical form, without brackets.
+    pub host: String,
+    /// From 1 to 65535.
+    pub port: u16,
 }
 
 impl NodeUrl {
@@ -128,6 +156,23 @@ impl NodeUrl {
         self.database
     }
 
+    /// What is known of the group, if the node is one.
+    pub(crate) fn failover(&self) -> Option<&Failover> {
+        self.failover.as_ref()
+    }
+
+    /// The nodes for which this URL stands: one, or each of these slots of a cluster.
+    pub(crate) fn nodes(self) -> Vec<Self> {
+        match &self.address {
+            Address::Cluster { seeds, slots } => {
+                let address =
+                    |slot: &u16| Address::Cluster { seeds: seeds.clone(), slots: vec![*slot] };
+                slots.iter().map(|slot| Self { address: address(slot), ..self.clone() }).collect()
+            }
+            _ => vec![self],
+        }
+    }
+
     /// Whether both are certainly the same server, whatever their databases, credentials and
     /// schemes.
     ///
@@ -141,6 +186,14 @@ impl NodeUrl {
                 Address::Tcp { host: right, port: right_port },
             ) => left_port == right_port && host::is_same(left, right),
             (Address::Unix { path: left }, Address::Unix { path: right }) => left == right,
+            (
+                Address::Sentinel { sentinels: left, group: left_group },
+                Address::Sentinel { sentinels: right, group: right_group },
+            ) => left_group == right_group && left.iter().any(|place| right.contains(place)),
+            (
+                Address::Cluster { seeds: left, slots: left_slots },
+                Address::Cluster { seeds: right, slots: right_slots },
+            ) => left_slots == right_slots && left.iter().any(|place| right.contains(place)),
             _ => false,
         }
     }
@@ -150,32 +203,60 @@ impl NodeUrl {
 /// parsed again.
 impl fmt::Display for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.address {
-            Address::Tcp { .. } if self.server_name.is_some() => "rediss",
-            Address::Tcp { .. } => "redis",
-            Address::Unix { .. } => "unix",
-        };
-        write!(f, "{scheme}://")?;
+        let security = if self.server_name.is_some() { "s" } else { "" };
+        match self.address {
+            Address::Tcp { .. } => write!(f, "redis{security}://")?,
+            Address::Unix { .. } => f.write_str("unix://")?,
+            Address::Sentinel { .. } => write!(f, "redis{security}+sentinel://")?,
+            Address::Cluster { .. } => write!(f, "redis{security}+cluster://")?,
+        }
         if let Some(user) = &self.user {
             let password = if self.password.is_some() { "***" } else { "" };
             write!(f, "{}:{password}@", percent_encode(user, b""))?;
         }
         let database = self.database;
-        match &self.address {
+        let mut options = Vec::new();
+        let host = match &self.address {
             Address::Tcp { host, port } => {
                 write!(f, "{}:{port}/{database}", host::in_url(host))?;
-                match &self.server_name {
-                    Some(name) if name != host::certified(host) => {
-                        write!(f, "?server_name={}", percent_encode(name.as_bytes(), b":"))
-                    }
-                    _ => Ok(()),
-                }
+                options.extend(self.failover.as_ref().map(|_| "failover=true".to_owned()));
+                host
             }
             Address::Unix { path } => {
                 let path = path.as_os_str().as_encoded_bytes();
-                write!(f, "{}?db={database}", percent_encode(path, b"/"))
+                return write!(f, "{}?db={database}", percent_encode(path, b"/"));
             }
-        }
+            Address::Sentinel { sentinels, group } => {
+                let group = percent_encode(group.as_bytes(), b"");
+                write!(f, "{}/{group}/{database}", Places(sentinels))?;
+                &sentinels[0].host
+            }
+            Address::Cluster { seeds, slots } => {
+                write!(f, "{}", Places(seeds))?;
+                let slots: Vec<_> = slots.iter().map(u16::to_string).collect();
+                options.push(format!("slots={}", slots.join(",")));
+                &seeds[0].host
+            }
+        };
+        let replicas = self.failover.as_ref().and_then(|failover| failover.replicas);
+        options.extend(replicas.map(|replicas| format!("replicas={replicas}")));
+        let name = self.server_name.as_deref().filter(|name| *name != host::certified(host));
+        let name = name.map(|name| percent_encode(name.as_bytes(), b":"));
+        options.extend(name.map(|name| format!("server_name={name}")));
+        let mark = if options.is_empty() { "" } else { "?" };
+        write!(f, "{mark}{}", options.join("&"))
+    }
+}
+
+/// These places as a URL has them.
+struct Places<'a>(&'a [Place]);
+
+impl fmt::Display for Places<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(index, Place { host, port })| {
+            let mark = if index == 0 { "" } else { "," };
+            write!(f, "{mark}{}:{port}", host::in_url(host))
+        })
     }
 }
 
@@ -194,7 +275,10 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
         "unix" => parse_unix(rest),
         // With the feature, `EnsembleUrl` reads it.
         "zk" | "zks" => Err(NodeUrlErrorKind::NoZooKeeperFeature),
-        _ => Err(NodeUrlErrorKind::UnknownScheme(scheme)),
+        _ => match group::scheme(&scheme) {
+            Some((kind, is_tls)) => group::parse(rest, kind, is_tls),
+            None => Err(NodeUrlErrorKind::UnknownScheme(scheme)),
+        },
     }
 }
 
@@ -215,7 +299,13 @@ fn checked_scheme(url: &str) -> Result<(String, &str), NodeUrlErrorKind> {
 pub(crate) fn has_scheme(text: &str) -> bool {
     let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
     let of_nodes = ["redis", "rediss", "valkey", "valkeys", "unix"];
-    scheme.is_some_and(|scheme| of_nodes.contains(&&*scheme)) || is_ensemble(text)
+    scheme.is_some_and(|scheme| of_nodes.contains(&&*scheme)) || takes_hosts(text)
+}
+
+/// Does this text begin with a scheme of URLs that may name several hosts, between commas?
+pub(crate) fn takes_hosts(text: &str) -> bool {
+    let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
+    is_ensemble(text) || scheme.is_some_and(|scheme| group::scheme(&scheme).is_some())
 }
 
 /// Does this text begin with the scheme of a ZooKeeper ensemble? It may name several servers,
@@ -248,6 +338,9 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<NodeUrl, NodeUrlErrorKind> {
         }
         None => authority,
     };
+    if host_and_port.contains(',') {
+        return Err(NodeUrlErrorKind::SeveralHosts);
+    }
     let (host, port) = host::with_port(host_and_port, PORT_DEFAULT)?;
     // After the port, because an error here may name an option: if the port is not a number, the
     // host may be missing, and all of this may be a password.
@@ -255,8 +348,8 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<NodeUrl, NodeUrlErrorKind> {
         None | Some("") => {}
         Some(database) => options.set("db", database)?,
     }
-    let known: &[_] = if is_tls { &["db", "server_name"] } else { &["db"] };
-    options.query(query, known)?;
+    let known: &[_] = &["db", "failover", "replicas", "server_name"];
+    options.query(query, &known[..if is_tls { 4 } else { 3 }])?;
     if is_tls && options.server_name.is_none() {
         options.server_name = Some(host::certified(&host).to_owned());
     }
@@ -298,6 +391,14 @@ struct Options {
     user: Option<Vec<u8>>,
     password: Option<Vec<u8>>,
     server_name: Option<String>,
+    failover: Option<bool>,
+    replicas: Option<u32>,
+    sentinel_user: Option<Vec<u8>>,
+    sentinel_password: Option<Vec<u8>>,
+    /// The name of a group, as lettuce gives it.
+    group: Option<Vec<u8>>,
+    nodes: Option<u16>,
+    slots: Option<Vec<u16>>,
     #[cfg(feature = "zookeeper")]
     layout: Option<Layout>,
 }
@@ -351,6 +452,29 @@ impl Options {
                 };
                 self.layout.replace(layout).is_some()
             }
+            "failover" => {
+                let failover = match &*value {
+                    b"true" => true,
+                    b"false" => false,
+                    _ => return Err(NodeUrlErrorKind::BadFailover),
+                };
+                self.failover.replace(failover).is_some()
+            }
+            "replicas" => {
+                let replicas = group::replicas(&value).ok_or(NodeUrlErrorKind::BadReplicas)?;
+                self.replicas.replace(replicas).is_some()
+            }
+            "nodes" => {
+                let nodes = group::nodes(&value).ok_or(NodeUrlErrorKind::BadNodes)?;
+                self.nodes.replace(nodes).is_some()
+            }
+            "slots" => {
+                let slots = group::slots(&value).ok_or(NodeUrlErrorKind::BadSlots)?;
+                self.slots.replace(slots).is_some()
+            }
+            "sentinel_user" => self.sentinel_user.replace(value).is_some(),
+            "sentinel_password" => self.sentinel_password.replace(value).is_some(),
+            "sentinelMasterId" => self.group.replace(value).is_some(),
             _ if value.is_empty() => false,
             "user" => self.user.replace(value).is_some(),
             _ => self.password.replace(value).is_some(),
@@ -360,7 +484,18 @@ impl Options {
 
     fn url(self, address: Address) -> Result<NodeUrl, NodeUrlErrorKind> {
         let Self { database, user, password, server_name, .. } = self;
-        Ok(NodeUrl { address, server_name, user, password, database: database.unwrap_or(0) })
+        let (sentinel_user, sentinel_password) = (self.sentinel_user, self.sentinel_password);
+        let is_other = sentinel_user.is_some() || sentinel_password.is_some();
+        let given = |value: Option<Vec<u8>>| value.filter(|value| !value.is_empty());
+        let sentinel = is_other.then(|| (given(sentinel_user), given(sentinel_password)));
+        let failover = Failover { replicas: self.replicas, sentinel };
+        let failover = match self.failover {
+            Some(true) => Some(failover),
+            _ if self.replicas.is_some() => return Err(NodeUrlErrorKind::ReplicasAlone),
+            _ => None,
+        };
+        let database = database.unwrap_or(0);
+        Ok(NodeUrl { address, server_name, user, password, database, failover })
     }
 }
 

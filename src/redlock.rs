@@ -24,11 +24,12 @@ use crate::event::Released;
 use crate::inspect::Inspection;
 #[cfg(feature = "diagnostics")]
 use crate::inspect::Seen;
-use crate::net::{Endpoint, Net, RoundOutcome};
-use crate::node::{Credentials, NodeAnswer, NodeError, NodeReport, Session, SessionOptions};
+use crate::net::{Endpoint, LookupAuth, Net, RoundOutcome, TlsTarget};
+use crate::node::{Credentials, GroupOptions, MARKER, NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
 use crate::node::{NodeStatus, Standards};
-use crate::node_url::NodeUrl;
+use crate::node::{Session, SessionOptions, marker_of};
+use crate::node_url::{Address, NodeUrl};
 use crate::owner_process::OwnerProcess;
 use crate::watchdog::Watchdog;
 #[cfg(feature = "diagnostics")]
@@ -36,6 +37,7 @@ use redlatch_protocol::inspect::ForcedRemoval;
 use redlatch_protocol::inspect::{KeySnapshot, Look};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The connections to the nodes, and what keeps locks on them alive.
 pub(crate) struct Redlock {
@@ -61,7 +63,11 @@ impl Redlock {
     ) -> Result<Self, ConfigError> {
         let Shared { changes, notifier, owner_process } = shared;
         let nodes = nodes.iter().map(|RedisNode { url, tls }| {
-            let endpoint = Endpoint { address: url.address().clone(), tls: tls.clone() };
+            let endpoint = Endpoint {
+                address: url.address().clone(),
+                tls: tls.clone(),
+                auth: lookup_auth(url, tls.as_ref()),
+            };
             (endpoint, Session::new(session_options(url, settings)))
         });
         let net = Net::new(
@@ -340,6 +346,19 @@ fn standards(settings: &Settings) -> Standards {
     Standards { restart_guard: *restart_guard, allowed }
 }
 
+/// How long a replaced master is believed, unless it is set: as long as the servers of a cluster
+/// take with the default settings; less, if a majority of the group must vouch for it.
+const FAILOVER_BOUND: Duration = Duration::from_secs(15);
+const VOUCHED_BOUND: Duration = Duration::from_secs(5);
+
+/// How those are asked who know the master of a group.
+fn lookup_auth(url: &NodeUrl, tls: Option<&TlsTarget>) -> LookupAuth {
+    let own = || (url.user().map(<[u8]>::to_vec), url.password().map(<[u8]>::to_vec));
+    let sentinel = url.failover().and_then(|failover| failover.sentinel.clone());
+    let (user, password) = sentinel.unwrap_or_else(own);
+    LookupAuth { user, password, tls: tls.cloned() }
+}
+
 fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     // If there are no random numbers now, reconnecting is less spread out; locking, later, is what
     // needs them.
@@ -348,6 +367,18 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     let client_name = Some(&*settings.client_name);
     options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
     options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
+    if let Some(failover) = url.failover() {
+        let default = if failover.replicas.is_some() { VOUCHED_BOUND } else { FAILOVER_BOUND };
+        let bound = settings.failover_bound.unwrap_or(default);
+        let marker = match url.address() {
+            Address::Cluster { slots, .. } => marker_of(slots[0]),
+            _ => MARKER.to_vec(),
+        };
+        let (max_ttl, replicas) = (settings.max_ttl, failover.replicas);
+        let group = GroupOptions { marker: marker.into(), bound, max_ttl, replicas };
+        options.quarantine = Some(max_ttl.saturating_add(bound));
+        options.group = Some(Arc::new(group));
+    }
     options.node_timeout = settings.rules.node_timeout;
     options.connect_timeout = settings.connecting.timeout;
     options.silence_max = settings.rules.node_timeout * 10;

@@ -13,7 +13,7 @@ use crate::error::{ConfigError, Error, LossReason, NoQuorum};
 use crate::event::Released;
 use crate::inspect::Inspection;
 use crate::inspect::Seen;
-use crate::net::{Endpoint, EnsembleNet, LockMessage, OrderKind};
+use crate::net::{Endpoint, EnsembleNet, LockMessage, LookupAuth, OrderKind};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
 use crate::node::{NodeStatus, Standards};
 use crate::owner_process::OwnerProcess;
@@ -56,7 +56,8 @@ impl Ensemble {
     ) -> Result<Self, ConfigError> {
         let rules = &settings.rules;
         let servers = ensemble.servers.iter().map(|server| {
-            let endpoint = Endpoint { address: server.address.clone(), tls: server.tls.clone() };
+            let (address, tls) = (server.address.clone(), server.tls.clone());
+            let endpoint = Endpoint { address, tls, auth: LookupAuth::default() };
             (Arc::clone(&server.name), endpoint)
         });
         // Without random numbers now, the servers are tried in an order that others may have too.

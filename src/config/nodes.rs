@@ -9,7 +9,9 @@ use super::settings::{NODE_TIMEOUT_MAX, refused};
 use crate::engine::NODES_MAX;
 use crate::error::{ConfigError, NodeListError, NodeUrlError, NodeUrlErrorKind};
 use crate::net::TlsTarget;
-use crate::node_url::{NodeUrl, has_scheme, is_ensemble, redact};
+#[cfg(feature = "zookeeper")]
+use crate::node_url::is_ensemble;
+use crate::node_url::{NodeUrl, has_scheme, redact, takes_hosts};
 use std::borrow::Cow;
 use std::env::{self, VarError};
 use std::time::Duration;
@@ -38,6 +40,15 @@ impl NodeSettings {
             Self::Redis(nodes) => nodes.len(),
             #[cfg(feature = "zookeeper")]
             Self::ZooKeeper(_) => 1,
+        }
+    }
+
+    /// Is any node a replicated group?
+    pub(super) fn has_group(&self) -> bool {
+        match self {
+            Self::Redis(nodes) => nodes.iter().any(|node| node.url.failover().is_some()),
+            #[cfg(feature = "zookeeper")]
+            Self::ZooKeeper(_) => false,
         }
     }
 
@@ -241,7 +252,7 @@ impl<'a> Entry<'a> {
     /// Is the other one more hosts of this ensemble?
     fn is_continued_by(&self, other: &Self) -> bool {
         let is_same_list = self.variable == other.variable;
-        is_same_list && is_ensemble(&self.text) && !other.text.contains("://")
+        is_same_list && takes_hosts(&self.text) && !other.text.contains("://")
     }
 
     /// What is wrong with this URL, and in which variable it is.
@@ -254,17 +265,22 @@ impl<'a> Entry<'a> {
 }
 
 fn node_urls(entries: &[Entry<'_>]) -> Result<Vec<NodeUrl>, ConfigError> {
-    let mut urls: Vec<NodeUrl> = Vec::new();
+    let mut urls: Vec<(NodeUrl, &Entry<'_>)> = Vec::new();
     for entry in entries {
         let url = NodeUrl::parse(&entry.text).map_err(|error| entry.refused(error))?;
-        if let Some(first) = urls.iter().position(|other| other.same_server(&url)) {
-            // As they were written: in their canonical form two spellings would look like one.
-            let (first, second) = (redact(&entries[first].text), redact(&entry.text));
-            return Err(ConfigError::Duplicate { first, second });
+        for url in url.nodes() {
+            if let Some((_, first)) = urls.iter().find(|(other, _)| other.same_server(&url)) {
+                // As they were written: in their canonical form two spellings would look like one.
+                let (first, second) = (redact(&first.text), redact(&entry.text));
+                return Err(ConfigError::Duplicate { first, second });
+            }
+            urls.push((url, entry));
         }
-        urls.push(url);
     }
-    Ok(urls)
+    if urls.len() > NODES_MAX {
+        return Err(ConfigError::TooManyNodes(urls.len()));
+    }
+    Ok(urls.into_iter().map(|(url, _)| url).collect())
 }
 
 #[cfg(test)]

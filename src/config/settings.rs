@@ -53,6 +53,9 @@ pub struct ClientSettings {
     /// [`Builder::max_ttl`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
     pub max_ttl: Option<Duration>,
+    /// [`Builder::failover_bound`].
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub failover_bound: Option<Duration>,
     /// [`Builder::max_hold`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
     pub max_hold: Option<Duration>,
@@ -119,6 +122,7 @@ pub(crate) struct Settings {
     pub(crate) io_thread: bool,
     pub(crate) connecting: ConnectOptions,
     pub(crate) restart_guard: bool,
+    pub(crate) failover_bound: Option<Duration>,
     pub(crate) handoff_limit: HandoffLimit,
     pub(crate) fencing_expiry: Ttl,
     pub(crate) listener: Option<Listener>,
@@ -167,6 +171,10 @@ const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
 impl ClientSettings {
     pub(super) fn check(&self) -> Result<Settings, ConfigError> {
         let nodes = self.check_nodes()?;
+        if nodes.has_group() && self.restart_guard == Some(false) {
+            let reason = "a group without it would give locks away at every failover";
+            return Err(refused("restart_guard", reason));
+        }
         let factor = self.drift_factor.unwrap_or(0.01);
         let Some(drift) = Drift::from_factor(factor) else {
             let reason = format!("{factor} is not between 0 and {}", Drift::FACTOR_MAX);
@@ -196,6 +204,7 @@ impl ClientSettings {
             io_thread: self.io_thread.unwrap_or(false),
             connecting,
             restart_guard: self.restart_guard.unwrap_or(true),
+            failover_bound: self.failover_bound,
             handoff_limit: self.handoff_limit.unwrap_or(HandoffLimit::DEFAULT),
             fencing_expiry: self.check_fencing_expiry(max_ttl)?,
             listener: None,

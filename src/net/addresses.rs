@@ -3,11 +3,13 @@
 //! The families alternate (RFC 8305), and the addresses share the time to connect. So neither a
 //! broken IPv6 route nor a host that is down uses all of it up.
 
+use super::Endpoint;
+use super::locate::{Found, locate};
 use crate::clock::Time;
 use crossbeam_channel::{Receiver, Sender};
 use mio::Waker;
 use std::collections::VecDeque;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
@@ -88,8 +90,6 @@ fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
 // when it is done. A lookup that takes longer than the request that started it is used by the next
 // connection.
 
-pub(super) type Found = io::Result<Vec<SocketAddr>>;
-
 /// The index of a node, and the result of the lookup for it.
 type Lookup = (usize, Found);
 
@@ -107,11 +107,17 @@ impl Resolver {
         Self { sender, receiver, waker }
     }
 
-    /// Starts to look up `host` for the node at `index`.
-    pub(super) fn look_up(&self, index: usize, host: &str, port: u16) -> io::Result<()> {
-        let (host, results, waker) = (host.to_owned(), self.sender.clone(), self.waker.clone());
+    /// Starts to look up where the node at `index` is.
+    pub(super) fn look_up(
+        &self,
+        index: usize,
+        endpoint: &Endpoint,
+        timeout: Duration,
+    ) -> io::Result<()> {
+        let (results, waker) = (self.sender.clone(), self.waker.clone());
+        let Endpoint { address, auth, .. } = endpoint.clone();
         let lookup = move || {
-            let found = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+            let found = locate(&address, &auth, timeout);
             // It fails if the client was dropped meanwhile.
             if results.send((index, found)).is_ok() {
                 let _ = waker.wake();

@@ -2,14 +2,14 @@
 
 mod connecting;
 
-use super::addresses::{Addresses, Found, Last};
+use super::addresses::{Addresses, Last};
+use super::locate::{Found, Location};
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
 use crate::engine::{NODES_MAX, Node};
-use crate::node::{Conversation, NodeError};
+use crate::node::Conversation;
 pub(super) use connecting::Io;
-#[cfg(feature = "zookeeper")]
 pub(super) use connecting::unreachable;
 use mio::Token;
 use mio::event::Event;
@@ -105,14 +105,14 @@ impl Connection {
 
     pub(super) fn resolved(&mut self, found: Found, conversation: &mut impl Conversation) {
         match found {
-            Ok(addresses) if !addresses.is_empty() => {
+            Ok(Location { addresses, epoch }) => {
                 let timeout = self.options.timeout;
+                conversation.located(self.node, epoch);
                 self.lookup = Lookup::Found(Addresses::new(&addresses, self.last, timeout));
             }
-            other => {
+            Err(problem) => {
                 self.lookup = Lookup::None;
-                let text = other.err().map_or("no address".to_owned(), |error| error.to_string());
-                conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
+                conversation.closed(clock::now(), self.node, problem);
             }
         }
     }

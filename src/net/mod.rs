@@ -24,6 +24,8 @@ mod connection;
 mod ensemble;
 mod follower;
 mod leader_followers;
+mod locate;
+mod probe;
 mod socket_loop;
 mod sockets;
 mod stream;
@@ -42,6 +44,7 @@ use crossbeam_channel::{Receiver, bounded};
 pub(crate) use ensemble::{EnsembleNet, LockMessage, OrderKind, refusal};
 use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
+pub(crate) use locate::LookupAuth;
 use socket_loop::{Lingering, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -81,6 +84,8 @@ pub(crate) struct ConnectOptions {
 pub(crate) struct Endpoint {
     pub(crate) address: Address,
     pub(crate) tls: Option<TlsTarget>,
+    /// How those are asked who name the master, if the node is a group.
+    pub(crate) auth: LookupAuth,
 }
 
 /// The connections of one client, shared by its threads.

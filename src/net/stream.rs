@@ -15,10 +15,8 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
-#[cfg(all(feature = "zookeeper", not(feature = "tls")))]
+#[cfg(not(feature = "tls"))]
 pub(super) use tls::TlsSession;
-#[cfg(not(any(feature = "zookeeper", feature = "tls")))]
-use tls::TlsSession;
 #[cfg(not(feature = "tls"))]
 pub(crate) use tls::TlsTarget;
 #[cfg(feature = "tls")]
@@ -242,6 +240,7 @@ pub(super) fn literal(address: &Address) -> Option<Target<'_>> {
             Some(Target::Tcp(SocketAddr::new(host, *port)))
         }
         Address::Unix { path } => Some(Target::Unix(path)),
+        Address::Sentinel { .. } | Address::Cluster { .. } => None,
     }
 }
 

@@ -6,7 +6,8 @@ use std::fmt;
 
 const SHOWN_MAX: usize = 200;
 
-const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys://, unix://, zk:// or zks://";
+const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys://, unix://, redis+sentinel://, \
+                       redis+cluster://, zk:// or zks://";
 
 /// A URL that is not a node URL. Its text shows the URL without the parts that may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,30 @@ errors! {
              in front of all hosts and one path behind them)"
         )]
         UnescapedComma,
+        /// In a URL of one server.
+        #[text(
+            "several hosts: write one URL for each node, redis+sentinel:// for the Sentinels of a \
+             group, or redis+cluster:// for servers of a cluster"
+        )]
+        SeveralHosts,
+        /// In a URL of Sentinels.
+        #[text("no name of a group: write redis+sentinel://host/name")]
+        NoGroup,
+        #[text("a cluster has database 0 only")]
+        ClusterDatabase,
+        #[text("failover is neither 'true' nor 'false'")]
+        BadFailover,
+        #[text(
+            "replicas is not a number from 2 on: with one replica a failover leaves no majority, \
+             leave the option out or add a replica"
+        )]
+        BadReplicas,
+        #[text("replicas needs failover=true")]
+        ReplicasAlone,
+        #[text("nodes is not a number from 1 to 5")]
+        BadNodes,
+        #[text("slots are not different numbers from 0 to 16383 between commas")]
+        BadSlots,
         #[text("'%' without two hexadecimal digits, write it as %25")]
         BadPercentEscape,
         #[text("no host")]

@@ -20,7 +20,7 @@ const NONE: Token = Token { client: u8::MAX, attempt: 0 };
 pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
     let ttl = millis(LONG);
     let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 0, before });
-    let keep = |lock, restores| Command::Keep(Keep { lock, ttl, restores });
+    let keep = |lock, restores| Command::Keep(Keep { lock, ttl, restores, reclaims: false });
     let command = match request {
         Request::Try { token, want } => claim(lock(token, want, None), Before::Nothing),
         Request::Queue { id, number, withdraw, want } => Command::Queue(QueueEntry {

@@ -6,7 +6,6 @@ use crate::clock::{self, Time};
 use crate::net::addresses::{Last, Resolver};
 use crate::net::stream::{Stream, Target, literal};
 use crate::node::{Conversation, NodeError, Phase, TlsError};
-use crate::node_url::Address;
 use mio::{Registry, Token};
 use std::io::{self, ErrorKind};
 
@@ -113,11 +112,10 @@ impl Connection {
 
     fn resolve<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
         io.conversation.connecting(self.node, clock::now(), Phase::Resolving);
-        let (Address::Tcp { host, port }, Lookup::None) = (&self.endpoint.address, &self.lookup)
-        else {
+        if !matches!(self.lookup, Lookup::None) {
             return;
-        };
-        match io.resolver.look_up(self.node.index(), host, *port) {
+        }
+        match io.resolver.look_up(self.node.index(), &self.endpoint, self.options.timeout) {
             Ok(()) => self.lookup = Lookup::Running,
             Err(error) => {
                 let text = format!("no thread for the lookup: {error}");

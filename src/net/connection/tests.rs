@@ -6,8 +6,9 @@ mod securing;
 use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
+use crate::net::LookupAuth;
 use crate::net::addresses::Resolver;
-use crate::node::{Order, Rounds, Session, SessionOptions};
+use crate::node::{NodeError, Order, Rounds, Session, SessionOptions};
 use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
 use std::io::Write;
@@ -26,6 +27,10 @@ struct Fixture {
     resolver: Resolver,
 }
 
+fn found(addresses: Vec<SocketAddr>) -> Found {
+    Ok(Location { addresses, epoch: 0 })
+}
+
 impl Fixture {
     /// A connection that is about to be made, because a request waits for it.
     fn new(port: u16) -> Self {
@@ -35,12 +40,15 @@ impl Fixture {
     /// The same, to a name with these addresses.
     fn of_name(addresses: Vec<SocketAddr>) -> Self {
         let mut fixture = Self::to(Address::Tcp { host: "node.test".to_owned(), port: 1 });
-        fixture.connection.resolved(Ok(addresses), &mut fixture.rounds);
+        fixture.connection.resolved(found(addresses), &mut fixture.rounds);
         fixture
     }
 
     fn to(address: Address) -> Self {
-        Self::with(Endpoint { address, tls: None }, &SessionOptions::new("peer", 7))
+        Self::with(
+            Endpoint { address, tls: None, auth: LookupAuth::default() },
+            &SessionOptions::new("peer", 7),
+        )
     }
 
     fn with(endpoint: Endpoint, options: &SessionOptions) -> Self {
@@ -179,6 +187,6 @@ fn an_address_that_accepts_and_never_greets_goes_last_the_next_time() {
         fixture.rounds.closed(clock::now(), Node::new(0), problem);
         fixture.run_until(|connection| connection.socket.is_none());
         fixture.ask();
-        fixture.connection.resolved(Ok(addresses.to_vec()), &mut fixture.rounds);
+        fixture.connection.resolved(found(addresses.to_vec()), &mut fixture.rounds);
     }
 }

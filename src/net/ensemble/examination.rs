@@ -2,14 +2,11 @@
 
 use crate::clock::{self, Time};
 use crate::net::Endpoint;
-use crate::net::connection::unreachable as not_connected;
-use crate::net::stream::{Received, TlsSession};
+use crate::net::probe::Probe;
 use crate::node::{Host, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase};
 use crate::node_url::Address;
 use crossbeam_channel::unbounded;
 use redlatch_zookeeper::server_status::{self, ANSWER_MAX, QUESTION};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -69,8 +66,6 @@ pub(super) fn unreachable(reports: &[NodeReport], error: &NodeError) -> Vec<Node
     NodeStatus::of_unreachable(&urls, error)
 }
 
-// Asking a server of an ensemble about itself, over a connection of its own that blocks.
-
 /// What a server has answered.
 #[derive(Debug)]
 struct ProbeAnswer {
@@ -81,131 +76,23 @@ struct ProbeAnswer {
     host: Option<Host>,
 }
 
-/// A connection that is made to ask one question.
-struct Probe {
-    socket: TcpStream,
-    tls: Option<TlsSession>,
-    phase: Phase,
-    until: Time,
-}
-
-/// Connects, asks, and reads the answer to its end. The resolver of the operating system may take
-/// longer than `until`; nothing else does.
 fn probe(endpoint: &Endpoint, until: Time) -> Result<ProbeAnswer, NodeError> {
     let Address::Tcp { host, port } = &endpoint.address else {
         return Err(NodeError::Unresolved("it is no TCP address".to_owned()));
     };
-    let addresses = (host.as_str(), *port).to_socket_addrs();
-    let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
-    let socket = connect(&addresses.collect::<Vec<_>>(), until)?;
-    let own = socket.local_addr().ok().map(|own| own.ip());
-    let host = socket.peer_addr().ok().map(|peer| Host::at(peer.ip(), own));
-    let tls = endpoint.tls.as_ref().map(TlsSession::new).transpose();
-    let tls = tls.map_err(|error| not_connected(&error))?;
-    let mut probe = Probe { socket, tls, phase: Phase::Securing, until };
-    let asked = probe.secure().and_then(|()| {
-        probe.phase = Phase::Answering;
-        let sent_at = clock::now();
-        let bytes = probe.ask()?;
-        Ok(ProbeAnswer { bytes, took: clock::now().since(sent_at), host })
-    });
-    asked.map_err(|error| failure(&error, probe.phase))
-}
-
-/// A connection to the first of these addresses that accepts one. Each gets its part of the time.
-fn connect(addresses: &[SocketAddr], until: Time) -> Result<TcpStream, NodeError> {
-    let mut last = NodeError::Unresolved("no address".to_owned());
-    for (index, address) in addresses.iter().enumerate() {
-        let count = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
-        let Some(left) = left(until) else { return Err(NodeError::TimedOut(Phase::Connecting)) };
-        match TcpStream::connect_timeout(address, (left / count).max(TIMEOUT_MIN)) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = failure(&error, Phase::Connecting),
-        }
-    }
-    Err(last)
-}
-
-impl Probe {
-    /// Makes the handshake of TLS, if there is one.
-    fn secure(&mut self) -> io::Result<()> {
-        while let Some(tls) = self.tls.as_mut().filter(|tls| tls.is_handshaking()) {
-            set_timeouts(&self.socket, self.until)?;
-            tls.flush(&mut self.socket)?;
-            if tls.is_handshaking() {
-                tls.receive(&mut self.socket)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn ask(&mut self) -> io::Result<Vec<u8>> {
-        set_timeouts(&self.socket, self.until)?;
-        match &mut self.tls {
-            None => self.socket.write_all(QUESTION)?,
-            Some(tls) => {
-                // The first bytes of a connection always have room.
-                tls.write(&mut self.socket, QUESTION)?;
-                tls.flush(&mut self.socket)?;
-            }
-        }
-        let mut answer = Vec::new();
-        let mut buffer = [0; 4096];
-        while answer.len() < ANSWER_MAX {
-            set_timeouts(&self.socket, self.until)?;
-            let received = match &mut self.tls {
-                None => self.socket.read(&mut buffer),
-                Some(tls) => match tls.read(&mut self.socket, &mut buffer) {
-                    Ok(Received::Bytes { count: 0, .. }) => continue,
-                    Ok(Received::Bytes { count, .. }) => Ok(count),
-                    Ok(Received::End) => Ok(0),
-                    Err(error) => Err(error),
-                },
-            };
-            match received {
-                Ok(0) => break,
-                Ok(count) => answer.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A server may close the connection without a word of TLS.
-                Err(error) if is_timeout(&error) || answer.is_empty() => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(answer)
-    }
-}
-
-/// The shortest timeout of a socket: zero would be none.
-const TIMEOUT_MIN: Duration = Duration::from_millis(1);
-
-/// How much time is left, if any.
-fn left(until: Time) -> Option<Duration> {
-    Some(until.since(clock::now())).filter(|left| !left.is_zero())
-}
-
-fn set_timeouts(socket: &TcpStream, until: Time) -> io::Result<()> {
-    let left = left(until).ok_or(ErrorKind::TimedOut)?.max(TIMEOUT_MIN);
-    socket.set_read_timeout(Some(left))?;
-    socket.set_write_timeout(Some(left))
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
-fn failure(error: &io::Error, phase: Phase) -> NodeError {
-    match phase {
-        _ if is_timeout(error) => NodeError::TimedOut(phase),
-        Phase::Answering => NodeError::Disconnected(error.to_string()),
-        _ => not_connected(error),
-    }
+    let mut probe = Probe::connect((host, *port), endpoint.tls.as_ref(), until)?;
+    let sent_at = clock::now();
+    let bytes = probe.ask(QUESTION, |answer| answer.len() >= ANSWER_MAX)?;
+    Ok(ProbeAnswer { bytes, took: clock::now().since(sent_at), host: probe.host() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::LookupAuth;
     use crate::node::Role;
-    use std::net::TcpListener;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
     use std::thread;
 
     fn status_of(answer: &str, known: NodeAnswer) -> NodeStatus {
@@ -247,7 +134,11 @@ mod tests {
     }
 
     fn endpoint(port: u16) -> Endpoint {
-        Endpoint { address: Address::Tcp { host: "127.0.0.1".to_owned(), port }, tls: None }
+        Endpoint {
+            address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
+            tls: None,
+            auth: LookupAuth::default(),
+        }
     }
 
     fn soon() -> Time {

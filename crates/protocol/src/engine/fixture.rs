@@ -18,6 +18,7 @@ pub(crate) enum Verb {
     Ask,
     Queue,
     Listen,
+    Reign,
     Custom,
 }
 
@@ -36,6 +37,7 @@ impl Request {
             Command::Ask(_) => Verb::Ask,
             Command::Queue(_) => Verb::Queue,
             Command::Listen(_) => Verb::Listen,
+            Command::Reign(_) => Verb::Reign,
             Command::Custom(_) => Verb::Custom,
         }
     }

@@ -123,7 +123,7 @@ impl Extend {
             outcome = Some(Extended::HeldTooLong(hold));
         } else {
             // All nodes, also those that never had the key: it is restored where it was lost.
-            let keep = Keep { lock: held.id(), ttl, restores: false };
+            let keep = Keep { lock: held.id(), ttl, restores: false, reclaims: false };
             let to_all = Request::to_all(&rules, now, Command::Keep(keep));
             // Waiting for connections for longer than the lock is valid would be of no use.
             let connect_deadline = to_all.connect_deadline.min(held.valid_until);

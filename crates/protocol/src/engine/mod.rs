@@ -47,9 +47,9 @@ pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
 pub use quorum::{PERMITS_MAX, PermitSet};
 pub use request::{
-    Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, Removal,
+    Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, Reign, ReignStep,
 };
-pub use request::{Request, TURN};
+pub use request::{Removal, Request, TURN};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 
 use crate::time::Time;

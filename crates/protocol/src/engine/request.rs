@@ -29,6 +29,8 @@ pub enum Command {
     Ask(Question),
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen(Listen),
+    /// Tell in whose reign a replicated group is.
+    Reign(Reign),
     /// What else is kept on the nodes.
     Custom(Arc<dyn CustomCommand>),
 }
@@ -63,6 +65,16 @@ pub struct Keep {
     pub ttl: Ttl,
     /// Is the key set again where it is gone, while a majority is known to hold it?
     pub restores: bool,
+    /// Is the key set again where it is gone, because its group has had a failover and nobody else
+    /// can have got the lock since?
+    pub reclaims: bool,
+}
+
+impl Keep {
+    /// Is the key set again where it is gone?
+    pub fn sets(&self) -> bool {
+        self.restores || self.reclaims
+    }
 }
 
 /// Removes a lock's keys if they hold its token, and answers whether they did.
@@ -109,6 +121,32 @@ pub enum ListenStep {
     OptIn,
     /// Read the lock's key, whose next change the server is to tell, for this waiter.
     Read(Token),
+}
+
+/// Asks a replicated group in whose reign it is, by its marker in this key. `node::group` has the
+/// rule that needs the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reign {
+    pub key: Arc<[u8]>,
+    pub step: ReignStep,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReignStep {
+    /// Write the marker, unless it is of this reign and no lower epoch: once for a connection.
+    Greet {
+        run_id: Arc<str>,
+        epoch: u64,
+        nonce: Arc<str>,
+        /// Does the age of the reign count from when a majority of the group vouches for it?
+        is_vouched: bool,
+    },
+    /// Write into the marker with this nonce that a majority has vouched for the reign.
+    Confirm { run_id: Arc<str>, nonce: Arc<str> },
+    /// Answer when that many replicas have acknowledged what was written before, or at this time.
+    Wait { replicas: usize, millis: u64 },
+    /// Answer in whose reign the commands before this one were carried out.
+    Check,
 }
 
 /// A question about the state of a server, whose answer decides nothing about locks.
@@ -205,7 +243,7 @@ impl Request {
         match &self.command {
             Command::Remove(removal) => removal.is_awaited,
             Command::Keep(keep) => !keep.restores,
-            Command::Ask(_) | Command::Listen(_) => false,
+            Command::Ask(_) | Command::Listen(_) | Command::Reign(_) => false,
             _ => true,
         }
     }
@@ -322,7 +360,7 @@ impl Request {
     /// The first key that the request is about. Empty for a ping.
     pub fn key(&self) -> &[u8] {
         match &self.command {
-            Command::Listen(Listen { key, .. }) => key,
+            Command::Listen(Listen { key, .. }) | Command::Reign(Reign { key, .. }) => key,
             Command::Custom(command) => command.key(),
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }

@@ -4,7 +4,7 @@
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::engine::{
     Before, Claim, Command, Fence, Keep, ListenStep, LockAttributes, LockId, Node, Ping,
-    Predecessor, QueueWait,
+    Predecessor, QueueWait, Reign, ReignStep,
 };
 use crate::engine::{
     CustomCommand, Listen, NoVote, Question, QueueEntry, Removal, Request, Rules, RunScript, Said,
@@ -64,8 +64,8 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             claim(lock, Before::Predecessor(before))
         }
         Verb::Turn => claim(lock, Before::Turn(Token::new([WAITER; Token::LEN]))),
-        Verb::Extend => Command::Keep(Keep { lock, ttl, restores: false }),
-        Verb::Restore => Command::Keep(Keep { lock, ttl, restores: true }),
+        Verb::Extend => Command::Keep(Keep { lock, ttl, restores: false, reclaims: false }),
+        Verb::Restore => Command::Keep(Keep { lock, ttl, restores: true, reclaims: false }),
         Verb::Release => removal(lock, true),
         Verb::Undo => removal(lock, false),
         Verb::Fence => Command::Fence(Fence { lock, fence: 50 }),
@@ -86,6 +86,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             })
         }
         Verb::Listen => Command::Listen(Listen { key, step: ListenStep::Read(lock.token) }),
+        Verb::Reign => Command::Reign(Reign { key, step: ReignStep::Check }),
         Verb::Custom => Command::Custom(Arc::new(Probe { key, ..Probe::default() })),
     };
     Request::to_all(&rules, now, command)

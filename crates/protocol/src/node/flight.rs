@@ -74,6 +74,16 @@ impl Flight {
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
     }
 
+    /// The number of the next command.
+    pub(super) fn next_number(&self) -> u64 {
+        self.number + 1
+    }
+
+    /// When the last command was written.
+    pub(super) fn latest(&self) -> Option<Time> {
+        self.commands.back().map(|command| command.sent_at)
+    }
+
     /// Has the command of the next answer been written completely? A reply that arrives before that
     /// is not an answer to it.
     pub(super) fn is_next_written(&self) -> bool {

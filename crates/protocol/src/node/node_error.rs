@@ -62,6 +62,22 @@ pub enum NodeError {
         /// For how long its grants will not count.
         left: Duration,
     },
+    /// The vote was given in another reign of the replicated group than the one that was greeted, so
+    /// another server may have granted the lock. The node is greeted again at once.
+    ReignChanged,
+    /// Too few replicas of the group have acknowledged the master's writes, so another one may have
+    /// been promoted. See the option `replicas` of URLs.
+    NotVouched {
+        /// How many replicas are a majority, with the master.
+        wanted: usize,
+        /// How many have acknowledged the last write.
+        vouched_by: usize,
+    },
+    /// The address of a replicated group leads to no master: this is what is there instead.
+    NoMaster(String),
+    /// The server of a replicated group does not say in whose reign it is: `INFO replication` has no
+    /// `role` or no `master_replid`.
+    HidesReign,
     /// The node has no queue for waiters, or its rights do not suffice for it. Locks on it are as
     /// safe; see `QueueSupport::Unsupported`.
     NoQueue(ServerError),
@@ -82,7 +98,9 @@ impl NodeError {
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::NotRedis(_) | Self::SameServer { .. } | Self::OtherProcess => true,
+            Self::NotRedis(_) | Self::SameServer { .. } | Self::OtherProcess | Self::HidesReign => {
+                true
+            }
             Self::Server(error) => error.kind.is_permanent(),
             Self::Tls(error) => error.kind.is_permanent(),
             Self::Refused { is_permanent, .. } => *is_permanent,
@@ -119,6 +137,14 @@ impl fmt::Display for NodeError {
             Self::Refused { text, .. } => write!(f, "refused: {text}"),
             Self::SameServer { url } => write!(f, "the same server as {url}"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
+            Self::ReignChanged => f.write_str("the group has had another master meanwhile"),
+            Self::NotVouched { wanted, vouched_by } => {
+                write!(f, "{vouched_by} of {wanted} replicas have acknowledged the master's writes")
+            }
+            Self::NoMaster(text) => write!(f, "no master: {text}"),
+            Self::HidesReign => f.write_str(
+                "INFO replication has no role or no master_replid: failovers cannot be seen",
+            ),
             Self::NoVote(why) => write!(f, "no vote on registers: {why}"),
             Self::NoQueue(error) => write!(f, "no queue for waiters: {error}"),
             Self::Quarantined { left } => {

@@ -270,8 +270,14 @@ impl<W> Conversation for Rounds<W> {
         "rediss"
     }
 
+    fn located(&mut self, node: Node, epoch: u64) {
+        self.session(node).located(epoch);
+    }
+
     fn output(&mut self, node: Node) -> &[u8] {
-        self.session(node).output()
+        let session = self.session(node);
+        session.seal();
+        session.output()
     }
 
     fn wrote(&mut self, node: Node, count: usize) {

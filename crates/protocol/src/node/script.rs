@@ -60,6 +60,7 @@ mod keep;
 mod listen;
 mod plain;
 mod queue;
+mod reign;
 mod removal;
 mod sha1;
 mod share;
@@ -74,6 +75,7 @@ pub use fence::FENCE;
 pub use keep::{KEEP, KEEP_SHARED};
 pub use listen::LISTEN;
 pub use queue::QUEUE;
+pub use reign::{CHECK, REIGN};
 pub use removal::{GIVE, RELEASE, RELEASE_READER, RELEASE_SHARED};
 pub use sha1::{hex as sha1, stripped};
 pub use share::SHARE;
@@ -110,6 +112,8 @@ pub const ALL: &[Script] = &[
     KEEP_SHARED,
     RELEASE_SHARED,
     RELEASE_READER,
+    REIGN,
+    CHECK,
 ];
 
 /// What a request asks of a node, as it is written and answered.
@@ -163,6 +167,7 @@ impl Command {
             Self::Ping(ping) => ping,
             Self::Ask(question) => question,
             Self::Listen(listen) => listen,
+            Self::Reign(question) => question,
             Self::Custom(command) => command,
         }
     }

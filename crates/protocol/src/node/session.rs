@@ -20,6 +20,7 @@
 mod connection;
 mod notifications;
 mod outbox;
+mod reign;
 mod replies;
 mod server;
 
@@ -29,11 +30,12 @@ use super::command::NodeReply;
 use super::flight::{Flight, Queued, RequestQueue};
 use super::handshake::Handshake;
 use super::pending_releases::PendingReleases;
-use super::{Credentials, NodeError, Phase, Ticket};
+use super::{Credentials, GroupOptions, NodeError, Phase, Ticket};
 use crate::engine::{Backoff, Jitter, Request};
 use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
+use reign::Group;
 use server::Server;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,6 +57,8 @@ pub struct SessionOptions {
     pub reconnect: (Duration, Duration),
     /// How long a node must have been running before its grants count.
     pub quarantine: Option<Duration>,
+    /// Set if the node is a replicated group.
+    pub group: Option<Arc<GroupOptions>>,
     /// The seed for the jitter of those pauses, and for the first command number.
     pub seed: u64,
 }
@@ -70,6 +74,7 @@ impl SessionOptions {
             silence_max: Duration::from_millis(500),
             reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
             quarantine: None,
+            group: None,
             seed,
         }
     }
@@ -92,6 +97,7 @@ pub struct Session {
     state: State,
     connection: Connection,
     server: Server,
+    group: Group,
     flight: Flight,
     notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
@@ -136,6 +142,7 @@ impl Session {
             state: State::Down { retry_at: Time::ZERO },
             connection: Connection::default(),
             server: Server::default(),
+            group: Group::default(),
             notifications: Notifications::default(),
             waiting: RequestQueue::default(),
             pending_releases: PendingReleases::default(),
@@ -158,6 +165,7 @@ impl Session {
         if let Some(problem) = self.hidden_look(now, request) {
             return self.fail(ticket, &problem, false);
         }
+        self.greet_again(now);
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
         let mut request = request.clone();
@@ -203,6 +211,7 @@ impl Session {
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
+        self.lose_unchecked(now, &problem);
         while let Some(Queued { ticket, request, .. }) = self.waiting.pop() {
             self.lose(now, ticket, request, &problem, false);
         }

@@ -1,8 +1,8 @@
 //! A TLS handshake that does not end.
 
 use super::*;
-use crate::net::TlsTarget;
-use crate::node::Phase;
+use crate::net::{LookupAuth, TlsTarget};
+use crate::node::{NodeError, Phase};
 use rustls::{ClientConfig, RootCertStore};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ fn over_tls(listener: &TcpListener) -> Fixture {
     let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
     let mut options = SessionOptions::new("peer", 7);
     options.connect_timeout = CONNECT_TIMEOUT;
-    Fixture::with(Endpoint { address, tls }, &options)
+    Fixture::with(Endpoint { address, tls, auth: LookupAuth::default() }, &options)
 }
 
 fn is_securing(connection: &Connection) -> bool {

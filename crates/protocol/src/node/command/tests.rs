@@ -90,7 +90,7 @@ fn a_shorter_extension_is_encoded_like_any_other() {
         (999, "$3\r\n999\r\n$0\r\n\r\n$2\r\n57\r\n"),
         (1_001, "$4\r\n1001\r\n$0\r\n\r\n$2\r\n57\r\n"),
     ] {
-        let keep = Keep { lock: lock(7), ttl: ttl(millis), restores: false };
+        let keep = Keep { lock: lock(7), ttl: ttl(millis), restores: false, reclaims: false };
         extension.command = Command::Keep(keep);
         assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
     }

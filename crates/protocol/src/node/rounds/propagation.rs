@@ -344,7 +344,7 @@ impl<W> Entry<W> {
         if let Some(permit) = self.permit() {
             lock = lock.with_permit(Some(permit));
         }
-        let keep = Keep { lock, ttl, restores: true };
+        let keep = Keep { lock, ttl, restores: true, reclaims: false };
         Some(Request { command: Command::Keep(keep), ..request.clone() })
     }
 

@@ -19,7 +19,7 @@ impl NodeCommand for Keep {
     fn encode(&self, call: Call, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
         let (value, ttl) = (Bytes(&value), Number(self.ttl.as_millis()));
-        let mode = Bytes(if self.restores { b"restore" } else { b"" });
+        let mode = Bytes(if self.sets() { b"restore" } else { b"" });
         match self.lock.share().map(requested_permit) {
             Some(permit) => {
                 let arguments = [Bytes(permit.as_bytes()), value, ttl, mode];

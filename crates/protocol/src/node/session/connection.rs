@@ -155,6 +155,7 @@ impl Session {
         self.arrival.greeted(now);
         self.problem = None;
         self.state = State::Ready;
+        self.greet_group(now);
     }
 
     /// Until when a round waits for the first answer on this connection, if it has not arrived.

@@ -41,6 +41,7 @@ impl Session {
                 *command = adapted;
             }
         }
+        self.note_vote(now, &mut request, ticket.is_some());
         self.prove(now, &request);
         let mut is_tracked = false;
         match &request.command {

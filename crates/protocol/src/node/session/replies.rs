@@ -2,7 +2,7 @@
 //! unanswered command.
 
 use super::{Answer, Session, State};
-use crate::engine::{Command, CustomCommand, Keep, NoVote, Request, RunScript, Said, Script, Vote};
+use crate::engine::{Command, CustomCommand, NoVote, Request, RunScript, Said, Script, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply, describe, has_proof, read};
 use crate::node::flight::InFlight;
 use crate::node::script::PROOF;
@@ -104,6 +104,10 @@ impl Session {
         let read = self.fail_if_unproven(&command.request, reply, read);
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
+            Command::Reign(question) => {
+                let step = question.step.clone();
+                return self.reigned(now, command, &step, read);
+            }
             Command::Ask(question) => return self.told(*question, read, (command.sent_at, now)),
             Command::Custom(custom) => {
                 let is_read =
@@ -128,6 +132,7 @@ impl Session {
     fn count(&mut self, now: Time, command: InFlight, mut reply: NodeReply) {
         let InFlight { ticket, request, sent_at, .. } = command;
         let took = Some(now.since(sent_at));
+        self.count_in_reign(now, &request, sent_at, &mut reply);
         if let Some(view) = reply.view.take() {
             reply.problem = self.quarantine(now, &request);
             reply.view = Some(Box::new(self.queued(&request, *view, reply.problem.is_none())));
@@ -144,7 +149,8 @@ impl Session {
         }
         let is_refused = reply.vote == Vote::Refused;
         if let Some(ticket) = ticket {
-            self.answers.push_back(Answer { ticket, reply, was_sent: true, took });
+            let answer = self.hold(Answer { ticket, reply, was_sent: true, took }, &request);
+            self.answers.extend(answer);
         }
         // If another lock holds one of several keys, the predecessor may hold the rest.
         if is_refused && request.has_more_keys() {
@@ -242,7 +248,7 @@ impl Session {
     /// sent again behind its own undo, nothing removes that key.
     fn is_overtaken(&self, command: &InFlight) -> bool {
         let request = &command.request;
-        let sets = matches!(request.command, Command::Keep(Keep { restores: true, .. }));
+        let sets = matches!(&request.command, Command::Keep(keep) if keep.sets());
         let takes = request.is_claim() || request.queue_entry().is_some() || sets;
         let token = request.token().filter(|_| takes);
         // A waiter leaves with the token of its last attempt, and joined with that of its first.

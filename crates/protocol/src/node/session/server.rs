@@ -52,6 +52,11 @@ pub(super) struct LeastUptime {
 }
 
 impl LeastUptime {
+    /// The lower bound for what is this old now.
+    pub(super) fn aged(now: Time, age: Duration) -> Self {
+        Self { greeted_at: now, uptime: age }
+    }
+
     /// The lower bound after a greeting with this identity. `before` is the identity of the
     /// previous greeting, and `heard_at` the time of the last reply before this greeting.
     pub(super) fn of(

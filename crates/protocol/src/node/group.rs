@@ -1,0 +1,298 @@
+//! A node that is a replicated group: a master, its replicas, and something that promotes one of
+//! them. By this rule no failover gives a lock away, although replication is late.
+//!
+//! A *reign* is the time for which one process is master without a break. Every promotion and every
+//! restart draws a new `master_replid`, so a reign never comes back. The marker, a key of the
+//! group, says since when the reign is known, by the server's own clock: a client that was started
+//! a moment ago knows as much as any other.
+//!
+//! 1. A vote counts only in the reign that was greeted. The question for that is written *behind*
+//!    the votes on the same connection: what is asked before them may be over when they are given.
+//! 2. A grant counts only when the reign is as old as the longest ttl and the
+//!    [bound](GroupOptions::bound): then every lock of an earlier reign has ended.
+//! 3. A lock that is still valid may be extended from the bound on, and is set again where the
+//!    group has lost it: nobody else can have got it. This is the grace period of NFSv4 (RFC 8881,
+//!    8.4.2).
+//! 4. With [`replicas`](GroupOptions::replicas), a vote counts only if a majority of the group has
+//!    acknowledged a write of this client that is no older than the bound: a lease, read off from
+//!    outside. The age of the reign then counts from the first vote that counts so.
+//! 5. A session without a countable vote for as long as the longest ttl greets again: a server that
+//!    was stopped and replaced may be elected again without ever being told.
+
+use super::NodeError;
+use crate::engine::ReignStep;
+use crate::resp::Reply;
+use crate::time::Time;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The key of the marker. It has no prefix of a client: a new program on an old group would begin a
+/// quarantine of its own.
+pub const MARKER: &[u8] = b"redlatch:reign";
+
+/// The tag that puts a key into this slot of a cluster: the first of three letters and digits that
+/// does, or of four.
+pub fn tag_of(slot: u16) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let word = |(length, number): (u32, usize)| {
+        let digit = |place| char::from(DIGITS[number / 36_usize.pow(length - place - 1) % 36]);
+        (0..length).map(digit).collect::<String>()
+    };
+    let words =
+        [3, 4].into_iter().flat_map(|length| (0..36_usize.pow(length)).map(move |n| (length, n)));
+    let found = words.map(word).find(|word| slot_of(word.as_bytes()) == slot);
+    format!("{{{}}}", found.unwrap_or_default())
+}
+
+/// The slot of a cluster that this key is in: CRC-16/XMODEM modulo 16,384.
+fn slot_of(key: &[u8]) -> u16 {
+    let crc = key.iter().fold(0_u16, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+            if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
+        })
+    });
+    crc % 16_384
+}
+
+/// The key of the marker in this slot of a cluster.
+pub fn marker_of(slot: u16) -> Vec<u8> {
+    [tag_of(slot).as_bytes(), MARKER].concat()
+}
+
+/// What a client assumes of a group.
+#[derive(Clone, Debug)]
+pub struct GroupOptions {
+    /// The key of the marker.
+    pub marker: Arc<[u8]>,
+    /// How long after the first write of its successor a replaced master may still carry out a
+    /// vote.
+    pub bound: Duration,
+    /// The longest ttl of any client.
+    pub max_ttl: Duration,
+    /// How many replicas the master has, if a majority of the group must vouch for it.
+    pub replicas: Option<u32>,
+}
+
+impl GroupOptions {
+    /// How many replicas are a majority of the group, with the master.
+    pub fn majority(&self) -> Option<usize> {
+        self.replicas.map(|replicas| replicas.div_ceil(2) as usize)
+    }
+}
+
+/// What a server has answered to a question about its reign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReignAnswer {
+    /// It is not a master.
+    NotMaster,
+    /// It names no reign.
+    Hidden,
+    /// The marker as it is now, and the server's clock.
+    Greeted { marker: Vec<u8>, now: Duration },
+    /// In which reign the votes before were given.
+    Checked(Checked),
+}
+
+/// In which reign the votes before a question were given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    pub marker: Option<Vec<u8>>,
+    pub is_master: bool,
+    pub id: Vec<u8>,
+    /// How far the server has written, and how far each replica has acknowledged that.
+    pub offset: u64,
+    pub replicas: Vec<u64>,
+}
+
+impl ReignAnswer {
+    /// Reads the answer to this step, if it is one with this number.
+    pub fn read(step: &ReignStep, number: i64, reply: &Reply<'_>) -> Option<Self> {
+        let list = match reply {
+            Reply::Integer(answer) if *answer == -number => return Some(Self::NotMaster),
+            Reply::Array(list) => list,
+            _ => return None,
+        };
+        let mut elements = list.iter();
+        if elements.next()? != Reply::Integer(number) {
+            return None;
+        }
+        match step {
+            ReignStep::Greet { .. } | ReignStep::Confirm { .. } => {
+                let Some(marker) = elements.next() else { return Some(Self::Hidden) };
+                let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?)
+                else {
+                    return None;
+                };
+                let now = Duration::from_millis(u64::try_from(now).ok()?);
+                Some(Self::Greeted { marker: bytes(marker).unwrap_or_default(), now })
+            }
+            ReignStep::Wait { .. } => None,
+            ReignStep::Check => {
+                let marker = bytes(elements.next()?);
+                let is_master = elements.next()? == Reply::Bulk(b"master");
+                let id = bytes(elements.next()?).unwrap_or_default();
+                let offset = number_of(&elements.next()?);
+                let Reply::Array(replicas) = elements.next()? else { return None };
+                let replicas = replicas.iter().map(|offset| number_of(&offset)).collect();
+                Some(Self::Checked(Checked { marker, is_master, id, offset, replicas }))
+            }
+        }
+    }
+}
+
+fn bytes(element: Reply<'_>) -> Option<Vec<u8>> {
+    if let Reply::Bulk(bytes) = element { Some(bytes.to_vec()) } else { None }
+}
+
+/// Zero for what is no offset: it vouches for nothing.
+fn number_of(element: &Reply<'_>) -> u64 {
+    if let Reply::Integer(number) = element { u64::try_from(*number).unwrap_or(0) } else { 0 }
+}
+
+/// A reign, as it was greeted on a connection.
+#[derive(Clone, Debug)]
+pub struct Reign {
+    marker: Vec<u8>,
+    id: Vec<u8>,
+    /// How old it was at least, at this time of the client. `None` as long as no majority of the
+    /// group has vouched for it.
+    age: Option<(Duration, Time)>,
+    /// When the last command was written that certainly was carried out in it.
+    confirmed_at: Time,
+    /// Writes of this session: how far the server had written behind each, and when it was sent at
+    /// the latest. In ascending order, so many that each falls out of the bound by itself.
+    writes: VecDeque<(u64, Time)>,
+    /// When the last write was sent that a majority of the group has acknowledged.
+    vouched_at: Option<Time>,
+}
+
+/// How many writes are remembered in the time of the bound.
+const WRITES: u32 = 16;
+
+impl Reign {
+    /// The reign that a server has answered to a greeting which was written at `sent_at`.
+    ///
+    /// # Errors
+    ///
+    /// Why no vote of this server can count.
+    pub fn greeted(now: Time, sent_at: Time, answer: &ReignAnswer) -> Result<Self, NodeError> {
+        let (marker, clock) = match answer {
+            ReignAnswer::Greeted { marker, now } => (marker, *now),
+            ReignAnswer::NotMaster => return Err(not_master()),
+            _ => return Err(NodeError::HidesReign),
+        };
+        let words: Vec<&[u8]> = marker.split(|byte| *byte == b' ').collect();
+        let [b"redlatch1", _, id, _, since, _] = words[..] else {
+            return Err(NodeError::HidesReign);
+        };
+        // The server's clock was read before this client's: the reign is at least that old now.
+        let since = std::str::from_utf8(since).ok().and_then(|digits| digits.parse().ok());
+        let age = since.map(|since| (clock.saturating_sub(Duration::from_millis(since)), now));
+        let (marker, id) = (marker.clone(), id.to_vec());
+        let (writes, vouched_at) = (VecDeque::new(), None);
+        Ok(Self { marker, id, age, confirmed_at: sent_at, writes, vouched_at })
+    }
+
+    /// The answer to the confirmation of this reign.
+    ///
+    /// # Errors
+    ///
+    /// Why no vote of this server can count.
+    pub fn confirmed(&mut self, now: Time, answer: &ReignAnswer) -> Result<(), NodeError> {
+        let known = Self::greeted(now, self.confirmed_at, answer)?;
+        if known.id != self.id {
+            return Err(NodeError::ReignChanged);
+        }
+        (self.marker, self.age) = (known.marker, known.age);
+        Ok(())
+    }
+
+    /// The last word of the marker.
+    pub fn nonce(&self) -> &[u8] {
+        self.marker.rsplit(|byte| *byte == b' ').next().unwrap_or_default()
+    }
+
+    /// Has the marker no time yet, and has a majority of the group vouched for the reign?
+    pub fn is_to_confirm(&self) -> bool {
+        self.age.is_none() && self.vouched_at.is_some()
+    }
+
+    /// How old the reign is at least.
+    pub fn age(&self, now: Time) -> Duration {
+        self.age.map_or(Duration::ZERO, |(age, at)| age.saturating_add(now.since(at)))
+    }
+
+    /// Judges the votes before a check that was written at `sent_at`, and answered at `now`. The
+    /// last of them that wrote was sent at `wrote_at`.
+    ///
+    /// # Errors
+    ///
+    /// Why they do not count.
+    pub fn check(
+        &mut self,
+        options: &GroupOptions,
+        (sent_at, now): (Time, Time),
+        wrote_at: Option<Time>,
+        answer: &Checked,
+    ) -> Result<(), NodeError> {
+        if !answer.is_master {
+            return Err(not_master());
+        }
+        let is_same = answer.marker.as_ref() == Some(&self.marker) && answer.id == self.id;
+        if !is_same || self.is_stale(options, sent_at) {
+            return Err(NodeError::ReignChanged);
+        }
+        if let Some(majority) = options.majority() {
+            self.vouch(options, majority, now, wrote_at, answer)?;
+        }
+        self.confirmed_at = self.confirmed_at.max(sent_at);
+        Ok(())
+    }
+
+    /// A replica that has acknowledged an offset had this master after the write that made it.
+    fn vouch(
+        &mut self,
+        options: &GroupOptions,
+        majority: usize,
+        now: Time,
+        wrote_at: Option<Time>,
+        answer: &Checked,
+    ) -> Result<(), NodeError> {
+        let grain = options.bound / WRITES;
+        let is_new = |at| self.writes.back().is_none_or(|(_, last)| at >= last.after(grain));
+        self.writes.extend(wrote_at.filter(|at| is_new(*at)).map(|at| (answer.offset, at)));
+        let by = |offset: u64| answer.replicas.iter().filter(|it| **it >= offset).count();
+        let vouched = self.writes.iter().rev().find(|(offset, _)| by(*offset) >= majority);
+        self.vouched_at = self.vouched_at.max(vouched.map(|(_, at)| *at));
+        while self.writes.front().is_some_and(|(_, at)| now > at.after(options.bound)) {
+            self.writes.pop_front();
+        }
+        if self.vouched_at.is_some_and(|at| now <= at.after(options.bound)) {
+            return Ok(());
+        }
+        let vouched_by = self.writes.back().map_or(0, |(offset, _)| by(*offset));
+        Err(NodeError::NotVouched { wanted: majority, vouched_by })
+    }
+
+    /// Must the group vouch again for votes that are written now?
+    pub fn is_to_vouch(&self, options: &GroupOptions, now: Time) -> bool {
+        let is_old = |at: Time| now > at.after(options.bound / 2);
+        options.replicas.is_some() && self.vouched_at.is_none_or(is_old)
+    }
+
+    /// Is the last countable vote so old that the server may have been replaced and elected again?
+    pub fn is_stale(&self, options: &GroupOptions, now: Time) -> bool {
+        now.since(self.confirmed_at) >= options.max_ttl
+    }
+
+    /// Why an answer about a lock that is held does not count yet.
+    pub fn grace(&self, options: &GroupOptions, now: Time) -> Option<NodeError> {
+        let left = options.bound.saturating_sub(self.age(now));
+        (!left.is_zero()).then_some(NodeError::Quarantined { left })
+    }
+}
+
+fn not_master() -> NodeError {
+    NodeError::NoMaster("the server is a replica".to_owned())
+}

@@ -1,0 +1,228 @@
+//! The votes of a replicated group: each waits until the question behind it is answered, and counts
+//! if the group is in the reign that was greeted. `node::group` has the rule.
+
+use super::server::LeastUptime;
+use super::{Answer, Session};
+use crate::engine::{Command, NodeSet, Reign as Ask, ReignStep, Request, Vote};
+use crate::node::NodeError;
+use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
+use crate::node::flight::InFlight;
+use crate::node::group::{GroupOptions, Reign, ReignAnswer};
+use crate::time::Time;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The reign of a connection to a replicated group. Empty for a plain node.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// As greeted on this connection.
+    reign: Option<Reign>,
+    /// Was a vote written since the last question?
+    is_unchecked: bool,
+    /// Votes that wait for the answer to the question behind them.
+    unchecked: VecDeque<(Answer, Request)>,
+    /// When the last command was sent that has written something, of those before the next answer.
+    wrote_at: Option<Time>,
+    /// The epoch of the failover authority that has named the address.
+    pub(super) epoch: u64,
+}
+
+impl Request {
+    /// Is the answer a vote on a lock, which counts in the reign that was greeted only? A removal
+    /// may be carried out in any: what it does not reach ends before the quarantine does.
+    fn is_vote(&self) -> bool {
+        matches!(self.command, Command::Claim(_) | Command::Keep(_) | Command::Fence(_))
+    }
+}
+
+impl Session {
+    /// Notes the epoch of the failover authority that has named the address. Call it before
+    /// [`connected`](Self::connected).
+    pub fn located(&mut self, epoch: u64) {
+        self.group.epoch = self.group.epoch.max(epoch);
+    }
+
+    /// Asks for the reign, on a connection that was just greeted. Votes that are written behind
+    /// that are checked as all others are.
+    pub(super) fn greet_group(&mut self, now: Time) {
+        let Some(options) = self.options.group.clone() else { return };
+        let epoch = self.group.epoch;
+        self.group = Group { epoch, ..Group::default() };
+        self.server.least_uptime = LeastUptime::aged(now, Duration::ZERO);
+        let nonce = format!("{:016x}{:x}", self.options.seed, self.flight.next_number());
+        let (run_id, nonce, is_vouched) = (self.run(), nonce.into(), options.replicas.is_some());
+        let step = ReignStep::Greet { run_id, epoch, nonce, is_vouched };
+        self.ask_reign(now, &options, step);
+        self.group.is_unchecked = is_vouched;
+    }
+
+    /// The run of the server; of one that names none, a word in its place.
+    fn run(&self) -> Arc<str> {
+        self.connection.run_id.clone().unwrap_or_else(|| Arc::from("0"))
+    }
+
+    fn ask_reign(&mut self, now: Time, options: &GroupOptions, step: ReignStep) {
+        let command = Command::Reign(Ask { key: Arc::clone(&options.marker), step });
+        let request = Request {
+            command,
+            started: now,
+            deadline: now,
+            connect_deadline: now,
+            spare_until: now,
+            nodes: NodeSet::EMPTY,
+        };
+        let form = self.connection.scripts.form(&request);
+        self.flight.push(now, None, request, form);
+    }
+
+    /// Adapts what is written to a group, and notes that a question must follow it. An extension
+    /// sets the key again while nobody else can have got the lock.
+    pub(super) fn note_vote(&mut self, now: Time, request: &mut Request, is_awaited: bool) {
+        let Some(options) = &self.options.group else { return };
+        self.group.is_unchecked |= is_awaited && request.is_vote();
+        let is_reclaimed = |reign: &Reign| reign.grace(options, now).is_none();
+        if let Command::Keep(keep) = &mut request.command {
+            let is_reclaimed = self.group.reign.as_ref().is_some_and(is_reclaimed);
+            keep.reclaims = is_reclaimed && self.quarantine_left(now).is_some();
+        }
+    }
+
+    /// Asks in whose reign the votes were given that are about to be written, behind them.
+    pub(in crate::node) fn seal(&mut self) {
+        if !self.group.is_unchecked {
+            return;
+        }
+        let (Some(options), Some(now)) = (self.options.group.clone(), self.flight.latest()) else {
+            return;
+        };
+        self.group.is_unchecked = false;
+        let is_due = |reign: &Reign| reign.is_to_vouch(&options, now);
+        let replicas = options.majority().filter(|_| self.group.reign.as_ref().is_none_or(is_due));
+        if let Some(replicas) = replicas {
+            // Not for as long as a round lasts: the votes wait for the answer behind it.
+            let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
+            self.ask_reign(now, &options, ReignStep::Wait { replicas, millis });
+        }
+        self.ask_reign(now, &options, ReignStep::Check);
+    }
+
+    /// What the answer to a vote of a group is worth at this time.
+    pub(super) fn count_in_reign(
+        &mut self,
+        now: Time,
+        request: &Request,
+        sent_at: Time,
+        reply: &mut NodeReply,
+    ) {
+        let Some(options) = self.options.group.as_ref().filter(|_| request.is_vote()) else {
+            return;
+        };
+        if reply.vote == Vote::Granted {
+            self.group.wrote_at = Some(sent_at);
+        }
+        let Some(reign) = &self.group.reign else { return };
+        let is_extension = matches!(request.command, Command::Keep(_));
+        // In the quarantine, who holds a lock may not find it: it has still time to reclaim it.
+        let problem = reign.grace(options, now).or_else(|| {
+            let left = self.quarantine_left(now)?;
+            let is_missing = is_extension && reply.vote == Vote::Refused;
+            is_missing.then_some(NodeError::Quarantined { left })
+        });
+        if let Some(problem) = problem {
+            (reply.vote, reply.problem) = (Vote::Failed, Some(problem));
+        }
+    }
+
+    /// Returns the answer to a request that needs no question behind it.
+    pub(super) fn hold(&mut self, answer: Answer, request: &Request) -> Option<Answer> {
+        if self.options.group.is_none() || !request.is_vote() {
+            return Some(answer);
+        }
+        self.group.unchecked.push_back((answer, request.clone()));
+        None
+    }
+
+    /// Takes the answer to a question about the reign. An error means that the connection must be
+    /// closed: the node is greeted again.
+    pub(super) fn reigned(
+        &mut self,
+        now: Time,
+        command: InFlight,
+        step: &ReignStep,
+        read: Result<NodeReply, NoReply>,
+    ) -> Result<(), NodeError> {
+        let Some(options) = self.options.group.clone() else { return Ok(()) };
+        let answer = match read {
+            Ok(read) => read.said,
+            Err(NoReply::UnknownScript) if command.form == Form::Digest => {
+                self.connection.scripts = KnownScripts::default();
+                self.ask_reign(now, &options, step.clone());
+                return Ok(());
+            }
+            // It says nothing itself: the question behind it does.
+            Err(NoReply::Failed(_)) if matches!(step, ReignStep::Wait { .. }) => return Ok(()),
+            Err(NoReply::UnknownScript) => return Err(NodeError::HidesReign),
+            Err(NoReply::Failed(problem) | NoReply::Nonsense(problem)) => return Err(problem),
+        };
+        let Some(answer) = answer.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
+            return Ok(());
+        };
+        self.connection.scripts.learn(&command.request);
+        match (step, answer, &mut self.group.reign) {
+            (ReignStep::Greet { nonce, .. }, ..) => {
+                let reign = Reign::greeted(now, command.sent_at, answer)?;
+                // This greeting has written the marker, and has that been vouched for?
+                let is_ours = reign.nonce() == nonce.as_bytes();
+                self.group.wrote_at = is_ours.then_some(command.sent_at);
+                self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
+                self.group.reign = Some(reign);
+                Ok(())
+            }
+            (ReignStep::Confirm { .. }, _, Some(reign)) => {
+                reign.confirmed(now, answer)?;
+                self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
+                Ok(())
+            }
+            (ReignStep::Check, ReignAnswer::Checked(answer), Some(reign)) => {
+                let wrote_at = self.group.wrote_at.take();
+                match reign.check(&options, (command.sent_at, now), wrote_at, answer) {
+                    Ok(()) => {
+                        let is_to_confirm = reign.is_to_confirm();
+                        let nonce = reign.nonce().to_vec();
+                        let checked = self.group.unchecked.drain(..).map(|(answer, _)| answer);
+                        self.answers.extend(checked);
+                        if is_to_confirm {
+                            let nonce = String::from_utf8_lossy(&nonce).into();
+                            let step = ReignStep::Confirm { run_id: self.run(), nonce };
+                            self.ask_reign(now, &options, step);
+                        }
+                        Ok(())
+                    }
+                    Err(problem @ NodeError::NotVouched { .. }) => {
+                        self.lose_unchecked(now, &problem);
+                        Ok(())
+                    }
+                    Err(problem) => Err(problem),
+                }
+            }
+            _ => Err(NodeError::HidesReign),
+        }
+    }
+
+    /// Fails the votes whose reign is not known, and will not be.
+    pub(super) fn lose_unchecked(&mut self, now: Time, problem: &NodeError) {
+        for (answer, request) in std::mem::take(&mut self.group.unchecked) {
+            self.lose(now, Some(answer.ticket), request, problem, true);
+        }
+    }
+
+    /// Must an idle connection be greeted again before the next vote counts?
+    pub(super) fn greet_again(&mut self, now: Time) {
+        let Some(options) = self.options.group.clone() else { return };
+        let is_stale = |reign: &Reign| reign.is_stale(&options, now);
+        if self.flight.is_empty() && self.group.reign.as_ref().is_some_and(is_stale) {
+            self.closed(now, NodeError::ReignChanged);
+        }
+    }
+}
