@@ -30,6 +30,7 @@ pub mod redis;
 pub mod relay;
 pub mod secret;
 mod secure_port;
+pub mod sentinel;
 pub mod server_choice;
 pub mod server_program;
 pub mod servers;

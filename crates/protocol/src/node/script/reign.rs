@@ -7,8 +7,10 @@ use crate::node::group::ReignAnswer;
 use crate::resp::Word::{Bytes, Number};
 use crate::resp::{Reply, encode_words};
 
+/// Whose reign a replicated group is in, noted in its marker.
 pub const REIGN: Script = lua_script!("reign.lua");
 
+/// In whose reign the votes before it were given.
 pub const CHECK: Script = lua_script!("check.lua");
 
 impl NodeCommand for Reign {

@@ -1,0 +1,102 @@
+//! `redis://…?failover=true`: a name that leads to the present master, here by a relay.
+
+use std::time::{Duration, Instant};
+
+use redlatch::error::NodeAnswer;
+use redlatch::{Error, LockClient, NodeError};
+use support::cli::Value;
+use support::eventually;
+use support::locks::{LIMIT, can_be_acquired, value};
+use support::redis::Server;
+use support::sentinel::{info, replicated};
+
+use super::{BOUND, MAX_TTL, builder, take};
+
+const TTL: Duration = Duration::from_secs(5);
+
+fn client(server: &Server) -> LockClient {
+    builder(&format!("redis://127.0.0.1:{}?failover=true", server.port())).build().unwrap()
+}
+
+/// The error of the only node.
+fn problem(client: &LockClient) -> Option<NodeError> {
+    match client.try_lock("other", TTL) {
+        Err(Error::NoQuorum(error)) => match &error.reports()[0].answer {
+            NodeAnswer::Failed(error) => Some(error.clone()),
+            other => panic!("{other:?}"),
+        },
+        Ok(_) => None,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+fn promote(server: &Server) {
+    assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]), Value::ok());
+}
+
+#[test]
+fn the_first_client_of_a_group_waits_as_after_a_failover_and_the_next_one_need_not() {
+    let servers = replicated(1);
+    let first = client(&servers[0]);
+    let Some(NodeError::Quarantined { left }) = problem(&first) else { panic!("it counts") };
+    assert!(left <= MAX_TTL + BOUND && left > MAX_TTL, "{left:?}");
+    let guard = take(&first, TTL);
+    drop(guard);
+    // It reads in the marker since when the reign is known.
+    let guard = client(&servers[0]).try_lock("orders", TTL).unwrap().unwrap();
+    guard.release().unwrap();
+}
+
+#[test]
+fn a_failback_on_an_open_connection_is_seen_behind_the_vote() {
+    let servers = replicated(1);
+    let client = client(&servers[0]);
+    drop(take(&client, TTL));
+    assert!(eventually(LIMIT, || value(&servers[0], "orders").is_none()));
+    // A to B, and back: the connection of the client stays open.
+    let before = info(&servers[0], "master_replid");
+    promote(&servers[1]);
+    let port = servers[1].port().to_string();
+    assert_eq!(servers[0].command(&["REPLICAOF", "127.0.0.1", &port]), Value::ok());
+    assert!(eventually(LIMIT, || info(&servers[0], "master_link_status") == "up"));
+    promote(&servers[0]);
+    assert_ne!(info(&servers[0], "master_replid"), before);
+    let problem = problem(&client);
+    assert!(
+        matches!(problem, Some(NodeError::ReignChanged | NodeError::Quarantined { .. })),
+        "{problem:?}"
+    );
+}
+
+#[test]
+fn a_kept_lock_is_reclaimed_after_a_promotion_that_lost_it_and_nobody_else_gets_it() {
+    let servers = replicated(1);
+    let (holder, other) = (client(&servers[0]), client(&servers[0]));
+    let guard =
+        holder.request("orders").ttl(TTL).keep_alive().try_lock_for(LIMIT).unwrap().unwrap();
+    // The server loses the key and its reign, as a replica does that is promoted too early.
+    let port = servers[1].port().to_string();
+    assert_eq!(servers[1].command(&["REPLICAOF", "NO", "ONE"]), Value::ok());
+    assert_eq!(servers[1].command(&["FLUSHALL"]), Value::ok());
+    assert_eq!(servers[0].command(&["REPLICAOF", "127.0.0.1", &port]), Value::ok());
+    assert!(eventually(LIMIT, || info(&servers[0], "master_link_status") == "up"));
+    promote(&servers[0]);
+    assert_eq!(value(&servers[0], "orders"), None);
+    let start = Instant::now();
+    while start.elapsed() < 2 * MAX_TTL {
+        guard.ensure_held().unwrap();
+        assert!(!can_be_acquired(&other, "orders"));
+    }
+    assert!(value(&servers[0], "orders").is_some(), "it is there again");
+    guard.release().unwrap();
+    drop(take(&other, TTL));
+}
+
+#[test]
+fn a_replica_is_no_master() {
+    let servers = replicated(1);
+    let client = client(&servers[1]);
+    assert!(eventually(LIMIT, || {
+        problem(&client) == Some(NodeError::NoMaster("the server is a replica".to_owned()))
+    }));
+}

@@ -1,0 +1,51 @@
+//! A group that Sentinels watch.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::LockClient;
+use support::eventually;
+use support::locks::{LIMIT, can_be_acquired};
+use support::sentinel::{NAME, SentinelGroup};
+
+use super::{builder, take};
+
+const TTL: Duration = Duration::from_secs(5);
+
+fn client(group: &SentinelGroup) -> LockClient {
+    builder(&group.url()).build().unwrap()
+}
+
+#[test]
+fn a_lock_goes_on_when_the_master_is_killed() {
+    let mut group = SentinelGroup::start(2);
+    // Longer than the failover takes.
+    let ttl = Duration::from_secs(12);
+    let build = || builder(&group.url()).max_ttl(ttl).build().unwrap();
+    let (holder, other) = (build(), build());
+    let guard =
+        holder.request("orders").ttl(ttl).keep_alive().try_lock_for(3 * LIMIT).unwrap().unwrap();
+    let before = group.master();
+    group.servers[before].kill();
+    assert!(eventually(LIMIT, || group.master() != before));
+    let start = Instant::now();
+    while start.elapsed() < 2 * ttl {
+        guard.ensure_held().unwrap();
+        assert!(!can_be_acquired(&other, "orders"));
+        thread::sleep(Duration::from_millis(50));
+    }
+    guard.release().unwrap();
+    drop(take(&other, ttl));
+}
+
+#[test]
+fn a_forced_failover_costs_a_quarantine_and_no_lock() {
+    let group = SentinelGroup::start(1);
+    let client = client(&group);
+    drop(take(&client, TTL));
+    let before = group.master();
+    group.sentinels[0].command(&["SENTINEL", "FAILOVER", NAME]);
+    assert!(eventually(LIMIT, || group.master() != before));
+    drop(take(&client, TTL));
+    assert!(support::sentinel::info(&group.servers[group.master()], "role") == "master");
+}

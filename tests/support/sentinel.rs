@@ -1,0 +1,144 @@
+//! A group of servers that Sentinels watch: a master, its replicas, three Sentinels.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::Duration;
+
+use super::cli::{Client, Value};
+use super::eventually;
+use super::port::Port;
+use super::process;
+use super::redis::Server;
+use super::server_program::ServerProgram;
+
+/// As the Sentinels call the group.
+pub const NAME: &str = "locks";
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+pub struct Sentinel {
+    port: Port,
+    process: Child,
+    _directory: tempfile::TempDir,
+}
+
+impl Sentinel {
+    /// A Sentinel that takes a master for dead that has been silent for a second.
+    #[track_caller]
+    pub fn start(master: u16) -> Self {
+        let directory = tempfile::Builder::new().prefix("redlatch-sentinel-").tempdir();
+        let directory = directory.expect("a temporary directory can be made");
+        let (port, path) = (Port::choose(), |name: &str| directory.path().join(name));
+        let config = format!(
+            "port {}\nbind 127.0.0.1\ndir {}\nsentinel monitor {NAME} 127.0.0.1 {master} 2\n\
+             sentinel down-after-milliseconds {NAME} 1000\nsentinel failover-timeout {NAME} 3000\n",
+            port.number(),
+            directory.path().display(),
+        );
+        fs::write(path("sentinel.conf"), config).expect("the directory is there");
+        let log = File::create(path("sentinel.log")).expect("the directory is there");
+        let args = [path("sentinel.conf"), PathBuf::from("--sentinel")];
+        let args = args.iter().map(|arg| arg.display().to_string()).collect();
+        let program = ServerProgram::tested().path().to_owned();
+        let process = process::spawn_bound_to_us(program, args, Vec::new(), log);
+        let process = process.expect("the server can be run");
+        let sentinel = Self { port, process, _directory: directory };
+        assert!(eventually(START_LIMIT, || Client::connect(sentinel.port()).is_ok()));
+        sentinel
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    /// Runs one command.
+    pub fn command(&self, args: &[&str]) -> Value {
+        Client::connect(self.port()).expect("a running Sentinel accepts").command(args)
+    }
+
+    /// The port of the server that it names as the master.
+    pub fn master(&self) -> u16 {
+        let Value::Array(place) = self.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME])
+        else {
+            panic!("it knows the group");
+        };
+        place[1].text().parse().expect("a port")
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        // Both fail only if the process has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A master, replicas that have its data, and three Sentinels that know all of them.
+pub struct SentinelGroup {
+    pub servers: Vec<Server>,
+    pub sentinels: Vec<Sentinel>,
+}
+
+impl SentinelGroup {
+    #[track_caller]
+    pub fn start(replicas: usize) -> Self {
+        let servers = replicated(replicas);
+        let master = servers[0].port();
+        let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(master)).collect();
+        let group = Self { servers, sentinels };
+        let (others, replicas) = ("2".to_owned(), replicas.to_string());
+        assert!(
+            eventually(START_LIMIT, || group.sentinels.iter().all(|sentinel| {
+                let fields = sentinel.command(&["SENTINEL", "MASTER", NAME]);
+                let has = |name: &str, value: &str| field(&fields, name).as_deref() == Some(value);
+                has("num-other-sentinels", &others) && has("num-slaves", &replicas)
+            })),
+            "the Sentinels do not find the group"
+        );
+        group
+    }
+
+    pub fn url(&self) -> String {
+        let hosts = self.sentinels.iter().map(|it| format!("127.0.0.1:{}", it.port()));
+        format!("redis+sentinel://{}/{NAME}", hosts.collect::<Vec<_>>().join(","))
+    }
+
+    /// The server that a majority of the Sentinels names.
+    pub fn master(&self) -> usize {
+        let mut ports: Vec<_> = self.sentinels.iter().map(Sentinel::master).collect();
+        ports.sort_unstable();
+        let is_it = |server: &Server| server.port() == ports[ports.len() / 2];
+        self.servers.iter().position(is_it).expect("they name one of the servers")
+    }
+}
+
+/// A master and as many replicas that have its data.
+#[track_caller]
+pub fn replicated(replicas: usize) -> Vec<Server> {
+    let quick = ["--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "0"];
+    let mut servers = vec![Server::start(&quick)];
+    let master = servers[0].port().to_string();
+    for _ in 0..replicas {
+        let of = ["--replicaof", &format!("127.0.0.1 {master}")];
+        servers.push(Server::start(&[&quick[..], &of].concat()));
+    }
+    for replica in &servers[1..] {
+        assert!(eventually(START_LIMIT, || info(replica, "master_link_status") == "up"));
+    }
+    servers
+}
+
+/// A field of `INFO replication`; empty if there is none.
+pub fn info(server: &Server, name: &str) -> String {
+    let text = server.command(&["INFO", "replication"]).text();
+    let field = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    field.unwrap_or_default().trim_end().to_owned()
+}
+
+fn field(fields: &Value, name: &str) -> Option<String> {
+    let Value::Array(fields) = fields else { return None };
+    let place = fields.iter().position(|field| field.text() == name)?;
+    Some(fields.get(place + 1)?.text())
+}
