@@ -5,12 +5,17 @@
 //! twice. From every state: each side that is prepared comes to its end alone, and when all have
 //! started again, all have ended in the same way, and no record is left.
 
+#![expect(clippy::unwrap_used, reason = "a record that cannot be made fails the test")]
+
+mod mistake;
+mod world;
+
 use std::collections::HashSet;
 
 use redlatch_registers::transaction::{Disk, JoinStep, TransactionSide};
 
-use crate::mistake::{MISTAKES, Mistake};
-use crate::world::World;
+use mistake::{MISTAKES, Mistake};
+use world::World;
 
 /// Takes the next states, each by what changes.
 type Push<'a> = &'a mut dyn FnMut(&dyn Fn(&mut World));
