@@ -1,5 +1,6 @@
-//! All schedules of a transaction, of the library's own steps: a request to take part may come late and twice, a side may die
-//! and come back at any step, and a change of the record is heard, unheard, late or never made.
+//! All schedules of a transaction, of the library's own steps: a request to take part may come late
+//! and twice, a side may die and come back at any step, and a change of the record is heard,
+//! unheard, late or never made.
 //!
 //! In every state: no side has committed while another has rolled back, and none has committed
 //! twice. From every state: each side that is prepared comes to its end alone, and when all have

@@ -4,7 +4,8 @@
 //! - `postgres.rs`: what the guide says of PostgreSQL, on a real server.
 //! - `rounds.rs`: how many rounds each step takes.
 //!
-//! `tests/transaction_search` goes through all schedules of their steps. In `tests/stock_transfer.rs`, an example's processes are killed at each of their steps.
+//! `tests/transaction_search` goes through all schedules of their steps. In
+//! `tests/stock_transfer.rs`, an example's processes are killed at each of their steps.
 
 #![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
 
