@@ -25,10 +25,10 @@ use crate::inspect::Inspection;
 #[cfg(feature = "diagnostics")]
 use crate::inspect::Seen;
 use crate::net::{Endpoint, LookupAuth, Net, RoundOutcome, TlsTarget};
-use crate::node::{Credentials, GroupOptions, MARKER, NodeAnswer, NodeError, NodeReport};
+use crate::node::{Credentials, GroupOptions, NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
 use crate::node::{NodeStatus, Standards};
-use crate::node::{Session, SessionOptions, marker_of};
+use crate::node::{Session, SessionOptions, tag_of};
 use crate::node_url::{Address, NodeUrl};
 use crate::owner_process::OwnerProcess;
 use crate::watchdog::Watchdog;
@@ -370,12 +370,12 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     if let Some(failover) = url.failover() {
         let default = if failover.replicas.is_some() { VOUCHED_BOUND } else { FAILOVER_BOUND };
         let bound = settings.failover_bound.unwrap_or(default);
-        let marker = match url.address() {
-            Address::Cluster { slots, .. } => marker_of(slots[0]),
-            _ => MARKER.to_vec(),
+        let tag = match url.address() {
+            Address::Cluster { slots, .. } => tag_of(slots[0]),
+            _ => String::new(),
         };
         let (max_ttl, replicas) = (settings.max_ttl, failover.replicas);
-        let group = GroupOptions { marker: marker.into(), bound, max_ttl, replicas };
+        let group = GroupOptions { tag: tag.into_bytes().into(), bound, max_ttl, replicas };
         options.quarantine = Some(max_ttl.saturating_add(bound));
         options.group = Some(Arc::new(group));
     }

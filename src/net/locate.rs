@@ -6,7 +6,7 @@
 use super::probe::Probe;
 use super::stream::TlsTarget;
 use crate::clock::{self, Time};
-use crate::node::{NodeError, ServerError, marker_of};
+use crate::node::{MARKER, NodeError, ServerError, tag_of};
 use crate::node_url::{Address, Place};
 use crate::resp::{Elements, Reply, decode, encode_command};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -57,7 +57,10 @@ impl About {
         match self {
             Self::Group(name) => encode_command(out, &[b"SENTINEL", b"MASTER", name.as_bytes()]),
             // Whoever is not the master of this slot names it.
-            Self::Slot(slot) => encode_command(out, &[b"EXISTS", &marker_of(*slot)]),
+            Self::Slot(slot) => {
+                let marker = [tag_of(*slot).as_bytes(), MARKER].concat();
+                encode_command(out, &[b"EXISTS", &marker]);
+            }
         }
     }
 

@@ -80,7 +80,9 @@ impl NodeKeys {
         registers: bool,
     ) -> (Option<KeyPage>, NodeReport) {
         let (cursor, count) = (self.cursor, self.count);
-        let listing = Command::Custom(Arc::new(Listing { pattern, cursor, count, registers }));
+        let tag = Arc::default();
+        let listing = Listing { pattern, cursor, count, registers, tag };
+        let listing = Command::Custom(Arc::new(listing));
         let request = Request::to_one(&redlock.rules, clock::now(), self.node, listing);
         let RoundOutcome { said, mut reports, .. } = redlock.net.submit(request);
         let page = said[self.node.index()].as_ref().and_then(|said| said.get().cloned());

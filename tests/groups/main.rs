@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
 
+mod clusters;
 mod names_that_move;
 mod sentinels;
 

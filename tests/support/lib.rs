@@ -12,6 +12,7 @@ pub mod capability;
 pub mod certificates;
 pub mod chance;
 pub mod cli;
+pub mod cluster;
 pub mod cluster_node;
 pub mod deaf_port;
 pub mod fencing;

@@ -73,6 +73,11 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The command on a node whose keys stand behind this tag, if not only its keys differ there.
+    fn for_tag(&self, _tag: &Arc<[u8]>) -> Option<Arc<dyn CustomCommand>> {
+        None
+    }
+
     /// The command as it is written to this run of the server, if that makes a difference.
     fn for_run(&self, _run_id: &Arc<str>) -> Option<Arc<dyn CustomCommand>> {
         None

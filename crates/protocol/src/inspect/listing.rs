@@ -20,6 +20,8 @@ pub struct Listing {
     pub count: u32,
     /// Are registers listed, by the keys of their promises, and not locks?
     pub registers: bool,
+    /// What stands before each key on the node, and is no part of its name. Empty at first.
+    pub tag: Arc<[u8]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +41,19 @@ impl CustomCommand for Listing {
         (SCAN, FIRST + 2)
     }
 
+    fn for_tag(&self, tag: &Arc<[u8]>) -> Option<Arc<dyn CustomCommand>> {
+        Some(Arc::new(Self { tag: Arc::clone(tag), ..self.clone() }))
+    }
+
     fn call(&self, run: &mut RunScript<'_>) {
         let (cursor, count) = (self.cursor.to_string(), self.count.to_string());
+        let pattern = [&self.tag[..], &self.pattern].concat();
         let kind: &[u8] = if self.registers { b"registers" } else { b"locks" };
-        run(&[], &[cursor.as_bytes(), &self.pattern, count.as_bytes(), kind]);
+        run(&[], &[cursor.as_bytes(), &pattern, count.as_bytes(), kind]);
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
-        page(number, reply).map(|page| Ok((Vote::Granted, Said::new(page))))
+        page(number, reply, &self.tag).map(|page| Ok((Vote::Granted, Said::new(page))))
     }
 
     fn waits_for_more(&self, _: &[Option<Said>], _: &Tally, _: usize) -> bool {
@@ -54,11 +61,14 @@ impl CustomCommand for Listing {
     }
 }
 
-fn page(number: i64, reply: &Reply<'_>) -> Option<KeyPage> {
+fn page(number: i64, reply: &Reply<'_>, tag: &[u8]) -> Option<KeyPage> {
     let [Some(Reply::Bulk(next)), keys, None] = list(number, reply)? else { return None };
     let is_number = next.iter().all(u8::is_ascii_digit);
     let next = std::str::from_utf8(next).ok().filter(|_| is_number)?.parse().ok()?;
-    let key = |element| if let Reply::Bulk(key) = element { Some(key.to_vec()) } else { None };
+    let key = |element| match element {
+        Reply::Bulk(key) => Some(key.strip_prefix(tag)?.to_vec()),
+        _ => None,
+    };
     let keys = match keys? {
         Reply::Null => None,
         Reply::Array(parts) => {

@@ -66,9 +66,9 @@ pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
 }
 
 /// Appends `request` to `out`. A script repeats `number` in its answer, as proof that the answer
-/// belongs to this command.
-pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
-    request.command.of_node().encode(Call { form, number }, out);
+/// belongs to this command. `tag` stands before each key.
+pub fn encode(request: &Request, form: Form, number: u64, tag: &[u8], out: &mut Vec<u8>) {
+    request.command.of_node().encode(Call { form, number, tag }, out);
 }
 
 /// The value of this lock's keys.

@@ -6,6 +6,7 @@ use crate::engine::Request;
 use crate::time::Time;
 use crate::write_buffer::WriteBuffer;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// The most commands that may be unanswered at one node. Further requests wait until others have
 /// been answered: without a limit, a node that has stopped could use up the client's memory.
@@ -36,15 +37,17 @@ pub(super) struct Flight {
     /// The number of the last command. It continues from one connection to the next, so that an
     /// answer proves nothing on another connection.
     number: u64,
+    /// What stands before each key.
+    tag: Arc<[u8]>,
     output: WriteBuffer,
     /// The scripts whose source is in the output, of which nothing has been written yet.
     pub(super) sources: KnownScripts,
 }
 
 impl Flight {
-    /// No commands yet. The first gets the number `number + 1`.
-    pub(super) fn after(number: u64) -> Self {
-        Self { number, ..Self::default() }
+    /// No commands yet. The first gets the number `number + 1`. `tag` stands before each key.
+    pub(super) fn after(number: u64, tag: Arc<[u8]>) -> Self {
+        Self { number, tag, ..Self::default() }
     }
 
     /// Is there room for one more command? Half of the room is reserved for removals, so that every
@@ -65,7 +68,7 @@ impl Flight {
         let start = output.len();
         self.number += 1;
         let number = self.number;
-        command::encode(&request, form, number, output);
+        command::encode(&request, form, number, &self.tag, output);
         if form == Form::Source {
             self.sources.learn(&request);
         }

@@ -55,16 +55,12 @@ fn slot_of(key: &[u8]) -> u16 {
     crc % 16_384
 }
 
-/// The key of the marker in this slot of a cluster.
-pub fn marker_of(slot: u16) -> Vec<u8> {
-    [tag_of(slot).as_bytes(), MARKER].concat()
-}
-
 /// What a client assumes of a group.
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
-    /// The key of the marker.
-    pub marker: Arc<[u8]>,
+    /// What stands before each key, so that all keys of the node are in its slot of a cluster.
+    /// Empty for a group that is no part of one.
+    pub tag: Arc<[u8]>,
     /// How long after the first write of its successor a replaced master may still carry out a
     /// vote.
     pub bound: Duration,

@@ -29,7 +29,7 @@ pub use driver::{Conversation, Driver, Next, Sockets};
 pub use examination::{ClockDifference, ClockReading, CrashLoss, Durability, Fsync};
 pub use examination::{Memory, Persistence, Role};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
-pub use group::{Checked, GroupOptions, MARKER, Reign, ReignAnswer, marker_of, tag_of};
+pub use group::{Checked, GroupOptions, MARKER, Reign, ReignAnswer, tag_of};
 pub use handshake::{Credentials, Identity};
 pub use node_error::{NodeError, OTHER_PROCESS, OtherProtocol, Phase, TlsError, TlsErrorKind};
 pub use pending_releases::PENDING_MAX;

@@ -124,7 +124,7 @@ pub(super) trait NodeCommand {
     }
 
     /// Appends the command.
-    fn encode(&self, call: Call, out: &mut Vec<u8>);
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>);
 
     /// Reads a reply, if it is an answer to this command with this number. Texts in errors do not
     /// contain `secret`. Most scripts answer yes or no.
@@ -142,7 +142,7 @@ impl NodeCommand for Arc<dyn CustomCommand> {
         Some((script, CUSTOM + number))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let (script, _) = CustomCommand::script(&**self);
         self.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
     }
@@ -175,13 +175,15 @@ impl Command {
 
 /// How a script is called.
 #[derive(Clone, Copy)]
-pub(super) struct Call {
+pub(super) struct Call<'t> {
     pub(super) form: Form,
     /// The number that the script's answer must begin with.
     pub(super) number: u64,
+    /// What stands before each key, so that all of a node's keys are in one slot of a cluster.
+    pub(super) tag: &'t [u8],
 }
 
-impl Call {
+impl Call<'_> {
     /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
     fn run(
         self,
@@ -192,7 +194,8 @@ impl Call {
         out: &mut Vec<u8>,
     ) {
         let count = lock.keys().count() + counters.len();
-        let keys = lock.keys().chain(counters.iter().map(Vec::as_slice)).map(Word::Bytes);
+        let keys = lock.keys().chain(counters.iter().map(Vec::as_slice));
+        let keys = keys.map(|key| Word::Key(self.tag, key));
         self.write(script, (count, keys), arguments.iter().copied(), out);
     }
 
@@ -205,7 +208,7 @@ impl Call {
         out: &mut Vec<u8>,
     ) {
         let bytes = |word: &&'a [u8]| Word::Bytes(word);
-        let keys_of = (keys.len(), keys.iter().map(bytes));
+        let keys_of = (keys.len(), keys.iter().map(|key| Word::Key(self.tag, key)));
         self.write(script, keys_of, arguments.iter().map(bytes), out);
     }
 

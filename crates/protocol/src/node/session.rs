@@ -64,6 +64,11 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
+    /// What stands before each key on this node.
+    fn tag(&self) -> Arc<[u8]> {
+        self.group.as_ref().map_or_else(Arc::default, |group| Arc::clone(&group.tag))
+    }
+
     /// The options that `config` documents as defaults, except that grants count at once.
     pub fn new(name: &str, seed: u64) -> Self {
         Self {
@@ -137,7 +142,7 @@ impl Session {
         Self {
             backoff: Backoff::new(base, cap, Jitter::from_seed(options.seed)),
             // Far enough from the numbers of any other client, and from what a script can count.
-            flight: Flight::after(options.seed >> 24),
+            flight: Flight::after(options.seed >> 24, options.tag()),
             options,
             state: State::Down { retry_at: Time::ZERO },
             connection: Connection::default(),

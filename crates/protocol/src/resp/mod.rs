@@ -86,6 +86,8 @@ pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
 #[derive(Clone, Copy, Debug)]
 pub enum Word<'a> {
     Bytes(&'a [u8]),
+    /// A key, behind the tag that says where in a cluster it is.
+    Key(&'a [u8], &'a [u8]),
     Number(u64),
 }
 
@@ -100,6 +102,12 @@ where
     words.into_iter().for_each(|word| {
         match word {
             Word::Bytes(bytes) => bulk(out, bytes),
+            Word::Key(tag, key) => {
+                header(out, b'$', tag.len() + key.len());
+                out.extend_from_slice(tag);
+                out.extend_from_slice(key);
+                out.extend_from_slice(CRLF);
+            }
             Word::Number(number) => bulk(out, decimal(number, &mut [0; 20])),
         }
         written += 1;

@@ -18,7 +18,7 @@ impl Claim {
         self.before == Before::Nothing && is_plain(&self.lock)
     }
 
-    fn encode_claim(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode_claim(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let (before, waiter): (Cow<'_, [u8]>, _) = match &self.before {
             Before::Nothing => (Cow::Borrowed(&[]), None),
             Before::Predecessor(before) => {
@@ -69,10 +69,10 @@ impl NodeCommand for Claim {
         }
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         match self.lock.share() {
             Some(share) => self.encode_share(share, call, out),
-            None if self.is_set() => self.encode_set(out),
+            None if self.is_set() => self.encode_set(call.tag, out),
             None => self.encode_claim(call, out),
         }
     }

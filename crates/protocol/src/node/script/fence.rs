@@ -12,7 +12,7 @@ impl NodeCommand for Fence {
         Some((FENCE, 4))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let (lock, member) = (&self.lock, member_of(&self.lock));
         let (locks, first) = (Number(lock.keys().count() as u64), Number(self.fence));
         let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];

@@ -16,7 +16,7 @@ impl NodeCommand for Keep {
         Some(if self.lock.share().is_some() { (KEEP_SHARED, 8) } else { (KEEP, 1) })
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
         let (value, ttl) = (Bytes(&value), Number(self.ttl.as_millis()));
         let mode = Bytes(if self.sets() { b"restore" } else { b"" });

@@ -12,7 +12,7 @@ impl NodeCommand for Listen {
         matches!(self.step, ListenStep::Read(_)).then_some((LISTEN, 6))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         match self.step {
             ListenStep::Subscribe(channel) => {
                 encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);

@@ -4,16 +4,16 @@ use super::{Call, NodeCommand};
 use crate::engine::{Claim, Ping, Question, Said, Vote};
 use crate::node::command::{NodeReply, value_of};
 use crate::node::examination::Examination;
-use crate::resp::Word::{Bytes, Number};
+use crate::resp::Word::{Bytes, Key, Number};
 use crate::resp::{Reply, encode_command, encode_words};
 
 impl Claim {
     /// Sets the key of a lock with one key and no counter, if the key does not exist.
-    pub(super) fn encode_set(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode_set(&self, tag: &[u8], out: &mut Vec<u8>) {
         let Self { lock, ttl, .. } = self;
-        let value = value_of(lock);
-        let words = [b"SET", &*lock.key, &value, b"NX", b"PX"].map(Bytes).into_iter();
-        encode_words(out, 6, words.chain([Number(ttl.as_millis())]));
+        let (key, value) = (Key(tag, &lock.key), value_of(lock));
+        let ttl = Number(ttl.as_millis());
+        encode_words(out, 6, [Bytes(b"SET"), key, Bytes(&value), Bytes(b"NX"), Bytes(b"PX"), ttl]);
     }
 
     pub(super) fn read_set(reply: &Reply<'_>) -> Option<NodeReply> {
@@ -28,7 +28,7 @@ impl Claim {
 }
 
 impl NodeCommand for Ping {
-    fn encode(&self, _: Call, out: &mut Vec<u8>) {
+    fn encode(&self, _: Call<'_>, out: &mut Vec<u8>) {
         encode_command(out, &[b"PING"]);
     }
 
@@ -40,7 +40,7 @@ impl NodeCommand for Ping {
 impl NodeCommand for Question {
     /// Each section of `INFO` is asked for by itself, since older servers take only one, and all
     /// sections together have no bound.
-    fn encode(&self, _: Call, out: &mut Vec<u8>) {
+    fn encode(&self, _: Call<'_>, out: &mut Vec<u8>) {
         let words: &[&[u8]] = match self {
             Self::Memory => &[b"INFO", b"memory"],
             Self::Persistence => &[b"INFO", b"persistence"],

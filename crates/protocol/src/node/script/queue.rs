@@ -14,7 +14,7 @@ impl NodeCommand for QueueEntry {
         Some((QUEUE, 5))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let QueueEntry { lock, waiter, number, lease, .. } = self;
         let (waiter, value, entry) = (waiter.as_bytes(), value_of(lock), value_of_entry(self));
         let (number, lease) = (Number(*number), Number(lease.as_millis()));

@@ -22,7 +22,7 @@ impl NodeCommand for Reign {
         }
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let mut reign = |run_id: &str, epoch: u64, nonce: &str, step: &str| {
             let epoch = epoch.to_string();
             let words = [run_id, &epoch, nonce, step].map(str::as_bytes);

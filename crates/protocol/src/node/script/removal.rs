@@ -34,7 +34,7 @@ impl NodeCommand for Removal {
         })
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
         let (value, waiter) = (Bytes(&value), Bytes(name_of(self.waiter.as_ref())));
         let linger = self.linger.map_or(Bytes(b""), |time| Number(time.as_millis()));

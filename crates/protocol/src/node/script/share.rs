@@ -17,7 +17,7 @@ pub const SHARE: Script = lua_script!(
 
 impl Claim {
     /// Takes a share, in the turn of a waiter if there is one.
-    pub(super) fn encode_share(&self, share: Share, call: Call, out: &mut Vec<u8>) {
+    pub(super) fn encode_share(&self, share: Share, call: Call<'_>, out: &mut Vec<u8>) {
         let waiter = match &self.before {
             Before::Turn(waiter) => Some(waiter),
             Before::Nothing | Before::Predecessor(_) => None,

@@ -83,7 +83,7 @@ impl Notifications {
     }
 
     /// Takes a push message. Reservations of a node whose grants do not count are of no use.
-    pub(super) fn pushed(&mut self, message: &Elements<'_>, counts: bool) {
+    pub(super) fn pushed(&mut self, message: &Elements<'_>, tag: &[u8], counts: bool) {
         let mut elements = message.iter();
         match (elements.next(), elements.next(), elements.next()) {
             (Some(Reply::Bulk(b"message")), Some(_), Some(Reply::Bulk(text))) => {
@@ -96,7 +96,8 @@ impl Notifications {
                 self.hints.push_back(hint);
             }
             (Some(Reply::Bulk(b"invalidate")), Some(Reply::Array(keys)), _) => {
-                let is_key = |key: &[u8]| keys.iter().any(|it| it == Reply::Bulk(key));
+                let is_it = |it: Reply<'_>, key: &[u8]| matches!(it, Reply::Bulk(it) if it.strip_prefix(tag) == Some(key));
+                let is_key = |key: &[u8]| keys.iter().any(|it| is_it(it, key));
                 self.changed(is_key);
             }
             // The database was emptied, and the server remembers no key any more.

@@ -41,6 +41,12 @@ impl Session {
                 *command = adapted;
             }
         }
+        if let (Command::Custom(command), Some(group)) = (&mut request.command, &self.options.group)
+        {
+            if let Some(adapted) = command.for_tag(&group.tag) {
+                *command = adapted;
+            }
+        }
         self.note_vote(now, &mut request, ticket.is_some());
         self.prove(now, &request);
         let mut is_tracked = false;

@@ -4,10 +4,10 @@
 use super::server::LeastUptime;
 use super::{Answer, Session};
 use crate::engine::{Command, NodeSet, Reign as Ask, ReignStep, Request, Vote};
-use crate::node::NodeError;
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
 use crate::node::flight::InFlight;
-use crate::node::group::{GroupOptions, Reign, ReignAnswer};
+use crate::node::group::{MARKER, Reign, ReignAnswer};
+use crate::node::{NodeError, ServerErrorKind};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Session {
         let nonce = format!("{:016x}{:x}", self.options.seed, self.flight.next_number());
         let (run_id, nonce, is_vouched) = (self.run(), nonce.into(), options.replicas.is_some());
         let step = ReignStep::Greet { run_id, epoch, nonce, is_vouched };
-        self.ask_reign(now, &options, step);
+        self.ask_reign(now, step);
         self.group.is_unchecked = is_vouched;
     }
 
@@ -62,8 +62,8 @@ impl Session {
         self.connection.run_id.clone().unwrap_or_else(|| Arc::from("0"))
     }
 
-    fn ask_reign(&mut self, now: Time, options: &GroupOptions, step: ReignStep) {
-        let command = Command::Reign(Ask { key: Arc::clone(&options.marker), step });
+    fn ask_reign(&mut self, now: Time, step: ReignStep) {
+        let command = Command::Reign(Ask { key: Arc::from(MARKER), step });
         let request = Request {
             command,
             started: now,
@@ -102,9 +102,9 @@ impl Session {
         if let Some(replicas) = replicas {
             // Not for as long as a round lasts: the votes wait for the answer behind it.
             let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
-            self.ask_reign(now, &options, ReignStep::Wait { replicas, millis });
+            self.ask_reign(now, ReignStep::Wait { replicas, millis });
         }
-        self.ask_reign(now, &options, ReignStep::Check);
+        self.ask_reign(now, ReignStep::Check);
     }
 
     /// What the answer to a vote of a group is worth at this time.
@@ -134,6 +134,22 @@ impl Session {
         }
     }
 
+    /// In a group, another server may be the master, now or soon: the node is looked for anew.
+    pub(super) fn of_group(&self, read: Result<NodeReply, NoReply>) -> Result<NodeReply, NoReply> {
+        match read {
+            Err(NoReply::Failed(NodeError::Server(error)))
+                if self.options.group.is_some()
+                    && matches!(
+                        error.kind,
+                        ServerErrorKind::Replica | ServerErrorKind::Cluster
+                    ) =>
+            {
+                Err(NoReply::Failed(NodeError::NoMaster(error.text)))
+            }
+            read => read,
+        }
+    }
+
     /// Returns the answer to a request that needs no question behind it.
     pub(super) fn hold(&mut self, answer: Answer, request: &Request) -> Option<Answer> {
         if self.options.group.is_none() || !request.is_vote() {
@@ -157,7 +173,7 @@ impl Session {
             Ok(read) => read.said,
             Err(NoReply::UnknownScript) if command.form == Form::Digest => {
                 self.connection.scripts = KnownScripts::default();
-                self.ask_reign(now, &options, step.clone());
+                self.ask_reign(now, step.clone());
                 return Ok(());
             }
             // It says nothing itself: the question behind it does.
@@ -195,7 +211,7 @@ impl Session {
                         if is_to_confirm {
                             let nonce = String::from_utf8_lossy(&nonce).into();
                             let step = ReignStep::Confirm { run_id: self.run(), nonce };
-                            self.ask_reign(now, &options, step);
+                            self.ask_reign(now, step);
                         }
                         Ok(())
                     }

@@ -42,7 +42,8 @@ impl Session {
             if !self.is_subscribed(message) {
                 // A push message answers no other command.
                 let counts = self.quarantine_left(now).is_none();
-                self.notifications.pushed(message, counts);
+                let tag = self.options.group.as_ref().map_or(&[][..], |group| &group.tag);
+                self.notifications.pushed(message, tag, counts);
                 return Ok(());
             }
         }
@@ -102,6 +103,7 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let read = read(&command.request, command.number, reply, secret);
         let read = self.fail_if_unproven(&command.request, reply, read);
+        let read = self.of_group(read);
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
             Command::Reign(question) => {
@@ -241,7 +243,8 @@ impl Session {
             self.remove_again_later(now, command);
         }
         // The name was resolved to a former master. It may lead to the new one by now.
-        if kind == Some(ServerErrorKind::Replica) { Err(problem) } else { Ok(()) }
+        let is_elsewhere = matches!(problem, NodeError::NoMaster(_));
+        if kind == Some(ServerErrorKind::Replica) || is_elsewhere { Err(problem) } else { Ok(()) }
     }
 
     /// Is the removal of this command's key already in flight? If a command that sets a key is
