@@ -12,6 +12,7 @@
 //! | [`waiting`] | In which order are calls served that wait, and what do the nodes do for that? |
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`one_server`] | What does one server promise, and how do I go to three? |
+//! | [`groups`] | Your Redis has replicas: how do locks live through its failovers? |
 //! | [`other_programs`] | Which programs with other libraries exclude mine on the same keys? |
 //! | [`zookeeper`] | Redis nodes or a ZooKeeper ensemble? What differs, and how do I move? |
 //! | [`registers`] | What if a lock is not exact enough: values that a majority agrees on |
@@ -54,6 +55,10 @@ pub mod limits {}
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/one_server.md")]
 pub mod one_server {}
+
+#[doc = include_str!("guide/links.txt")]
+#[doc = include_str!("guide/groups.md")]
+pub mod groups {}
 
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/other_programs.md")]

@@ -32,7 +32,7 @@ mod host;
 pub(crate) use ensemble::{EnsembleHost, EnsembleUrl};
 pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
-pub(crate) use group::Failover;
+pub(crate) use group::{Failover, Login};
 
 #[cfg(feature = "zookeeper")]
 use redlatch_zookeeper::path::Layout;
@@ -484,10 +484,12 @@ impl Options {
 
     fn url(self, address: Address) -> Result<NodeUrl, NodeUrlErrorKind> {
         let Self { database, user, password, server_name, .. } = self;
-        let (sentinel_user, sentinel_password) = (self.sentinel_user, self.sentinel_password);
-        let is_other = sentinel_user.is_some() || sentinel_password.is_some();
+        let is_other = self.sentinel_user.is_some() || self.sentinel_password.is_some();
         let given = |value: Option<Vec<u8>>| value.filter(|value| !value.is_empty());
-        let sentinel = is_other.then(|| (given(sentinel_user), given(sentinel_password)));
+        let sentinel = is_other.then(|| Login {
+            user: given(self.sentinel_user),
+            password: given(self.sentinel_password),
+        });
         let failover = Failover { replicas: self.replicas, sentinel };
         let failover = match self.failover {
             Some(true) => Some(failover),

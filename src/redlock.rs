@@ -29,7 +29,7 @@ use crate::node::{Credentials, GroupOptions, NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
 use crate::node::{NodeStatus, Standards};
 use crate::node::{Session, SessionOptions, tag_of};
-use crate::node_url::{Address, NodeUrl};
+use crate::node_url::{Address, Login, NodeUrl};
 use crate::owner_process::OwnerProcess;
 use crate::watchdog::Watchdog;
 #[cfg(feature = "diagnostics")]
@@ -353,10 +353,10 @@ const VOUCHED_BOUND: Duration = Duration::from_secs(5);
 
 /// How those are asked who know the master of a group.
 fn lookup_auth(url: &NodeUrl, tls: Option<&TlsTarget>) -> LookupAuth {
-    let own = || (url.user().map(<[u8]>::to_vec), url.password().map(<[u8]>::to_vec));
+    let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+    let own = || Login { user: given(url.user()), password: given(url.password()) };
     let sentinel = url.failover().and_then(|failover| failover.sentinel.clone());
-    let (user, password) = sentinel.unwrap_or_else(own);
-    LookupAuth { user, password, tls: tls.cloned() }
+    LookupAuth { login: sentinel.unwrap_or_else(own), tls: tls.cloned() }
 }
 
 fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {

@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::stream::TlsTarget;
 use crate::clock::{self, Time};
 use crate::node::{MARKER, NodeError, ServerError, tag_of};
-use crate::node_url::{Address, Place};
+use crate::node_url::{Address, Login, Place};
 use crate::resp::{Elements, Reply, decode, encode_command};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread;
@@ -16,8 +16,7 @@ use std::time::Duration;
 /// How those are asked who name the master of a group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LookupAuth {
-    pub(crate) user: Option<Vec<u8>>,
-    pub(crate) password: Option<Vec<u8>>,
+    pub(crate) login: Login,
     pub(crate) tls: Option<TlsTarget>,
 }
 
@@ -134,7 +133,7 @@ fn ask_all(
 fn ask(
     server: &Place,
     about: &About,
-    LookupAuth { user, password, tls }: &LookupAuth,
+    LookupAuth { login: Login { user, password }, tls }: &LookupAuth,
     until: Time,
 ) -> Result<(Place, u64), NodeError> {
     let mut question = Vec::new();

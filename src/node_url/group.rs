@@ -10,6 +10,8 @@
 //! TLS. User and password are the servers', and those of the Sentinels too unless `sentinel_user`
 //! or `sentinel_password` say otherwise. lettuce's `?sentinelMasterId=name` is understood.
 
+use std::fmt;
+
 use super::{Address, NodeUrl, NodeUrlErrorKind, Options, Place, host, percent_decode};
 
 const SENTINEL_PORT: u16 = 26379;
@@ -25,7 +27,19 @@ pub(crate) struct Failover {
     /// How many replicas the master has, if a majority of the group is to vouch for it.
     pub(crate) replicas: Option<u32>,
     /// User and password for the Sentinels, if they have others than the servers.
-    pub(crate) sentinel: Option<(Option<Vec<u8>>, Option<Vec<u8>>)>,
+    pub(crate) sentinel: Option<Login>,
+}
+
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Login {
+    pub(crate) user: Option<Vec<u8>>,
+    pub(crate) password: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").finish_non_exhaustive()
+    }
 }
 
 /// The kind of group whose URL has this scheme, and whether it is over TLS.

@@ -137,7 +137,7 @@ fn what_is_no_node_is_refused_with_the_reason() {
         ("redis:///0", Kind::EmptyHost),
         ("redis://:6379", Kind::EmptyHost),
         ("redis://user:pass@", Kind::EmptyHost),
-        ("redis://a,b", Kind::BadHost),
+        ("redis://a,b", Kind::SeveralHosts),
         ("redis://a%2Eb", Kind::BadHost),
         ("redis://host ", Kind::BadHost),
         ("redis://::1", Kind::BadHost),
@@ -307,5 +307,65 @@ fn percent_escapes_are_complete_or_refused() {
     assert_eq!(percent_decode("a+b"), Some(b"a+b".to_vec()));
     for text in ["%", "%2", "a%", "%%20", "%g0", "%0g", "% 1", "%+1", "%-1"] {
         assert_eq!(percent_decode(text), None, "{text}");
+    }
+}
+
+#[test]
+fn groups_are_named_by_those_who_know_their_master() {
+    for (url, shown) in [
+        ("redis+sentinel://s1,s2:7,s3/locks", "redis+sentinel://s1:26379,s2:7,s3:26379/locks/0"),
+        ("VALKEY+sentinel://s1/a%2Fb/2", "redis+sentinel://s1:26379/a%2Fb/2"),
+        ("redis-sentinel://s1/3?sentinelMasterId=m", "redis+sentinel://s1:26379/m/3"),
+        (
+            "redis+sentinel://u:p@s1/m?replicas=2&sentinel_password=q",
+            "redis+sentinel://u:***@s1:26379/m/0?replicas=2",
+        ),
+        ("redis+cluster://h1,h2", "redis+cluster://h1:6379,h2:6379?slots=2730,8192,13653"),
+        ("redis-cluster://h1/0?nodes=1", "redis+cluster://h1:6379?slots=8192"),
+        ("valkey+cluster://:p@h1?slots=5,7", "redis+cluster://h1:6379?slots=5,7"),
+        ("redis://h?failover=true", "redis://h:6379/0?failover=true"),
+        ("redis://h/1?failover=true&replicas=4", "redis://h:6379/1?failover=true&replicas=4"),
+        ("redis://h?failover=false", "redis://h:6379/0"),
+    ] {
+        let url = NodeUrl::parse(url).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(url.to_string(), shown);
+        assert_eq!(url.failover().is_some(), shown != "redis://h:6379/0");
+        assert!(!format!("{url:?} {:?}", url.failover()).contains("\"q"), "no password");
+        let again = NodeUrl::parse(shown).unwrap();
+        assert!(again.same_server(&url), "{url}");
+        assert_eq!(again.to_string(), shown);
+    }
+    let nodes = NodeUrl::parse("redis+cluster://h1?nodes=5").unwrap().nodes();
+    let slots = [1_638, 4_915, 8_192, 11_468, 14_745];
+    let shown = slots.map(|slot| format!("redis+cluster://h1:6379?slots={slot}"));
+    assert_eq!(nodes.iter().map(NodeUrl::to_string).collect::<Vec<_>>(), shown);
+    assert!(nodes[1..].iter().all(|node| !node.same_server(&nodes[0])));
+}
+
+#[test]
+fn what_is_no_group_is_refused_with_the_reason() {
+    use NodeUrlErrorKind as Kind;
+    for (url, kind) in [
+        ("redis+sentinel://s1", Kind::NoGroup),
+        ("redis+sentinel://s1/", Kind::NoGroup),
+        ("redis+sentinel:///m", Kind::EmptyHost),
+        ("redis+sentinel://s1,/m", Kind::EmptyHost),
+        ("redis+sentinel://s1/m,s2/m", Kind::UnescapedComma),
+        ("redis+sentinel://s1/m/x", Kind::BadDatabase),
+        ("redis+sentinel://s1/m?replicas=1", Kind::BadReplicas),
+        ("redis+sentinel://s1/m?nodes=3", Kind::UnknownOption("nodes".to_owned())),
+        ("redis+cluster://h1/1", Kind::ClusterDatabase),
+        ("redis+cluster://h1?nodes=6", Kind::BadNodes),
+        ("redis+cluster://h1?slots=16384", Kind::BadSlots),
+        ("redis+cluster://h1?slots=5,5", Kind::BadSlots),
+        ("redis+cluster://h1?slots=5,", Kind::BadSlots),
+        ("redis+cluster://h1?slots=5&nodes=1", Kind::RepeatedOption("slots")),
+        ("redis+cluster://user@h1", Kind::AmbiguousCredentials),
+        ("redis://h?replicas=2", Kind::ReplicasAlone),
+        ("redis://h?failover=yes", Kind::BadFailover),
+        ("unix:///r?failover=true", Kind::UnknownOption("failover".to_owned())),
+    ] {
+        let error = NodeUrl::parse(url).expect_err(url);
+        assert_eq!(*error.kind(), kind, "{url}");
     }
 }

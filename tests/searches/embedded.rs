@@ -120,6 +120,6 @@ impl Embedded {
 
 fn bytes(request: &engine::Request) -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode(request, Form::Digest, PROOF, &mut bytes);
+    encode(request, Form::Digest, PROOF, b"", &mut bytes);
     bytes
 }

@@ -158,7 +158,8 @@ impl Caller {
         let pattern: Arc<[u8]> = Arc::from([PREFIX, RegisterKeys::PROMISE, b"*"].concat());
         let (mut names, mut cursor, mut tries) = (Vec::new(), 0, 0);
         loop {
-            let scan = Listing { pattern: pattern.clone(), cursor, count: STEP, registers: true };
+            let (pattern, tag) = (pattern.clone(), Arc::default());
+            let scan = Listing { pattern, cursor, count: STEP, registers: true, tag };
             let scan = Command::Custom(Arc::new(scan));
             let request = Request::to_one(&self.shared.rules, self.now(), node, scan);
             let said = self.line.submit(request).await.said;

@@ -29,7 +29,8 @@ fn read<T: Clone + 'static>(command: &dyn CustomCommand, bytes: &str) -> Option<
 }
 
 fn listing(cursor: u64, registers: bool) -> Listing {
-    Listing { pattern: Arc::from(&b"job:*"[..]), cursor, count: 500, registers }
+    let (pattern, tag) = (Arc::from(&b"job:*"[..]), Arc::default());
+    Listing { pattern, cursor, count: 500, registers, tag }
 }
 
 fn page(bytes: &str) -> Option<KeyPage> {

@@ -302,7 +302,8 @@ impl ScriptedSession {
 /// Writes all pending output.
 pub(super) fn write(session: &mut Session, sent: &mut Vec<u8>) {
     sent.extend_from_slice(session.output());
-    session.wrote(session.output().len());
+    let count = session.output().len();
+    session.wrote(count);
 }
 
 /// `SET 1`, `EVAL 2`: names and tokens of the commands in these bytes.

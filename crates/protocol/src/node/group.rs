@@ -195,13 +195,12 @@ impl Reign {
     /// # Errors
     ///
     /// Why no vote of this server can count.
-    pub fn confirmed(&mut self, now: Time, answer: &ReignAnswer) -> Result<(), NodeError> {
-        let known = Self::greeted(now, self.confirmed_at, answer)?;
-        if known.id != self.id {
+    pub fn confirmed(self, now: Time, answer: &ReignAnswer) -> Result<Self, NodeError> {
+        let Self { marker, age, id, .. } = Self::greeted(now, self.confirmed_at, answer)?;
+        if id != self.id {
             return Err(NodeError::ReignChanged);
         }
-        (self.marker, self.age) = (known.marker, known.age);
-        Ok(())
+        Ok(Self { marker, age, ..self })
     }
 
     /// The last word of the marker.
@@ -236,7 +235,7 @@ impl Reign {
             return Err(not_master());
         }
         let is_same = answer.marker.as_ref() == Some(&self.marker) && answer.id == self.id;
-        if !is_same || self.is_stale(options, sent_at) {
+        if !is_same || self.is_stale_in(options.max_ttl, sent_at) {
             return Err(NodeError::ReignChanged);
         }
         if let Some(majority) = options.majority() {
@@ -277,9 +276,10 @@ impl Reign {
         options.replicas.is_some() && self.vouched_at.is_none_or(is_old)
     }
 
-    /// Is the last countable vote so old that the server may have been replaced and elected again?
-    pub fn is_stale(&self, options: &GroupOptions, now: Time) -> bool {
-        now.since(self.confirmed_at) >= options.max_ttl
+    /// Is the last countable vote this old? After the longest ttl the server may have been replaced
+    /// and elected again.
+    pub fn is_stale_in(&self, time: Duration, now: Time) -> bool {
+        now.since(self.confirmed_at) >= time
     }
 
     /// Why an answer about a lock that is held does not count yet.

@@ -250,7 +250,8 @@ impl Session {
         self.fill(now);
     }
 
-    pub fn output(&self) -> &[u8] {
+    pub fn output(&mut self) -> &[u8] {
+        self.seal();
         self.flight.output()
     }
 

@@ -19,7 +19,7 @@ const NUMBER: u64 = 57;
 
 fn encoded(request: &Request, form: Form) -> Vec<u8> {
     let mut out = Vec::new();
-    encode(request, form, NUMBER, &mut out);
+    encode(request, form, NUMBER, b"", &mut out);
     out
 }
 

@@ -8,7 +8,7 @@
 -- that was stopped finds old ones in its sockets. An acknowledgement of an offset is never older
 -- than the write that made the offset.
 --
--- Late, or once more: Changes nothing.
+-- Late, or once more, as `Reign`: Changes nothing.
 
 local info, offsets = redis.call('INFO', 'replication'), {}
 for replica in string.gmatch(info, '\nslave%d+:([^\r\n]*)') do

@@ -13,7 +13,7 @@
 -- replaced: by `greet` with the clock, by `await` with `-`. `confirm` replaces none: it sets the
 -- clock where the marker of this reign has that nonce and `-`.
 --
--- Late, or once more: What is written tells of the reign in which it is written, by the clock of
+-- Late, or once more, as `Reign`: What is written tells of the reign in which it is written, by the clock of
 -- that moment, and whoever was greeted with another marker gets no vote until it greets again. A
 -- `confirm` that is late finds another nonce, or makes the quarantine longer.
 

@@ -60,6 +60,7 @@ fn every_request_and_every_script_says_why_it_may_arrive_late() {
         Verb::Turn,
         Verb::Listen,
         Verb::Ask,
+        Verb::Reign,
         Verb::Custom,
     ];
     for verb in verbs {
@@ -72,7 +73,7 @@ fn every_request_and_every_script_says_why_it_may_arrive_late() {
         match verb {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Ping | Verb::Queue | Verb::Turn => {}
-            Verb::Listen | Verb::Ask | Verb::Custom => {}
+            Verb::Listen | Verb::Ask | Verb::Reign | Verb::Custom => {}
         }
     }
     for (name, file) in FILES {

@@ -6,7 +6,7 @@ use super::{Answer, Session};
 use crate::engine::{Command, NodeSet, Reign as Ask, ReignStep, Request, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
 use crate::node::flight::InFlight;
-use crate::node::group::{MARKER, Reign, ReignAnswer};
+use crate::node::group::{Checked, MARKER, Reign, ReignAnswer};
 use crate::node::{NodeError, ServerErrorKind};
 use crate::time::Time;
 use std::collections::VecDeque;
@@ -76,11 +76,14 @@ impl Session {
         self.flight.push(now, None, request, form);
     }
 
-    /// Adapts what is written to a group, and notes that a question must follow it. An extension
-    /// sets the key again while nobody else can have got the lock.
+    /// Adapts what is written to a group, and notes that a question must follow it: behind other
+    /// requests only so that the next vote need not begin with a greeting. An extension sets the
+    /// key again while nobody else can have got the lock.
     pub(super) fn note_vote(&mut self, now: Time, request: &mut Request, is_awaited: bool) {
         let Some(options) = &self.options.group else { return };
-        self.group.is_unchecked |= is_awaited && request.is_vote();
+        let is_old = |reign: &Reign| reign.is_stale_in(options.max_ttl / 2, now);
+        let is_due = request.is_vote() || self.group.reign.as_ref().is_some_and(is_old);
+        self.group.is_unchecked |= is_awaited && is_due;
         let is_reclaimed = |reign: &Reign| reign.grace(options, now).is_none();
         if let Command::Keep(keep) = &mut request.command {
             let is_reclaimed = self.group.reign.as_ref().is_some_and(is_reclaimed);
@@ -89,7 +92,7 @@ impl Session {
     }
 
     /// Asks in whose reign the votes were given that are about to be written, behind them.
-    pub(in crate::node) fn seal(&mut self) {
+    pub(super) fn seal(&mut self) {
         if !self.group.is_unchecked {
             return;
         }
@@ -164,12 +167,11 @@ impl Session {
     pub(super) fn reigned(
         &mut self,
         now: Time,
-        command: InFlight,
+        command: &InFlight,
         step: &ReignStep,
         read: Result<NodeReply, NoReply>,
     ) -> Result<(), NodeError> {
-        let Some(options) = self.options.group.clone() else { return Ok(()) };
-        let answer = match read {
+        let said = match read {
             Ok(read) => read.said,
             Err(NoReply::UnknownScript) if command.form == Form::Digest => {
                 self.connection.scripts = KnownScripts::default();
@@ -181,49 +183,47 @@ impl Session {
             Err(NoReply::UnknownScript) => return Err(NodeError::HidesReign),
             Err(NoReply::Failed(problem) | NoReply::Nonsense(problem)) => return Err(problem),
         };
-        let Some(answer) = answer.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
+        let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
             return Ok(());
         };
         self.connection.scripts.learn(&command.request);
-        match (step, answer, &mut self.group.reign) {
-            (ReignStep::Greet { nonce, .. }, ..) => {
-                let reign = Reign::greeted(now, command.sent_at, answer)?;
-                // This greeting has written the marker, and has that been vouched for?
-                let is_ours = reign.nonce() == nonce.as_bytes();
-                self.group.wrote_at = is_ours.then_some(command.sent_at);
-                self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
-                self.group.reign = Some(reign);
-                Ok(())
-            }
-            (ReignStep::Confirm { .. }, _, Some(reign)) => {
-                reign.confirmed(now, answer)?;
-                self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
-                Ok(())
-            }
-            (ReignStep::Check, ReignAnswer::Checked(answer), Some(reign)) => {
-                let wrote_at = self.group.wrote_at.take();
-                match reign.check(&options, (command.sent_at, now), wrote_at, answer) {
-                    Ok(()) => {
-                        let is_to_confirm = reign.is_to_confirm();
-                        let nonce = reign.nonce().to_vec();
-                        let checked = self.group.unchecked.drain(..).map(|(answer, _)| answer);
-                        self.answers.extend(checked);
-                        if is_to_confirm {
-                            let nonce = String::from_utf8_lossy(&nonce).into();
-                            let step = ReignStep::Confirm { run_id: self.run(), nonce };
-                            self.ask_reign(now, step);
-                        }
-                        Ok(())
-                    }
-                    Err(problem @ NodeError::NotVouched { .. }) => {
-                        self.lose_unchecked(now, &problem);
-                        Ok(())
-                    }
-                    Err(problem) => Err(problem),
-                }
-            }
-            _ => Err(NodeError::HidesReign),
+        if let ReignAnswer::Checked(answer) = answer {
+            return self.checked((command.sent_at, now), answer);
         }
+        let reign = match (step, self.group.reign.take()) {
+            (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
+            _ => Reign::greeted(now, command.sent_at, answer)?,
+        };
+        if let ReignStep::Greet { nonce, .. } = step {
+            // This greeting may have written the marker, and has that been acknowledged?
+            let is_ours = reign.nonce() == nonce.as_bytes();
+            self.group.wrote_at = is_ours.then_some(command.sent_at);
+        }
+        self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
+        self.group.reign = Some(reign);
+        Ok(())
+    }
+
+    /// Releases the votes before this check, or fails them.
+    fn checked(&mut self, between: (Time, Time), answer: &Checked) -> Result<(), NodeError> {
+        let (Some(options), Some(reign)) = (&self.options.group, &mut self.group.reign) else {
+            return Ok(());
+        };
+        match reign.check(options, between, self.group.wrote_at.take(), answer) {
+            Ok(()) => {}
+            Err(problem @ NodeError::NotVouched { .. }) => {
+                self.lose_unchecked(between.1, &problem);
+                return Ok(());
+            }
+            Err(problem) => return Err(problem),
+        }
+        let nonce = reign.is_to_confirm().then(|| String::from_utf8_lossy(reign.nonce()).into());
+        self.answers.extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
+        if let Some(nonce) = nonce {
+            let step = ReignStep::Confirm { run_id: self.run(), nonce };
+            self.ask_reign(between.1, step);
+        }
+        Ok(())
     }
 
     /// Fails the votes whose reign is not known, and will not be.
@@ -236,7 +236,7 @@ impl Session {
     /// Must an idle connection be greeted again before the next vote counts?
     pub(super) fn greet_again(&mut self, now: Time) {
         let Some(options) = self.options.group.clone() else { return };
-        let is_stale = |reign: &Reign| reign.is_stale(&options, now);
+        let is_stale = |reign: &Reign| reign.is_stale_in(options.max_ttl, now);
         if self.flight.is_empty() && self.group.reign.as_ref().is_some_and(is_stale) {
             self.closed(now, NodeError::ReignChanged);
         }

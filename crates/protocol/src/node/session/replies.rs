@@ -108,7 +108,7 @@ impl Session {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
             Command::Reign(question) => {
                 let step = question.step.clone();
-                return self.reigned(now, command, &step, read);
+                return self.reigned(now, &command, &step, read);
             }
             Command::Ask(question) => return self.told(*question, read, (command.sent_at, now)),
             Command::Custom(custom) => {

@@ -7,6 +7,7 @@ mod limits;
 mod notifications;
 mod quarantine;
 mod refusals;
+mod reign;
 mod several;
 mod shares;
 mod silence;

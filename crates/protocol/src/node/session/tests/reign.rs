@@ -1,0 +1,208 @@
+//! Votes of a replicated group.
+
+use crate::engine::{Verb, Vote};
+use crate::node::fixture::{ScriptedSession, greeting};
+use crate::node::{GroupOptions, NodeError, SessionOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+const ID: &str = "0123";
+
+/// The session with a group, with a longest ttl of 60 s and a bound of 15 s, whose greeting is not
+/// answered.
+fn connected(replicas: Option<u32>) -> ScriptedSession {
+    let mut options = SessionOptions::new("redis://node", 7);
+    let (max_ttl, bound) = (Duration::from_secs(60), Duration::from_secs(15));
+    options.quarantine = Some(max_ttl + bound);
+    options.group = Some(Arc::new(GroupOptions { tag: Arc::default(), bound, max_ttl, replicas }));
+    let mut talk = ScriptedSession::new(options);
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    talk
+}
+
+/// The number of the last script in these bytes.
+fn number(sent: &str) -> &str {
+    sent.trim_end().rsplit("\r\n").next().expect("a script ends with its number")
+}
+
+/// Has the reign been known for this many seconds, the session asks for it, and is answered.
+fn greeted(age: u64) -> ScriptedSession {
+    let mut talk = connected(None);
+    let sent = talk.written();
+    assert!(sent.contains("greet"), "{sent}");
+    talk.hear(reign(number(&sent), &format!("{}", 1_000_000 - age * 1_000)));
+    talk
+}
+
+fn marker(since: &str) -> String {
+    let text = format!("redlatch1 a {ID} 0 {since} n");
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// The answer to a greeting, at 1,000 s of the server's clock.
+fn reign(number: &str, since: &str) -> String {
+    format!("*4\r\n:{number}\r\n{}${}\r\n{ID}\r\n:1000000\r\n", marker(since), ID.len())
+}
+
+/// The answer to a check.
+fn check(number: &str, marker: &str, id: &str, offset: u64, replicas: &[u64]) -> String {
+    let replicas: String = replicas.iter().map(|offset| format!(":{offset}\r\n")).collect();
+    let count = replicas.matches(':').count();
+    let id = format!("${}\r\n{id}\r\n", id.len());
+    format!("*6\r\n:{number}\r\n{marker}$6\r\nmaster\r\n{id}:{offset}\r\n*{count}\r\n{replicas}")
+}
+
+/// What becomes of a lock that the node grants, when the check behind it is answered so.
+fn vote(talk: &mut ScriptedSession, marker: &str, id: &str) -> Result<(), NodeError> {
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    talk.hear("+OK\r\n");
+    assert_eq!(talk.votes(), [], "it waits for the answer behind it");
+    talk.hear(check(number(&sent), marker, id, 0, &[]));
+    outcome(talk)
+}
+
+fn outcome(talk: &mut ScriptedSession) -> Result<(), NodeError> {
+    let answer = talk.answers().remove(0);
+    match answer.reply.problem {
+        None => Ok(assert_eq!(answer.reply.vote, Vote::Granted)),
+        Some(problem) => Err(problem),
+    }
+}
+
+#[test]
+fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
+    let since = "900000";
+    assert_eq!(vote(&mut greeted(100), &marker(since), ID), Ok(()));
+    let mut talk = greeted(100);
+    assert_eq!(vote(&mut talk, &marker(since), "4567"), Err(NodeError::ReignChanged));
+    assert!(talk.session.is_down(), "it is greeted again");
+    for other in [&marker("900001"), "$-1\r\n"] {
+        assert_eq!(vote(&mut greeted(100), other, ID), Err(NodeError::ReignChanged));
+    }
+}
+
+#[test]
+fn votes_that_are_written_at_once_have_one_check() {
+    let mut talk = greeted(100);
+    talk.send(1, Verb::Acquire);
+    talk.send(2, Verb::Acquire);
+    talk.send(3, Verb::Release);
+    let sent = talk.written();
+    assert_eq!(sent.matches("INFO").count(), 1, "{sent}");
+    talk.hear("+OK\r\n$-1\r\n");
+    assert_eq!(talk.votes(), []);
+    let release: u64 = number(&sent).parse().unwrap();
+    talk.hear(format!(":{}\r\n", release - 1));
+    assert_eq!(talk.votes(), [(3, Vote::Granted)], "a removal is carried out in any reign");
+    talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
+    assert_eq!(talk.votes(), [(1, Vote::Granted), (2, Vote::Refused)]);
+    assert_eq!(talk.written(), "", "nothing is asked when there was no vote");
+}
+
+#[test]
+fn a_grant_waits_for_the_longest_ttl_and_the_bound() {
+    for (age, left) in [(0, 75), (14, 61), (74, 1)] {
+        let left = Duration::from_secs(left);
+        let since = (1_000_000 - age * 1_000).to_string();
+        let is_left = |problem: NodeError| match problem {
+            NodeError::Quarantined { left: it } => it == left || age < 15,
+            _ => false,
+        };
+        let outcome = vote(&mut greeted(age), &marker(&since), ID);
+        assert!(outcome.clone().is_err_and(is_left), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_lock_is_extended_and_set_again_after_the_bound() {
+    let extended = |age: u64, answer: &str| {
+        let mut talk = greeted(age);
+        talk.send(1, Verb::Extend);
+        let sent = talk.written();
+        let first: u64 = number(&sent).parse().unwrap();
+        talk.hear(answer.replace('n', &(first - 1).to_string()));
+        let since = (1_000_000 - age * 1_000).to_string();
+        talk.hear(check(number(&sent), &marker(&since), ID, 0, &[]));
+        (sent.contains("restore\r\n$"), outcome(&mut talk))
+    };
+    let quarantined = |left| Err(NodeError::Quarantined { left: Duration::from_secs(left) });
+    assert_eq!(extended(10, ":n\r\n"), (false, quarantined(5)), "an old master may still grant");
+    assert_eq!(extended(20, ":n\r\n"), (true, Ok(())));
+    assert_eq!(extended(20, ":-n\r\n"), (true, quarantined(55)), "it is not lost yet");
+    assert!(!extended(100, ":n\r\n").0, "it would be lost to another client");
+}
+
+#[test]
+fn a_session_that_has_not_voted_for_the_longest_ttl_greets_again() {
+    let mut talk = greeted(100);
+    talk.pass(59_999);
+    assert_eq!(vote(&mut talk, &marker("900000"), ID), Ok(()));
+    talk.pass(60_000);
+    talk.send(1, Verb::Acquire);
+    assert!(talk.session.wants_connection(talk.now), "without a pause");
+}
+
+#[test]
+fn a_replica_and_a_server_without_a_reign_are_no_masters() {
+    for (answer, expected) in [
+        (":-#\r\n", NodeError::NoMaster("the server is a replica".to_owned())),
+        ("*1\r\n:#\r\n", NodeError::HidesReign),
+        (
+            "-READONLY You can't write against a read only replica.\r\n",
+            NodeError::NoMaster("READONLY You can't write against a read only replica.".to_owned()),
+        ),
+        (
+            "-MOVED 8192 127.0.0.1:7001\r\n",
+            NodeError::NoMaster("MOVED 8192 127.0.0.1:7001".to_owned()),
+        ),
+    ] {
+        let mut talk = connected(None);
+        talk.send(1, Verb::Acquire);
+        let sent = talk.written();
+        let greeting = sent.split("\r\n*").next().unwrap();
+        talk.hear(answer.replace('#', number(greeting)));
+        assert_eq!(talk.problem(), expected);
+    }
+}
+
+#[test]
+fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_acknowledges() {
+    let mut talk = connected(Some(2));
+    let sent = talk.written();
+    assert!(sent.contains("await") && sent.contains("WAIT\r\n$1\r\n1\r\n"), "{sent}");
+    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+    let ours = sent.split("\r\n").find(|word| word.starts_with("0000000000000007")).unwrap();
+    let marker = |since: &str| {
+        let text = format!("redlatch1 a {ID} 0 {since} {ours}");
+        format!("${}\r\n{text}\r\n", text.len())
+    };
+    let greeted = |number: &str, since: &str| {
+        format!("*4\r\n:{number}\r\n{}$4\r\n{ID}\r\n:1000000\r\n", marker(since))
+    };
+    talk.hear(greeted(numbers[0], "-"));
+    talk.hear(format!(":1\r\n{}", check(numbers[2], &marker("-"), ID, 70, &[70, 10])));
+    let confirm = talk.written();
+    assert!(confirm.contains("confirm") && confirm.contains(ours), "{confirm}");
+    talk.hear(greeted(number(&confirm), "900000"));
+    // A write at 2 s that one replica has acknowledged, and then none for longer than the bound.
+    talk.pass(2_000);
+    let lock = |talk: &mut ScriptedSession, offset, replicas: &[u64]| {
+        talk.send(1, Verb::Acquire);
+        let sent = talk.written();
+        talk.hear("+OK\r\n");
+        if sent.contains("WAIT") {
+            talk.hear(":0\r\n");
+        }
+        talk.hear(check(number(&sent), &marker("900000"), ID, offset, replicas));
+        (sent.contains("WAIT"), outcome(talk))
+    };
+    assert_eq!(lock(&mut talk, 100, &[99, 100]), (false, Ok(())));
+    talk.pass(10_000);
+    assert_eq!(lock(&mut talk, 200, &[100, 120]), (true, Ok(())), "within the bound");
+    talk.pass(6_000);
+    let refused = NodeError::NotVouched { wanted: 1, vouched_by: 0 };
+    assert_eq!(lock(&mut talk, 300, &[100, 120]), (true, Err(refused)));
+    assert_eq!(lock(&mut talk, 400, &[400]), (true, Ok(())), "and again");
+}
