@@ -21,12 +21,12 @@ use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier};
 use acquire::ZooKeeperAcquire;
 use questions::Locks;
-use redlatch_zookeeper::contender::Plan;
+use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Loss, Outcome};
 use redlatch_zookeeper::message::{Acl, Secret};
 use redlatch_zookeeper::path::Layout;
 use redlatch_zookeeper::path::{Directory, PathError, Root};
-use redlatch_zookeeper::session::SessionOptions;
+use redlatch_zookeeper::session::EnsembleSessionOptions;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Ensemble {
         });
         // Without random numbers now, the servers are tried in an order that others may have too.
         let seed = draw().map_or(0, |entropy| entropy.seed);
-        let mut session = SessionOptions::new(ensemble.servers.len(), seed);
+        let mut session = EnsembleSessionOptions::new(ensemble.servers.len(), seed);
         session.timeout = ensemble.session_timeout;
         session.drift_parts_per_billion = rules.drift.parts_per_billion;
         session.credentials = ensemble.credentials.clone().map(Secret);
@@ -96,8 +96,8 @@ impl Ensemble {
     }
 
     /// The plan of a contender for the locks with these directories.
-    fn plan(&self, directories: Vec<Directory>) -> Plan {
-        let mut plan = Plan::of_set(&self.root, directories);
+    fn plan(&self, directories: Vec<Directory>) -> ContenderPlan {
+        let mut plan = ContenderPlan::of_set(&self.root, directories);
         plan.layout = self.layout;
         plan.acl = self.acl;
         plan

@@ -9,9 +9,9 @@ use crate::error::{Error, NoQuorum, TtlError};
 use crate::event::AttemptOutcome;
 use crate::net::{OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
-use redlatch_zookeeper::contender::Plan;
+use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Grant, Outcome};
-use redlatch_zookeeper::message::{Remedy, ServerError};
+use redlatch_zookeeper::message::{EnsembleError, Remedy};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ enum Attempt {
     /// The session has ended, or the lock was lost before the caller had it.
     Again,
     /// A server refuses for now.
-    Refused(ServerError),
+    Refused(EnsembleError),
 }
 
 impl<'a> ZooKeeperAcquire<'a> {
@@ -230,7 +230,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         }
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> ContenderPlan {
         let directory = |key: &Arc<[u8]>| {
             self.ensemble.directory(key).expect("a key is checked when a request is made")
         };
@@ -267,7 +267,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         Error::NoQuorum(NoQuorum::new(self.ensemble.reports()))
     }
 
-    fn refused(&self, error: ServerError) -> Error {
+    fn refused(&self, error: EnsembleError) -> Error {
         self.refused_with(refusal(error))
     }
 

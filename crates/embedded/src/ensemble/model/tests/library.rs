@@ -1,20 +1,20 @@
 //! The library's session and contender against the model: two clients contend for a lock.
 
 use super::*;
-use redlatch_zookeeper::contender::{Cleanup, Contender, Plan, Step};
+use redlatch_zookeeper::contender::{Cleanup, Contender, ContenderPlan, ContenderStep};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Session, SessionEvent, SessionOptions};
+use redlatch_zookeeper::session::{EnsembleSession, EnsembleSessionOptions, SessionEvent};
 use std::collections::HashMap;
 
 const DIRECTORY: &str = "/locks/a";
 
 struct Client {
-    session: Session<u64>,
+    session: EnsembleSession<u64>,
     contender: Contender,
     connection: Option<ConnectionId>,
     serials: HashMap<u64, redlatch_zookeeper::contender::Serial>,
     /// What the contender has told.
-    told: Vec<Step>,
+    told: Vec<ContenderStep>,
     ids: u8,
     tickets: u64,
 }
@@ -23,11 +23,11 @@ impl Client {
     fn new(id: u8) -> Self {
         let root = Root::new("/locks").unwrap();
         let directory = Directory::new(&root, b"", b"a").unwrap();
-        let mut options = SessionOptions::new(1, 7);
+        let mut options = EnsembleSessionOptions::new(1, 7);
         options.timeout = Duration::from_secs(1);
         Self {
-            session: Session::new(options),
-            contender: Contender::new(Plan::of_set(&root, vec![directory])),
+            session: EnsembleSession::new(options),
+            contender: Contender::new(ContenderPlan::of_set(&root, vec![directory])),
             connection: None,
             serials: HashMap::new(),
             told: Vec::new(),
@@ -37,7 +37,7 @@ impl Client {
     }
 
     fn is_held(&self) -> bool {
-        self.told.iter().any(|step| matches!(step, Step::Held(_)))
+        self.told.iter().any(|step| matches!(step, ContenderStep::Held(_)))
     }
 
     /// Does what is to be done now. Returns whether something was.
@@ -73,22 +73,22 @@ impl Client {
             self.tickets += 1;
             let ticket = self.tickets;
             match step {
-                Step::Begin => {
+                ContenderStep::Begin => {
                     self.ids += 16;
                     self.contender.begin([self.ids; 16]);
                 }
-                Step::Send(serial, request) => {
+                ContenderStep::Send(serial, request) => {
                     self.serials.insert(ticket, serial);
                     self.session.send(now, ticket, request);
                 }
-                Step::Delete(serial, path) => {
+                ContenderStep::Delete(serial, path) => {
                     let ticket = serial.map(|serial| {
                         self.serials.insert(ticket, serial);
                         ticket
                     });
                     self.session.delete(now, ticket, path);
                 }
-                Step::Keep(path) => self.session.keep(path),
+                ContenderStep::Keep(path) => self.session.keep(path),
                 step => self.told.push(step),
             }
         }
@@ -158,7 +158,7 @@ fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
 
     clients[0].contender.give_up();
     pass(&mut model, &mut clients, &mut now, 500);
-    assert_eq!(clients[0].told.last(), Some(&Step::CleanedUp(Cleanup::Deleted)));
+    assert_eq!(clients[0].told.last(), Some(&ContenderStep::CleanedUp(Cleanup::Deleted)));
     assert!(clients[1].is_held());
     assert_eq!(model.children(DIRECTORY).unwrap().len(), 1);
 }
@@ -172,6 +172,6 @@ fn a_lock_is_lost_with_its_session_and_the_next_contender_gets_it() {
     model.expire_sessions(at(now));
     assert_eq!(model.children(DIRECTORY).unwrap(), Vec::<String>::new());
     pass(&mut model, &mut clients, &mut now, 2_000);
-    assert_eq!(clients[holder].told.last(), Some(&Step::Lost));
+    assert_eq!(clients[holder].told.last(), Some(&ContenderStep::Lost));
     assert!(clients[1 - holder].is_held());
 }
