@@ -1,7 +1,7 @@
 //! What is asked of an ensemble that changes no lock of this client: who holds a lock and who waits
 //! for it, which locks there are, and the removal of what others hold.
 
-use super::Ensemble;
+use super::EnsembleBackend;
 use crate::backend::KeyListing;
 use crate::clock::{self, Time, WallTime, wall_time};
 use crate::config::is_reserved;
@@ -34,7 +34,7 @@ struct FoundDirectory {
     path: Arc<str>,
 }
 
-impl Ensemble {
+impl EnsembleBackend {
     /// Who holds the lock with this key, and who waits for it; with the URL of the server that says
     /// so.
     ///
@@ -180,15 +180,15 @@ const BATCH: usize = 200;
 
 /// The locks that somebody holds or waits for, whose keys match a pattern. The queue of a lock and
 /// its shares are two directories.
-pub(super) struct Locks<'a> {
-    ensemble: &'a Ensemble,
+pub(super) struct LockDirectories<'a> {
+    ensemble: &'a EnsembleBackend,
     pattern: Arc<[u8]>,
     /// Those that were not looked at yet. `None` before they are listed.
     directories: Option<Vec<FoundDirectory>>,
 }
 
-impl<'a> Locks<'a> {
-    pub(super) fn new(ensemble: &'a Ensemble, pattern: Arc<[u8]>) -> Self {
+impl<'a> LockDirectories<'a> {
+    pub(super) fn new(ensemble: &'a EnsembleBackend, pattern: Arc<[u8]>) -> Self {
         Self { ensemble, pattern, directories: None }
     }
 
@@ -201,7 +201,7 @@ impl<'a> Locks<'a> {
     }
 }
 
-impl KeyListing for Locks<'_> {
+impl KeyListing for LockDirectories<'_> {
     fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error> {
         let Some(directories) = &mut self.directories else {
             let mut all = self.ensemble.directories().map_err(Error::NoQuorum)?;

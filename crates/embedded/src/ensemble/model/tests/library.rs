@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 const DIRECTORY: &str = "/locks/a";
 
-struct Client {
+struct EnsembleClient {
     session: EnsembleSession<u64>,
     contender: Contender,
     connection: Option<ConnectionId>,
@@ -19,7 +19,7 @@ struct Client {
     tickets: u64,
 }
 
-impl Client {
+impl EnsembleClient {
     fn new(id: u8) -> Self {
         let root = Root::new("/locks").unwrap();
         let directory = Directory::new(&root, b"", b"a").unwrap();
@@ -111,7 +111,7 @@ impl Client {
 }
 
 /// All clients and the model, until nothing happens any more.
-fn settle(model: &mut Model, clients: &mut [Client], now: Time) {
+fn settle(model: &mut Model, clients: &mut [EnsembleClient], now: Time) {
     model.advance(now);
     loop {
         let mut has_worked = false;
@@ -139,7 +139,7 @@ fn settle(model: &mut Model, clients: &mut [Client], now: Time) {
 }
 
 /// The same for so long, in steps of 10 ms.
-fn pass(model: &mut Model, clients: &mut [Client], now: &mut u64, millis: u64) {
+fn pass(model: &mut Model, clients: &mut [EnsembleClient], now: &mut u64, millis: u64) {
     for _ in 0..millis / 10 {
         *now += 10;
         settle(model, clients, at(*now));
@@ -149,7 +149,7 @@ fn pass(model: &mut Model, clients: &mut [Client], now: &mut u64, millis: u64) {
 #[test]
 fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
     let (mut model, mut now) = (model(), 1_000);
-    let mut clients = [Client::new(1), Client::new(2)];
+    let mut clients = [EnsembleClient::new(1), EnsembleClient::new(2)];
     pass(&mut model, &mut clients[..1], &mut now, 500);
     assert!(clients[0].is_held());
     pass(&mut model, &mut clients, &mut now, 3_000);
@@ -166,9 +166,9 @@ fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
 #[test]
 fn a_lock_is_lost_with_its_session_and_the_next_contender_gets_it() {
     let (mut model, mut now) = (model(), 1_000);
-    let mut clients = [Client::new(1), Client::new(2)];
+    let mut clients = [EnsembleClient::new(1), EnsembleClient::new(2)];
     pass(&mut model, &mut clients, &mut now, 1_000);
-    let holder = clients.iter().position(Client::is_held).unwrap();
+    let holder = clients.iter().position(EnsembleClient::is_held).unwrap();
     model.expire_sessions(at(now));
     assert_eq!(model.children(DIRECTORY).unwrap(), Vec::<String>::new());
     pass(&mut model, &mut clients, &mut now, 2_000);
