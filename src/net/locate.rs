@@ -3,7 +3,7 @@
 //! All of this blocks, so each lookup runs on a short-lived thread of its own. Who answers is an
 //! address book, and no more: the votes say in whose reign they are given.
 
-use super::probe::Probe;
+use super::probe::ProbeConnection;
 use super::stream::TlsTarget;
 use crate::clock::{self, Time};
 use crate::node::{MARKER, NodeError, ServerError, tag_of};
@@ -147,7 +147,7 @@ fn ask(
     }
     let is_behind = !question.is_empty();
     about.question(&mut question);
-    let mut probe = Probe::connect((&server.host, server.port), tls.as_ref(), until)?;
+    let mut probe = ProbeConnection::connect((&server.host, server.port), tls.as_ref(), until)?;
     let mut found = None;
     probe.ask(&question, |bytes| {
         found = read(bytes, is_behind, about, server, password.as_deref());

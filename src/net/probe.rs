@@ -11,13 +11,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-pub(super) struct Probe {
+pub(super) struct ProbeConnection {
     socket: TcpStream,
     tls: Option<TlsSession>,
     until: Time,
 }
 
-impl Probe {
+impl ProbeConnection {
     /// Connects. The resolver of the operating system may take longer than `until`; nothing else
     /// does.
     pub(super) fn connect(

@@ -2,7 +2,7 @@
 
 use crate::clock::{self, Time};
 use crate::net::Endpoint;
-use crate::net::probe::Probe;
+use crate::net::probe::ProbeConnection;
 use crate::node::{Host, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase};
 use crate::node_url::Address;
 use crossbeam_channel::unbounded;
@@ -80,7 +80,7 @@ fn probe(endpoint: &Endpoint, until: Time) -> Result<ProbeAnswer, NodeError> {
     let Address::Tcp { host, port } = &endpoint.address else {
         return Err(NodeError::Unresolved("it is no TCP address".to_owned()));
     };
-    let mut probe = Probe::connect((host, *port), endpoint.tls.as_ref(), until)?;
+    let mut probe = ProbeConnection::connect((host, *port), endpoint.tls.as_ref(), until)?;
     let sent_at = clock::now();
     let bytes = probe.ask(QUESTION, |answer| answer.len() >= ANSWER_MAX)?;
     Ok(ProbeAnswer { bytes, took: clock::now().since(sent_at), host: probe.host() })

@@ -124,7 +124,7 @@ pub(super) trait NodeCommand {
     }
 
     /// Appends the command.
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>);
+    fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>);
 
     /// Reads a reply, if it is an answer to this command with this number. Texts in errors do not
     /// contain `secret`. Most scripts answer yes or no.
@@ -142,7 +142,7 @@ impl NodeCommand for Arc<dyn CustomCommand> {
         Some((script, CUSTOM + number))
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let (script, _) = CustomCommand::script(&**self);
         self.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
     }
@@ -175,7 +175,7 @@ impl Command {
 
 /// How a script is called.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'t> {
+pub(super) struct ScriptCall<'t> {
     pub(super) form: Form,
     /// The number that the script's answer must begin with.
     pub(super) number: u64,
@@ -183,7 +183,7 @@ pub(super) struct Call<'t> {
     pub(super) tag: &'t [u8],
 }
 
-impl Call<'_> {
+impl ScriptCall<'_> {
     /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
     fn run(
         self,

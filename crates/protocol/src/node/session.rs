@@ -36,7 +36,7 @@ use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
 use reign::Group;
-use server::Server;
+use server::LastServer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +101,7 @@ pub struct Session {
     options: SessionOptions,
     state: State,
     connection: Connection,
-    server: Server,
+    server: LastServer,
     group: Group,
     flight: Flight,
     notifications: Notifications,
@@ -146,7 +146,7 @@ impl Session {
             options,
             state: State::Down { retry_at: Time::ZERO },
             connection: Connection::default(),
-            server: Server::default(),
+            server: LastServer::default(),
             group: Group::default(),
             notifications: Notifications::default(),
             waiting: RequestQueue::default(),

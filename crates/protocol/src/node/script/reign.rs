@@ -1,6 +1,6 @@
 //! In whose reign a replicated group is: asked at the greeting, and behind the votes of each write.
 
-use super::{Call, NodeCommand, Script, lua_script};
+use super::{NodeCommand, Script, ScriptCall, lua_script};
 use crate::engine::{Reign, ReignStep, Said, Vote};
 use crate::node::command::NodeReply;
 use crate::node::group::ReignAnswer;
@@ -22,7 +22,7 @@ impl NodeCommand for Reign {
         }
     }
 
-    fn encode(&self, call: Call<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let mut reign = |run_id: &str, epoch: u64, nonce: &str, step: &str| {
             let epoch = epoch.to_string();
             let words = [run_id, &epoch, nonce, step].map(str::as_bytes);
