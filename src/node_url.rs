@@ -27,12 +27,15 @@ mod ensemble;
 mod error;
 mod group;
 mod host;
+mod percent;
 
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{EnsembleHost, EnsembleUrl};
 pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
+use group::Places;
 pub(crate) use group::{Failover, Login};
+use percent::{percent_decode, percent_encode};
 
 #[cfg(feature = "zookeeper")]
 use redlatch_zookeeper::path::Layout;
@@ -245,18 +248,6 @@ impl fmt::Display for NodeUrl {
         options.extend(name.map(|name| format!("server_name={name}")));
         let mark = if options.is_empty() { "" } else { "?" };
         write!(f, "{mark}{}", options.join("&"))
-    }
-}
-
-/// These places as a URL has them.
-struct Places<'a>(&'a [Place]);
-
-impl fmt::Display for Places<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().enumerate().try_for_each(|(index, Place { host, port })| {
-            let mark = if index == 0 { "" } else { "," };
-            write!(f, "{mark}{}:{port}", host::in_url(host))
-        })
     }
 }
 
@@ -498,53 +489,6 @@ impl Options {
         };
         let database = database.unwrap_or(0);
         Ok(NodeUrl { address, server_name, user, password, database, failover })
-    }
-}
-
-// Percent-encoding, as in RFC 3986: `%2F` for a slash.
-
-/// The bytes that `text` stands for; `None` if a percent sign is not followed by two hexadecimal
-/// digits.
-fn percent_decode(text: &str) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first != b'%' {
-            decoded.push(*first);
-            continue;
-        }
-        let [high, low, after @ ..] = after else { return None };
-        rest = after;
-        // Two digits of four bits each fit into a byte.
-        decoded.push((digit(*high)? << 4) | digit(*low)?);
-    }
-    Some(decoded)
-}
-
-/// `bytes` as text in which only letters, digits, `-._~` and the bytes in `plain` stand for
-/// themselves.
-fn percent_encode(bytes: &[u8], plain: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut encoded = String::with_capacity(bytes.len());
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || plain.contains(byte) {
-            encoded.push(char::from(*byte));
-        } else {
-            encoded.push('%');
-            encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-    }
-    encoded
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
     }
 }
 

@@ -175,7 +175,7 @@ const LAYERS: [(&str, &str); 33] = [
     ("inspect", "clock engine name node resp"),
     ("embedded", "clock engine glob inspect node redlatch_zookeeper registers resp time"),
     ("error", "engine fencing name node node_url registers resp texts"),
-    ("net", "clock engine node node_url redlatch_zookeeper"),
+    ("net", "clock engine node node_url resp redlatch_zookeeper"),
     ("event", "engine error name net node owner_process"),
     ("bridge", "engine error event name node"),
     ("cancel_token", "owner_process"),

@@ -133,10 +133,10 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
             claim(lock, Before::Predecessor(before))
         }
         0 => claim(lock, Before::Nothing),
-        1 => Command::Keep(Keep { lock, ttl, restores: false }),
+        1 => Command::Keep(Keep { lock, ttl, restores: false, reclaims: false }),
         2 => removal(lock, true),
         3 => removal(lock, false),
-        4 => Command::Keep(Keep { lock, ttl, restores: true }),
+        4 => Command::Keep(Keep { lock, ttl, restores: true, reclaims: false }),
         _ if kind / 64 == 1 => {
             let (waiter, number) = (waiter(serial), u64::from(kind / 6 % 2));
             Command::Queue(QueueEntry {
@@ -154,7 +154,8 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         _ if kind / 64 == 2 => claim(lock, Before::Turn(waiter(serial))),
         _ if kind / 64 == 0 && kind / 6 % 2 == 1 => {
             let pattern = Arc::clone(&lock.key);
-            let scan = Listing { pattern, cursor: serial, count: 1, registers: false };
+            let tag = Arc::default();
+            let scan = Listing { pattern, cursor: serial, count: 1, registers: false, tag };
             Command::Custom(Arc::new(scan))
         }
         _ if kind / 64 == 3 && kind / 6 % 2 == 1 => register(serial),

@@ -42,6 +42,18 @@ impl fmt::Debug for Login {
     }
 }
 
+/// These places as a URL has them.
+pub(super) struct Places<'a>(pub(super) &'a [Place]);
+
+impl fmt::Display for Places<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(index, Place { host, port })| {
+            let mark = if index == 0 { "" } else { "," };
+            write!(f, "{mark}{}:{port}", host::in_url(host))
+        })
+    }
+}
+
 /// The kind of group whose URL has this scheme, and whether it is over TLS.
 pub(super) fn scheme(scheme: &str) -> Option<(Kind, bool)> {
     Some(match scheme {

@@ -62,8 +62,8 @@ pub enum NodeError {
         /// For how long its grants will not count.
         left: Duration,
     },
-    /// The vote was given in another reign of the replicated group than the one that was greeted, so
-    /// another server may have granted the lock. The node is greeted again at once.
+    /// The vote was given in another reign of the replicated group than the one that was greeted,
+    /// so another server may have granted the lock. The node is greeted again at once.
     ReignChanged,
     /// Too few replicas of the group have acknowledged the master's writes, so another one may have
     /// been promoted. See the option `replicas` of URLs.
@@ -75,8 +75,8 @@ pub enum NodeError {
     },
     /// The address of a replicated group leads to no master: this is what is there instead.
     NoMaster(String),
-    /// The server of a replicated group does not say in whose reign it is: `INFO replication` has no
-    /// `role` or no `master_replid`.
+    /// The server of a replicated group does not say in whose reign it is: `INFO replication` has
+    /// no `role` or no `master_replid`.
     HidesReign,
     /// The node has no queue for waiters, or its rights do not suffice for it. Locks on it are as
     /// safe; see `QueueSupport::Unsupported`.

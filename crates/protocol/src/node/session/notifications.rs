@@ -96,8 +96,8 @@ impl Notifications {
                 self.hints.push_back(hint);
             }
             (Some(Reply::Bulk(b"invalidate")), Some(Reply::Array(keys)), _) => {
-                let is_it = |it: Reply<'_>, key: &[u8]| matches!(it, Reply::Bulk(it) if it.strip_prefix(tag) == Some(key));
-                let is_key = |key: &[u8]| keys.iter().any(|it| is_it(it, key));
+                let name = |it| if let Reply::Bulk(it) = it { it.strip_prefix(tag) } else { None };
+                let is_key = |key: &[u8]| keys.iter().any(|it| name(it) == Some(key));
                 self.changed(is_key);
             }
             // The database was emptied, and the server remembers no key any more.
