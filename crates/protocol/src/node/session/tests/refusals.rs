@@ -1,30 +1,13 @@
 //! Removals that a node refuses, and scripts that it has forgotten.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Probe, ScriptedSession, greeting, request, ticket};
+use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
 use crate::node::{NodeError, OtherProtocol, SessionOptions};
 use crate::resp::ProtocolError;
 use std::time::Duration;
 
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
-
-#[test]
-fn what_the_user_may_not_see_is_not_looked_at_again_and_again() {
-    let mut talk = ScriptedSession::ready();
-    let look = |talk: &mut ScriptedSession, serial| {
-        let look = Probe { is_look: true, ..Probe::default() }.request(talk.now);
-        talk.session.send(talk.now, Some(ticket(serial)), &look);
-        !talk.commands().is_empty()
-    };
-    assert!(look(&mut talk, 1));
-    talk.hear("-NOPERM this user has no permissions to access one of the keys\r\n");
-    assert_eq!(talk.votes(), [(1, Vote::Failed)]);
-    assert!(!look(&mut talk, 2), "its error would cast doubt on the next reply to a plain SET");
-    assert_eq!(talk.votes(), [(2, Vote::Failed)]);
-    talk.pass(10_000);
-    assert!(look(&mut talk, 3), "the rights may be others by now");
-}
 
 #[test]
 fn a_refused_removal_stays_pending_for_its_ttl_and_no_longer() {
