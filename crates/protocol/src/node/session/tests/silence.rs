@@ -158,3 +158,19 @@ fn removals_are_awaited_until_the_node_has_been_silent_for_too_long() {
     talk.session.connecting(talk.now, Phase::Connecting);
     assert!(are_awaited(&talk), "the connection is being made");
 }
+
+#[test]
+fn an_invalid_reply_is_followed_by_a_pause_also_on_a_working_connection() {
+    let pauses = (0..20).filter(|seed| {
+        let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", *seed));
+        talk.connect();
+        talk.hear(greeting("a", 1_000));
+        talk.send(1, Verb::Acquire);
+        talk.hear("+OK\r\n");
+        talk.send(2, Verb::Release);
+        talk.hear("+OK\r\n");
+        assert!(talk.session.is_down());
+        !talk.session.wants_connection(talk.now)
+    });
+    assert!(pauses.count() > 10);
+}
