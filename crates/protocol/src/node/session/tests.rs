@@ -5,16 +5,21 @@ mod examining;
 mod limits;
 mod notifications;
 mod other_protocols;
+mod pauses;
 mod quarantine;
 mod scenario;
 mod shares;
-mod silence;
 mod stale_connections;
 mod stray;
 
 #[test]
 fn replies() {
     scenario::play_file("replies");
+}
+
+#[test]
+fn stray() {
+    scenario::play_file("stray");
 }
 
 #[test]
@@ -30,4 +35,9 @@ fn pending_releases() {
 #[test]
 fn handoff() {
     scenario::play_file("handoff");
+}
+
+#[test]
+fn silence() {
+    scenario::play_file("silence");
 }
