@@ -3,12 +3,9 @@
 
 mod examining;
 mod limits;
-mod notifications;
 mod other_protocols;
 mod pauses;
-mod quarantine;
 mod scenario;
-mod shares;
 mod stale_connections;
 mod stray;
 
@@ -40,4 +37,24 @@ fn handoff() {
 #[test]
 fn silence() {
     scenario::play_file("silence");
+}
+
+#[test]
+fn quarantine() {
+    scenario::play_file("quarantine");
+}
+
+#[test]
+fn shares() {
+    scenario::play_file("shares");
+}
+
+#[test]
+fn queue() {
+    scenario::play_file("queue");
+}
+
+#[test]
+fn no_queue() {
+    scenario::play_file("no_queue");
 }
