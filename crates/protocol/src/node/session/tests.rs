@@ -50,6 +50,11 @@ fn shares() {
 }
 
 #[test]
+fn stale_connections() {
+    scenario::play_file("stale_connections");
+}
+
+#[test]
 fn queue() {
     scenario::play_file("queue");
 }
