@@ -97,6 +97,12 @@ pub use lua_script;
 /// Repeats the number of the command, and does nothing with the key.
 pub const PROOF: Script = lua_script!("script/proof.lua");
 
+/// Whose reign a replicated group is in, noted in its marker.
+pub const REIGN: Script = lua_script!("script/reign.lua");
+
+/// In whose reign the votes before it were given.
+pub const CHECK: Script = lua_script!("script/check.lua");
+
 /// Every script of locks, by its number.
 pub const ALL: &[Script] = &[
     CLAIM,
@@ -110,6 +116,8 @@ pub const ALL: &[Script] = &[
     KEEP_SHARED,
     RELEASE_SHARED,
     RELEASE_READER,
+    REIGN,
+    CHECK,
 ];
 
 /// What a request asks of a node, as it is written and answered.
