@@ -16,7 +16,7 @@
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
 use super::command::Call;
-use super::database::{Database, Entry, Value};
+use super::database::{Database, StoredKey, StoredValue};
 use super::nodes::NodeOptions;
 use super::pushes::Pushes;
 use super::reply::{CommandResult, OwnedReply};
@@ -65,7 +65,7 @@ impl Keyspace {
         if let Some(member) = &options.member {
             // From its start to its end: it loses its memory with that.
             let mark = Member { run_id: options.run_id.clone(), ..member.clone() }.to_bytes();
-            databases[0].insert(RegisterKeys::MARK, Value::String(mark.to_vec()), None);
+            databases[0].insert(RegisterKeys::MARK, StoredValue::String(mark.to_vec()), None);
         }
         Self {
             options,
@@ -242,7 +242,11 @@ pub struct LiveKey<'a> {
 }
 
 impl<'a> LiveKey<'a> {
-    fn new(database: usize, (key, entry): (&'a Vec<u8>, &'a Entry), now_ms: i64) -> Option<Self> {
+    fn new(
+        database: usize,
+        (key, entry): (&'a Vec<u8>, &'a StoredKey),
+        now_ms: i64,
+    ) -> Option<Self> {
         let until = |when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0));
         let remaining = entry.expires_at_ms.map(until);
         let value = entry.value.as_string();
