@@ -55,7 +55,7 @@ fn encoding(bench: &Bench) {
     let mut out = Vec::new();
     bench.run("encode SET", || {
         out.clear();
-        encode(black_box(&request), Form::Digest, 12_345, &mut out);
+        encode(black_box(&request), Form::Digest, 12_345, b"", &mut out);
         assert!(out.starts_with(b"*6\r\n$3\r\nSET\r\n") && out.ends_with(b"$5\r\n10000\r\n"));
     });
     let Command::Claim(Claim { lock, ttl, .. }) = request.command.clone() else {
@@ -66,7 +66,7 @@ fn encoding(bench: &Bench) {
     release.command = Command::Remove(Removal { lock, ttl, linger, waiter, is_awaited: true });
     bench.run("encode EVALSHA", || {
         out.clear();
-        encode(black_box(&release), Form::Digest, 12_345, &mut out);
+        encode(black_box(&release), Form::Digest, 12_345, b"", &mut out);
         assert!(out.starts_with(b"*6\r\n$7\r\nEVALSHA\r\n$40\r\n"));
     });
 }
@@ -113,7 +113,8 @@ fn ready(index: usize) -> Session {
     let mut session = Session::new(SessionOptions::new(&format!("redis://{index}"), 1));
     session.connecting(now, Phase::Connecting);
     session.connected(now);
-    session.wrote(session.output().len());
+    let count = session.output().len();
+    session.wrote(count);
     session.received(now, HELLO);
     let info = format!("redis_version:7.0.15\r\nrun_id:{index:040}\r\nuptime_in_seconds:1\r\n");
     session.received(now, format!("${}\r\n{info}\r\n", info.len()).as_bytes());
