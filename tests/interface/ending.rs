@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use redlatch::Error;
 use redlatch::error::NotResumable;
 use support::backend::Backend;
+use support::journal::Journal;
 use support::on_each_backend;
 
 use crate::{LIMIT, LONG};
@@ -15,6 +16,7 @@ const LEAST: Duration = Duration::from_millis(1500);
 on_each_backend!(
     a_lock_stays_taken_for_as_long_as_its_request_says,
     a_lock_that_is_left_ends_with_its_ttl,
+    a_lock_that_is_left_is_kept_alive_no_longer,
     dropping_the_client_frees_what_it_held,
     a_lock_that_lingers_outlives_its_client,
     clones_share_what_they_hold,
@@ -45,6 +47,26 @@ fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
     assert!(other.try_lock("left", LONG).unwrap().is_none());
     assert!(other.request("left").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
     assert!(began.elapsed() >= LEAST);
+}
+
+fn a_lock_that_is_left_is_kept_alive_no_longer(backend: &Backend) {
+    let (journal, other) = (Journal::default(), backend.client());
+    let client = backend.builder().on_event(journal.recorder()).build().unwrap();
+    let lock = client.request("kept").ttl(LEAST).keep_alive().lock().unwrap();
+    thread::sleep(LEAST);
+    assert_eq!(lock.ensure_held(), Ok(()), "it is extended until it is left");
+    lock.let_expire();
+    let left = journal.take_lock_events().last().unwrap().validity;
+    assert!(left > Duration::ZERO && left <= LEAST, "{left:?}");
+    assert!(other.try_lock("kept", LONG).unwrap().is_none());
+    drop(other.request("kept").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap());
+    // Also if another reader has the same share for longer.
+    let read = || client.request("read").ttl(LEAST).shared().keep_alive().lock().unwrap();
+    let (first, second) = (read(), read());
+    first.let_expire();
+    assert_eq!(second.release(), Ok(()));
+    assert!(other.try_lock("read", LONG).unwrap().is_none());
+    drop(other.request("read").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap());
 }
 
 fn another_client_resumes_a_lock_or_is_told_that_it_cannot(backend: &Backend) {
