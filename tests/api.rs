@@ -5,7 +5,6 @@
 //! its own: it counts threads, memory or allocations, gets signals, or takes the whole machine.
 
 mod bridges;
-mod cancel;
 mod cancel_stress;
 mod cancel_token;
 mod client_settings;

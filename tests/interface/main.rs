@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
 
 mod bodies;
+mod cancelling;
 mod ending;
 mod errors;
 mod holding;
