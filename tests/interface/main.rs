@@ -7,6 +7,7 @@ mod bodies;
 mod cancelling;
 mod ending;
 mod errors;
+mod handing_on;
 mod holding;
 mod leading;
 mod losing;
