@@ -7,7 +7,7 @@
 mod cancellation;
 mod events;
 
-pub(crate) use cancellation::{Call, Cancellation};
+pub(crate) use cancellation::{CancellableCall, Cancellation};
 pub(crate) use events::{EventRecorder, Events};
 
 use crate::clock::Time;
@@ -119,7 +119,7 @@ pub(crate) trait KeyListing: Send + Sync {
 }
 
 /// What a backend shares with the rest of its client.
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedParts<'a> {
     /// Where changes of the nodes' states are put, if there is a listener.
     pub(crate) changes: Option<Arc<ChangeQueue>>,
     pub(crate) notifier: &'a Arc<Notifier>,
@@ -138,7 +138,7 @@ pub(crate) struct LockSpec<'a> {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) hold_at_least: Duration,
     pub(crate) wait: Wait,
-    pub(crate) call: Call<'a>,
+    pub(crate) call: CancellableCall<'a>,
 }
 
 impl LockSpec<'_> {

@@ -14,10 +14,10 @@ pub(crate) use metrics::{describe_metrics, measure};
 #[cfg(feature = "tracing")]
 pub(crate) use tracing::trace;
 
-use crate::event::{Event, Value};
+use crate::event::{Event, FieldValue};
 
 /// The event's field of this name, if it has one.
-fn field<'a>(event: &'a Event<'_>, name: &str) -> Option<Value<'a>> {
+fn field<'a>(event: &'a Event<'_>, name: &str) -> Option<FieldValue<'a>> {
     let mut found = None;
     event.visit(|field, value| {
         if field == name {

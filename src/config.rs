@@ -10,7 +10,7 @@ mod settings;
 mod tls;
 
 #[cfg(feature = "zookeeper")]
-pub(crate) use ensemble::Ensemble;
+pub(crate) use ensemble::EnsembleSettings;
 pub use nodes::NodeUrls;
 pub(crate) use nodes::{NodeSettings, RedisNode};
 pub use settings::ClientSettings;
@@ -21,7 +21,7 @@ pub use tls::{ClientCertificate, TlsSettings};
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 use crate::bridge;
 use crate::error::ConfigError;
-use crate::event::{Callback, Event, Listener};
+use crate::event::{Event, EventCallback, Listener};
 use crate::wait_queue::HandoffLimit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ use std::time::Duration;
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
     settings: ClientSettings,
-    on_event: Option<Arc<Callback>>,
+    on_event: Option<Arc<EventCallback>>,
     #[cfg(feature = "tracing")]
     tracing: bool,
     #[cfg(feature = "metrics")]
@@ -351,7 +351,7 @@ impl Builder {
 
     /// The bridges, and then the callback, which may panic.
     fn listener(&self) -> Option<Listener> {
-        let mut callbacks: Vec<Arc<Callback>> = Vec::new();
+        let mut callbacks: Vec<Arc<EventCallback>> = Vec::new();
         #[cfg(feature = "tracing")]
         if self.tracing {
             callbacks.push(Arc::new(bridge::trace));

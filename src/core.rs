@@ -9,9 +9,9 @@ mod joint_shares;
 #[cfg(feature = "registers")]
 pub(crate) mod registers;
 
-pub(crate) use joint_shares::{Departure, Granted, JointShares, Member, PUBLISHER};
+pub(crate) use joint_shares::{Departure, Granted, JointShares, PUBLISHER, ShareMember};
 
-use crate::backend::{Backend, Cancellation, Events, Shared};
+use crate::backend::{Backend, Cancellation, Events, SharedParts};
 use crate::cancel_token::CancelToken;
 use crate::config::{NodeSettings, Settings};
 use crate::engine::{Rules, Ttl};
@@ -23,7 +23,7 @@ use crate::redlock::Redlock;
 use crate::wait_queue::WaitQueues;
 use crate::watchdog::{BackgroundEvent, Demand, Emit, Notifier, period};
 #[cfg(feature = "zookeeper")]
-use crate::zookeeper::Ensemble;
+use crate::zookeeper::EnsembleBackend;
 #[cfg(feature = "registers")]
 use registers::RegisterMemory;
 use std::mem;
@@ -70,7 +70,7 @@ impl Core {
         let prefix = settings.key_prefix.len();
         let emit = listener.clone().map(|listener| emit_background(listener, prefix));
         let notifier = Arc::new(Notifier::new(emit, Arc::clone(&owner_process)));
-        let shared = Shared { changes, notifier: &notifier, owner_process: &owner_process };
+        let shared = SharedParts { changes, notifier: &notifier, owner_process: &owner_process };
         #[cfg(feature = "registers")]
         let mut register_nodes = None;
         let backend: Arc<dyn Backend> = match &settings.nodes {
@@ -82,7 +82,7 @@ impl Core {
             }
             #[cfg(feature = "zookeeper")]
             NodeSettings::ZooKeeper(servers) => {
-                Arc::new(Ensemble::new(servers, &settings, shared)?)
+                Arc::new(EnsembleBackend::new(servers, &settings, shared)?)
             }
         };
         let token = CancelToken::new();

@@ -19,8 +19,8 @@
 mod listener;
 mod value;
 
-pub(crate) use listener::{Callback, Listener};
-pub(crate) use value::Value;
+pub(crate) use listener::{EventCallback, Listener};
+pub(crate) use value::FieldValue;
 
 use self::Level::{Debug, Info, Trace, Warn};
 #[cfg(feature = "registers")]
@@ -101,7 +101,7 @@ macro_rules! events {
             }
 
             /// The first field: a lock, a register or a node.
-            pub(crate) fn about(&self) -> Value<'_> {
+            pub(crate) fn about(&self) -> FieldValue<'_> {
                 match self {$(
                     $(#[cfg($cfg)])?
                     Self::$variant { $about, .. } => $about.into(),
@@ -109,7 +109,7 @@ macro_rules! events {
             }
 
             /// Calls `visit` with each of the other fields, and its name.
-            pub(crate) fn visit<'b>(&'b self, mut visit: impl FnMut(&'static str, Value<'b>)) {
+            pub(crate) fn visit<'b>(&'b self, mut visit: impl FnMut(&'static str, FieldValue<'b>)) {
                 match self {$(
                     $(#[cfg($cfg)])?
                     Self::$variant { $($field,)* .. } => {
@@ -280,13 +280,13 @@ impl Event<'_> {
     /// The name of the resource or of the register, if the event is about a lock or a register.
     #[must_use]
     pub fn resource(&self) -> Option<Name<'_>> {
-        if let Value::Name(name) = self.about() { Some(name) } else { None }
+        if let FieldValue::Name(name) = self.about() { Some(name) } else { None }
     }
 
     /// The node's URL, if the event is about a node, or the session with an ensemble.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
-        if let Value::Url(url) = self.about() { Some(url) } else { None }
+        if let FieldValue::Url(url) = self.about() { Some(url) } else { None }
     }
 }
 
@@ -348,15 +348,15 @@ impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = self.row().message;
         match self.about() {
-            Value::Name(name) => write!(f, "'{name}' {message}")?,
+            FieldValue::Name(name) => write!(f, "'{name}' {message}")?,
             node => write!(f, "{node} {message}")?,
         }
         let (mut mark, mut written) = (":", Ok(()));
         self.visit(|name, value| {
             let next = match value {
-                Value::Time(Duration::ZERO) | Value::Flag(false) => return,
-                Value::Flag(true) => write!(f, "{mark} {name}"),
-                Value::Reason(..) | Value::Text(_) | Value::Reports(_) => {
+                FieldValue::Time(Duration::ZERO) | FieldValue::Flag(false) => return,
+                FieldValue::Flag(true) => write!(f, "{mark} {name}"),
+                FieldValue::Reason(..) | FieldValue::Text(_) | FieldValue::Reports(_) => {
                     write!(f, "{mark} {value}")
                 }
                 _ => write!(f, "{mark} {name} {value}"),

@@ -5,7 +5,7 @@ mod release;
 mod token;
 
 use super::clock::{self, Time};
-use super::core::{Core, Member};
+use super::core::{Core, ShareMember};
 use super::engine::HeldLock;
 use super::error::{Error, LockLost, LossReason};
 use super::event::{Event, Released};
@@ -45,7 +45,7 @@ pub struct LockGuard {
     /// When the lock was asked for.
     since: Time,
     /// Its part in a share that other threads of this client may have too.
-    member: Option<Member>,
+    member: Option<ShareMember>,
     /// The watchdog's capacity that is reserved for it, if it is extended automatically.
     capacity: Option<Arc<ReservedCapacity>>,
     /// For how long extensions may keep the lock.

@@ -11,7 +11,7 @@ pub(crate) use node_keys::{KeyStep, NodeKeys};
 
 #[cfg(feature = "diagnostics")]
 use crate::backend::KeyListing;
-use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, Shared};
+use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SharedParts};
 use crate::clock::{self, Time};
 use crate::config::{RedisNode, Settings};
 use crate::engine::{Acquire, Acquired, Command, Extend, Extended, HeldLock, Input, Operation};
@@ -57,9 +57,9 @@ impl Redlock {
     pub(crate) fn new(
         nodes: &[RedisNode],
         settings: &Settings,
-        shared: Shared<'_>,
+        shared: SharedParts<'_>,
     ) -> Result<Self, ConfigError> {
-        let Shared { changes, notifier, owner_process } = shared;
+        let SharedParts { changes, notifier, owner_process } = shared;
         let nodes = nodes.iter().map(|RedisNode { url, tls }| {
             let endpoint = Endpoint { address: url.address().clone(), tls: tls.clone() };
             (endpoint, Session::new(session_options(url, settings)))

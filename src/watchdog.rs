@@ -60,11 +60,11 @@ pub(crate) struct Watchdog {
     rules: Arc<Rules>,
     load: Arc<Load>,
     notifier: Arc<Notifier>,
-    thread: Mutex<Option<Thread>>,
+    thread: Mutex<Option<WatchdogThread>>,
 }
 
 #[derive(Debug)]
-struct Thread {
+struct WatchdogThread {
     inbox: Sender<KeptLock>,
     handle: JoinHandle<()>,
 }
@@ -100,7 +100,7 @@ impl Watchdog {
         &self.load
     }
 
-    fn start_in(&self, thread: &mut Option<Thread>) -> Result<(), SpawnError> {
+    fn start_in(&self, thread: &mut Option<WatchdogThread>) -> Result<(), SpawnError> {
         if thread.as_ref().is_some_and(|thread| !thread.handle.is_finished()) {
             return Ok(());
         }
@@ -116,18 +116,18 @@ impl Watchdog {
         let builder = thread::Builder::new().name("redlatch-watch".to_owned());
         let handle =
             builder.spawn(|| keep_alive_loop.run()).map_err(|error| SpawnError::new(&error))?;
-        *thread = Some(Thread { inbox, handle });
+        *thread = Some(WatchdogThread { inbox, handle });
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Thread>> {
+    fn lock(&self) -> MutexGuard<'_, Option<WatchdogThread>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        let Some(Thread { inbox, handle }) = self.lock().take() else { return };
+        let Some(WatchdogThread { inbox, handle }) = self.lock().take() else { return };
         drop(inbox);
         // The thread holds a reference to the connections, and dropping the last reference waits
         // for what was written there. The caller that drops the client must be the one that waits,

@@ -4,9 +4,9 @@ mod acquire;
 mod questions;
 
 use crate::backend::KeyListing;
-use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SessionLimits, Shared};
+use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SessionLimits, SharedParts};
 use crate::clock::{self, Time};
-use crate::config::{Ensemble as EnsembleSettings, Settings};
+use crate::config::{EnsembleSettings, Settings};
 use crate::engine::{Extended, HeldLock, Rules, Token, Ttl, Vote};
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, LossReason, NoQuorum};
@@ -20,18 +20,18 @@ use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier};
 use acquire::ZooKeeperAcquire;
-use questions::Locks;
-use redlatch_zookeeper::contender::Plan;
+use questions::LockDirectories;
+use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Loss, Outcome};
 use redlatch_zookeeper::message::{Acl, Secret};
 use redlatch_zookeeper::path::Layout;
 use redlatch_zookeeper::path::{Directory, PathError, Root};
-use redlatch_zookeeper::session::SessionOptions;
+use redlatch_zookeeper::session::EnsembleSessionOptions;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The connection to an ensemble, and where the locks are on it.
-pub(crate) struct Ensemble {
+pub(crate) struct EnsembleBackend {
     net: Arc<EnsembleNet>,
     notifier: Weak<Notifier>,
     owner_process: Arc<OwnerProcess>,
@@ -43,7 +43,7 @@ pub(crate) struct Ensemble {
     session_timeout: Duration,
 }
 
-impl Ensemble {
+impl EnsembleBackend {
     /// Prepares the connection; makes none yet.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Ensemble {
     pub(crate) fn new(
         ensemble: &EnsembleSettings,
         settings: &Settings,
-        shared: Shared<'_>,
+        shared: SharedParts<'_>,
     ) -> Result<Self, ConfigError> {
         let rules = &settings.rules;
         let servers = ensemble.servers.iter().map(|server| {
@@ -61,7 +61,7 @@ impl Ensemble {
         });
         // Without random numbers now, the servers are tried in an order that others may have too.
         let seed = draw().map_or(0, |entropy| entropy.seed);
-        let mut session = SessionOptions::new(ensemble.servers.len(), seed);
+        let mut session = EnsembleSessionOptions::new(ensemble.servers.len(), seed);
         session.timeout = ensemble.session_timeout;
         session.drift_parts_per_billion = rules.drift.parts_per_billion;
         session.credentials = ensemble.credentials.clone().map(Secret);
@@ -96,8 +96,8 @@ impl Ensemble {
     }
 
     /// The plan of a contender for the locks with these directories.
-    fn plan(&self, directories: Vec<Directory>) -> Plan {
-        let mut plan = Plan::of_set(&self.root, directories);
+    fn plan(&self, directories: Vec<Directory>) -> ContenderPlan {
+        let mut plan = ContenderPlan::of_set(&self.root, directories);
         plan.layout = self.layout;
         plan.acl = self.acl;
         plan
@@ -154,7 +154,7 @@ impl Ensemble {
     }
 }
 
-impl Backend for Ensemble {
+impl Backend for EnsembleBackend {
     fn acquire(
         &self,
         spec: &LockSpec<'_>,
@@ -253,7 +253,7 @@ impl Backend for Ensemble {
     }
 
     fn list(&self, pattern: Arc<[u8]>, _: bool) -> Box<dyn KeyListing + '_> {
-        Box::new(Locks::new(self, pattern))
+        Box::new(LockDirectories::new(self, pattern))
     }
 
     fn statuses(&self) -> Vec<NodeStatus> {

@@ -70,6 +70,7 @@ mod registers_rights;
 mod registers_rounds;
 mod registers_status;
 mod registers_waiting;
+mod reign_scripts;
 mod relay;
 mod release;
 mod restart_guard;

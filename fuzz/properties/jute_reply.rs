@@ -3,7 +3,7 @@
 
 use allocation_counter::measure;
 use redlatch_zookeeper::jute::{FRAME_MAX, JuteError, frame};
-use redlatch_zookeeper::message::{ConnectReply, Incoming, Reply, RequestKind};
+use redlatch_zookeeper::message::{ConnectReply, EnsembleReply, Incoming, RequestKind};
 
 /// The prefixes of a body that are tried are about this many.
 const PLACES: usize = 64;
@@ -68,30 +68,34 @@ fn check_body(kind: RequestKind, body: &[u8]) {
     let mut decoded = Err(JuteError::Truncated);
     let mut items = 0;
     assert_allocates_nothing(|| {
-        decoded = Reply::decode(kind, body);
+        decoded = EnsembleReply::decode(kind, body);
         items = decoded.as_ref().map_or(0, read_again);
     });
     check_error(decoded.as_ref().err());
     match &decoded {
-        Ok(Reply::Children { names, .. }) => {
+        Ok(EnsembleReply::Children { names, .. }) => {
             assert_eq!(items, names.count);
             assert!(4 * items <= body.len(), "{items} names in {} bytes", body.len());
         }
-        Ok(Reply::Results(_)) => assert_eq!(kind, RequestKind::Multi(items)),
+        Ok(EnsembleReply::Results(_)) => assert_eq!(kind, RequestKind::Multi(items)),
         Ok(_) | Err(_) => {}
     }
     let step = (body.len() / PLACES).max(1);
     for length in (0..body.len()).step_by(step).filter(|_| decoded.is_ok()) {
         // A reply has one length.
-        assert_eq!(Reply::decode(kind, &body[..length]), Err(JuteError::Truncated), "{length}");
+        assert_eq!(
+            EnsembleReply::decode(kind, &body[..length]),
+            Err(JuteError::Truncated),
+            "{length}"
+        );
     }
 }
 
 /// Reads the lists that are read again each time. Returns the number of their items.
-fn read_again(reply: &Reply<'_>) -> usize {
+fn read_again(reply: &EnsembleReply<'_>) -> usize {
     match reply {
-        Reply::Children { names, .. } => names.iter().count(),
-        Reply::Results(results) => {
+        EnsembleReply::Children { names, .. } => names.iter().count(),
+        EnsembleReply::Results(results) => {
             let _error = results.error();
             results.iter().count()
         }

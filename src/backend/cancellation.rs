@@ -58,11 +58,11 @@ impl Cancellation {
     }
 
     /// A call begins, perhaps with a token of its own.
-    pub(crate) fn call<'a>(&'a self, own: Option<&'a CancelToken>) -> Call<'a> {
+    pub(crate) fn call<'a>(&'a self, own: Option<&'a CancelToken>) -> CancellableCall<'a> {
         if let Some(own) = own {
             own.attach(&self.weak());
         }
-        Call { client: self, own, waiter: Cell::new(None) }
+        CancellableCall { client: self, own, waiter: Cell::new(None) }
     }
 
     fn weak(&self) -> Weak<dyn WakeCancelled> {
@@ -103,14 +103,14 @@ impl WakeCancelled for Cancellation {
 }
 
 /// A call that acquires a lock, and the tokens that cancel it.
-pub(crate) struct Call<'a> {
+pub(crate) struct CancellableCall<'a> {
     client: &'a Cancellation,
     own: Option<&'a CancelToken>,
     /// Its waiter in the nodes' queue, if that is to be woken by the token of its own.
     waiter: Cell<Option<Token>>,
 }
 
-impl Call<'_> {
+impl CancellableCall<'_> {
     pub(crate) fn is_cancelled(&self) -> bool {
         self.client.token.is_cancelled() || self.own.is_some_and(CancelToken::is_cancelled)
     }
@@ -148,7 +148,7 @@ impl Call<'_> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for CancellableCall<'_> {
     fn drop(&mut self) {
         let is_forked = || self.client.owner_process.is_known_forked();
         let Some(own) = self.own.filter(|_| !is_forked()) else { return };

@@ -5,7 +5,7 @@ use super::field;
 use crate::error::Error;
 #[cfg(feature = "registers")]
 use crate::error::RegisterError;
-use crate::event::{Event, Value};
+use crate::event::{Event, FieldValue};
 use ::metrics::{Key, Label, Level, Metadata, SharedString, Unit, with_recorder};
 use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
@@ -108,12 +108,12 @@ pub(crate) fn measure(event: &Event<'_>) {
                 recorder.register_gauge(&key, &METADATA).set(is_first);
             }
             Sum(of) => {
-                if let Some(Value::Number(number)) = field(event, of) {
+                if let Some(FieldValue::Number(number)) = field(event, of) {
                     recorder.register_counter(&key, &METADATA).increment(number);
                 }
             }
             Histogram(of) => {
-                if let Some(Value::Time(time)) = field(event, of) {
+                if let Some(FieldValue::Time(time)) = field(event, of) {
                     recorder.register_histogram(&key, &METADATA).record(time);
                 }
             }
@@ -153,8 +153,8 @@ fn key(event: &Event<'_>, name: &'static str, labels: &'static [&'static str]) -
 /// event: `acquired`, or `read` of `register_read`.
 fn label_value(event: &Event<'_>, label: &str) -> SharedString {
     match (field(event, label), event) {
-        (Some(Value::Flag(true)), _) => "true".into(),
-        (Some(Value::Word(word) | Value::Reason(word, _)), _) => word.into(),
+        (Some(FieldValue::Flag(true)), _) => "true".into(),
+        (Some(FieldValue::Word(word) | FieldValue::Reason(word, _)), _) => word.into(),
         (Some(_), _) => "false".into(),
         (None, _) if label == "node" => event.url().unwrap_or_default().to_owned().into(),
         (None, Event::Failed { error, .. }) => failure(error).into(),

@@ -1,7 +1,7 @@
 //! Events for `tracing`.
 
 use super::field;
-use crate::event::{Event, Level, Value};
+use crate::event::{Event, FieldValue, Level};
 use ::tracing::event;
 use ::tracing::field::display;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use std::time::Duration;
 pub(crate) fn trace(event: &Event<'_>) {
     let row = event.row();
     let number = |name| match field(event, name)? {
-        Value::Number(number) => Some(number),
+        FieldValue::Number(number) => Some(number),
         _ => None,
     };
     let seconds = |name| match field(event, name)? {
-        Value::Time(time) => Some(Duration::as_secs_f64(&time)),
+        FieldValue::Time(time) => Some(Duration::as_secs_f64(&time)),
         _ => None,
     };
     let flag = |name| match field(event, name)? {
-        Value::Flag(flag) => Some(flag),
+        FieldValue::Flag(flag) => Some(flag),
         _ => None,
     };
     let word = |name| match field(event, name)? {
-        Value::Word(word) | Value::Reason(word, _) => Some(word),
+        FieldValue::Word(word) | FieldValue::Reason(word, _) => Some(word),
         _ => None,
     };
     let text = |name| field(event, name).map(display);
@@ -67,7 +67,7 @@ pub(crate) fn trace(event: &Event<'_>) {
         };
     }
     match event.about() {
-        Value::Url(url) => report_at_level!("redlatch::node", node = url),
+        FieldValue::Url(url) => report_at_level!("redlatch::node", node = url),
         name if row.name.starts_with("register_") => {
             report_at_level!("redlatch::register", register = display(name));
         }

@@ -5,7 +5,7 @@ use super::LockClient;
 use super::request::{LockRequest, OWNER_MAX};
 use crate::backend::{EventRecorder, LockSpec, QueueSlot};
 use crate::clock::{self, Time};
-use crate::core::{Core, Granted, Member};
+use crate::core::{Core, Granted, ShareMember};
 use crate::engine::{HeldLock, Jitter, LockAttributes, PERMITS_MAX, Share, TTL_LIMIT, Ttl, Wait};
 use crate::entropy::draw;
 use crate::error::{Error, ResourceError, TtlError};
@@ -272,7 +272,7 @@ impl Acquisition<'_> {
     ) -> Result<Option<LockGuard>, Error> {
         let (core, began) = (self.core, clock::now());
         let (least, wait, call) = (self.spec.min_validity, self.spec.wait, &self.spec.call);
-        let member = Member::enter(core, kind, began, least);
+        let member = ShareMember::enter(core, kind, began, least);
         if let Some(granted) = member.usable(began, least) {
             return self.guard_of_member(member, granted, began);
         }
@@ -320,7 +320,7 @@ impl Acquisition<'_> {
 
     fn guard_of_member(
         &self,
-        member: Member,
+        member: ShareMember,
         granted: Granted,
         began: Time,
     ) -> Result<Option<LockGuard>, Error> {

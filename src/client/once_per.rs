@@ -9,7 +9,7 @@ use crate::error::{Error, OncePerError, RegisterError};
 use crate::guard::LockGuard;
 use memory::ByLock;
 use memory::NodesTime;
-use memory::{ByRegister, Memory};
+use memory::{ByRegister, RunMemory};
 use std::str;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl<'a> LockRequest<'a> {
     /// A job that runs once in each `period`, under this lock, whose ttl is at most five seconds
     /// and half of the period: see [`OncePer`].
     pub fn once_per(self, period: Duration) -> OncePer<'a> {
-        let schedule = Schedule::every(period);
+        let schedule = RunSchedule::every(period);
         OncePer { request: self, schedule, retries_failed: false, is_exact: false }
     }
 }
@@ -79,7 +79,7 @@ impl<'a> LockRequest<'a> {
 #[must_use = "nothing runs before `run`"]
 pub struct OncePer<'a> {
     request: LockRequest<'a>,
-    schedule: Schedule,
+    schedule: RunSchedule,
     retries_failed: bool,
     is_exact: bool,
 }
@@ -200,7 +200,7 @@ impl OncePer<'_> {
 
     fn run_with<T, E: From<Error>>(
         &self,
-        memory: &impl Memory,
+        memory: &impl RunMemory,
         job: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<OncePerRun<T>, E> {
         if let Err(not_due) = memory.claimable()? {
@@ -242,7 +242,7 @@ impl OncePer<'_> {
 /// The ttl of the lock during a run: that of the request, but no longer than others may have to
 /// wait for a process that was killed. A shorter one than the request's must suffice to be kept
 /// alive, and for the least validity.
-fn run_ttl(request: &LockRequest<'_>, schedule: Schedule) -> Duration {
+fn run_ttl(request: &LockRequest<'_>, schedule: RunSchedule) -> Duration {
     let (rules, settings) = (&request.client.core.rules, &request.settings);
     let validity = settings.min_validity.unwrap_or(rules.min_validity);
     let validity = validity.max(rules.node_timeout.saturating_mul(3));
@@ -304,13 +304,13 @@ impl LastRun {
 const TOLERANCE_PART: u32 = 10;
 
 #[derive(Clone, Copy, Debug)]
-struct Schedule {
+struct RunSchedule {
     period: Duration,
     /// How much earlier a run may begin.
     tolerance: Duration,
 }
 
-impl Schedule {
+impl RunSchedule {
     fn every(period: Duration) -> Self {
         Self { period, tolerance: period / TOLERANCE_PART }
     }
@@ -348,8 +348,10 @@ mod tests {
     use super::*;
 
     const DAY: u64 = 86_400_000_000;
-    const SCHEDULE: Schedule =
-        Schedule { period: Duration::from_micros(DAY), tolerance: Duration::from_micros(DAY / 10) };
+    const SCHEDULE: RunSchedule = RunSchedule {
+        period: Duration::from_micros(DAY),
+        tolerance: Duration::from_micros(DAY / 10),
+    };
 
     fn at(micros: u64) -> NodesTime {
         NodesTime { earliest: micros, latest: micros }
@@ -434,7 +436,7 @@ mod tests {
 
     #[test]
     fn doubt_about_the_time_makes_a_period_longer_and_never_shorter() {
-        let exact = Schedule { tolerance: Duration::ZERO, ..SCHEDULE };
+        let exact = RunSchedule { tolerance: Duration::ZERO, ..SCHEDULE };
         let first = exact.next(None, &NodesTime { earliest: 0, latest: 100 }).unwrap();
         let doubtful = NodesTime { earliest: DAY + 99, latest: DAY + 200 };
         assert!(exact.next(Some(&first), &doubtful).is_err());

@@ -2,7 +2,7 @@
 //! there.
 
 use super::Builder;
-use super::nodes::Entry;
+use super::nodes::UrlEntry;
 use super::settings::{ClientSettings, refused};
 use crate::engine::NODES_MAX;
 use crate::error::ConfigError;
@@ -19,7 +19,7 @@ const SESSION_TIMEOUT_MIN: Duration = Duration::from_millis(100);
 const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// An ensemble, and how a client presents itself to it.
-pub(crate) struct Ensemble {
+pub(crate) struct EnsembleSettings {
     /// One at least.
     pub(crate) servers: Vec<EnsembleServer>,
     pub(crate) root: Root,
@@ -55,7 +55,10 @@ impl Builder {
 }
 
 impl ClientSettings {
-    pub(super) fn check_ensemble(&self, entries: &[Entry<'_>]) -> Result<Ensemble, ConfigError> {
+    pub(super) fn check_ensemble(
+        &self,
+        entries: &[UrlEntry<'_>],
+    ) -> Result<EnsembleSettings, ConfigError> {
         if entries.iter().any(|entry| has_scheme(&entry.text) && !is_ensemble(&entry.text)) {
             let reason = "zk:// and redis:// URLs together: locks are on a ZooKeeper ensemble, or \
                           on Redis nodes";
@@ -75,7 +78,7 @@ impl ClientSettings {
             tls,
         };
         let first = &urls[0];
-        Ok(Ensemble {
+        Ok(EnsembleSettings {
             servers: hosts.iter().zip(targets).map(server).collect(),
             root: first.root.clone(),
             layout: first.layout,
@@ -114,7 +117,7 @@ impl ClientSettings {
 }
 
 /// Without the credentials.
-impl fmt::Debug for Ensemble {
+impl fmt::Debug for EnsembleSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ensemble")
             .field("servers", &self.servers)
@@ -127,7 +130,7 @@ impl fmt::Debug for Ensemble {
 }
 
 /// The URLs, which agree in everything but the hosts.
-fn urls(entries: &[Entry<'_>]) -> Result<Vec<EnsembleUrl>, ConfigError> {
+fn urls(entries: &[UrlEntry<'_>]) -> Result<Vec<EnsembleUrl>, ConfigError> {
     let mut urls: Vec<EnsembleUrl> = Vec::new();
     for entry in entries {
         let url = EnsembleUrl::parse(&entry.text).map_err(|error| entry.refused(error))?;

@@ -2,7 +2,7 @@
 
 use super::Builder;
 #[cfg(feature = "zookeeper")]
-use super::ensemble::Ensemble;
+use super::ensemble::EnsembleSettings;
 use super::settings::ClientSettings;
 #[cfg(feature = "zookeeper")]
 use super::settings::{NODE_TIMEOUT_MAX, refused};
@@ -22,7 +22,7 @@ pub(crate) enum NodeSettings {
     /// On these nodes; one at least.
     Redis(Vec<RedisNode>),
     #[cfg(feature = "zookeeper")]
-    ZooKeeper(Ensemble),
+    ZooKeeper(EnsembleSettings),
 }
 
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl ClientSettings {
         self.check_entries(&entries(&self.nodes, &variables)?)
     }
 
-    fn check_entries(&self, entries: &[Entry<'_>]) -> Result<NodeSettings, ConfigError> {
+    fn check_entries(&self, entries: &[UrlEntry<'_>]) -> Result<NodeSettings, ConfigError> {
         #[cfg(feature = "zookeeper")]
         if entries.iter().any(|entry| is_ensemble(&entry.text)) {
             return self.check_ensemble(entries).map(NodeSettings::ZooKeeper);
@@ -163,7 +163,7 @@ impl ClientSettings {
 type Variable = (String, Result<String, VarError>);
 
 /// The text of one URL, and the environment variable that it is from, if it is from one.
-pub(super) struct Entry<'a> {
+pub(super) struct UrlEntry<'a> {
     pub(super) text: Cow<'a, str>,
     variable: Option<&'a str>,
 }
@@ -172,9 +172,9 @@ pub(super) struct Entry<'a> {
 fn entries<'a>(
     urls: &'a [String],
     variables: &'a [Variable],
-) -> Result<Vec<Entry<'a>>, ConfigError> {
+) -> Result<Vec<UrlEntry<'a>>, ConfigError> {
     let mut entries = Vec::new();
-    urls.iter().for_each(|url| add(&mut entries, Entry::new(url, None)));
+    urls.iter().for_each(|url| add(&mut entries, UrlEntry::new(url, None)));
     for (name, value) in variables {
         let list = entries_of_list(name, value);
         entries.extend(list.map_err(|error| in_variable(name, error))?);
@@ -187,7 +187,7 @@ fn entries<'a>(
 }
 
 /// Adds an entry, or its text to the entry before it: more hosts of an ensemble.
-fn add<'a>(entries: &mut Vec<Entry<'a>>, entry: Entry<'a>) {
+fn add<'a>(entries: &mut Vec<UrlEntry<'a>>, entry: UrlEntry<'a>) {
     match entries.last_mut() {
         Some(last) if last.is_continued_by(&entry) => {
             let text = last.text.to_mut();
@@ -201,7 +201,7 @@ fn add<'a>(entries: &mut Vec<Entry<'a>>, entry: Entry<'a>) {
 fn entries_of_list<'a>(
     name: &'a str,
     value: &'a Result<String, VarError>,
-) -> Result<Vec<Entry<'a>>, NodeListError> {
+) -> Result<Vec<UrlEntry<'a>>, NodeListError> {
     let list = match value {
         Ok(list) if list.trim().is_empty() => return Err(NodeListError::Empty),
         Ok(list) => list,
@@ -211,9 +211,9 @@ fn entries_of_list<'a>(
     // Before any URL is parsed and perhaps shown: what has no known scheme may be the part of a
     // password that follows a comma, and then the entry before it is another part of it. In the URL
     // of an ensemble it is one more host, or the `@` behind it hides both parts.
-    let mut entries: Vec<Entry<'a>> = Vec::new();
+    let mut entries: Vec<UrlEntry<'a>> = Vec::new();
     for (index, text) in list.split(',').enumerate() {
-        let (number, entry) = (index + 1, Entry::new(text.trim(), Some(name)));
+        let (number, entry) = (index + 1, UrlEntry::new(text.trim(), Some(name)));
         if entry.text.is_empty() {
             return Err(NodeListError::EmptyEntry { number });
         }
@@ -233,7 +233,7 @@ fn in_variable(name: &str, error: NodeListError) -> ConfigError {
     ConfigError::NodeList { variable: name.to_owned(), error }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> UrlEntry<'a> {
     fn new(text: &'a str, variable: Option<&'a str>) -> Self {
         Self { text: Cow::Borrowed(text), variable }
     }
@@ -253,7 +253,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn node_urls(entries: &[Entry<'_>]) -> Result<Vec<NodeUrl>, ConfigError> {
+fn node_urls(entries: &[UrlEntry<'_>]) -> Result<Vec<NodeUrl>, ConfigError> {
     let mut urls: Vec<NodeUrl> = Vec::new();
     for entry in entries {
         let url = NodeUrl::parse(&entry.text).map_err(|error| entry.refused(error))?;

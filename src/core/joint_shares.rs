@@ -77,7 +77,7 @@ pub(crate) struct Granted {
 }
 
 /// A thread's part in a share. Dropping it leaves the share.
-pub(crate) struct Member {
+pub(crate) struct ShareMember {
     core: Arc<Core>,
     share: Arc<JointShare>,
     number: usize,
@@ -184,7 +184,7 @@ impl Granted {
     }
 }
 
-impl Member {
+impl ShareMember {
     /// Enters a share of this kind for the calling thread, which needs `least` of its validity.
     pub(crate) fn enter(core: &Arc<Core>, kind: &Arc<[u8]>, now: Time, least: Duration) -> Self {
         let (share, number) = core.joint_shares.enter(kind, now, least);
@@ -230,7 +230,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for ShareMember {
     fn drop(&mut self) {
         if self.has_left || self.core.is_forked() {
             return;

@@ -67,15 +67,15 @@ struct State {
 }
 
 /// What a thread does that is to change a register.
-pub(crate) enum Role {
+pub(crate) enum CombiningRole {
     Combine(Combiner),
     /// It does what it is told.
-    Contribute(Receiver<Message>),
+    Contribute(Receiver<CombinerMessage>),
 }
 
 /// What the combiner tells a thread that contributes a change.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum CombinerMessage {
     /// Make the change, and give the draft back.
     Change(Draft, Sender<Draft>),
     /// The change is over.
@@ -95,16 +95,16 @@ pub(crate) struct Committed {
 
 impl Slot {
     /// Takes part in the next change.
-    pub(crate) fn join(self: &Arc<Self>) -> Role {
+    pub(crate) fn join(self: &Arc<Self>) -> CombiningRole {
         let mut state = lock(&self.0);
         let Some(waiting) = &mut state.waiting else {
             state.waiting = Some(VecDeque::new());
-            return Role::Combine(Combiner { slot: Arc::clone(self) });
+            return CombiningRole::Combine(Combiner { slot: Arc::clone(self) });
         };
         // It gets one message after another.
         let (to, messages) = bounded(1);
         waiting.push_back(Contribution(to));
-        Role::Contribute(messages)
+        CombiningRole::Contribute(messages)
     }
 }
 
@@ -152,20 +152,20 @@ impl Drop for Combiner {
         drop(state);
         if let Some(Contribution(to)) = next {
             // A thread that is gone does not take the right: it is dropped again, for the next one.
-            let _ = to.send(Message::Combine(Self { slot: Arc::clone(&self.slot) }));
+            let _ = to.send(CombinerMessage::Combine(Self { slot: Arc::clone(&self.slot) }));
         }
     }
 }
 
 /// The change of a thread that waits for the combiner.
 #[derive(Debug)]
-pub(crate) struct Contribution(Sender<Message>);
+pub(crate) struct Contribution(Sender<CombinerMessage>);
 
 impl Contribution {
     /// Has the thread make its change of the draft. One that panics makes none.
     pub(crate) fn change(&self, draft: &mut Draft) {
         let (back, changed) = bounded(1);
-        let is_there = self.0.send(Message::Change(draft.clone(), back)).is_ok();
+        let is_there = self.0.send(CombinerMessage::Change(draft.clone(), back)).is_ok();
         if let (true, Ok(changed)) = (is_there, changed.recv()) {
             *draft = changed;
         }
@@ -173,7 +173,7 @@ impl Contribution {
 
     pub(crate) fn end(self, result: Result<Committed, RegisterError>) {
         // It may be gone.
-        let _ = self.0.send(Message::End(result));
+        let _ = self.0.send(CombinerMessage::End(result));
     }
 }
 
@@ -184,34 +184,36 @@ mod tests {
     #[test]
     fn who_waits_combines_when_the_combiner_is_gone() {
         let slot = Arc::new(Slot::default());
-        let Role::Combine(combiner) = slot.join() else { panic!("nobody combines") };
+        let CombiningRole::Combine(combiner) = slot.join() else { panic!("nobody combines") };
         let waiting = [(); 3].map(|()| match slot.join() {
-            Role::Contribute(messages) => messages,
-            Role::Combine(_) => panic!("there is a combiner"),
+            CombiningRole::Contribute(messages) => messages,
+            CombiningRole::Combine(_) => panic!("there is a combiner"),
         });
         let [gone, next, last] = waiting;
         drop(gone);
         drop(combiner);
-        let Ok(Message::Combine(combiner)) = next.recv() else { panic!("it is the next") };
+        let Ok(CombinerMessage::Combine(combiner)) = next.recv() else { panic!("it is the next") };
         let contributions = combiner.contributions();
         assert_eq!(contributions.len(), 1);
         contributions.into_iter().for_each(|it| it.end(Err(RegisterError::Unknown)));
-        assert!(matches!(last.recv(), Ok(Message::End(Err(RegisterError::Unknown)))));
+        assert!(matches!(last.recv(), Ok(CombinerMessage::End(Err(RegisterError::Unknown)))));
         drop(combiner);
-        assert!(matches!(slot.join(), Role::Combine(_)));
+        assert!(matches!(slot.join(), CombiningRole::Combine(_)));
     }
 
     #[test]
     fn a_right_that_nobody_takes_goes_to_the_next_thread() {
         let slot = Arc::new(Slot::default());
-        let Role::Combine(combiner) = slot.join() else { panic!("nobody combines") };
-        let [Role::Contribute(first), Role::Contribute(second)] = [slot.join(), slot.join()] else {
+        let CombiningRole::Combine(combiner) = slot.join() else { panic!("nobody combines") };
+        let [CombiningRole::Contribute(first), CombiningRole::Contribute(second)] =
+            [slot.join(), slot.join()]
+        else {
             panic!("there is a combiner");
         };
         drop(combiner);
         // It is told, and gone before it reads that.
         drop(first);
-        assert!(matches!(second.recv(), Ok(Message::Combine(_))));
+        assert!(matches!(second.recv(), Ok(CombinerMessage::Combine(_))));
     }
 
     #[test]

@@ -20,11 +20,11 @@ thread_local! {
     static IS_IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
-pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
+pub(crate) type EventCallback = dyn Fn(&Event<'_>) + Send + Sync;
 
 #[derive(Clone)]
 pub(crate) struct Listener {
-    callback: Arc<Callback>,
+    callback: Arc<EventCallback>,
     /// Changes of the nodes that were not emitted yet.
     node_changes: Arc<ChangeQueue>,
     /// The process in which it is called. A callback may fork, and the child emits nothing.
@@ -32,7 +32,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(callback: Arc<Callback>) -> Self {
+    pub(crate) fn new(callback: Arc<EventCallback>) -> Self {
         Self {
             callback,
             node_changes: Arc::default(),

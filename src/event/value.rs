@@ -1,6 +1,6 @@
 //! The values of an event's fields, in the few forms that texts, logs and metrics tell apart.
 
-use self::Value::{Flag, Name, Number, Reason, Reports, Text, Time, Url, Word};
+use self::FieldValue::{Flag, Name, Number, Reason, Reports, Text, Time, Url, Word};
 use super::{AttemptOutcome, Released};
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::time::Duration;
 
 #[derive(Clone, Copy)]
-pub(crate) enum Value<'a> {
+pub(crate) enum FieldValue<'a> {
     Name(name::Name<'a>),
     Url(&'a str),
     Number(u64),
@@ -29,7 +29,7 @@ pub(crate) enum Value<'a> {
     Reports(&'a [NodeReport]),
 }
 
-impl fmt::Display for Value<'_> {
+impl fmt::Display for FieldValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Name(name) => name.fmt(f),
@@ -53,7 +53,7 @@ impl fmt::Display for Value<'_> {
 
 macro_rules! values {
     ($($field:ident: $type:ty => $value:expr),+ $(,)?) => {$(
-        impl<'a> From<&'a $type> for Value<'a> {
+        impl<'a> From<&'a $type> for FieldValue<'a> {
             fn from($field: &'a $type) -> Self {
                 $value
             }

@@ -3,7 +3,7 @@
 use super::LockGuard;
 use super::ReusedLock;
 use crate::clock::{self, Time};
-use crate::core::{Core, Departure, Granted, Member, PUBLISHER};
+use crate::core::{Core, Departure, Granted, PUBLISHER, ShareMember};
 use crate::error::Error;
 use crate::event::Released;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl LockGuard {
     /// then.
     pub(crate) fn of_member(
         core: &Arc<Core>,
-        member: Member,
+        member: ShareMember,
         granted: Granted,
         began: Time,
         max_hold: Option<Duration>,
@@ -42,14 +42,14 @@ impl LockGuard {
     }
 
     /// From now on the threads that wait for this share have it too.
-    pub(crate) fn share_with(&mut self, mut member: Member) {
+    pub(crate) fn share_with(&mut self, mut member: ShareMember) {
         member.publish(Granted { held: Arc::clone(&self.held), capacity: self.capacity.clone() });
         self.member = Some(member);
     }
 
     /// Which of the guards of its lock it is.
     pub(super) fn number(&self) -> usize {
-        self.member.as_ref().map_or(PUBLISHER, Member::number)
+        self.member.as_ref().map_or(PUBLISHER, ShareMember::number)
     }
 
     /// Leaves the lock to the other guards that have it, if there are any. The nodes are to keep it

@@ -91,13 +91,13 @@ fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
 pub(super) type Found = io::Result<Vec<SocketAddr>>;
 
 /// The index of a node, and the result of the lookup for it.
-type Lookup = (usize, Found);
+type LookupResult = (usize, Found);
 
 /// Starts lookups and collects their results.
 #[derive(Debug)]
 pub(super) struct Resolver {
-    sender: Sender<Lookup>,
-    receiver: Receiver<Lookup>,
+    sender: Sender<LookupResult>,
+    receiver: Receiver<LookupResult>,
     waker: Arc<Waker>,
 }
 

@@ -25,11 +25,11 @@ const READS_MAX: usize = 16;
 
 /// The connection to one node, open or not.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct NodeConnection {
     node: Node,
     endpoint: Endpoint,
     options: ConnectOptions,
-    socket: Option<Socket>,
+    socket: Option<OpenSocket>,
     lookup: Lookup,
     last: Last,
     /// How many sockets there were.
@@ -37,7 +37,7 @@ pub(super) struct Connection {
 }
 
 #[derive(Debug)]
-struct Socket {
+struct OpenSocket {
     stream: Stream,
     token: Token,
     /// The address, if the node's name has it.
@@ -64,7 +64,7 @@ enum Lookup {
     Found(Addresses),
 }
 
-impl Connection {
+impl NodeConnection {
     pub(super) fn new(node: Node, endpoint: Endpoint, options: ConnectOptions) -> Self {
         Self {
             node,
@@ -183,7 +183,7 @@ impl Connection {
     }
 }
 
-impl Socket {
+impl OpenSocket {
     fn record_readiness(&mut self, event: &Event) {
         self.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         self.is_writable |= event.is_writable() || event.is_write_closed() || event.is_error();

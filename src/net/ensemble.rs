@@ -14,7 +14,7 @@ use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};
 use redlatch_zookeeper::lock_table::{LockTable, Outcome, Random};
-use redlatch_zookeeper::session::SessionOptions;
+use redlatch_zookeeper::session::EnsembleSessionOptions;
 use servers::{LockOrder, Servers};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl EnsembleNet {
     pub(crate) fn new(
         servers: Vec<(Arc<str>, Endpoint)>,
         connecting: ConnectOptions,
-        session: SessionOptions,
+        session: EnsembleSessionOptions,
         random: Random,
         changes: Option<Arc<ChangeQueue>>,
         linger: Duration,

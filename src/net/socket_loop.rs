@@ -1,7 +1,7 @@
 //! The event loop: a [`Conversation`] over the sockets of a client. It decides nothing: that knows
 //! what to write and what the replies mean, and [`Driver`] in which order it is done.
 
-use super::connection::Connection;
+use super::connection::NodeConnection;
 use super::follower::Follower;
 use super::leader_followers::{EventLoop, Wake};
 use super::sockets::PolledSockets;
@@ -36,7 +36,7 @@ pub(super) struct Lingering {
 impl<C: Conversation> SocketLoop<C> {
     /// An event loop whose connections are not open yet, and what wakes it.
     pub(super) fn new(
-        connections: Vec<Connection>,
+        connections: Vec<NodeConnection>,
         conversation: C,
         tell: Box<dyn FnMut(&mut C) + Send>,
         lingering: Lingering,
@@ -154,8 +154,11 @@ impl<C: Conversation> Drop for SocketLoop<C> {
 }
 
 /// A connection that is not open yet to each of these nodes.
-pub(super) fn connections(endpoints: Vec<Endpoint>, options: ConnectOptions) -> Vec<Connection> {
+pub(super) fn connections(
+    endpoints: Vec<Endpoint>,
+    options: ConnectOptions,
+) -> Vec<NodeConnection> {
     let nodes = endpoints.into_iter().enumerate();
-    let new = |(index, endpoint)| Connection::new(Node::new(index), endpoint, options);
+    let new = |(index, endpoint)| NodeConnection::new(Node::new(index), endpoint, options);
     nodes.map(new).collect()
 }

@@ -1,7 +1,7 @@
 //! The sockets of all nodes, and one poll over them.
 
 use super::addresses::Resolver;
-use super::connection::{Connection, Io};
+use super::connection::{Io, NodeConnection};
 use super::leader_followers::Wake;
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node};
@@ -29,7 +29,7 @@ const POLL_CURRENT_FOR: Duration = Duration::from_millis(1);
 pub(super) struct PolledSockets {
     poll: Poll,
     events: Events,
-    connections: Vec<Connection>,
+    connections: Vec<NodeConnection>,
     resolver: Resolver,
     buffer: Box<[u8]>,
     polled_at: Time,
@@ -37,7 +37,7 @@ pub(super) struct PolledSockets {
 
 impl PolledSockets {
     /// Connections that are not open yet, and what wakes a thread that polls them.
-    pub(super) fn new(connections: Vec<Connection>) -> io::Result<(Self, Wake)> {
+    pub(super) fn new(connections: Vec<NodeConnection>) -> io::Result<(Self, Wake)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let sockets = Self {
@@ -55,7 +55,7 @@ impl PolledSockets {
     /// For how long a thread may wait for events that has something to do at this time. The next
     /// address of a node's name may have to be tried before.
     pub(super) fn until(&self, deadline: Option<Time>) -> Option<Duration> {
-        let addresses = self.connections.iter().filter_map(Connection::next_deadline);
+        let addresses = self.connections.iter().filter_map(NodeConnection::next_deadline);
         addresses.chain(deadline).min().map(|deadline| deadline.since(clock::now()))
     }
 
@@ -72,7 +72,7 @@ impl Sockets for PolledSockets {
     }
 
     fn poll(&mut self, conversation: &mut impl Conversation, timeout: Option<Duration>) -> bool {
-        let has_more = self.connections.iter().any(Connection::has_more);
+        let has_more = self.connections.iter().any(NodeConnection::has_more);
         let timeout = if has_more { Some(Duration::ZERO) } else { timeout };
         let mut polled = self.poll.poll(&mut self.events, timeout);
         // A signal may end the wait early: the next turn of the loop computes its timeout anew from
@@ -86,7 +86,8 @@ impl Sockets for PolledSockets {
             return false;
         }
         for event in &self.events {
-            if let Some(connection) = self.connections.get_mut(Connection::index(event.token())) {
+            if let Some(connection) = self.connections.get_mut(NodeConnection::index(event.token()))
+            {
                 connection.record_readiness(event);
             }
         }

@@ -23,7 +23,7 @@ pub(crate) struct NodeKeys {
     cursor: u64,
     count: u32,
     tries: u32,
-    progress: Progress,
+    progress: ListingProgress,
 }
 
 /// The next step.
@@ -38,7 +38,7 @@ pub(crate) enum KeyStep {
 
 impl NodeKeys {
     pub(crate) fn new(node: Node) -> Self {
-        Self { node, cursor: 0, count: STEP, tries: 0, progress: Progress::default() }
+        Self { node, cursor: 0, count: STEP, tries: 0, progress: ListingProgress::default() }
     }
 
     /// Takes the next step. `registers`: the keys are those of registers, which do not expire.
@@ -160,7 +160,7 @@ const BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How far a node has been read: a server that lists keys without end must not keep the caller, and
 /// its memory, for ever.
 #[derive(Default)]
-struct Progress {
+struct ListingProgress {
     steps: u64,
     /// How much memory the names take that this node was the first to list.
     bytes: usize,
@@ -170,7 +170,7 @@ struct Progress {
     mark: u64,
 }
 
-impl Progress {
+impl ListingProgress {
     /// Goes on at this cursor, unless the list seems to have no end.
     fn goes_on(&mut self, next: u64) -> bool {
         if next == self.mark {
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn circles_many_steps_and_many_names_are_no_progress() {
         let steps = |next: &dyn Fn(u64) -> u64| {
-            let mut progress = Progress::default();
+            let mut progress = ListingProgress::default();
             (1..=2 * STEPS_MAX).take_while(|step| progress.goes_on(next(*step))).count() as u64
         };
         assert_eq!(steps(&|step| step), STEPS_MAX - 1);
@@ -201,7 +201,7 @@ mod tests {
             // It begins after 50 steps.
             assert!(steps(&|step| if step < 50 { 5_000 + step } else { step % length + 1 }) < most);
         }
-        let mut progress = Progress { bytes: BYTES_MAX, ..Progress::default() };
+        let mut progress = ListingProgress { bytes: BYTES_MAX, ..ListingProgress::default() };
         assert!(!progress.goes_on(1));
     }
 }

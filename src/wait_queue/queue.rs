@@ -28,7 +28,7 @@ pub(crate) struct WaitQueues {
 #[derive(Default)]
 pub(crate) struct WaitQueue {
     pub(super) head: Option<HeadEntry>,
-    pub(super) waiters: VecDeque<Arc<Waiter>>,
+    pub(super) waiters: VecDeque<Arc<WaitingThread>>,
     /// How many handoffs there were since the nodes last granted the lock, and when that was.
     handoffs: u32,
     pub(super) granted_at: Time,
@@ -88,7 +88,7 @@ impl WaitQueues {
         wait: Wait,
         round: Duration,
         own: Option<&CancelToken>,
-    ) -> ControlFlow<Joined, Place> {
+    ) -> ControlFlow<Joined, WaitingCaller> {
         let queue = queues.entry(Arc::clone(key)).or_default();
         if queue.is_empty() {
             return ControlFlow::Break(Joined::Head(
@@ -103,13 +103,20 @@ impl WaitQueues {
         if queue.is_bound_to_this_thread() {
             return ControlFlow::Break(Joined::HeldByThisThread);
         }
-        let waiter = Arc::new(Waiter::new(own));
+        let waiter = Arc::new(WaitingThread::new(own));
         queue.waiters.push_back(Arc::clone(&waiter));
         // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
         // quarter of a short wait.
         let latest = deadline.map(|deadline| deadline.before(round.min(deadline.since(now) / 4)));
         let key = Arc::clone(key);
-        ControlFlow::Continue(Place { key, waiter, deadline, latest, round, was_held: false })
+        ControlFlow::Continue(WaitingCaller {
+            key,
+            waiter,
+            deadline,
+            latest,
+            round,
+            was_held: false,
+        })
     }
 
     /// Would this thread wait for a lock that it holds itself, and that no other can give up?
@@ -122,9 +129,9 @@ impl WaitQueues {
     pub(crate) fn look(
         self: &Arc<Self>,
         queues: &mut Queues,
-        place: &mut Place,
+        place: &mut WaitingCaller,
     ) -> ControlFlow<Joined, Option<Time>> {
-        let Place { key, waiter, deadline, latest, round, was_held } = place;
+        let WaitingCaller { key, waiter, deadline, latest, round, was_held } = place;
         if let Some(promotion) = waiter.take_promotion() {
             let head = self.head(key, promotion.number, promotion.is_after_limit);
             return ControlFlow::Break(Joined::Head(head, promotion.held));
@@ -240,7 +247,7 @@ impl WaitQueue {
     }
 
     /// Removes a waiter whose wait has ended.
-    fn remove(&mut self, waiter: &Arc<Waiter>) {
+    fn remove(&mut self, waiter: &Arc<WaitingThread>) {
         self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
         self.wake_first();
     }
@@ -254,9 +261,9 @@ impl WaitQueue {
 }
 
 /// A caller that waits in a queue.
-pub(crate) struct Place {
+pub(crate) struct WaitingCaller {
     key: Arc<[u8]>,
-    waiter: Arc<Waiter>,
+    waiter: Arc<WaitingThread>,
     deadline: Option<Time>,
     /// When it leaves to ask the nodes at the latest.
     latest: Option<Time>,
@@ -266,7 +273,7 @@ pub(crate) struct Place {
     was_held: bool,
 }
 
-pub(super) struct Waiter {
+pub(super) struct WaitingThread {
     wake_up: Condvar,
     /// A token that cancels its wait, besides the client's.
     own: Option<CancelToken>,
@@ -282,7 +289,7 @@ struct Promotion {
     is_after_limit: bool,
 }
 
-impl Waiter {
+impl WaitingThread {
     fn new(own: Option<&CancelToken>) -> Self {
         Self { wake_up: Condvar::new(), own: own.cloned(), promotion: Mutex::new(None) }
     }

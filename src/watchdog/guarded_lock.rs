@@ -32,7 +32,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) type Callback = Box<dyn FnOnce(LossReason) + Send>;
+pub(crate) type LossCallback = Box<dyn FnOnce(LossReason) + Send>;
 
 /// A lock that several threads use.
 pub(crate) struct GuardedLock {
@@ -43,7 +43,7 @@ pub(crate) struct GuardedLock {
 }
 
 struct State {
-    phase: Phase,
+    phase: LockPhase,
     valid_until: Time,
     /// The latest ttl that was confirmed.
     ttl: Ttl,
@@ -53,11 +53,11 @@ struct State {
     nodes: NodeSet,
     extensions: usize,
     /// Each with the number of its guard.
-    callbacks: Vec<(usize, Callback)>,
+    callbacks: Vec<(usize, LossCallback)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum LockPhase {
     Held,
     Lost(LossReason),
     Released,
@@ -67,14 +67,14 @@ enum Phase {
 pub(crate) enum HoldStatus {
     Held(Time),
     /// Lost, with the callbacks that have not been called.
-    Lost(LossReason, Vec<Callback>),
+    Lost(LossReason, Vec<LossCallback>),
     Released,
 }
 
 impl GuardedLock {
     pub(crate) fn new(granted: HeldLock) -> Self {
         let state = State {
-            phase: Phase::Held,
+            phase: LockPhase::Held,
             valid_until: granted.valid_until,
             ttl: granted.ttl,
             ttl_longest: granted.ttl_longest,
@@ -102,12 +102,12 @@ impl GuardedLock {
         let mut state = self.lock();
         self.expire(&mut state, now);
         match state.phase {
-            Phase::Held => HoldStatus::Held(self.end(&state)),
-            Phase::Lost(lost) => {
+            LockPhase::Held => HoldStatus::Held(self.end(&state)),
+            LockPhase::Lost(lost) => {
                 let callbacks = std::mem::take(&mut state.callbacks).into_iter();
                 HoldStatus::Lost(lost, callbacks.map(|(_, callback)| callback).collect())
             }
-            Phase::Released => HoldStatus::Released,
+            LockPhase::Released => HoldStatus::Released,
         }
     }
 
@@ -115,7 +115,7 @@ impl GuardedLock {
     pub(super) fn held_until(&self, now: Time) -> Option<Time> {
         let mut state = self.lock();
         self.expire(&mut state, now);
-        (state.phase == Phase::Held).then(|| self.end(&state))
+        (state.phase == LockPhase::Held).then(|| self.end(&state))
     }
 
     /// Until when it is valid, or was.
@@ -139,7 +139,7 @@ impl GuardedLock {
 
     /// Was it closed before it was lost?
     pub(super) fn is_released(&self) -> bool {
-        self.lock().phase == Phase::Released
+        self.lock().phase == LockPhase::Released
     }
 
     /// Begins an extension to `ttl`, if the lock is held. `send` posts the request to the nodes
@@ -154,9 +154,9 @@ impl GuardedLock {
         let mut state = self.lock();
         self.expire(&mut state, now);
         match state.phase {
-            Phase::Held => {}
-            Phase::Lost(lost) => return Err(lost),
-            Phase::Released => return Err(LossReason::Expired),
+            LockPhase::Held => {}
+            LockPhase::Lost(lost) => return Err(lost),
+            LockPhase::Released => return Err(LossReason::Expired),
         }
         if send(self.current(&state)) {
             // Whether or not it is confirmed: a release must know for how long the key may live,
@@ -174,7 +174,7 @@ impl GuardedLock {
         self.expire(&mut state, now);
         match end {
             Extended::Confirmed(held) => {
-                if state.phase == Phase::Held {
+                if state.phase == LockPhase::Held {
                     state.valid_until = state.valid_until.max(held.valid_until);
                     state.ttl = held.ttl;
                 }
@@ -184,7 +184,7 @@ impl GuardedLock {
             Extended::Lost(held) => {
                 // If the validity that the extension began with has not passed, the nodes have
                 // denied the lock. If it has, another extension may have been confirmed meanwhile.
-                if state.phase == Phase::Held && now < held.valid_until {
+                if state.phase == LockPhase::Held && now < held.valid_until {
                     self.lose(&mut state, now, LossReason::Gone);
                 }
                 state.merge_reach(&held);
@@ -204,8 +204,8 @@ impl GuardedLock {
             // An extension under way may put the key back on any node.
             held.nodes = all;
         }
-        let callbacks = if state.phase == Phase::Held {
-            state.phase = Phase::Released;
+        let callbacks = if state.phase == LockPhase::Held {
+            state.phase = LockPhase::Released;
             std::mem::take(&mut state.callbacks)
         } else {
             Vec::new()
@@ -220,9 +220,9 @@ impl GuardedLock {
     /// the notifier [check](Self::take_status) this lock: with an earlier callback waiting, it does
     /// already.
     #[must_use]
-    pub(crate) fn on_lost(&self, guard: usize, callback: Callback) -> bool {
+    pub(crate) fn on_lost(&self, guard: usize, callback: LossCallback) -> bool {
         let mut state = self.lock();
-        if state.phase == Phase::Released {
+        if state.phase == LockPhase::Released {
             drop(state); // First: the callback, which is dropped here, may own anything.
             return false;
         }
@@ -237,7 +237,7 @@ impl GuardedLock {
         loop {
             let now = clock();
             self.expire(&mut state, now);
-            if let Phase::Lost(lost) = state.phase {
+            if let LockPhase::Lost(lost) = state.phase {
                 return Some(lost);
             }
             if now >= deadline {
@@ -272,8 +272,8 @@ impl GuardedLock {
 impl State {
     fn valid_until(&self) -> Result<Time, LossReason> {
         match self.phase {
-            Phase::Lost(lost) => Err(lost),
-            Phase::Held | Phase::Released => Ok(self.valid_until),
+            LockPhase::Lost(lost) => Err(lost),
+            LockPhase::Held | LockPhase::Released => Ok(self.valid_until),
         }
     }
 
@@ -296,7 +296,7 @@ impl GuardedLock {
     pub(crate) fn end_now(&self, now: Time, lost: LossReason) {
         let mut state = self.lock();
         self.expire(&mut state, now);
-        if state.phase == Phase::Held {
+        if state.phase == LockPhase::Held {
             self.lose(&mut state, now, lost);
         }
     }
@@ -307,7 +307,7 @@ impl GuardedLock {
         let mut state = self.lock();
         self.expire(&mut state, now);
         let mut dropped = Vec::new();
-        if state.phase == Phase::Held {
+        if state.phase == LockPhase::Held {
             let all = std::mem::take(&mut state.callbacks);
             (dropped, state.callbacks) = all.into_iter().partition(|(owner, _)| *owner == guard);
         }
@@ -330,13 +330,13 @@ impl GuardedLock {
 
     /// Makes the transition to `Lost` if the validity has passed.
     fn expire(&self, state: &mut State, now: Time) {
-        if state.phase == Phase::Held && now >= self.end(state) {
+        if state.phase == LockPhase::Held && now >= self.end(state) {
             self.lose(state, now, LossReason::Expired);
         }
     }
 
     fn lose(&self, state: &mut State, now: Time, lost: LossReason) {
-        state.phase = Phase::Lost(lost);
+        state.phase = LockPhase::Lost(lost);
         state.valid_until = state.valid_until.min(now);
         self.lost.notify_all();
     }

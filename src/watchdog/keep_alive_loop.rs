@@ -7,7 +7,7 @@
 use super::KeptLock;
 use super::load::{self, Load, UNDER_WAY_MAX};
 use super::notifier::{BackgroundEvent, Notice, Notifier};
-use super::plan::{Next, SLACK_MAX};
+use super::plan::{NextExtension, SLACK_MAX};
 use super::schedule::Schedule;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
@@ -99,8 +99,8 @@ impl KeepAliveLoop {
         let now = clock::now();
         let Some((next, _)) = self.next(now, &kept) else { return };
         match next {
-            Next::Extend(_) => self.schedule.insert(now, Duration::ZERO, kept),
-            Next::Wait(at, slack) => self.schedule.insert(at, slack, kept),
+            NextExtension::Extend(_) => self.schedule.insert(now, Duration::ZERO, kept),
+            NextExtension::Wait(at, slack) => self.schedule.insert(at, slack, kept),
         }
     }
 
@@ -109,17 +109,17 @@ impl KeepAliveLoop {
         let now = clock::now();
         let Some((next, valid_until)) = self.next(now, &kept) else { return };
         match next {
-            Next::Extend(ttl) => self.due.add(AutoExtension::new(kept, ttl, valid_until)),
-            Next::Wait(at, slack) => self.schedule.insert(at, slack, kept),
+            NextExtension::Extend(ttl) => self.due.add(AutoExtension::new(kept, ttl, valid_until)),
+            NextExtension::Wait(at, slack) => self.schedule.insert(at, slack, kept),
         }
     }
 
     /// What to do next with a lock, and until when it is held. `None` if it is not held any more:
     /// the notifier reports that.
-    fn next(&self, now: Time, kept: &KeptLock) -> Option<(Next, Time)> {
+    fn next(&self, now: Time, kept: &KeptLock) -> Option<(NextExtension, Time)> {
         let valid_until = kept.held.held_until(now)?;
         let next = if self.is_cut_off {
-            Next::Wait(valid_until, Duration::ZERO)
+            NextExtension::Wait(valid_until, Duration::ZERO)
         } else {
             kept.plan.next(now, valid_until)
         };

@@ -50,10 +50,10 @@ pub(super) enum Notice {
 pub(crate) struct Notifier {
     emit: Option<Arc<Emit>>,
     owner_process: Arc<OwnerProcess>,
-    thread: Mutex<Option<Thread>>,
+    thread: Mutex<Option<NotifierThread>>,
 }
 
-struct Thread {
+struct NotifierThread {
     inbox: Sender<Notice>,
     handle: JoinHandle<()>,
 }
@@ -80,14 +80,14 @@ impl Notifier {
         let builder = thread::Builder::new().name("redlatch-notify".to_owned());
         let handle =
             builder.spawn(|| notifier_loop.run()).map_err(|error| SpawnError::new(&error))?;
-        *thread = Some(Thread { inbox, handle });
+        *thread = Some(NotifierThread { inbox, handle });
         Ok(())
     }
 
     /// Gives the thread something to do, if it was started. If not, there is no callback and no
     /// listener.
     pub(super) fn notify(&self, notice: Notice) {
-        if let Some(Thread { inbox, .. }) = &*self.lock() {
+        if let Some(NotifierThread { inbox, .. }) = &*self.lock() {
             if matches!(notice, Notice::CheckLock(_)) || inbox.len() < EVENTS_MAX {
                 // It fails only if the thread has ended, which it does only with this notifier.
                 let _ = inbox.send(notice);
@@ -100,7 +100,7 @@ impl Notifier {
         self.notify(Notice::CheckLock(held));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Thread>> {
+    fn lock(&self) -> MutexGuard<'_, Option<NotifierThread>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

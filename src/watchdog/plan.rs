@@ -56,7 +56,7 @@ pub(crate) struct Plan {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextExtension {
     Extend(Ttl),
     /// Nothing before this time, or up to this much earlier.
     Wait(Time, Duration),
@@ -83,7 +83,7 @@ impl Plan {
     }
 
     /// What to do now with the lock, which is valid until `valid_until`.
-    pub(super) fn next(&self, now: Time, valid_until: Time) -> Next {
+    pub(super) fn next(&self, now: Time, valid_until: Time) -> NextExtension {
         let in_time = valid_until.before(self.period * 2 + self.early);
         let due = in_time.max(self.pause_until);
         // A pause is not cut short to go together with others.
@@ -94,11 +94,11 @@ impl Plan {
         let at = due.max(now);
         let extended = at.after(self.drift.validity(self.ttl_at(at))).min(self.end);
         if due >= valid_until || extended < least {
-            Next::Wait(valid_until, Duration::ZERO)
+            NextExtension::Wait(valid_until, Duration::ZERO)
         } else if now < earliest {
-            Next::Wait(due, due.since(earliest))
+            NextExtension::Wait(due, due.since(earliest))
         } else {
-            Next::Extend(self.ttl_at(now))
+            NextExtension::Extend(self.ttl_at(now))
         }
     }
 
@@ -158,8 +158,8 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    fn wait(next: Next) -> (Time, Duration) {
-        let Next::Wait(time, slack) = next else { panic!("{next:?}") };
+    fn wait(next: NextExtension) -> (Time, Duration) {
+        let NextExtension::Wait(time, slack) = next else { panic!("{next:?}") };
         (time, slack)
     }
 
@@ -171,8 +171,8 @@ mod tests {
             let (due, slack) = wait(plan.next(at(1_001), at(3_968)));
             assert!((at(1_865)..=at(1_990)).contains(&due), "{due:?}");
             assert_eq!(slack, SLACK_MAX);
-            assert_eq!(plan.next(due.before(slack), at(3_968)), Next::Extend(ttl(3_000)));
-            assert_eq!(plan.next(due, at(3_968)), Next::Extend(ttl(3_000)));
+            assert_eq!(plan.next(due.before(slack), at(3_968)), NextExtension::Extend(ttl(3_000)));
+            assert_eq!(plan.next(due, at(3_968)), NextExtension::Extend(ttl(3_000)));
             seen.push(due);
         }
         seen.sort_unstable();
@@ -194,14 +194,14 @@ mod tests {
             let (mut extensions, mut last, mut pauses) = (0, now, Vec::new());
             while now < valid_until {
                 match plan.next(now, valid_until) {
-                    Next::Extend(_) => {
+                    NextExtension::Extend(_) => {
                         pauses.push(now.since(last));
                         extensions += 1;
                         now = now.after(MILLISECOND);
                         plan.failed(now, MILLISECOND, valid_until);
                         last = now;
                     }
-                    Next::Wait(until, slack) => {
+                    NextExtension::Wait(until, slack) => {
                         assert!(until > now && until <= valid_until);
                         // Together with others it comes as early as it may.
                         now = until.before(slack).max(now.after(MILLISECOND / 10));
@@ -237,14 +237,14 @@ mod tests {
             let (mut now, mut valid_until, mut extensions) = (at(1_001), at(3_968), 0);
             loop {
                 match plan.next(now, valid_until) {
-                    Next::Extend(ttl) => {
+                    NextExtension::Extend(ttl) => {
                         extensions += 1;
                         valid_until = valid_until.max(now.after(rules.drift.validity(ttl)));
                         assert!(now.after(ttl.as_duration()) <= at(11_000));
                         plan.confirmed();
                     }
-                    Next::Wait(until, _) if until == valid_until => break,
-                    Next::Wait(until, _) => now = until,
+                    NextExtension::Wait(until, _) if until == valid_until => break,
+                    NextExtension::Wait(until, _) => now = until,
                 }
                 assert!(extensions < 20);
             }

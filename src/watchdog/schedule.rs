@@ -9,13 +9,13 @@ use std::time::Duration;
 /// A priority queue of locks, the first due first.
 #[derive(Debug)]
 pub(super) struct Schedule<T> {
-    entries: BinaryHeap<Reverse<Entry<T>>>,
+    entries: BinaryHeap<Reverse<Scheduled<T>>>,
     /// With this many entries, those of released locks are removed.
     sweep_at: usize,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct Scheduled<T> {
     at: Time,
     /// How much earlier it may be taken, together with others.
     slack: Duration,
@@ -34,7 +34,7 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
             self.entries.retain(|Reverse(entry)| !entry.lock.as_ref().is_released());
             self.sweep_at = 2 * self.entries.len() + 64;
         }
-        self.entries.push(Reverse(Entry { at, slack, lock }));
+        self.entries.push(Reverse(Scheduled { at, slack, lock }));
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {
@@ -65,25 +65,25 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for Scheduled<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.at.cmp(&other.at)
     }
 }
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for Scheduled<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for Scheduled<T> {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for Scheduled<T> {}
 
 #[cfg(test)]
 mod tests {

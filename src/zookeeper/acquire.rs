@@ -1,6 +1,6 @@
 //! Acquiring a lock on a ZooKeeper ensemble.
 
-use super::Ensemble;
+use super::EnsembleBackend;
 use crate::backend::{EventRecorder, LockSpec};
 use crate::clock::{self, Time};
 use crate::engine::{Backoff, Entropy, HeldLock, Jitter, NodeSet, Share, Token, Wait};
@@ -9,9 +9,9 @@ use crate::error::{Error, NoQuorum, TtlError};
 use crate::event::AttemptOutcome;
 use crate::net::{OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
-use redlatch_zookeeper::contender::Plan;
+use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Grant, Outcome};
-use redlatch_zookeeper::message::{Remedy, ServerError};
+use redlatch_zookeeper::message::{EnsembleError, Remedy};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use std::time::Duration;
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 
 pub(super) struct ZooKeeperAcquire<'a> {
-    ensemble: &'a Ensemble,
+    ensemble: &'a EnsembleBackend,
     spec: &'a LockSpec<'a>,
     /// For how long the lock is held if nothing happens: its ttl, or longer if it is kept alive.
     hold: Duration,
@@ -28,16 +28,16 @@ pub(super) struct ZooKeeperAcquire<'a> {
 }
 
 /// How one attempt has ended, if the call goes on.
-enum Attempt {
+enum AttemptEnd {
     Over(Result<Option<HeldLock>, Error>),
     /// The session has ended, or the lock was lost before the caller had it.
     Again,
     /// A server refuses for now.
-    Refused(ServerError),
+    Refused(EnsembleError),
 }
 
 impl<'a> ZooKeeperAcquire<'a> {
-    pub(super) fn new(ensemble: &'a Ensemble, spec: &'a LockSpec<'a>) -> Self {
+    pub(super) fn new(ensemble: &'a EnsembleBackend, spec: &'a LockSpec<'a>) -> Self {
         let hold = if spec.keep_alive { spec.longest_hold() } else { spec.ttl.as_duration() };
         // A time that has come would end the greeting of a new client as well.
         let is_over = spec.wait.deadline().is_some_and(|end| end <= clock::now());
@@ -68,13 +68,13 @@ impl<'a> ZooKeeperAcquire<'a> {
             }
             let result = match self.attempt(entropy, &mut recorder)? {
                 // What a server has said is more than that it then had no time to say it again.
-                Attempt::Over(Err(Error::NoQuorum(error))) => {
+                AttemptEnd::Over(Err(Error::NoQuorum(error))) => {
                     Err(refusal.map_or(Error::NoQuorum(error), |error| self.refused(error)))
                 }
-                Attempt::Over(result) => result,
-                Attempt::Again if self.is_over() => Err(self.unanswered()),
-                Attempt::Again => continue,
-                Attempt::Refused(error) => {
+                AttemptEnd::Over(result) => result,
+                AttemptEnd::Again if self.is_over() => Err(self.unanswered()),
+                AttemptEnd::Again => continue,
+                AttemptEnd::Refused(error) => {
                     refusal = Some(error);
                     let result = Err(self.refused(error));
                     let backoff = backoff.get_or_insert_with(|| self.backoff(entropy.seed));
@@ -106,7 +106,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         &self,
         entropy: Entropy,
         recorder: &mut Option<&mut EventRecorder<'_>>,
-    ) -> Result<Attempt, Error> {
+    ) -> Result<AttemptEnd, Error> {
         let (token, began) = (entropy.token, clock::now());
         let (plan, hold) = (Box::new(self.plan()), self.hold);
         let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
@@ -117,14 +117,14 @@ impl<'a> ZooKeeperAcquire<'a> {
         loop {
             let outcome = self.ensemble.net.submit(order, until);
             let now = clock::now();
-            return Ok(Attempt::Over(match outcome {
+            return Ok(AttemptEnd::Over(match outcome {
                 Some(Outcome::Granted(grant)) => Ok(Some(self.held(token, &grant))),
                 Some(Outcome::Waiting { place }) => {
                     if let Some((place, recorder)) = place.zip(recorder.as_mut()) {
                         self.tell(token, || recorder.emit_queued(place.saturating_sub(1) as u64));
                         // If the callback has forked, the call goes on in the parent only.
                         if self.ensemble.owner_process.is_known_forked() {
-                            return Ok(Attempt::Over(Ok(None)));
+                            return Ok(AttemptEnd::Over(Ok(None)));
                         }
                     }
                     if let Some(over) = self.look_around(token, place, now)? {
@@ -134,8 +134,8 @@ impl<'a> ZooKeeperAcquire<'a> {
                     continue;
                 }
                 Some(Outcome::Contended) => Ok(None),
-                Some(Outcome::Refused(error)) => return Ok(Attempt::Refused(error)),
-                Some(Outcome::Gone) => return Ok(Attempt::Again),
+                Some(Outcome::Refused(error)) => return Ok(AttemptEnd::Refused(error)),
+                Some(Outcome::Gone) => return Ok(AttemptEnd::Again),
                 Some(Outcome::TooLong) => Err(self.too_long()),
                 Some(Outcome::NoRoom) => return Err(Error::TooManyHeld),
                 Some(Outcome::NoEntropy) => Err(Error::NoEntropy),
@@ -169,7 +169,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         token: Token,
         place: Option<usize>,
         now: Time,
-    ) -> Result<Option<Attempt>, Error> {
+    ) -> Result<Option<AttemptEnd>, Error> {
         // The ensemble may have granted a shorter session than was asked for.
         let (min_validity, most) = (self.spec.min_validity, self.ensemble.longest_validity());
         if min_validity > most {
@@ -182,7 +182,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         }
         self.ensemble.abandon(token);
         // A place says nothing about others if nobody answers any more.
-        Ok(Some(Attempt::Over(match place {
+        Ok(Some(AttemptEnd::Over(match place {
             Some(_) if self.ensemble.net.is_answering() => Ok(None),
             _ => Err(self.unanswered()),
         })))
@@ -230,7 +230,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         }
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> ContenderPlan {
         let directory = |key: &Arc<[u8]>| {
             self.ensemble.directory(key).expect("a key is checked when a request is made")
         };
@@ -267,7 +267,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         Error::NoQuorum(NoQuorum::new(self.ensemble.reports()))
     }
 
-    fn refused(&self, error: ServerError) -> Error {
+    fn refused(&self, error: EnsembleError) -> Error {
         self.refused_with(refusal(error))
     }
 

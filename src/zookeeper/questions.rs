@@ -1,7 +1,7 @@
 //! What is asked of an ensemble that changes no lock of this client: who holds a lock and who waits
 //! for it, which locks there are, and the removal of what others hold.
 
-use super::Ensemble;
+use super::EnsembleBackend;
 use crate::backend::KeyListing;
 use crate::clock::{self, Time, WallTime, wall_time};
 use crate::config::is_reserved;
@@ -11,10 +11,10 @@ use crate::net::{OrderKind, refusal};
 use crate::node::NodeAnswer;
 use crate::node::command::KEY_MAX;
 use redlatch_zookeeper::lock_table::Outcome;
-use redlatch_zookeeper::message::{Reply, Request, ServerError};
+use redlatch_zookeeper::message::{EnsembleError, EnsembleReply, EnsembleRequest};
 use redlatch_zookeeper::path;
 use redlatch_zookeeper::queue_listing::{ListedClient, LockView, QueueListing};
-use redlatch_zookeeper::session::{Answer, Failure};
+use redlatch_zookeeper::session::{EnsembleAnswer, Failure};
 use std::sync::Arc;
 
 /// How often a lock is looked at whose holder goes meanwhile.
@@ -23,7 +23,7 @@ const LOOKS: u32 = 3;
 /// The answers of one server.
 struct Answers {
     server: usize,
-    answers: Vec<Answer>,
+    answers: Vec<EnsembleAnswer>,
 }
 
 /// A directory that may be a lock's.
@@ -34,7 +34,7 @@ struct FoundDirectory {
     path: Arc<str>,
 }
 
-impl Ensemble {
+impl EnsembleBackend {
     /// Who holds the lock with this key, and who waits for it; with the URL of the server that says
     /// so.
     ///
@@ -78,7 +78,7 @@ impl Ensemble {
             folders.iter().any(|known| folder == Some(known))
         };
         let deletes: Vec<_> =
-            paths.filter(is_of_lock).map(|path| Request::Delete(Arc::from(path))).collect();
+            paths.filter(is_of_lock).map(|path| EnsembleRequest::Delete(Arc::from(path))).collect();
         if deletes.is_empty() {
             return Ok(false);
         }
@@ -87,7 +87,7 @@ impl Ensemble {
         for answer in &answers {
             match answer.reply() {
                 Ok(_) => was_there = true,
-                Err(Failure::Server(ServerError::NoNode)) => {}
+                Err(Failure::Server(EnsembleError::NoNode)) => {}
                 Err(failure) => return Err(self.no_answer(server, failure)),
             }
         }
@@ -101,11 +101,11 @@ impl Ensemble {
     /// No server answered, or it refused.
     fn directories(&self) -> Result<Vec<FoundDirectory>, NoQuorum> {
         let root: Arc<str> = self.root.path().into();
-        let list = Request::GetChildren { path: Arc::clone(&root), watch: false };
-        let asked = self.ask(vec![Request::Sync(root), list], self.deadline())?;
-        let names = match asked.answers.last().map(Answer::reply) {
-            Some(Ok(Reply::Children { names, .. })) => names,
-            Some(Err(Failure::Server(ServerError::NoNode))) => return Ok(Vec::new()),
+        let list = EnsembleRequest::GetChildren { path: Arc::clone(&root), watch: false };
+        let asked = self.ask(vec![EnsembleRequest::Sync(root), list], self.deadline())?;
+        let names = match asked.answers.last().map(EnsembleAnswer::reply) {
+            Some(Ok(EnsembleReply::Children { names, .. })) => names,
+            Some(Err(Failure::Server(EnsembleError::NoNode))) => return Ok(Vec::new()),
             Some(Err(failure)) => return Err(self.no_answer(asked.server, failure)),
             _ => unreachable!("a list is answered by a list"),
         };
@@ -126,15 +126,17 @@ impl Ensemble {
         if directories.is_empty() {
             return Ok(directories);
         }
-        let exists =
-            |it: &FoundDirectory| Request::Exists { path: Arc::clone(&it.path), watch: false };
+        let exists = |it: &FoundDirectory| EnsembleRequest::Exists {
+            path: Arc::clone(&it.path),
+            watch: false,
+        };
         let requests: Vec<_> = directories.iter().map(exists).collect();
         let Answers { server, answers } = self.ask(requests, self.deadline())?;
         let mut found = Vec::new();
         for (directory, answer) in directories.into_iter().zip(&answers) {
             match answer.reply() {
-                Ok(Reply::Found(stat)) if stat.children > 0 => found.push(directory),
-                Ok(_) | Err(Failure::Server(ServerError::NoNode)) => {}
+                Ok(EnsembleReply::Found(stat)) if stat.children > 0 => found.push(directory),
+                Ok(_) | Err(Failure::Server(EnsembleError::NoNode)) => {}
                 Err(failure) => return Err(self.no_answer(server, failure)),
             }
         }
@@ -147,10 +149,10 @@ impl Ensemble {
 
     /// Sends requests, and returns the answers. If they change nothing and the connection is lost,
     /// the table asks another server.
-    fn ask(&self, requests: Vec<Request>, until: Time) -> Result<Answers, NoQuorum> {
+    fn ask(&self, requests: Vec<EnsembleRequest>, until: Time) -> Result<Answers, NoQuorum> {
         match self.net.submit(OrderKind::Ask(requests), until) {
             Some(Outcome::Answered { server, answers }) => {
-                let answers: Option<Vec<Answer>> = answers.into_iter().collect();
+                let answers: Option<Vec<EnsembleAnswer>> = answers.into_iter().collect();
                 let answers = answers.map(|answers| Answers { server, answers });
                 answers.ok_or_else(|| NoQuorum::new(self.reports()))
             }
@@ -178,15 +180,15 @@ const BATCH: usize = 200;
 
 /// The locks that somebody holds or waits for, whose keys match a pattern. The queue of a lock and
 /// its shares are two directories.
-pub(super) struct Locks<'a> {
-    ensemble: &'a Ensemble,
+pub(super) struct LockDirectories<'a> {
+    ensemble: &'a EnsembleBackend,
     pattern: Arc<[u8]>,
     /// Those that were not looked at yet. `None` before they are listed.
     directories: Option<Vec<FoundDirectory>>,
 }
 
-impl<'a> Locks<'a> {
-    pub(super) fn new(ensemble: &'a Ensemble, pattern: Arc<[u8]>) -> Self {
+impl<'a> LockDirectories<'a> {
+    pub(super) fn new(ensemble: &'a EnsembleBackend, pattern: Arc<[u8]>) -> Self {
         Self { ensemble, pattern, directories: None }
     }
 
@@ -199,7 +201,7 @@ impl<'a> Locks<'a> {
     }
 }
 
-impl KeyListing for Locks<'_> {
+impl KeyListing for LockDirectories<'_> {
     fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error> {
         let Some(directories) = &mut self.directories else {
             let mut all = self.ensemble.directories().map_err(Error::NoQuorum)?;

@@ -1,17 +1,18 @@
-//! What the searches for broken promises share: seeds, mistakes in scripts, and shorter histories.
+//! What the searches for broken promises share: seeds, mistakes in scripts, the search through all
+//! states of a model, and shorter histories.
 
 #![allow(missing_docs, missing_debug_implementations, reason = "nothing outside the tests uses it")]
-#![allow(clippy::exhaustive_structs, clippy::must_use_candidate, reason = "likewise")]
+#![allow(clippy::exhaustive_enums, clippy::exhaustive_structs, reason = "likewise")]
+#![allow(clippy::must_use_candidate, reason = "likewise")]
 
 #[path = "../support/chance.rs"]
 mod chance;
 mod change;
-mod shorter;
+pub mod explore;
 mod words;
 
 pub use chance::Chance;
 pub use change::{Change, changed};
-pub use shorter::ways;
 use std::hash::{BuildHasher, RandomState};
 pub use words::words;
 

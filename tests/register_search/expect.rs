@@ -2,13 +2,13 @@
 
 use crate::mistake::Mistake;
 use crate::plan::Plan;
-use crate::search::{Found, search};
+use crate::search::{Search, shrink};
 use crate::server::Server;
 use crate::step::Violation;
 use crate::story;
 use crate::walk::{Totals, walk};
-use models::Chance;
-use models::{number, seeds};
+use models::explore::{Found, Order, explore};
+use models::{Chance, number, seeds};
 
 /// So many transitions are remembered from one walk to the next.
 const SEEN_MAX: usize = 500_000;
@@ -20,14 +20,12 @@ const ENOUGH: u64 = 100_000;
 pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
     let most = number("REDLATCH_STATES", states);
     let mut server = Server::new(&[]);
-    match search(plan, most as usize, &mut server) {
-        Found::Nothing { states, all } => {
-            eprintln!("{name}: nothing in {}{states} states", if all { "all " } else { "" });
-        }
-        Found::Violation { what, trace } => {
-            let trace = story::shrink(plan, what, &trace, &mut server);
-            panic!("{name}: {what:?}\n{}", story::tell(plan, &trace, &mut server));
-        }
+    // Long histories are in it, also if it ends before all states were found.
+    let found = explore(&mut Search { plan, server: &mut server }, most as usize, Order::Depth);
+    eprintln!("{name}: {found}");
+    if let Found::Violation { what, trace, .. } = found {
+        let trace = shrink(plan, what, &trace, &mut server);
+        panic!("{name}: {what:?}\n{}", story::tell(plan, &trace, &mut server));
     }
 }
 
@@ -43,7 +41,7 @@ pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Chance) -> Plan)
         let mut random = Chance::new(seed);
         let (plan, mut trace) = (plan(&mut random), Vec::new());
         if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
-            let trace = story::shrink(&plan, what, &trace, &mut server);
+            let trace = shrink(&plan, what, &trace, &mut server);
             let story = story::tell(&plan, &trace, &mut server);
             panic!("{name}: {what:?} in the walk of seed {seed}\n{story}");
         }
@@ -67,7 +65,7 @@ pub(crate) fn broken(mistake: Mistake, wanted: Violation, plan: Plan) {
         if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
             eprintln!("{mistake:?}: {what:?} after {totals}");
             if std::env::var_os("REDLATCH_TRACE").is_some() {
-                let trace = story::shrink(&plan, what, &trace, &mut server);
+                let trace = shrink(&plan, what, &trace, &mut server);
                 eprintln!("{} steps: {}", trace.len(), story::tell(&plan, &trace, &mut server));
             }
             assert_eq!(what, wanted, "{mistake:?}");

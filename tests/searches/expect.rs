@@ -2,17 +2,17 @@
 
 use crate::mistake::Mistake;
 use crate::scheme::Scheme;
-use crate::search::{Found, search};
+use crate::search::shrink;
+use crate::story;
 use crate::violation::Violation;
 use crate::walk::{Failure, Totals, walk};
-use crate::{shrink, story};
-use models::Chance;
-use models::seeds;
+use models::explore::{Found, Order, explore};
+use models::{Chance, seeds};
 
 /// Searches all histories up to so many states, and prints what was found under this name.
 #[track_caller]
-pub(crate) fn sound(name: &str, scheme: &Scheme, most: usize) {
-    let found = search(scheme, most);
+pub(crate) fn sound(name: &str, mut scheme: &Scheme, most: usize) {
+    let found = explore(&mut scheme, most, Order::Breadth);
     eprintln!("{name}: {found}");
     if let Found::Violation { trace, .. } = &found {
         panic!("{found}: {scheme:?}\n{}", story::tell(scheme, trace));
@@ -25,9 +25,7 @@ pub(crate) fn sound_walks(walks: u64, scheme: fn(&mut Chance) -> Scheme) {
     let mut totals = Totals::default();
     for seed in seeds {
         if let Err(Failure { what, scheme, trace }) = walk(seed, scheme, &mut totals) {
-            let mut trace = shrink::shrink(&scheme, what, &trace);
-            trace.extend(shrink::end(&scheme, what, &trace));
-            let story = story::tell(&scheme, &trace);
+            let story = story::tell(&scheme, &shrink(&scheme, what, &trace));
             panic!("{what:?} in the walk of seed {seed}, {scheme:?}:\n{story}");
         }
     }

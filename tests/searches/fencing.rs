@@ -10,12 +10,11 @@
 //! because keys were lost.
 
 mod node;
-mod search;
 mod world;
 
 use models::Change;
+use models::explore::{Found, Order, explore};
 use redlatch_protocol::node::script::{CLAIM, FENCE, Script};
-use search::{Found, search};
 use world::Scheme;
 
 /// Nodes lose their data, and the clients' clocks agree.
@@ -35,16 +34,17 @@ fn tokens_are_unique_and_grow_in_every_history() {
     let states = models::number("REDLATCH_STATES", STATES) as usize;
     for scheme in [LOST_DATA, WRONG_CLOCKS] {
         for has_late_claims in [false, true] {
-            let found = search(Scheme { has_late_claims, ..scheme }, states);
+            let mut scheme = Scheme { has_late_claims, ..scheme };
+            let found = explore(&mut scheme, states, Order::Breadth);
             eprintln!("{found}");
-            assert!(matches!(found, Found::Nothing { .. }), "{found}");
+            assert!(matches!(found, Found::Nothing { .. }), "{found:?}");
         }
     }
 }
 
 #[track_caller]
-fn expect_broken(mistake: &str, scheme: Scheme) {
-    let found = search(scheme, ENOUGH);
+fn expect_broken(mistake: &str, mut scheme: Scheme) {
+    let found = explore(&mut scheme, ENOUGH, Order::Breadth);
     eprintln!("{mistake}: {found}");
     assert!(matches!(found, Found::Violation { .. }), "{mistake}: {found}");
 }

@@ -60,7 +60,6 @@ mod search;
 mod server;
 mod sets;
 mod shares;
-mod shrink;
 mod slots;
 mod steps;
 mod story;

@@ -1,116 +1,84 @@
-//! A breadth-first search through all states of a scheme.
+//! What the search through all states of a scheme needs, and shorter ways to the same violation.
 
 use crate::fair;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
 use crate::world::{Step, World};
 use models::Chance;
-use std::collections::HashSet;
-use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use models::explore::{self, Model};
 
-/// The result of a search.
-#[derive(Debug)]
-pub(crate) enum Found {
-    /// No violation in this many states: all states, or the maximum.
-    Nothing { states: usize, all: bool, ends: usize },
-    /// A violation after this many states, and the steps to it.
-    Violation { states: usize, what: Violation, trace: Vec<Step> },
-}
+impl Model for &Scheme {
+    type World = World;
+    type Step = Step;
+    type Violation = Violation;
 
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing { states, all, ends } => {
-                let all = if *all { "all " } else { "" };
-                write!(f, "nothing in {all}{states} states, {ends} of them ends")
-            }
-            Self::Violation { states, what, trace } => {
-                write!(f, "{what:?} after {states} states, by {} steps", trace.len())
-            }
+    fn first(&mut self) -> World {
+        World::new(self)
+    }
+
+    fn steps(&mut self, world: &World) -> Vec<Step> {
+        let mut steps = Vec::new();
+        world.steps(&mut steps);
+        world.looks(self, &mut steps);
+        world.faults(self, &mut steps);
+        steps
+    }
+
+    fn take(&mut self, world: &mut World, step: &Step) -> Result<(), Violation> {
+        world.take(*step, self)
+    }
+
+    fn key(&self, world: &World) -> u64 {
+        explore::hash(&world.sorted())
+    }
+
+    /// Where faults are possible, one state in 64 is followed to its end on a fair schedule; where
+    /// they are not, each state without a next one must be a good end.
+    fn check(&mut self, world: &World, steps: &[Step], number: usize) -> Result<(), Violation> {
+        let is_end = steps.iter().all(|step| matches!(step, Step::Fault(_)));
+        if self.faults_max > 0 {
+            let is_sampled = is_end || number % 64 == 0;
+            return if is_sampled { end(self, world, number as u64).0 } else { Ok(()) };
+        }
+        match is_end {
+            true if !world.is_over() => Err(Violation::WaitsForEver),
+            true if !world.is_clean() => Err(Violation::Residue),
+            _ => Ok(()),
         }
     }
 }
 
-/// How a state was first reached: from which one, and by which step.
-type Origin = (usize, Step);
-
-/// Searches up to `most` states. Where faults are possible, one state in 64 is followed to its end
-/// on a fair schedule; where they are not, each state without a next one must be a good end.
-pub(crate) fn search(scheme: &Scheme, most: usize) -> Found {
-    let first = World::new(scheme);
-    // States are remembered by their hash. A collision, which is about one in billions, means that
-    // a state is not searched.
-    let mut seen = HashSet::from([hash(&first)]);
-    let mut origins: Vec<Option<Origin>> = vec![None];
-    let mut level = vec![(0, first)];
-    let (mut steps, mut ends) = (Vec::new(), 0);
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for (index, world) in level {
-            let violation = |what, last: Option<Step>| {
-                let mut trace = trace(&origins, index);
-                trace.extend(last);
-                Found::Violation { states: origins.len(), what, trace }
-            };
-            steps.clear();
-            world.steps(&mut steps);
-            world.looks(scheme, &mut steps);
-            if steps.is_empty() {
-                ends += 1;
-            }
-            if let Err(what) = check_end(&world, scheme, steps.is_empty(), index) {
-                return violation(what, None);
-            }
-            world.faults(scheme, &mut steps);
-            let mut found = Vec::new();
-            for step in &steps {
-                let mut world = world.clone();
-                if let Err(what) = world.take(*step, scheme) {
-                    return violation(what, Some(*step));
-                }
-                found.push((*step, world));
-            }
-            for (step, world) in found {
-                if origins.len() < most && seen.insert(hash(&world.sorted())) {
-                    next.push((origins.len(), world));
-                    origins.push(Some((index, step)));
-                }
-            }
-        }
-        level = next;
-    }
-    Found::Nothing { states: origins.len(), all: origins.len() < most, ends }
+/// How the world ends on the fair schedule of this seed, and the steps.
+fn end(scheme: &Scheme, world: &World, seed: u64) -> (Result<(), Violation>, Vec<Step>) {
+    let (mut random, mut steps) = (Chance::new(seed), Vec::new());
+    let ended = fair::run(world.clone(), scheme, &mut random, &mut steps);
+    (ended.map(|_| ()), steps)
 }
 
-fn check_end(world: &World, scheme: &Scheme, is_end: bool, index: usize) -> Result<(), Violation> {
-    if scheme.faults_max > 0 {
-        let is_sampled = is_end || index % 64 == 0;
-        let mut random = Chance::new(index as u64);
-        return match is_sampled {
-            true => fair::run(world.clone(), scheme, &mut random, &mut Vec::new()).map(|_| ()),
-            false => Ok(()),
-        };
-    }
-    match is_end {
-        true if !world.is_over() => Err(Violation::WaitsForEver),
-        true if !world.is_clean() => Err(Violation::Residue),
-        _ => Ok(()),
-    }
+/// How many fair schedules are tried at the end of a history.
+const SCHEDULES: u64 = 8;
+
+/// A fair schedule on which the world ends so.
+fn bad_end(scheme: &Scheme, what: Violation, world: &World) -> Option<Vec<Step>> {
+    let mut ends = (0..SCHEDULES).map(|seed| end(scheme, world, seed));
+    ends.find_map(|(ended, steps)| (ended == Err(what)).then_some(steps))
 }
 
-fn trace(origins: &[Option<Origin>], mut index: usize) -> Vec<Step> {
-    let mut steps = Vec::new();
-    while let Some((before, step)) = origins[index] {
-        steps.push(step);
-        index = before;
+/// Leaves out steps as long as what remains leads to the same violation, with the fair schedule on
+/// which it ends so, if it needs one.
+pub(crate) fn shrink(mut scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
+    // A history that does not need a fair schedule to its end is easier to follow.
+    let needs_end = trace.iter().try_fold(World::new(scheme), taken(scheme)).is_ok();
+    let mut shorter = explore::shorten(&mut scheme, &what, trace, |scheme, world| {
+        needs_end && bad_end(scheme, what, world).is_some()
+    });
+    if let Ok(world) = shorter.iter().try_fold(World::new(scheme), taken(scheme)) {
+        shorter.extend(bad_end(scheme, what, &world).unwrap_or_default());
     }
-    steps.reverse();
-    steps
+    shorter
 }
 
-fn hash(world: &World) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    world.hash(&mut hasher);
-    hasher.finish()
+/// The world after one more step.
+fn taken(scheme: &Scheme) -> impl Fn(World, &Step) -> Result<World, Violation> {
+    |mut world, step| world.take(*step, scheme).map(|()| world)
 }

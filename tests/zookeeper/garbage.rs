@@ -4,10 +4,10 @@
 use super::random::Random;
 use redlatch_protocol::engine::Share;
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::contender::{Contender, Plan, Step};
+use redlatch_zookeeper::contender::{Contender, ContenderPlan, ContenderStep};
 use redlatch_zookeeper::jute::{FrameWriter, Reader, frame as frame_of};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Problem, Session, SessionEvent, SessionOptions};
+use redlatch_zookeeper::session::{EnsembleSession, EnsembleSessionOptions, Problem, SessionEvent};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Conversations, and the frames of each.
@@ -25,7 +25,7 @@ fn a_server_may_say_anything() {
 
 /// Returns how many requests had a reply.
 fn converse(random: &mut Random) -> u64 {
-    let mut session = Session::new(SessionOptions::new(2, random.below(100)));
+    let mut session = EnsembleSession::new(EnsembleSessionOptions::new(2, random.below(100)));
     let mut contender = Contender::new(some_plan(random));
     let mut asked = BTreeMap::new();
     let mut requests = VecDeque::new();
@@ -37,21 +37,21 @@ fn converse(random: &mut Random) -> u64 {
             number += 1;
             let ticket = number;
             match step {
-                Step::Begin => contender.begin([random.below(4) as u8; 16]),
-                Step::Send(serial, request) => {
+                ContenderStep::Begin => contender.begin([random.below(4) as u8; 16]),
+                ContenderStep::Send(serial, request) => {
                     asked.insert(number, serial);
                     session.send(now, ticket, request);
                 }
-                Step::Keep(path) => session.keep(path),
-                Step::Forget(path) => session.forget(&path),
-                Step::Delete(serial, path) => {
+                ContenderStep::Keep(path) => session.keep(path),
+                ContenderStep::Forget(path) => session.forget(&path),
+                ContenderStep::Delete(serial, path) => {
                     let ticket = serial.map(|serial| {
                         asked.insert(number, serial);
                         ticket
                     });
                     session.delete(now, ticket, path);
                 }
-                Step::Held(_) if random.one_in(2) => contender.give_up(),
+                ContenderStep::Held(_) if random.one_in(2) => contender.give_up(),
                 _ => {}
             }
         }
@@ -92,12 +92,12 @@ fn converse(random: &mut Random) -> u64 {
 }
 
 /// A writer's, a reader's, a permit's, or that of a set.
-fn some_plan(random: &mut Random) -> Plan {
+fn some_plan(random: &mut Random) -> ContenderPlan {
     let root = Root::new("/locks").expect("a path");
     let directory = |name| Directory::new(&root, b"", name).expect("a path");
-    let mut plan = Plan::of_set(&root, vec![directory(b"a")]);
+    let mut plan = ContenderPlan::of_set(&root, vec![directory(b"a")]);
     match random.below(4) {
-        0 => plan = Plan::of_set(&root, vec![directory(b"a"), directory(b"b")]),
+        0 => plan = ContenderPlan::of_set(&root, vec![directory(b"a"), directory(b"b")]),
         1 => plan.share = Some(Share::Reader),
         2 => plan.share = Some(Share::Permit { of: 2, number: None }),
         _ => {}

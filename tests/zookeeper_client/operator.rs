@@ -2,8 +2,8 @@
 
 use redlatch_zookeeper::jute::frame;
 use redlatch_zookeeper::message::{
-    AUTH_XID, Acl, ConnectReply, ConnectRequest, Create, CreateKind, Incoming, PASSWORD_LENGTH,
-    Reply, ReplyHeader, Request, Secret, ServerError, Stat,
+    AUTH_XID, Acl, ConnectReply, ConnectRequest, Create, CreateKind, EnsembleError, EnsembleReply,
+    EnsembleRequest, Incoming, PASSWORD_LENGTH, ReplyHeader, Secret, Stat,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -57,11 +57,11 @@ impl Operator {
     #[track_caller]
     fn ask<T>(
         &mut self,
-        request: &Request,
-        read: impl FnOnce(ReplyHeader, Reply<'_>) -> T,
-    ) -> Result<T, ServerError> {
+        request: &EnsembleRequest,
+        read: impl FnOnce(ReplyHeader, EnsembleReply<'_>) -> T,
+    ) -> Result<T, EnsembleError> {
         self.xid += 1;
-        let xid = if matches!(request, Request::Auth(_)) { AUTH_XID } else { self.xid };
+        let xid = if matches!(request, EnsembleRequest::Auth(_)) { AUTH_XID } else { self.xid };
         let mut bytes = Vec::new();
         request.encode(xid, &mut bytes).expect("a short request");
         self.stream.write_all(&bytes).expect("a server reads");
@@ -72,13 +72,15 @@ impl Operator {
         assert_eq!(header.xid, xid);
         match header.error {
             Some(error) => Err(error),
-            None => Ok(read(header, Reply::decode(request.form().kind, body).expect("a reply"))),
+            None => {
+                Ok(read(header, EnsembleReply::decode(request.form().kind, body).expect("a reply")))
+            }
         }
     }
 
     /// Proves that it has these credentials, user and password.
     pub(crate) fn authenticate(&mut self, credentials: &str) {
-        let request = Request::Auth(Secret(credentials.as_bytes().into()));
+        let request = EnsembleRequest::Auth(Secret(credentials.as_bytes().into()));
         self.ask(&request, |_, _| ()).expect("credentials of this form are accepted");
     }
 
@@ -92,14 +94,14 @@ impl Operator {
         let kind = CreateKind::Persistent;
         let create =
             Create { path: path.into(), data: data.as_bytes().into(), acl: Acl::Anyone, kind };
-        self.ask(&Request::Create(create), |_, _| ()).expect("it can be created");
+        self.ask(&EnsembleRequest::Create(create), |_, _| ()).expect("it can be created");
     }
 
     /// Creates a znode, whose number is appended if it is a sequential one. Returns its path.
     pub(crate) fn create_as(&mut self, path: &str, acl: Acl, kind: CreateKind) -> String {
         let create = Create { path: path.into(), data: Arc::default(), acl, kind };
-        let created = self.ask(&Request::Create(create), |_, reply| match reply {
-            Reply::Created { path, .. } => path.to_owned(),
+        let created = self.ask(&EnsembleRequest::Create(create), |_, reply| match reply {
+            EnsembleReply::Created { path, .. } => path.to_owned(),
             other => panic!("{other:?}"),
         });
         created.expect("it can be created")
@@ -108,7 +110,7 @@ impl Operator {
     /// Removes a znode, whoever has it.
     #[track_caller]
     pub(crate) fn delete(&mut self, path: &str) {
-        self.ask(&Request::Delete(path.into()), |_, _| ()).expect("it is there");
+        self.ask(&EnsembleRequest::Delete(path.into()), |_, _| ()).expect("it is there");
     }
 
     /// Removes the child with this place.
@@ -121,16 +123,16 @@ impl Operator {
     /// The children of a znode, by their numbers; none if it is not there. The server has all that
     /// its leader has.
     pub(crate) fn list(&mut self, path: &str) -> Vec<String> {
-        self.ask(&Request::Sync("/".into()), |_, _| ()).expect("a majority is there");
-        let request = Request::GetChildren { path: path.into(), watch: false };
+        self.ask(&EnsembleRequest::Sync("/".into()), |_, _| ()).expect("a majority is there");
+        let request = EnsembleRequest::GetChildren { path: path.into(), watch: false };
         let names = self.ask(&request, |_, reply| match reply {
-            Reply::Children { names, .. } => {
+            EnsembleReply::Children { names, .. } => {
                 names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
             }
             other => panic!("{other:?}"),
         });
         let mut names: Vec<String> = match names {
-            Err(ServerError::NoNode) => Vec::new(),
+            Err(EnsembleError::NoNode) => Vec::new(),
             names => names.expect("a list"),
         };
         let number = |name: &String| name.rsplit('-').next().map(str::to_owned);
@@ -155,9 +157,9 @@ impl Operator {
     }
 
     pub(crate) fn stat(&mut self, path: &str) -> Option<Stat> {
-        let request = Request::Exists { path: path.into(), watch: false };
+        let request = EnsembleRequest::Exists { path: path.into(), watch: false };
         let stat = self.ask(&request, |_, reply| match reply {
-            Reply::Found(stat) => stat,
+            EnsembleReply::Found(stat) => stat,
             other => panic!("{other:?}"),
         });
         stat.ok()
@@ -165,8 +167,8 @@ impl Operator {
 
     /// The ensemble's last transaction.
     pub(crate) fn last_transaction(&mut self) -> i64 {
-        self.ask(&Request::Sync("/".into()), |_, _| ()).expect("a majority is there");
-        let request = Request::Exists { path: "/".into(), watch: false };
+        self.ask(&EnsembleRequest::Sync("/".into()), |_, _| ()).expect("a majority is there");
+        let request = EnsembleRequest::Exists { path: "/".into(), watch: false };
         self.ask(&request, |header, _| header.zxid).expect("there is a root")
     }
 
@@ -174,7 +176,7 @@ impl Operator {
     /// in one flight: the server closes the first one. When that one connects again it closes
     /// this, so there need not be an answer.
     #[track_caller]
-    pub(crate) fn take_over_session(&mut self, path: &str, request: Option<&Request>) {
+    pub(crate) fn take_over_session(&mut self, path: &str, request: Option<&EnsembleRequest>) {
         let session = self.stat(path).expect("it is there").owner;
         assert_ne!(session, 0, "{path} is not ephemeral");
         let mut connect = ConnectRequest::new(10_000, 0);
@@ -198,7 +200,7 @@ impl Operator {
         let path = self.paths(directory).swap_remove(place);
         let has_ended = || {
             if self.stat(&path).is_some() {
-                self.take_over_session(&path, Some(&Request::CloseSession));
+                self.take_over_session(&path, Some(&EnsembleRequest::CloseSession));
             }
             self.stat(&path).is_none()
         };

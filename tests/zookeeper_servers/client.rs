@@ -4,10 +4,12 @@
 use crate::contention::Contention;
 use crate::drive::drive;
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::contender::{Held, Plan, Serial};
+use redlatch_zookeeper::contender::{ContenderPlan, Held, Serial};
 use redlatch_zookeeper::jute::frame;
-use redlatch_zookeeper::message::{ConnectReply, PASSWORD_LENGTH, Request, Secret};
-use redlatch_zookeeper::session::{Answer, Problem, Session, SessionEvent, SessionOptions};
+use redlatch_zookeeper::message::{ConnectReply, EnsembleRequest, PASSWORD_LENGTH, Secret};
+use redlatch_zookeeper::session::{
+    EnsembleAnswer, EnsembleSession, EnsembleSessionOptions, Problem, SessionEvent,
+};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -23,7 +25,7 @@ pub(crate) fn now() -> Time {
 
 /// A client. Its session begins with its first request.
 pub(crate) struct Client {
-    pub(crate) session: Session<u64>,
+    pub(crate) session: EnsembleSession<u64>,
     ports: Vec<u16>,
     stream: Option<TcpStream>,
     /// What has come of the connect reply; `None` when it is complete.
@@ -35,7 +37,7 @@ pub(crate) struct Client {
     tickets: u64,
     /// The requests of the contender.
     serials: BTreeMap<u64, Serial>,
-    answers: BTreeMap<u64, Answer>,
+    answers: BTreeMap<u64, EnsembleAnswer>,
     contention: Option<Contention>,
     /// How often a session was lost.
     pub(crate) sessions_lost: usize,
@@ -54,12 +56,16 @@ impl Client {
         Self::with_options(ports, |options| options.timeout = timeout)
     }
 
-    pub(crate) fn with_options(ports: &[u16], change: impl FnOnce(&mut SessionOptions)) -> Self {
+    pub(crate) fn with_options(
+        ports: &[u16],
+        change: impl FnOnce(&mut EnsembleSessionOptions),
+    ) -> Self {
         static SEEDS: AtomicU64 = AtomicU64::new(1);
-        let mut options = SessionOptions::new(ports.len(), SEEDS.fetch_add(1, Ordering::Relaxed));
+        let mut options =
+            EnsembleSessionOptions::new(ports.len(), SEEDS.fetch_add(1, Ordering::Relaxed));
         change(&mut options);
         Self {
-            session: Session::new(options),
+            session: EnsembleSession::new(options),
             ports: ports.to_vec(),
             stream: None,
             greeting: None,
@@ -77,26 +83,26 @@ impl Client {
     }
 
     /// Sends a request, whose answer [`ask`](Self::ask) or [`take`](Self::take) returns.
-    pub(crate) fn send(&mut self, request: Request) -> u64 {
+    pub(crate) fn send(&mut self, request: EnsembleRequest) -> u64 {
         let ticket = self.next_ticket();
         self.session.send(now(), ticket, request);
         ticket
     }
 
-    pub(crate) fn take(&mut self, ticket: u64) -> Option<Answer> {
+    pub(crate) fn take(&mut self, ticket: u64) -> Option<EnsembleAnswer> {
         self.answers.remove(&ticket)
     }
 
     /// Sends a request and waits for the answer.
     #[track_caller]
-    pub(crate) fn ask(&mut self, request: Request) -> Answer {
+    pub(crate) fn ask(&mut self, request: EnsembleRequest) -> EnsembleAnswer {
         let ticket = self.send(request);
         drive(&mut [self], "an answer", |clients| clients[0].answers.contains_key(&ticket));
         self.take(ticket).expect("it was waited for")
     }
 
     /// Begins to contend for a lock.
-    pub(crate) fn contend(&mut self, plan: Plan) {
+    pub(crate) fn contend(&mut self, plan: ContenderPlan) {
         self.contention = Some(Contention::new(plan));
     }
 
@@ -124,7 +130,7 @@ impl Client {
 
     /// Waits for the lock.
     #[track_caller]
-    pub(crate) fn acquire(&mut self, plan: Plan) -> Held {
+    pub(crate) fn acquire(&mut self, plan: ContenderPlan) -> Held {
         self.contend(plan);
         drive(&mut [self], "the lock", |clients| clients[0].held().is_some());
         self.held().cloned().expect("it was waited for")
@@ -251,7 +257,7 @@ impl Client {
         }
     }
 
-    fn take_answer(&mut self, ticket: u64, answer: Answer) {
+    fn take_answer(&mut self, ticket: u64, answer: EnsembleAnswer) {
         match (self.serials.remove(&ticket), &mut self.contention) {
             (Some(serial), Some(contention)) => contention.answered(serial, &answer),
             // Of a contender that is gone.
@@ -269,7 +275,7 @@ impl Client {
     }
 
     /// Sends a request of its contender.
-    pub(crate) fn send_for(&mut self, serial: Serial, request: Request) {
+    pub(crate) fn send_for(&mut self, serial: Serial, request: EnsembleRequest) {
         let ticket = self.send(request);
         self.serials.insert(ticket, serial);
     }

@@ -6,7 +6,7 @@ use crate::drive::drive;
 use crate::expiry::expire;
 use crate::messages::names;
 use redlatch_zookeeper::contender::Cleanup;
-use redlatch_zookeeper::message::Request;
+use redlatch_zookeeper::message::EnsembleRequest;
 use std::time::Duration;
 use support::needs_zookeeper;
 use support::zookeeper::Link;
@@ -34,7 +34,7 @@ fn three_clients_have_the_lock_in_the_order_in_which_they_came() {
     a.release();
     assert_eq!(a.contention().left, Some(Cleanup::Deleted));
     drive(&mut [&mut b, &mut c], "B's turn", |clients| clients[0].held().is_some());
-    c.ask(Request::Sync(root.into()));
+    c.ask(EnsembleRequest::Sync(root.into()));
     assert!(c.held().is_none() && c.changed.is_empty(), "only the next one is woken");
     tokens.push(b.held().unwrap().created_by);
     b.release();
@@ -130,7 +130,7 @@ fn a_holder_whose_znode_is_removed_is_told_within_a_beat() {
     let mut b = Client::new(&ports);
     b.contend(plan(root, NAME));
     await_place(&mut b, 1);
-    operator.ask(Request::Delete(held.paths[0].clone()));
+    operator.ask(EnsembleRequest::Delete(held.paths[0].clone()));
     drive(&mut [&mut a, &mut b], "the loss", |clients| clients[0].contention().is_lost);
     assert_eq!(a.removed, [&*held.paths[0]]);
     drive(&mut [&mut b], "the lock", |clients| clients[0].held().is_some());

@@ -3,9 +3,11 @@
 use crate::client::{Client, now};
 use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::contender::{Cleanup, Contender, Held, Plan, Serial, Step};
+use redlatch_zookeeper::contender::{
+    Cleanup, Contender, ContenderPlan, ContenderStep, Held, Serial,
+};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Answer, Failure};
+use redlatch_zookeeper::session::{EnsembleAnswer, Failure};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -31,14 +33,14 @@ pub(crate) struct Contention {
 }
 
 /// A plan for the lock of this name below this root.
-pub(crate) fn plan(root: &str, name: &str) -> Plan {
+pub(crate) fn plan(root: &str, name: &str) -> ContenderPlan {
     let root = Root::new(root).expect("a path");
     let directory = Directory::new(&root, b"", name.as_bytes()).expect("a path");
-    Plan::of_set(&root, vec![directory])
+    ContenderPlan::of_set(&root, vec![directory])
 }
 
 impl Contention {
-    pub(crate) fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: ContenderPlan) -> Self {
         Self {
             contender: Contender::new(plan),
             paused_until: Time::ZERO,
@@ -57,7 +59,7 @@ impl Contention {
         self.contender.give_up();
     }
 
-    pub(crate) fn answered(&mut self, serial: Serial, answer: &Answer) {
+    pub(crate) fn answered(&mut self, serial: Serial, answer: &EnsembleAnswer) {
         self.contender.answered(serial, answer.zxid, answer.reply());
     }
 
@@ -68,26 +70,26 @@ impl Contention {
                 break;
             };
             match step {
-                Step::Begin => {
+                ContenderStep::Begin => {
                     self.attempts += 1;
                     self.contender.begin(random_bytes());
                 }
-                Step::Send(serial, request) => client.send_for(serial, request),
-                Step::Keep(path) => client.session.keep(path),
-                Step::Forget(path) => client.session.forget(&path),
-                Step::Pause => self.paused_until = now().after(PAUSE),
-                Step::Delete(serial, path) => client.delete_for(serial, path),
-                Step::Held(held) => {
+                ContenderStep::Send(serial, request) => client.send_for(serial, request),
+                ContenderStep::Keep(path) => client.session.keep(path),
+                ContenderStep::Forget(path) => client.session.forget(&path),
+                ContenderStep::Pause => self.paused_until = now().after(PAUSE),
+                ContenderStep::Delete(serial, path) => client.delete_for(serial, path),
+                ContenderStep::Held(held) => {
                     self.held = Some(held);
                     self.valid_until = client.session.valid_until();
                 }
-                Step::Contended => self.is_contended = true,
-                Step::Refused(failure) => self.refused = Some(failure),
-                Step::Lost => {
+                ContenderStep::Contended => self.is_contended = true,
+                ContenderStep::Refused(failure) => self.refused = Some(failure),
+                ContenderStep::Lost => {
                     self.held = None;
                     self.is_lost = true;
                 }
-                Step::CleanedUp(left) => self.left = Some(left),
+                ContenderStep::CleanedUp(left) => self.left = Some(left),
             }
         }
         if self.held.is_some() && now() < self.valid_until {

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::drive::LIMIT;
-use redlatch_zookeeper::message::{ConnectReply, ConnectRequest, Request};
+use redlatch_zookeeper::message::{ConnectReply, ConnectRequest, EnsembleRequest};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -15,7 +15,7 @@ pub(crate) fn expire(port: u16, client: &Client) -> bool {
     (request.session, request.password) = (session, password);
     let mut bytes = Vec::new();
     request.encode(&mut bytes);
-    Request::CloseSession.encode(1, &mut bytes).expect("a short request");
+    EnsembleRequest::CloseSession.encode(1, &mut bytes).expect("a short request");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a server accepts");
     stream.set_read_timeout(Some(LIMIT)).expect("a limit above zero");
     stream.write_all(&bytes).expect("a server reads");

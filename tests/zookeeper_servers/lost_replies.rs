@@ -6,7 +6,7 @@ use crate::contention::plan;
 use crate::drive::drive;
 use crate::messages::names;
 use redlatch_zookeeper::contender::Cleanup;
-use redlatch_zookeeper::message::Request;
+use redlatch_zookeeper::message::EnsembleRequest;
 use std::time::Duration;
 use support::needs_zookeeper;
 use support::zookeeper::{Direction, Link};
@@ -30,7 +30,7 @@ fn a_create_whose_reply_is_lost_is_found_again() {
     // The lock's directory is made, and the session begun.
     other.acquire(plan(root, "a"));
     other.release();
-    client.ask(Request::Sync("/".into()));
+    client.ask(EnsembleRequest::Sync("/".into()));
     link.hold(Direction::Back);
     contend_and_cut(&mut client, &link, root);
     link.release(Direction::Back);
@@ -45,7 +45,7 @@ fn a_create_whose_reply_is_lost_is_found_again() {
 fn connected_to_first(ports: [u16; 2]) -> Client {
     loop {
         let mut client = Client::new(&ports);
-        client.ask(Request::Sync("/".into()));
+        client.ask(EnsembleRequest::Sync("/".into()));
         if client.session.server() == 0 {
             return client;
         }
@@ -83,7 +83,7 @@ fn a_create_that_the_majority_has_not_agreed_on_is_found_behind_a_sync() {
         found += usize::from(client.contention().attempts == 1);
         assert_eq!(client.sessions_lost, 0, "{round}");
         let path = client.held().unwrap().paths[0].to_string();
-        other.ask(Request::Sync("/".into()));
+        other.ask(EnsembleRequest::Sync("/".into()));
         let names = names(&mut other, "/locks/a");
         assert_eq!(names.len(), 1);
         // One create for each round, and one before them.
@@ -100,13 +100,13 @@ fn a_create_that_was_given_up_without_a_reply_leaves_nothing() {
     let link = Link::to(shared[0].port());
     let [mut client, mut other] = [link.port(), shared[0].port()].map(|port| Client::new(&[port]));
     other.acquire(plan(root, "a"));
-    client.ask(Request::Sync("/".into()));
+    client.ask(EnsembleRequest::Sync("/".into()));
     link.hold(Direction::Back);
     contend_and_cut(&mut client, &link, root);
     client.give_up();
     link.release(Direction::Back);
     drive(&mut [&mut client], "the outcome", |clients| clients[0].contention().left.is_some());
-    other.ask(Request::Sync("/".into()));
+    other.ask(EnsembleRequest::Sync("/".into()));
     assert_eq!(names(&mut other, &format!("{root}/a")).len(), 1, "its own");
 }
 
@@ -120,7 +120,7 @@ fn a_delete_whose_reply_is_lost_counts_as_carried_out() {
     link.hold(Direction::Back);
     client.give_up();
     // The directory is watched: the delete is carried out before the connection is cut.
-    let list = Request::GetChildren { path: format!("{root}/a").into(), watch: true };
+    let list = EnsembleRequest::GetChildren { path: format!("{root}/a").into(), watch: true };
     other.ask(list);
     drive(&mut [&mut client, &mut other], "the delete", |clients| !clients[1].changed.is_empty());
     link.cut();

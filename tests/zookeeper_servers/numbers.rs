@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::contention::plan;
 use crate::drive::drive;
-use redlatch_zookeeper::message::{Acl, Create, CreateKind, Request};
+use redlatch_zookeeper::message::{Acl, Create, CreateKind, EnsembleRequest};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -31,7 +31,7 @@ fn occupy(ensemble: &Ensemble) {
     let path = "/locks/a/another-program's".into();
     let (data, acl, kind) = (Arc::from([]), Acl::Anyone, CreateKind::Persistent);
     let create = Create { path, data, acl, kind };
-    let answer = client.ask(Request::Create(create));
+    let answer = client.ask(EnsembleRequest::Create(create));
     assert!(answer.reply().is_ok(), "{answer:?}");
     client.end();
 }
@@ -70,7 +70,7 @@ fn share_in_bursts(ensemble: &Ensemble, bursts: usize) -> Vec<i32> {
     let (mut found, mut token) = (Vec::new(), 0);
     for _ in 0..bursts {
         for client in &mut clients {
-            client.ask(Request::Sync("/".into()));
+            client.ask(EnsembleRequest::Sync("/".into()));
         }
         link.hold(Direction::Forth);
         let sent = link.received(Direction::Forth);

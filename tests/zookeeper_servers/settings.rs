@@ -5,7 +5,9 @@ use crate::client::Client;
 use crate::contention::plan;
 use crate::drive::drive;
 use crate::messages::names;
-use redlatch_zookeeper::message::{Acl, Create, CreateKind, Operation, Reply, Request};
+use redlatch_zookeeper::message::{
+    Acl, Create, CreateKind, EnsembleReply, EnsembleRequest, MultiOperation,
+};
 use redlatch_zookeeper::session::Failure;
 use std::sync::Arc;
 use std::thread;
@@ -58,21 +60,22 @@ fn a_request_above_the_servers_limit_costs_the_connection_and_nothing_else() {
     let session = client.session.id();
     let (data, acl, kind) = (vec![7; 9_000].into(), Acl::Anyone, CreateKind::Ephemeral);
     let long = Create { path: "/long".into(), data, acl, kind };
-    let answer = client.ask(Request::Create(long));
+    let answer = client.ask(EnsembleRequest::Create(long));
     assert_eq!(answer.reply().unwrap_err(), &Failure::Unanswered);
-    client.ask(Request::Sync("/".into()));
+    client.ask(EnsembleRequest::Sync("/".into()));
     assert_eq!((client.session.id(), client.sessions_lost), (session, 0));
     assert_eq!(client.held(), Some(&held));
     // Lists may be longer: the limit is for what clients send.
     let join = |_| {
         let path: Arc<str> = "/locks/a/_c_00010203-0405-4607-8809-0a0b0c0d0e0f-lock-".into();
         let kind = CreateKind::EphemeralSequential;
-        Operation::Create(Create { path, data: Arc::from([]), acl: Acl::Anyone, kind })
+        MultiOperation::Create(Create { path, data: Arc::from([]), acl: Acl::Anyone, kind })
     };
     for _ in 0..8 {
-        let many: Vec<Operation> = (0..40).map(join).collect();
-        let answer = other.ask(Request::Multi(many.into()));
-        assert!(matches!(answer.reply(), Ok(Reply::Results(results)) if results.error().is_none()));
+        let many: Vec<MultiOperation> = (0..40).map(join).collect();
+        let answer = other.ask(EnsembleRequest::Multi(many.into()));
+        let Ok(EnsembleReply::Results(results)) = answer.reply() else { panic!("{answer:?}") };
+        assert_eq!(results.error(), None);
     }
     assert_eq!(names(&mut client, "/locks/a").len(), 321);
     let mut last = Client::new(&ensemble.ports());

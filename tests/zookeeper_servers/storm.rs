@@ -11,7 +11,7 @@ use crate::expiry::expire;
 use crate::messages::names_if_there;
 use redlatch_protocol::engine::Jitter;
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::message::Request;
+use redlatch_zookeeper::message::EnsembleRequest;
 use std::env;
 use std::time::Duration;
 use support::needs_zookeeper;
@@ -84,7 +84,7 @@ impl<'a> Storm<'a> {
         let path = self.clients[number].held().map(|held| held.paths[0].clone());
         if let Some(path) = path.filter(|_| self.one_in(1_000)) {
             self.counts[4] += 1;
-            self.operator.ask(Request::Delete(path));
+            self.operator.ask(EnsembleRequest::Delete(path));
             // The same: the holder would believe in the lock until its next beat.
             self.clients[number].give_up();
         }

@@ -43,7 +43,7 @@ impl<'a> Call<'a> {
     }
 }
 
-struct Command {
+struct KnownCommand {
     /// In lower case; `container|subcommand` for subcommands.
     name: &'static str,
     /// The number of words with the name: exact, or the minimum if negative.
@@ -69,12 +69,12 @@ enum Kind {
     Open,
 }
 
-const fn command(name: &'static str, arity: isize, kind: Kind, run: Run) -> Command {
-    Command { name, arity, kind, run }
+const fn command(name: &'static str, arity: isize, kind: Kind, run: Run) -> KnownCommand {
+    KnownCommand { name, arity, kind, run }
 }
 
 /// In the order of their names, subcommands behind their container.
-const COMMANDS: &[Command] = &[
+const COMMANDS: &[KnownCommand] = &[
     command("auth", -2, Open, session::auth),
     command("client", -2, Session, container),
     command("client|caching", 3, Session, pushes::client_caching),
@@ -187,7 +187,7 @@ pub(super) fn run_in_script(call: &mut Call<'_>) -> CommandResult {
     answer
 }
 
-impl Command {
+impl KnownCommand {
     /// Is this a number of words that it takes?
     fn fits(&self, args: &[&[u8]]) -> bool {
         match usize::try_from(self.arity) {
@@ -197,12 +197,12 @@ impl Command {
     }
 }
 
-fn find(args: &[&[u8]]) -> Result<&'static Command, CommandError> {
+fn find(args: &[&[u8]]) -> Result<&'static KnownCommand, CommandError> {
     let name = args.first().copied().unwrap_or_default();
     let unknown = || unknown_command(name, args.get(1..).unwrap_or_default());
     let place = place(name).ok_or_else(unknown)?;
     let command = &COMMANDS[place];
-    let subcommand = |other: &'static Command| {
+    let subcommand = |other: &'static KnownCommand| {
         Some((other, other.name.strip_prefix(command.name)?.strip_prefix('|')?.as_bytes()))
     };
     let mut subcommands = COMMANDS[place + 1..].iter().map_while(subcommand).peekable();

@@ -4,7 +4,7 @@ use super::clock;
 use super::keyspace::Keyspace;
 use super::nodes::NodeOptions;
 use super::reply::OwnedReply;
-use super::server::{Connections, Service, Socket, UNREAD_MAX};
+use super::server::{ClientSocket, Connections, Service, UNREAD_MAX};
 use super::session::ConnectionState;
 use redlatch_protocol::resp::{Decoder, Reply};
 use redlatch_protocol::time::Time;
@@ -15,12 +15,12 @@ use std::time::Duration;
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A node that runs: its clock is the process's.
-pub(super) struct Node {
+pub(super) struct RunningNode {
     keyspace: Keyspace,
     next_expiry: Time,
 }
 
-impl Node {
+impl RunningNode {
     /// Its uptime counts from now.
     pub(super) fn new(options: NodeOptions) -> Self {
         let now = clock::now();
@@ -31,7 +31,7 @@ impl Node {
 
     /// Sends each message to its connection, if that is still there. One whose client reads too
     /// little is closed.
-    fn deliver(&mut self, pushes: Vec<Push>, connections: &mut Connections<Client>) {
+    fn deliver(&mut self, pushes: Vec<Push>, connections: &mut Connections<NodeClient>) {
         for (id, message) in pushes {
             let Some((socket, client)) = connections.get_mut(&(id as usize)) else { continue };
             message.encode(client.session.protocol, &mut socket.outbound);
@@ -42,24 +42,24 @@ impl Node {
     }
 }
 
-impl Service for Node {
-    type Client = Client;
+impl Service for RunningNode {
+    type Client = NodeClient;
     const NAME: &'static str = "redlatch-node";
 
     fn patience(&self) -> Option<Duration> {
         self.keyspace.is_tracking().then_some(EXPIRY_INTERVAL)
     }
 
-    fn connect(&mut self) -> (usize, Client) {
+    fn connect(&mut self) -> (usize, NodeClient) {
         let (session, decoder) = (self.keyspace.connect(), Decoder::new());
-        (session.id as usize, Client { session, decoder, interrupted: false, refused: false })
+        (session.id as usize, NodeClient { session, decoder, interrupted: false, refused: false })
     }
 
-    fn disconnect(&mut self, _: usize, client: &Client) {
+    fn disconnect(&mut self, _: usize, client: &NodeClient) {
         self.keyspace.disconnect(&client.session);
     }
 
-    fn serve(&mut self, id: usize, connections: &mut Connections<Client>) {
+    fn serve(&mut self, id: usize, connections: &mut Connections<NodeClient>) {
         let Some((socket, client)) = connections.get_mut(&id) else { return };
         let mut pushes = Vec::new();
         if !client.progress(socket, &mut self.keyspace, &mut pushes).unwrap_or(false) {
@@ -72,7 +72,7 @@ impl Service for Node {
     }
 
     /// Reports tracked keys that have expired, unless the last look was less than an interval ago.
-    fn advance(&mut self, connections: &mut Connections<Client>) {
+    fn advance(&mut self, connections: &mut Connections<NodeClient>) {
         let now = clock::now();
         if self.keyspace.is_tracking() && now >= self.next_expiry {
             self.next_expiry = now.after(EXPIRY_INTERVAL);
@@ -87,7 +87,7 @@ impl Service for Node {
 type Push = (i64, OwnedReply);
 
 /// One connection, apart from its bytes.
-pub(super) struct Client {
+pub(super) struct NodeClient {
     session: ConnectionState,
     decoder: Decoder,
     /// There may be commands that were not run because too many replies were pending.
@@ -96,12 +96,12 @@ pub(super) struct Client {
     refused: bool,
 }
 
-impl Client {
+impl NodeClient {
     /// Reads and runs commands and writes replies until the socket would block. Returns whether the
     /// connection stays open. Adds the messages for other connections to `pushes`.
     fn progress<S: Read + Write>(
         &mut self,
-        socket: &mut Socket<S>,
+        socket: &mut ClientSocket<S>,
         keyspace: &mut Keyspace,
         pushes: &mut Vec<Push>,
     ) -> io::Result<bool> {
@@ -123,12 +123,12 @@ impl Client {
 
     fn run_commands<S>(
         &mut self,
-        socket: &mut Socket<S>,
+        socket: &mut ClientSocket<S>,
         keyspace: &mut Keyspace,
         pushes: &mut Vec<Push>,
     ) {
         let Self { session, decoder, interrupted, .. } = self;
-        let Socket { inbound, used, outbound, .. } = socket;
+        let ClientSocket { inbound, used, outbound, .. } = socket;
         let outcome = each_command(decoder, inbound, used, |words| {
             let reply = keyspace.execute(clock::now(), session, words);
             reply.encode(session.protocol, outbound);

@@ -14,7 +14,7 @@ pub(super) const SWEEP_MIN: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Database {
-    pub(super) entries: BTreeMap<Vec<u8>, Entry>,
+    pub(super) entries: BTreeMap<Vec<u8>, StoredKey>,
     /// The time of the command that runs, as of [`Keyspace::database`].
     ///
     /// [`Keyspace::database`]: super::keyspace::Keyspace::database
@@ -29,7 +29,7 @@ pub(super) struct Database {
 impl Database {
     /// The entry of a key. Removes it if it has expired. If the caller changes the entry, it calls
     /// [`touch`](Self::touch) too.
-    pub(super) fn find(&mut self, key: &[u8]) -> Option<&mut Entry> {
+    pub(super) fn find(&mut self, key: &[u8]) -> Option<&mut StoredKey> {
         if self.entries.get(key).is_some_and(|entry| !entry.lives_at(self.now_ms)) {
             self.entries.remove(key);
             self.touch(key);
@@ -50,7 +50,7 @@ impl Database {
     ) -> Result<Option<&mut SortedSet>, CommandError> {
         match self.find(key).map(|entry| &mut entry.value) {
             None => Ok(None),
-            Some(Value::SortedSet(set)) => Ok(Some(set)),
+            Some(StoredValue::SortedSet(set)) => Ok(Some(set)),
             Some(_) => Err(CommandError::wrong_type()),
         }
     }
@@ -59,12 +59,12 @@ impl Database {
     ///
     /// [`find`](Self::find) removes only the expired keys that are looked up. So whenever the
     /// number of keys has doubled, all expired keys are removed: constant time per key.
-    pub(super) fn insert(&mut self, key: &[u8], value: Value, expires_at_ms: Option<i64>) {
+    pub(super) fn insert(&mut self, key: &[u8], value: StoredValue, expires_at_ms: Option<i64>) {
         if self.entries.len() >= self.sweep_at.max(SWEEP_MIN) {
             self.sweep();
             self.sweep_at = self.entries.len().saturating_mul(2);
         }
-        self.entries.insert(key.to_vec(), Entry { value, expires_at_ms });
+        self.entries.insert(key.to_vec(), StoredKey { value, expires_at_ms });
         self.touch(key);
     }
 
@@ -110,12 +110,12 @@ impl Database {
 
 /// A value, and the last millisecond in which it exists, if it expires.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) value: Value,
+pub(super) struct StoredKey {
+    pub(super) value: StoredValue,
     pub(super) expires_at_ms: Option<i64>,
 }
 
-impl Entry {
+impl StoredKey {
     /// As in Redis (`keyIsExpired`): expired when the clock is past this millisecond.
     pub(super) fn lives_at(&self, now_ms: i64) -> bool {
         self.expires_at_ms.is_none_or(|when| now_ms <= when)
@@ -124,14 +124,14 @@ impl Entry {
 
 /// The value of a key.
 #[derive(Debug)]
-pub(super) enum Value {
+pub(super) enum StoredValue {
     String(Vec<u8>),
     List(Vec<Vec<u8>>),
     /// It has a member: a sorted set without members does not exist.
     SortedSet(SortedSet),
 }
 
-impl Value {
+impl StoredValue {
     pub(super) fn as_string(&self) -> Option<&[u8]> {
         if let Self::String(bytes) = self { Some(bytes) } else { None }
     }
@@ -157,7 +157,7 @@ pub(super) fn set(call: &mut Call<'_>) -> CommandResult {
         return Ok(before.unwrap_or(OwnedReply::Null));
     }
     let kept = found.filter(|_| options.keep_ttl).and_then(|entry| entry.expires_at_ms);
-    database.insert(args[1], Value::String(args[2].to_vec()), expires_at_ms.or(kept));
+    database.insert(args[1], StoredValue::String(args[2].to_vec()), expires_at_ms.or(kept));
     Ok(before.unwrap_or(OwnedReply::OK))
 }
 
@@ -218,9 +218,9 @@ pub(super) fn kind(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
     Ok(OwnedReply::simple(match database.find(args[1]).map(|entry| &entry.value) {
         None => "none",
-        Some(Value::String(_)) => "string",
-        Some(Value::List(_)) => "list",
-        Some(Value::SortedSet(_)) => "zset",
+        Some(StoredValue::String(_)) => "string",
+        Some(StoredValue::List(_)) => "list",
+        Some(StoredValue::SortedSet(_)) => "zset",
     }))
 }
 
@@ -241,7 +241,7 @@ pub(super) fn lpush(call: &mut Call<'_>) -> CommandResult {
     let (key, values) = (args[1], &args[2..]);
     let pushed = values.iter().rev().map(|value| value.to_vec());
     match database.find(key).map(|entry| &mut entry.value) {
-        Some(Value::List(list)) => {
+        Some(StoredValue::List(list)) => {
             list.splice(0..0, pushed);
             let len = list.len();
             database.touch(key);
@@ -249,7 +249,7 @@ pub(super) fn lpush(call: &mut Call<'_>) -> CommandResult {
         }
         Some(_) => Err(CommandError::wrong_type()),
         None => {
-            database.insert(key, Value::List(pushed.collect()), None);
+            database.insert(key, StoredValue::List(pushed.collect()), None);
             Ok(count(values.len()))
         }
     }

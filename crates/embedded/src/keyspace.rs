@@ -16,7 +16,7 @@
 //! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
 use super::command::Call;
-use super::database::{Database, Entry, Value};
+use super::database::{Database, StoredKey, StoredValue};
 use super::nodes::NodeOptions;
 use super::pushes::Pushes;
 use super::reply::{CommandResult, OwnedReply};
@@ -43,6 +43,19 @@ pub struct Keyspace {
     connected: BTreeSet<i64>,
     killed: Vec<i64>,
     pub(super) pushes: Pushes,
+    pub replication: Replication,
+}
+
+/// What a node says about replication. It does not replicate: a simulation that has replicas says
+/// this about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replication {
+    pub is_replica: bool,
+    /// The id of the node's reign; without one, its run id, which is new with each start as well.
+    pub id: Option<String>,
+    /// How far the node has written, and how far each of its replicas has.
+    pub offset: u64,
+    pub replicas: Vec<u64>,
 }
 
 impl Keyspace {
@@ -52,7 +65,7 @@ impl Keyspace {
         if let Some(member) = &options.member {
             // From its start to its end: it loses its memory with that.
             let mark = Member { run_id: options.run_id.clone(), ..member.clone() }.to_bytes();
-            databases[0].insert(RegisterKeys::MARK, Value::String(mark.to_vec()), None);
+            databases[0].insert(RegisterKeys::MARK, StoredValue::String(mark.to_vec()), None);
         }
         Self {
             options,
@@ -62,6 +75,7 @@ impl Keyspace {
             connected: BTreeSet::new(),
             killed: Vec::new(),
             pushes: Pushes::default(),
+            replication: Replication::default(),
         }
     }
 
@@ -160,6 +174,7 @@ impl Keyspace {
         self.connected.clear();
         self.killed.clear();
         self.pushes = Pushes::default();
+        self.replication = Replication::default();
         self.settle();
         self.flush_scripts();
         if !keep_data {
@@ -227,7 +242,11 @@ pub struct LiveKey<'a> {
 }
 
 impl<'a> LiveKey<'a> {
-    fn new(database: usize, (key, entry): (&'a Vec<u8>, &'a Entry), now_ms: i64) -> Option<Self> {
+    fn new(
+        database: usize,
+        (key, entry): (&'a Vec<u8>, &'a StoredKey),
+        now_ms: i64,
+    ) -> Option<Self> {
         let until = |when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0));
         let remaining = entry.expires_at_ms.map(until);
         let value = entry.value.as_string();
@@ -247,7 +266,7 @@ const SECTIONS: [(&str, Section); 6] = [
     ("server", server),
     ("memory", |_| "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n".to_owned()),
     ("persistence", |_| "loading:0\r\naof_enabled:0\r\n".to_owned()),
-    ("replication", |_| "role:master\r\nconnected_slaves:0\r\n".to_owned()),
+    ("replication", replication),
     ("cluster", |_| "cluster_enabled:0\r\n".to_owned()),
     ("keyspace", keyspace),
 ];
@@ -282,6 +301,24 @@ fn server(call: &mut Call<'_>) -> String {
         "redis_version:{redis_version}\r\nredis_mode:standalone\r\nrun_id:{run_id}\r\n\
          tcp_port:{port}\r\nuptime_in_seconds:{uptime}\r\nuptime_in_days:{days}\r\n\
          executable:redlatch (a node inside the process)\r\n"
+    )
+}
+
+fn replication(call: &mut Call<'_>) -> String {
+    let Keyspace { options, replication: it, .. } = &*call.keyspace;
+    let role = if it.is_replica { "slave" } else { "master" };
+    let replicas: String = (0..it.replicas.len())
+        .map(|index| {
+            let offset = it.replicas[index];
+            format!("slave{index}:ip=::1,port=1,state=online,offset={offset},lag=0\r\n")
+        })
+        .collect();
+    let id = it.id.as_ref().unwrap_or(&options.run_id);
+    format!(
+        "role:{role}\r\nconnected_slaves:{}\r\n{replicas}\
+         master_replid:{id}\r\nmaster_repl_offset:{}\r\n",
+        it.replicas.len(),
+        it.offset
     )
 }
 

@@ -44,15 +44,15 @@ thread_local! {
         Interpreter::new().expect("the interpreter's own script is correct");
 }
 
-type Words<'a> = &'a [&'a [u8]];
+type Arguments<'a> = &'a [&'a [u8]];
 
 /// The call of a script.
-struct Script<'a> {
+struct LuaCall<'a> {
     /// The SHA-1 of its source, in lower case.
     sha1: &'a str,
     source: &'a [u8],
-    keys: Words<'a>,
-    argv: Words<'a>,
+    keys: Arguments<'a>,
+    argv: Arguments<'a>,
 }
 
 struct Interpreter {
@@ -74,14 +74,14 @@ struct Compiled {
 
 /// What the functions of `redis` work with.
 struct Running {
-    node: RefCell<Node>,
+    node: RefCell<ScriptedNode>,
     /// The text of the last error that was raised in Lua.
     failure: RefCell<Vec<u8>>,
     instructions: Cell<u32>,
 }
 
 /// The node that runs a script. An empty one while none does.
-struct Node {
+struct ScriptedNode {
     keyspace: Keyspace,
     session: ConnectionState,
     now: Time,
@@ -89,7 +89,7 @@ struct Node {
     declared: Vec<Vec<u8>>,
 }
 
-impl Node {
+impl ScriptedNode {
     /// Exchanges the node and connection of the call with the ones here.
     fn swap(&mut self, call: &mut Call<'_>) {
         std::mem::swap(&mut self.keyspace, call.keyspace);
@@ -101,7 +101,7 @@ impl Running {
     fn new() -> Self {
         let mut keyspace = Keyspace::new(NodeOptions::default());
         let session = keyspace.connect();
-        let node = Node { keyspace, session, now: Time::ZERO, declared: Vec::new() };
+        let node = ScriptedNode { keyspace, session, now: Time::ZERO, declared: Vec::new() };
         Self { node: RefCell::new(node), failure: RefCell::default(), instructions: Cell::new(0) }
     }
 
@@ -110,7 +110,7 @@ impl Running {
         self.spend(INSTRUCTIONS_OF_COMMAND);
         let words = words_of(words)?;
         let args: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-        let Node { keyspace, session, now, declared } = &mut *self.node.borrow_mut();
+        let ScriptedNode { keyspace, session, now, declared } = &mut *self.node.borrow_mut();
         let (now, args, declared) = (*now, &args[..], Some(&declared[..]));
         command::run_in_script(&mut Call { keyspace, session, now, args, declared })
     }
@@ -196,7 +196,7 @@ impl Interpreter {
         Ok(new)
     }
 
-    fn run(&self, call: &mut Call<'_>, script: &Script<'_>) -> CommandResult {
+    fn run(&self, call: &mut Call<'_>, script: &LuaCall<'_>) -> CommandResult {
         let Compiled { function, is_own } = self.compiled(script.sha1, script.source)?;
         let database = call.session.database;
         {
@@ -217,8 +217,8 @@ impl Interpreter {
         result.unwrap_or_else(|error| refuse(format!("ERR {error}")))
     }
 
-    fn enter(&self, function: Function, script: &Script<'_>) -> mlua::Result<CommandResult> {
-        let table = |words: Words<'_>| {
+    fn enter(&self, function: Function, script: &LuaCall<'_>) -> mlua::Result<CommandResult> {
+        let table = |words: Arguments<'_>| {
             let table = self.lua.create_table_with_capacity(words.len(), 0)?;
             words.iter().try_for_each(|word| table.raw_push(self.lua.create_string(word)?))?;
             Ok::<_, mlua::Error>(table)
@@ -263,7 +263,7 @@ pub(super) fn digest(text: &[u8]) -> String {
 const DEPTH_MAX: usize = 128;
 
 /// The words of a command that a script runs.
-fn words_of(values: &[Value]) -> Result<Vec<Word<'_>>, CommandError> {
+fn words_of(values: &[Value]) -> Result<Vec<LuaText<'_>>, CommandError> {
     if values.is_empty() {
         return refuse("ERR Please specify at least one argument for this redis lib call");
     }
@@ -272,12 +272,12 @@ fn words_of(values: &[Value]) -> Result<Vec<Word<'_>>, CommandError> {
 }
 
 /// A string of Lua, or the text of a number.
-enum Word<'a> {
+enum LuaText<'a> {
     String(BorrowedBytes<'a>),
     Number(String),
 }
 
-impl AsRef<[u8]> for Word<'_> {
+impl AsRef<[u8]> for LuaText<'_> {
     fn as_ref(&self) -> &[u8] {
         match self {
             Self::String(bytes) => bytes,
@@ -286,11 +286,11 @@ impl AsRef<[u8]> for Word<'_> {
     }
 }
 
-fn word(value: &Value) -> Option<Word<'_>> {
+fn word(value: &Value) -> Option<LuaText<'_>> {
     match value {
-        Value::String(text) => Some(Word::String(text.as_bytes())),
-        Value::Integer(number) => Some(Word::Number(decimal(*number as f64))),
-        Value::Number(number) => Some(Word::Number(decimal(*number))),
+        Value::String(text) => Some(LuaText::String(text.as_bytes())),
+        Value::Integer(number) => Some(LuaText::Number(decimal(*number as f64))),
+        Value::Number(number) => Some(LuaText::Number(decimal(*number))),
         _ => None,
     }
 }
@@ -371,7 +371,7 @@ pub(super) fn eval(call: &mut Call<'_>) -> CommandResult {
     let (keys, argv) = keys_and_argv(call.args)?;
     let source = call.args[1];
     let sha1 = &*load(call, source)?;
-    INTERPRETER.with(|it| it.run(call, &Script { sha1, source, keys, argv }))
+    INTERPRETER.with(|it| it.run(call, &LuaCall { sha1, source, keys, argv }))
 }
 
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`
@@ -384,7 +384,7 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> CommandResult {
     let (keys, argv) = keys_and_argv(call.args)?;
     let sha1 = &*lower(call.args[1]);
     let source = &*call.keyspace.scripts.get(sha1).ok_or_else(unknown)?.clone();
-    INTERPRETER.with(|it| it.run(call, &Script { sha1, source, keys, argv }))
+    INTERPRETER.with(|it| it.run(call, &LuaCall { sha1, source, keys, argv }))
 }
 
 /// `SCRIPT LOAD source`
@@ -424,7 +424,7 @@ fn lower(sha1: &[u8]) -> String {
 }
 
 /// `KEYS` and `ARGV` of a script call.
-fn keys_and_argv(args: Words<'_>) -> Result<(Words<'_>, Words<'_>), CommandError> {
+fn keys_and_argv(args: Arguments<'_>) -> Result<(Arguments<'_>, Arguments<'_>), CommandError> {
     let wanted = usize::try_from(integer(args[2])?)
         .map_err(|_| CommandError::new("ERR Number of keys can't be negative"))?;
     args[3..]

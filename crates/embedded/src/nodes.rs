@@ -1,6 +1,6 @@
 //! The public API: several nodes, which can be stopped, restarted and paused.
 
-use super::connection::Node;
+use super::connection::RunningNode;
 use super::server::Server;
 use mio::net::TcpListener;
 use redlatch_protocol::time::Time;
@@ -86,7 +86,7 @@ impl NodesBuilder {
         let start = |(listener, member): (TcpListener, _)| {
             let mut options = self.options(listener.local_addr()?.port())?;
             options.member = Some(member).filter(|_| self.are_formed);
-            Server::start(listener, Node::new(options))
+            Server::start(listener, RunningNode::new(options))
         };
         let nodes: io::Result<Vec<_>> = listeners.into_iter().zip(members).map(start).collect();
         Ok(Nodes { nodes: nodes?, settings: self })
@@ -188,7 +188,7 @@ impl Nodes {
         let (server, settings) = (&self.nodes[node], &self.settings);
         server.restart(|| {
             let options = settings.options(server.port())?;
-            Ok(Node::new(NodeOptions { uptime: settings.uptime_after_restart, ..options }))
+            Ok(RunningNode::new(NodeOptions { uptime: settings.uptime_after_restart, ..options }))
         })
     }
 

@@ -40,20 +40,20 @@ pub(super) trait Service: Send + 'static {
 }
 
 /// The open connections by their numbers.
-pub(super) type Connections<C> = HashMap<usize, (Socket<TcpStream>, C)>;
+pub(super) type Connections<C> = HashMap<usize, (ClientSocket<TcpStream>, C)>;
 
 // No connection has these numbers.
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
-struct Sockets<S: Service> {
+struct ServerLoop<S: Service> {
     poll: Poll,
     listener: TcpListener,
     service: S,
     connections: Connections<S::Client>,
 }
 
-impl<S: Service> Sockets<S> {
+impl<S: Service> ServerLoop<S> {
     /// The main loop. It ends when the [`ServerThread`] is dropped.
     fn run(mut self, orders: &Receiver<Control>) {
         let mut events = Events::with_capacity(256);
@@ -84,7 +84,7 @@ impl<S: Service> Sockets<S> {
             // An error concerns this connection only, which is closed by dropping it.
             let _ = stream.set_nodelay(true);
             if self.poll.registry().register(&mut stream, Token(id), interest).is_ok() {
-                self.connections.insert(id, (Socket::new(stream), client));
+                self.connections.insert(id, (ClientSocket::new(stream), client));
             } else {
                 self.service.disconnect(id, &client);
             }
@@ -97,7 +97,7 @@ impl<S: Service> Sockets<S> {
 pub(super) const UNREAD_MAX: usize = 1024 * 1024;
 
 /// The bytes to and from a client.
-pub(super) struct Socket<S> {
+pub(super) struct ClientSocket<S> {
     stream: S,
     pub(super) inbound: Vec<u8>,
     /// How much of `inbound` was carried out.
@@ -106,7 +106,7 @@ pub(super) struct Socket<S> {
     pub(super) outbound: Vec<u8>,
 }
 
-impl<S: Read + Write> Socket<S> {
+impl<S: Read + Write> ClientSocket<S> {
     pub(super) fn new(stream: S) -> Self {
         Self { stream, inbound: Vec::new(), used: 0, outbound: Vec::new() }
     }
@@ -179,7 +179,7 @@ impl ServerThread {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let sockets = Sockets { poll, listener, service, connections: HashMap::new() };
+        let sockets = ServerLoop { poll, listener, service, connections: HashMap::new() };
         let (control, orders) = unbounded();
         let run = move || sockets.run(&orders);
         let thread = thread::Builder::new().name(name).spawn(run)?;

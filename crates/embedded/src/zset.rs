@@ -1,7 +1,7 @@
 //! The commands on sorted sets: `ZADD` and others.
 
 use super::command::{Call, integer};
-use super::database::Value;
+use super::database::StoredValue;
 use super::reply::{CommandError, CommandResult, OwnedReply, Protocol, count, refuse};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ pub(super) fn zadd(call: &mut Call<'_>) -> CommandResult {
         added += usize::from(!is_there);
     }
     if has_changed && is_new {
-        database.insert(args[1], Value::SortedSet(created), None);
+        database.insert(args[1], StoredValue::SortedSet(created), None);
     } else if has_changed {
         database.touch(args[1]);
     }

@@ -41,26 +41,26 @@ mod sharing;
 mod state;
 mod waiting;
 
-use super::message::{Operation, Remedy, Reply, Request, ServerError};
+use super::message::{EnsembleError, EnsembleReply, EnsembleRequest, MultiOperation, Remedy};
 use super::path::ContenderId;
 use super::session::{Failure, Response};
 use joining::refused_directory;
 use redlatch_protocol::time::Time;
-pub use state::{Cleanup, Held, Plan, Serial, Step};
+pub use state::{Cleanup, ContenderPlan, ContenderStep, Held, Serial};
 use state::{Finding, Own, OwnShare, Search, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Contender {
-    plan: Plan,
+    plan: ContenderPlan,
     state: State,
     /// What must be created before the next attempt.
     parents: Parents,
     /// What was created in the last attempt.
     attempted: Parents,
     /// Why a directory of the last attempt was not created.
-    refusal: Option<ServerError>,
+    refusal: Option<EnsembleError>,
     /// Was it given up? Then nothing that it has created is kept.
     is_given_up: bool,
     /// The ids of this session under which nothing was found.
@@ -70,7 +70,7 @@ pub struct Contender {
     /// How many contenders are before it.
     place: Option<usize>,
     serial: u32,
-    steps: VecDeque<Step>,
+    steps: VecDeque<ContenderStep>,
 }
 
 /// What of the way to the locks' directories is not there.
@@ -82,7 +82,7 @@ enum Parents {
 }
 
 impl Contender {
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(plan: ContenderPlan) -> Self {
         let mut contender = Self {
             plan,
             state: State::New,
@@ -97,7 +97,7 @@ impl Contender {
             steps: VecDeque::new(),
         };
         if contender.plan.waits {
-            contender.steps.push_back(Step::Begin);
+            contender.steps.push_back(ContenderStep::Begin);
         } else {
             contender.look();
         }
@@ -106,7 +106,7 @@ impl Contender {
 
     /// What is to be done. `None`: nothing until something happens, which includes a later
     /// `valid_until` of the session.
-    pub fn poll(&mut self, now: Time, valid_until: Time) -> Option<Step> {
+    pub fn poll(&mut self, now: Time, valid_until: Time) -> Option<ContenderStep> {
         if let Some(step) = self.steps.pop_front() {
             return Some(step);
         }
@@ -121,7 +121,7 @@ impl Contender {
             slot: share.as_ref().and_then(|share| share.granted.slot()),
         };
         self.state = State::Held { own, share };
-        Some(Step::Held(held))
+        Some(ContenderStep::Held(held))
     }
 
     /// How many contenders were before it when it last looked, while it waits.
@@ -135,10 +135,10 @@ impl Contender {
     }
 
     /// The request that checks whether the lock is still there, if it is held.
-    pub fn check_of_held(&self) -> Option<Request> {
+    pub fn check_of_held(&self) -> Option<EnsembleRequest> {
         let State::Held { own, share } = &self.state else { return None };
-        let checks = self.holding(own, share.as_ref()).map(Operation::Check);
-        Some(Request::Multi(checks.collect()))
+        let checks = self.holding(own, share.as_ref()).map(MultiOperation::Check);
+        Some(EnsembleRequest::Multi(checks.collect()))
     }
 
     /// The answer to the request with this serial.
@@ -182,7 +182,7 @@ impl Contender {
         match &mut self.state {
             State::Joining { parents, .. } if parents.contains(&serial) => {
                 self.refusal = self.refusal.or(refused_directory(self.attempted, reply));
-                if let Err(Failure::Server(ServerError::NoNode)) = reply {
+                if let Err(Failure::Server(EnsembleError::NoNode)) = reply {
                     self.parents = Parents::All;
                 }
             }
@@ -190,7 +190,7 @@ impl Contender {
                 let Err(Failure::Server(error)) = reply else { return true };
                 match error.remedy() {
                     Remedy::Configure => self.refusal = Some(*error),
-                    Remedy::Wait => self.steps.push_back(Step::Pause),
+                    Remedy::Wait => self.steps.push_back(ContenderStep::Pause),
                     _ => {}
                 }
             }
@@ -210,11 +210,11 @@ impl Contender {
     fn finding<'a>(&mut self, reply: Response<'a>) -> Finding<'a> {
         match reply {
             Ok(reply) => Finding::Reply(reply),
-            Err(Failure::Server(ServerError::NoNode)) => Finding::Absent,
+            Err(Failure::Server(EnsembleError::NoNode)) => Finding::Absent,
             Err(Failure::SessionLost) => Finding::SessionLost,
             Err(Failure::Unanswered) => Finding::Nothing,
             Err(Failure::Server(_) | Failure::TooLong(_)) => {
-                self.steps.push_back(Step::Pause);
+                self.steps.push_back(ContenderStep::Pause);
                 Finding::Nothing
             }
         }
@@ -229,7 +229,7 @@ impl Contender {
         // What was to be done for its znode is done with the session.
         self.steps.clear();
         match self.state {
-            State::Held { .. } => self.finish(Step::Lost),
+            State::Held { .. } => self.finish(ContenderStep::Lost),
             _ => self.attempt_lost(),
         }
     }
@@ -248,9 +248,9 @@ impl Contender {
         let Some(at) = others.iter().position(|own| **own == *path) else { return };
         others.remove(at);
         // Of a set, the others are still there.
-        self.steps.extend(others.into_iter().map(|path| Step::Delete(None, path)));
+        self.steps.extend(others.into_iter().map(|path| ContenderStep::Delete(None, path)));
         match self.state {
-            State::Held { .. } => self.finish(Step::Lost),
+            State::Held { .. } => self.finish(ContenderStep::Lost),
             _ => self.restart(),
         }
     }
@@ -258,7 +258,7 @@ impl Contender {
     /// What it may have created went with the session.
     fn attempt_lost(&mut self) {
         if self.is_given_up {
-            return self.finish(Step::CleanedUp(Cleanup::WasGone));
+            return self.finish(ContenderStep::CleanedUp(Cleanup::WasGone));
         }
         self.restart();
     }
@@ -267,10 +267,10 @@ impl Contender {
     fn restart(&mut self) {
         self.state = State::New;
         self.place = None;
-        self.steps.push_back(Step::Begin);
+        self.steps.push_back(ContenderStep::Begin);
     }
 
-    fn finish(&mut self, step: Step) {
+    fn finish(&mut self, step: ContenderStep) {
         self.state = State::Over;
         self.place = None;
         self.steps.push_back(step);
@@ -287,24 +287,24 @@ impl Contender {
     }
 
     /// A step for each of its znodes of the queues.
-    fn for_each(&mut self, own: &Own, step: impl FnMut(Arc<str>) -> Step) {
+    fn for_each(&mut self, own: &Own, step: impl FnMut(Arc<str>) -> ContenderStep) {
         self.steps.extend(self.plan.paths(own).map(step));
     }
 
     /// Deletes its znodes of the queues without waiting for it.
     fn delete_unheard(&mut self, own: &Own) {
-        self.for_each(own, |path| Step::Delete(None, path));
+        self.for_each(own, |path| ContenderStep::Delete(None, path));
     }
 
     /// The same, and it is over.
-    fn end(&mut self, own: &Own, step: Step) {
+    fn end(&mut self, own: &Own, step: ContenderStep) {
         self.delete_unheard(own);
         self.finish(step);
     }
 
-    fn ask(&mut self, request: Request) -> Serial {
+    fn ask(&mut self, request: EnsembleRequest) -> Serial {
         let serial = self.next_serial();
-        self.steps.push_back(Step::Send(serial, request));
+        self.steps.push_back(ContenderStep::Send(serial, request));
         serial
     }
 
@@ -317,12 +317,14 @@ impl Contender {
 // Giving up, from any state: nothing that was created is left behind.
 
 impl Contender {
-    /// Releases the lock, or gives up waiting for it. The last step is [`Step::CleanedUp`], unless
-    /// the contender is over already.
+    /// Releases the lock, or gives up waiting for it. The last step is
+    /// [`ContenderStep::CleanedUp`], unless the contender is over already.
     pub fn give_up(&mut self) {
         self.is_given_up = true;
         match self.leave_state() {
-            State::New | State::Looking { .. } => self.finish(Step::CleanedUp(Cleanup::Nothing)),
+            State::New | State::Looking { .. } => {
+                self.finish(ContenderStep::CleanedUp(Cleanup::Nothing));
+            }
             State::InQueue { own, .. } => self.delete_all(own),
             State::Sharing { own, share, .. } | State::Uncertain { own, share, .. } => {
                 // The transaction may be carried out. The znode of the queue goes first: without it
@@ -353,7 +355,7 @@ impl Contender {
         }
         let directory = |at: &usize| Arc::clone(&self.plan.directories[*at].path);
         let paths = self.plan.paths(&own).chain(renewed.iter().map(directory));
-        let multi = Request::Multi(paths.map(Operation::Delete).collect());
+        let multi = EnsembleRequest::Multi(paths.map(MultiOperation::Delete).collect());
         let multi = self.ask(multi);
         self.state = State::DeletingTogether { own, renewed, multi };
     }
@@ -362,9 +364,11 @@ impl Contender {
     /// whether one that is not there counts as deleted.
     fn delete(&mut self, mut rest: VecDeque<Arc<str>>, may_be_done: bool, cleanup: Cleanup) {
         self.place = None;
-        let Some(path) = rest.pop_front() else { return self.finish(Step::CleanedUp(cleanup)) };
+        let Some(path) = rest.pop_front() else {
+            return self.finish(ContenderStep::CleanedUp(cleanup));
+        };
         let delete = self.next_serial();
-        self.steps.push_back(Step::Delete(Some(delete), path));
+        self.steps.push_back(ContenderStep::Delete(Some(delete), path));
         self.state = State::Deleting { delete, rest, may_be_done, cleanup };
     }
 
@@ -377,8 +381,8 @@ impl Contender {
     ) {
         let cleanup = match reply {
             Ok(_) => cleanup,
-            Err(Failure::Server(ServerError::NoNode)) if may_be_done => cleanup,
-            Err(Failure::Server(ServerError::NoNode)) => Cleanup::WasGone,
+            Err(Failure::Server(EnsembleError::NoNode)) if may_be_done => cleanup,
+            Err(Failure::Server(EnsembleError::NoNode)) => Cleanup::WasGone,
             Err(Failure::SessionLost) => return self.attempt_lost(),
             Err(Failure::Server(error)) => Cleanup::Refused(*error),
             Err(Failure::Unanswered | Failure::TooLong(_)) => {
@@ -391,8 +395,8 @@ impl Contender {
 
     fn deleted_together(&mut self, own: Own, mut renewed: Vec<usize>, reply: Response<'_>) {
         let failure = match reply {
-            Ok(Reply::Results(results)) => results.failure(),
-            Ok(_) | Err(Failure::TooLong(_)) => Some((0, ServerError::RuntimeInconsistency)),
+            Ok(EnsembleReply::Results(results)) => results.failure(),
+            Ok(_) | Err(Failure::TooLong(_)) => Some((0, EnsembleError::RuntimeInconsistency)),
             Err(Failure::Server(error)) => Some((0, *error)),
             Err(Failure::Unanswered) => {
                 return self.delete(self.plan.paths(&own).collect(), true, Cleanup::Deleted);
@@ -401,20 +405,20 @@ impl Contender {
         };
         match failure {
             None => {
-                self.for_each(&own, Step::Forget);
-                self.finish(Step::CleanedUp(Cleanup::Deleted));
+                self.for_each(&own, ContenderStep::Forget);
+                self.finish(ContenderStep::CleanedUp(Cleanup::Deleted));
             }
             // Others are in the directory.
-            Some((place, ServerError::NotEmpty)) if place >= own.numbers.len() => {
+            Some((place, EnsembleError::NotEmpty)) if place >= own.numbers.len() => {
                 let place = place - own.numbers.len();
                 if place < renewed.len() {
                     renewed.remove(place);
                 }
                 self.delete_together(own, renewed);
             }
-            Some((_, ServerError::NoNode)) if !self.plan.is_set() => {
-                self.for_each(&own, Step::Forget);
-                self.finish(Step::CleanedUp(Cleanup::WasGone));
+            Some((_, EnsembleError::NoNode)) if !self.plan.is_set() => {
+                self.for_each(&own, ContenderStep::Forget);
+                self.finish(ContenderStep::CleanedUp(Cleanup::WasGone));
             }
             Some(_) => self.delete(self.plan.paths(&own).collect(), false, Cleanup::Deleted),
         }

@@ -22,10 +22,10 @@ mod questions;
 use advance::is_valid;
 pub use entry::{Grant, Loss, Outcome};
 
-use super::contender::{Contender, Plan, Serial};
-use super::session::{Session, SessionOptions};
-use entry::{Entry, Stage};
-use questions::Question;
+use super::contender::{Contender, ContenderPlan, Serial};
+use super::session::{EnsembleSession, EnsembleSessionOptions};
+use entry::{LockEntry, LockStage};
+use questions::OpenQuestion;
 use redlatch_protocol::engine::Token;
 use redlatch_protocol::time::{SharedTime, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,10 +38,10 @@ pub type Random = fn() -> Option<[u8; 16]>;
 #[derive(Debug)]
 pub struct LockTable<W> {
     /// Its connection is the caller's business.
-    pub session: Session<Asker>,
+    pub session: EnsembleSession<Asker>,
     random: Random,
-    entries: BTreeMap<Token, Entry<W>>,
-    questions: BTreeMap<u64, Question<W>>,
+    entries: BTreeMap<Token, LockEntry<W>>,
+    questions: BTreeMap<u64, OpenQuestion<W>>,
     next_question: u64,
     /// The entries whose contender may have something to do.
     due: BTreeSet<Token>,
@@ -76,9 +76,9 @@ pub enum Asker {
 }
 
 impl<W> LockTable<W> {
-    pub fn new(options: SessionOptions, random: Random) -> Self {
+    pub fn new(options: EnsembleSessionOptions, random: Random) -> Self {
         Self {
-            session: Session::new(options),
+            session: EnsembleSession::new(options),
             random,
             entries: BTreeMap::new(),
             questions: BTreeMap::new(),
@@ -103,7 +103,7 @@ impl<W> LockTable<W> {
         &mut self,
         now: Time,
         token: Token,
-        plan: Plan,
+        plan: ContenderPlan,
         hold: Duration,
         call: (W, Time),
     ) {
@@ -114,7 +114,7 @@ impl<W> LockTable<W> {
         if was_ended || self.is_closed {
             return self.outcomes.push_back((call.0, Outcome::Waiting { place: None }));
         }
-        let entry = Entry::new(Contender::new(plan), hold, call);
+        let entry = LockEntry::new(Contender::new(plan), hold, call);
         self.entries.insert(token, entry);
         self.set_alarm(token);
         self.due.insert(token);
@@ -125,17 +125,19 @@ impl<W> LockTable<W> {
     pub fn wait(&mut self, now: Time, token: Token, until: Time, waiter: W) {
         let is_closed = self.is_closed;
         match self.entries.get_mut(&token) {
-            Some(Entry { stage: Stage::Waiting(wait), .. }) if wait.is_ended || is_closed => {
+            Some(LockEntry { stage: LockStage::Waiting(wait), .. })
+                if wait.is_ended || is_closed =>
+            {
                 let place = wait.place;
                 self.outcomes.push_back((waiter, Outcome::Waiting { place }));
             }
-            Some(Entry { stage: Stage::Waiting(wait), caller, .. }) => {
+            Some(LockEntry { stage: LockStage::Waiting(wait), caller, .. }) => {
                 wait.is_place_told = true;
                 *caller = Some((waiter, until));
                 self.set_alarm(token);
                 self.settle(now);
             }
-            Some(Entry { stage: Stage::Releasing { .. }, .. }) | None => {
+            Some(LockEntry { stage: LockStage::Releasing { .. }, .. }) | None => {
                 self.outcomes.push_back((waiter, Outcome::Gone));
             }
             // It has ended between two waits: what has become of it was kept for the caller.
@@ -155,7 +157,7 @@ impl<W> LockTable<W> {
         };
         for token in tokens {
             match self.entries.get_mut(&token) {
-                Some(Entry { stage: Stage::Waiting(wait), caller, .. }) => {
+                Some(LockEntry { stage: LockStage::Waiting(wait), caller, .. }) => {
                     wait.is_ended = true;
                     let outcome = Outcome::Waiting { place: wait.place };
                     self.outcomes.extend(caller.take().map(|(waiter, _)| (waiter, outcome)));
@@ -176,7 +178,7 @@ impl<W> LockTable<W> {
     pub fn take_over(&mut self, now: Time, token: Token, end: Time, waiter: W) {
         self.settle(now);
         let outcome = match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
-            Some(Stage::Held(held))
+            Some(LockStage::Held(held))
                 if is_valid(now, &held.grant, &self.valid) && !held.is_let_expire =>
             {
                 (held.end, held.grant.at) = (end, now);
@@ -206,7 +208,7 @@ impl<W> LockTable<W> {
 
     /// Is this lock held, as far as is known?
     pub fn is_held(&self, token: &Token) -> bool {
-        matches!(self.entries.get(token).map(|entry| &entry.stage), Some(Stage::Held(_)))
+        matches!(self.entries.get(token).map(|entry| &entry.stage), Some(LockStage::Held(_)))
     }
 
     /// The waiters, in no order.

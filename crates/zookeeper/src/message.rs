@@ -4,15 +4,15 @@
 //!   client                                        server
 //!   ConnectRequest  ───────────────────────────▶
 //!                   ◀───────────────────────────  ConnectReply
-//!   Request, xid    ───────────────────────────▶
+//!   a request, xid  ───────────────────────────▶
 //!                   ◀───────────────────────────  Incoming::Reply, the same xid
 //!                   ◀───────────────────────────  Incoming::Event, when it happens
 //! ```
 //!
 //! Replies come in the order of the requests. Their bodies do not say of which kind they are, so a
-//! [`RequestKind`] is kept for each request, and [`Reply::decode`] needs it.
+//! [`RequestKind`] is kept for each request, and [`EnsembleReply::decode`] needs it.
 //!
-//! [`Request::form`] says what each request is on the wire.
+//! [`EnsembleRequest::form`] says what each request is on the wire.
 //!
 //! Ping is not among the requests: what it proves is too little (see the module `validity`).
 
@@ -21,7 +21,8 @@ mod reply;
 use super::jute::{FrameWriter, JuteError, Reader};
 use super::validity::Reach;
 pub use reply::{
-    Incoming, Names, OperationResult, Remedy, Reply, ReplyHeader, Results, ServerError, Stat,
+    EnsembleError, EnsembleReply, Incoming, Names, OperationResult, Remedy, ReplyHeader, Results,
+    Stat,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -122,12 +123,12 @@ impl ConnectReply {
 
 // Requests to bytes: what a client asks of a server, and the operations of a transaction.
 
-/// The xid of [`Request::Auth`], and of its reply.
+/// The xid of [`EnsembleRequest::Auth`], and of its reply.
 pub const AUTH_XID: i32 = -4;
 
 /// What a client asks of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum EnsembleRequest {
     /// Creates a znode.
     Create(Create),
     /// Deletes a znode, whatever its version.
@@ -142,7 +143,7 @@ pub enum Request {
     /// Answered when the server has what its leader had committed before.
     Sync(Arc<str>),
     /// A transaction: all operations or none.
-    Multi(Arc<[Operation]>),
+    Multi(Arc<[MultiOperation]>),
     /// Credentials of the scheme `digest`: user, colon, password. For this connection.
     Auth(Secret<Arc<[u8]>>),
     /// Ends the session, and its ephemeral znodes.
@@ -151,7 +152,7 @@ pub enum Request {
 
 /// What must be known of a request when it is written and when it is answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct RequestForm {
     opcode: i32,
     pub kind: RequestKind,
     /// How far it goes. `None`: its answer says nothing about the session, as that to credentials.
@@ -166,16 +167,16 @@ pub enum RequestKind {
     GetData,
     GetChildren,
     Sync,
-    /// [`Request::Multi`] with this number of operations.
+    /// [`EnsembleRequest::Multi`] with this number of operations.
     Multi(usize),
     /// A request whose reply has no body: delete, auth and closeSession.
     Bodiless,
 }
 
-impl Request {
-    pub fn form(&self) -> Form {
+impl EnsembleRequest {
+    pub fn form(&self) -> RequestForm {
         use RequestKind::{self as Kind, Bodiless};
-        let form = |opcode, kind, reach| Form { opcode, kind, reach: Some(reach) };
+        let form = |opcode, kind, reach| RequestForm { opcode, kind, reach: Some(reach) };
         let (server, majority) = (Reach::Server, Reach::Majority);
         match self {
             Self::Create(it) if it.kind == CreateKind::Container => {
@@ -188,7 +189,7 @@ impl Request {
             Self::GetChildren { .. } => form(opcode::GET_CHILDREN2, Kind::GetChildren, server),
             Self::Sync(_) => form(opcode::SYNC, Kind::Sync, Reach::Leader),
             Self::Multi(parts) => form(opcode::MULTI, Kind::Multi(parts.len()), majority),
-            Self::Auth(_) => Form { reach: None, ..form(opcode::AUTH, Bodiless, server) },
+            Self::Auth(_) => RequestForm { reach: None, ..form(opcode::AUTH, Bodiless, server) },
             Self::CloseSession => form(opcode::CLOSE_SESSION, Bodiless, majority),
         }
     }
@@ -280,7 +281,7 @@ impl Create {
 
 /// A part of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum MultiOperation {
     /// Its result has no stat. No container is created in a transaction.
     Create(Create),
     /// Deletes the znode with this path, whatever its version.
@@ -290,7 +291,7 @@ pub enum Operation {
     Check(Arc<str>),
 }
 
-impl Operation {
+impl MultiOperation {
     fn opcode(&self) -> i32 {
         match self {
             Self::Create(_) => opcode::CREATE,

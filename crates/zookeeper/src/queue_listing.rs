@@ -10,10 +10,10 @@
 //! The queue is listed before the shares: a contender that gets a share between the two is in both
 //! lists then, and not in neither. Its data is read last, so it is known to have left the queue.
 
-use super::message::{Names, Reply, Request, ServerError, Stat};
+use super::message::{EnsembleError, EnsembleReply, EnsembleRequest, Names, Stat};
 use super::path::{Directory, Layout, Number};
-use super::session::{Answer, Failure};
-use super::shares::Granted;
+use super::session::{EnsembleAnswer, Failure};
+use super::shares::GrantedShare;
 use std::sync::Arc;
 
 /// The most holders of shares, and the most contenders in a queue, whose data is read.
@@ -59,19 +59,23 @@ pub struct ListedClient {
 
 impl QueueListing {
     /// What must be asked first. The sync shows what was agreed on before, through whatever server.
-    pub fn requests(directory: &Directory) -> Vec<Request> {
-        let list = |path| Request::GetChildren { path, watch: false };
+    pub fn requests(directory: &Directory) -> Vec<EnsembleRequest> {
+        let list = |path| EnsembleRequest::GetChildren { path, watch: false };
         let queue = Arc::clone(&directory.path);
-        vec![Request::Sync(Arc::clone(&queue)), list(queue), list(directory.shares())]
+        vec![EnsembleRequest::Sync(Arc::clone(&queue)), list(queue), list(directory.shares())]
     }
 
     /// Who is there, by the answers to [`requests`](Self::requests). A directory that is not there
     /// is an empty one.
-    pub fn of(layout: Layout, directory: &Directory, answers: &[Answer]) -> Result<Self, Failure> {
+    pub fn of(
+        layout: Layout,
+        directory: &Directory,
+        answers: &[EnsembleAnswer],
+    ) -> Result<Self, Failure> {
         let list = |index: usize| {
             let answer = answers.get(index).ok_or(Failure::Unanswered)?;
             Ok(match absent_is_none(answer.reply())? {
-                Some(Reply::Children { names, .. }) => Some(names),
+                Some(EnsembleReply::Children { names, .. }) => Some(names),
                 _ => None,
             })
         };
@@ -92,7 +96,7 @@ impl QueueListing {
             contenders.map(|(number, name)| (number, directory.child(&text(name)))).collect();
         let path = directory.shares();
         let shares = shares.iter().flat_map(Names::iter);
-        let shares = shares.filter_map(|name| Some((Granted::of_name(name)?.slot(), name)));
+        let shares = shares.filter_map(|name| Some((GrantedShare::of_name(name)?.slot(), name)));
         let share = |(slot, name)| (slot, Arc::from(format!("{path}/{}", text(name))));
         let mut shares: Vec<_> = shares.map(share).collect();
         shares.sort_unstable();
@@ -105,8 +109,9 @@ impl QueueListing {
     }
 
     /// The requests for the data of those that are shown.
-    pub fn details(&self) -> Vec<Request> {
-        let get = |path: &Arc<str>| Request::GetData { path: Arc::clone(path), watch: false };
+    pub fn details(&self) -> Vec<EnsembleRequest> {
+        let get =
+            |path: &Arc<str>| EnsembleRequest::GetData { path: Arc::clone(path), watch: false };
         let shares = self.shares.iter().take(SHOWN_MAX).map(|(_, path)| get(path));
         shares.chain(self.queue.iter().take(self.read_max()).map(|(_, path)| get(path))).collect()
     }
@@ -119,11 +124,11 @@ impl QueueListing {
 
     /// Who holds the lock and who waits, by the answers to [`details`](Self::details). A znode that
     /// does not exist any more is left out.
-    pub fn view(&self, answers: &[Answer]) -> Result<LockView, Failure> {
+    pub fn view(&self, answers: &[EnsembleAnswer]) -> Result<LockView, Failure> {
         let mut found = Vec::new();
         for answer in answers {
             found.push(match absent_is_none(answer.reply())? {
-                Some(Reply::Data { data, stat }) => Some((data, stat)),
+                Some(EnsembleReply::Data { data, stat }) => Some((data, stat)),
                 _ => None,
             });
         }
@@ -183,10 +188,12 @@ impl ListedClient {
 }
 
 /// The reply, or nothing about what does not exist.
-fn absent_is_none<'a>(reply: Result<Reply<'a>, &Failure>) -> Result<Option<Reply<'a>>, Failure> {
+fn absent_is_none<'a>(
+    reply: Result<EnsembleReply<'a>, &Failure>,
+) -> Result<Option<EnsembleReply<'a>>, Failure> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
-        Err(Failure::Server(ServerError::NoNode)) => Ok(None),
+        Err(Failure::Server(EnsembleError::NoNode)) => Ok(None),
         Err(failure) => Err(failure.clone()),
     }
 }

@@ -9,9 +9,10 @@
 //!   identity: None ── the first connect reply ──▶ Some ── expired, ended by end() ──▶ None
 //! ```
 //!
-//! The owner of the socket connects to [`Session::server`] when [`Session::wants_connection`],
-//! writes [`Session::output`], gives the bytes that it reads to [`Session::received`], and closes
-//! the socket when [`Session::is_down`]. [`Session::poll`] returns what has happened. Invariants:
+//! The owner of the socket connects to [`EnsembleSession::server`] when
+//! [`EnsembleSession::wants_connection`], writes [`EnsembleSession::output`], gives the bytes that
+//! it reads to [`EnsembleSession::received`], and closes the socket when
+//! [`EnsembleSession::is_down`]. [`EnsembleSession::poll`] returns what has happened. Invariants:
 //!
 //! - The identity outlives connections. It ends when the ensemble says so, or answers with another
 //!   one, and then all znodes of the session are gone or about to be.
@@ -27,12 +28,12 @@ mod outcome;
 mod replies;
 
 use super::jute::frame;
-use super::message::{ConnectRequest, PASSWORD_LENGTH, Request, Secret};
+use super::message::{ConnectRequest, EnsembleRequest, PASSWORD_LENGTH, Secret};
 use super::validity::Validity;
 use beats::Beats;
 pub use beats::PATHS_MAX;
-use flight::{Flight, Owner, PendingDelete};
-pub use outcome::{Answer, Failure, Problem, Response, SessionEvent};
+use flight::{Owner, PendingDelete, RequestsInFlight};
+pub use outcome::{EnsembleAnswer, Failure, Problem, Response, SessionEvent};
 use redlatch_protocol::engine::{Backoff, Jitter};
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;
@@ -45,19 +46,19 @@ const INPUT_KEPT: usize = 64 * 1024;
 /// The session with an ensemble. Its owner chooses a ticket for each request, and gets it back with
 /// the answer.
 #[derive(Debug)]
-pub struct Session<T> {
-    options: SessionOptions,
+pub struct EnsembleSession<T> {
+    options: EnsembleSessionOptions,
     state: State,
-    servers: Servers,
-    identity: Option<Identity>,
+    servers: ServerOrder,
+    identity: Option<SessionIdentity>,
     /// The largest zxid of any reply, over all sessions: a server that is behind is not used.
     last_zxid: i64,
-    flight: Flight<T>,
+    flight: RequestsInFlight<T>,
     /// The beginning of an incomplete frame.
     input: Vec<u8>,
     beats: Beats,
     /// Requests that wait for a connection.
-    waiting: VecDeque<(Owner<T>, Request)>,
+    waiting: VecDeque<(Owner<T>, EnsembleRequest)>,
     /// Deletes that are not answered and not in flight.
     pending: VecDeque<PendingDelete<T>>,
     outcomes: VecDeque<SessionEvent<T>>,
@@ -66,7 +67,7 @@ pub struct Session<T> {
 
 /// Who the client is to the ensemble, over all connections of a session.
 #[derive(Debug)]
-struct Identity {
+struct SessionIdentity {
     id: i64,
     password: Secret<[u8; PASSWORD_LENGTH]>,
     validity: Validity,
@@ -82,15 +83,15 @@ enum State {
     Ending,
 }
 
-impl<T: Copy> Session<T> {
-    pub fn new(options: SessionOptions) -> Self {
+impl<T: Copy> EnsembleSession<T> {
+    pub fn new(options: EnsembleSessionOptions) -> Self {
         Self {
-            servers: Servers::new(options.servers, options.reconnect, options.seed),
+            servers: ServerOrder::new(options.servers, options.reconnect, options.seed),
             options,
             state: State::Down { retry_at: Time::ZERO },
             identity: None,
             last_zxid: 0,
-            flight: Flight::default(),
+            flight: RequestsInFlight::default(),
             input: Vec::new(),
             beats: Beats::default(),
             waiting: VecDeque::new(),
@@ -100,8 +101,8 @@ impl<T: Copy> Session<T> {
         }
     }
 
-    /// Sends a request, or keeps it until there is a connection. It gets one [`Answer`].
-    pub fn send(&mut self, now: Time, ticket: T, request: Request) {
+    /// Sends a request, or keeps it until there is a connection. It gets one [`EnsembleAnswer`].
+    pub fn send(&mut self, now: Time, ticket: T, request: EnsembleRequest) {
         self.beats.used_at = now;
         match self.state {
             State::Ready { .. } => self.write(now, Owner::Caller(ticket), &request),
@@ -139,7 +140,7 @@ impl<T: Copy> Session<T> {
     /// ensemble ends it when its timeout has passed. Deletes in flight are carried out before.
     pub fn end(&mut self, now: Time) {
         if let State::Ready { .. } = self.state {
-            self.write(now, Owner::End, &Request::CloseSession);
+            self.write(now, Owner::End, &EnsembleRequest::CloseSession);
             self.state = State::Ending;
         }
     }
@@ -225,7 +226,7 @@ impl<T: Copy> Session<T> {
         self.problem = Some(problem);
     }
 
-    fn write(&mut self, now: Time, owner: Owner<T>, request: &Request) {
+    fn write(&mut self, now: Time, owner: Owner<T>, request: &EnsembleRequest) {
         let validity = self.identity.as_mut().map(|identity| &mut identity.validity);
         match self.flight.write(now, owner, request, validity) {
             Ok(()) => self.beats.sent_at = now,
@@ -236,14 +237,14 @@ impl<T: Copy> Session<T> {
     fn write_pending(&mut self, now: Time) {
         while let State::Ready { .. } = self.state {
             let Some(delete) = self.pending.pop_front() else { return };
-            let request = Request::Delete(Arc::clone(&delete.path));
+            let request = EnsembleRequest::Delete(Arc::clone(&delete.path));
             self.write(now, Owner::Delete(delete), &request);
         }
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct SessionOptions {
+pub struct EnsembleSessionOptions {
     /// How many servers there are to connect to; one at least.
     pub servers: usize,
     /// The wanted timeout of the session. The ensemble has the last word: between 2 and 20 ticks.
@@ -260,7 +261,7 @@ pub struct SessionOptions {
     pub seed: u64,
 }
 
-impl SessionOptions {
+impl EnsembleSessionOptions {
     /// The defaults, with this number of servers.
     pub fn new(servers: usize, seed: u64) -> Self {
         Self {
@@ -276,7 +277,7 @@ impl SessionOptions {
 }
 
 // What a session is, as its owner sees it.
-impl<T: Copy> Session<T> {
+impl<T: Copy> EnsembleSession<T> {
     /// Until when the znodes of this session exist unless they are deleted, as far as is proven.
     pub fn valid_until(&self) -> Time {
         self.identity.as_ref().map_or(Time::ZERO, |identity| identity.validity.valid_until())
@@ -292,7 +293,7 @@ impl<T: Copy> Session<T> {
         self.problem.as_ref()
     }
 
-    /// The number of the server to connect to, below `SessionOptions::servers`.
+    /// The number of the server to connect to, below `EnsembleSessionOptions::servers`.
     pub fn server(&self) -> usize {
         self.servers.order[self.servers.at]
     }
@@ -329,7 +330,7 @@ impl<T: Copy> Session<T> {
 }
 
 // What a session does by itself when time passes.
-impl<T: Copy> Session<T> {
+impl<T: Copy> EnsembleSession<T> {
     /// When [`tick`](Self::tick) must be called, or a new connection be made.
     pub fn next_deadline(&self) -> Option<Time> {
         let due = match self.state {
@@ -385,7 +386,7 @@ impl<T: Copy> Session<T> {
 /// The servers of an ensemble: in a random order, one after the other, again and again. When all
 /// have failed in a row there is a random pause, below a ceiling that doubles with each such round.
 #[derive(Debug)]
-struct Servers {
+struct ServerOrder {
     order: Vec<usize>,
     at: usize,
     /// Attempts that failed in a row since the last pause.
@@ -393,7 +394,7 @@ struct Servers {
     backoff: Backoff,
 }
 
-impl Servers {
+impl ServerOrder {
     fn new(count: usize, (first, longest): (Duration, Duration), seed: u64) -> Self {
         debug_assert!(count > 0, "an ensemble has a server");
         let mut jitter = Jitter::from_seed(seed);

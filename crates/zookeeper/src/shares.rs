@@ -22,13 +22,13 @@ use std::collections::BTreeSet;
 
 /// A share that was granted, or may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Granted {
+pub enum GrantedShare {
     Reader,
     /// The permit with this number, from 0.
     Permit(u32),
 }
 
-impl Granted {
+impl GrantedShare {
     /// The name of its znode, for the contender with this id.
     pub fn name(self, id: ContenderId) -> String {
         match self {
@@ -73,7 +73,7 @@ pub(super) enum Admission {
     /// Nothing, before a share is given back.
     None,
     Whole,
-    Share(Granted),
+    Share(GrantedShare),
 }
 
 /// What the first of the queue may have beside the shares with these names, if it wants this.
@@ -83,22 +83,22 @@ pub(super) fn admit<N: AsRef<[u8]>>(
 ) -> Admission {
     let mut readers = 0;
     let mut taken = BTreeSet::new();
-    for granted in names.filter_map(|name| Granted::of_name(name.as_ref())) {
+    for granted in names.filter_map(|name| GrantedShare::of_name(name.as_ref())) {
         match granted {
-            Granted::Reader => readers += 1,
-            Granted::Permit(number) => {
+            GrantedShare::Reader => readers += 1,
+            GrantedShare::Permit(number) => {
                 taken.insert(number);
             }
         }
     }
     match wanted {
         None if readers == 0 && taken.is_empty() => Admission::Whole,
-        Some(Share::Reader) if taken.is_empty() => Admission::Share(Granted::Reader),
+        Some(Share::Reader) if taken.is_empty() => Admission::Share(GrantedShare::Reader),
         Some(Share::Permit { of, number }) if readers == 0 => {
             let start = number.unwrap_or_default().checked_rem(of).unwrap_or_default();
             let mut numbers = (start..of).chain(0..start);
             let free = numbers.find(|number| !taken.contains(number));
-            free.map_or(Admission::None, |number| Admission::Share(Granted::Permit(number)))
+            free.map_or(Admission::None, |number| Admission::Share(GrantedShare::Permit(number)))
         }
         _ => Admission::None,
     }
@@ -122,20 +122,22 @@ mod tests {
     #[test]
     fn a_share_is_read_as_it_was_written_and_nothing_else_is() {
         let id = ContenderId::from_random([7; 16]);
-        for granted in [Granted::Reader, Granted::Permit(0), Granted::Permit(u32::MAX)] {
-            assert_eq!(Granted::of_name(granted.name(id).as_bytes()), Some(granted));
+        for granted in
+            [GrantedShare::Reader, GrantedShare::Permit(0), GrantedShare::Permit(u32::MAX)]
+        {
+            assert_eq!(GrantedShare::of_name(granted.name(id).as_bytes()), Some(granted));
         }
         for short in ["", "r-", "p", "p-", "p1", "p01-", "p+1-", "p-1-", "p4294967296-", "x", "rr"]
         {
-            assert_eq!(Granted::of_name(name(short).as_bytes()), None, "{short}");
+            assert_eq!(GrantedShare::of_name(name(short).as_bytes()), None, "{short}");
         }
         for other in ["r", "p1-", "r1", "p1", "\u{fc}"] {
-            assert_eq!(Granted::of_name(other.as_bytes()), None, "{other}");
+            assert_eq!(GrantedShare::of_name(other.as_bytes()), None, "{other}");
         }
         let upper = name("r").to_uppercase().replace('R', "r");
-        assert_eq!(Granted::of_name(upper.as_bytes()), None);
-        assert_eq!(Granted::of_name(b"r\xff"), None);
-        assert_eq!((Granted::Permit(3).slot(), Granted::Reader.slot()), (Some(3), None));
+        assert_eq!(GrantedShare::of_name(upper.as_bytes()), None);
+        assert_eq!(GrantedShare::of_name(b"r\xff"), None);
+        assert_eq!((GrantedShare::Permit(3).slot(), GrantedShare::Reader.slot()), (Some(3), None));
     }
 
     #[test]
@@ -145,15 +147,15 @@ mod tests {
         assert_eq!(admitted(None, &["x", "lock-"]), Admission::Whole, "others are no shares");
         assert_eq!(admitted(None, &["r"]), Admission::None);
         assert_eq!(admitted(None, &["p1-"]), Admission::None);
-        assert_eq!(admitted(reader, &[]), Admission::Share(Granted::Reader));
-        assert_eq!(admitted(reader, &["r", "r"]), Admission::Share(Granted::Reader));
+        assert_eq!(admitted(reader, &[]), Admission::Share(GrantedShare::Reader));
+        assert_eq!(admitted(reader, &["r", "r"]), Admission::Share(GrantedShare::Reader));
         assert_eq!(admitted(reader, &["r", "p0-"]), Admission::None);
     }
 
     #[test]
     fn a_permit_has_a_free_number_from_the_hint_on() {
         let permit = |of, number| Some(Share::Permit { of, number });
-        let number = |number| Admission::Share(Granted::Permit(number));
+        let number = |number| Admission::Share(GrantedShare::Permit(number));
         assert_eq!(admitted(permit(3, None), &[]), number(0));
         assert_eq!(admitted(permit(3, Some(2)), &[]), number(2));
         assert_eq!(admitted(permit(3, Some(2)), &["p2-"]), number(0));

@@ -1,7 +1,7 @@
 //! What remembers the last run of a job, and the claim of the next one; and the register that does
 //! so.
 
-use super::{LastRun, OncePer, OncePerRun, Schedule, run_ttl};
+use super::{LastRun, OncePer, OncePerRun, RunSchedule, run_ttl};
 use crate::client::register::{Register, Value};
 use crate::client::{LockClient, LockRequest};
 use crate::clock::{self, Time};
@@ -23,7 +23,7 @@ pub(super) fn memory_name(request: &LockRequest<'_>) -> Result<Vec<u8>, Error> {
 }
 
 /// What remembers the last run.
-pub(super) trait Memory {
+pub(super) trait RunMemory {
     /// A run that may be claimed, as long as no other client claims it.
     type Claimable;
     /// A run that is claimed, and can be given back.
@@ -73,7 +73,7 @@ impl NotDue {
 pub(super) struct ByRegister<'a> {
     client: &'a LockClient,
     register: Register,
-    schedule: Schedule,
+    schedule: RunSchedule,
     retries_failed: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'a> ByRegister<'a> {
     }
 }
 
-impl Memory for ByRegister<'_> {
+impl RunMemory for ByRegister<'_> {
     type Claimable = NextRun;
     type Claim = (Version, NextRun);
     type Begun = (Version, LastRun);
@@ -179,7 +179,7 @@ impl<'a> ByLock<'a> {
     }
 }
 
-impl Memory for ByLock<'_> {
+impl RunMemory for ByLock<'_> {
     type Claimable = ();
     /// The lock, if the run is to count as soon as it begins.
     type Claim = Option<LockGuard>;

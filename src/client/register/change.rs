@@ -5,7 +5,7 @@ use super::nodes::{RegisterNodes, RegisterRound};
 use super::{Register, Value};
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
-use crate::core::registers::{Combiner, Committed, Message, Role, Slot};
+use crate::core::registers::{Combiner, CombinerMessage, CombiningRole, Committed, Slot};
 use crate::engine::{Backoff, Jitter, QueueWait, Rules, TURN, Token};
 use crate::entropy::draw;
 use crate::error::RegisterError;
@@ -85,18 +85,18 @@ impl Register {
         Changing::check()?;
         let nodes = self.client.core.register_nodes()?;
         let messages = match slot.join() {
-            Role::Combine(combiner) => return self.combine(nodes, &combiner, begin, body),
-            Role::Contribute(messages) => messages,
+            CombiningRole::Combine(combiner) => return self.combine(nodes, &combiner, begin, body),
+            CombiningRole::Contribute(messages) => messages,
         };
         loop {
             match messages.recv() {
-                Ok(Message::Change(mut draft, back)) => {
+                Ok(CombinerMessage::Change(mut draft, back)) => {
                     body(&mut draft);
                     // A combiner that is gone has no use for it.
                     let _ = back.send(draft);
                 }
-                Ok(Message::End(result)) => return result,
-                Ok(Message::Combine(combiner)) => {
+                Ok(CombinerMessage::End(result)) => return result,
+                Ok(CombinerMessage::Combine(combiner)) => {
                     return self.combine(nodes, &combiner, begin, body);
                 }
                 // The combiner has panicked: its change may have been sent.

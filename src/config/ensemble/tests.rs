@@ -8,7 +8,7 @@ fn builder(urls: &[&str]) -> Builder {
     Builder::new().nodes(urls.iter().copied())
 }
 
-fn ensemble(settings: Settings) -> Ensemble {
+fn ensemble(settings: Settings) -> EnsembleSettings {
     match settings.nodes {
         NodeSettings::ZooKeeper(ensemble) => ensemble,
         NodeSettings::Redis(nodes) => panic!("{nodes:?}"),

@@ -1,7 +1,7 @@
 //! Making a connection: the name, its addresses one after another, the socket, the TLS handshake;
 //! and why a connection is lost.
 
-use super::{Connection, Lookup, Socket, TOKENS};
+use super::{Lookup, NodeConnection, OpenSocket, TOKENS};
 use crate::clock::{self, Time};
 use crate::net::addresses::{Last, Resolver};
 use crate::net::stream::{Stream, Target, literal};
@@ -17,7 +17,7 @@ pub(in crate::net) struct Io<'a, C> {
     pub(in crate::net) resolver: &'a Resolver,
 }
 
-impl Connection {
+impl NodeConnection {
     /// Closes, opens or finishes opening the socket, as the session requires.
     pub(in crate::net) fn follow_session<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
         if io.conversation.is_down(self.node) {
@@ -94,7 +94,7 @@ impl Connection {
         match Stream::connect(&target, tls, io.registry, token) {
             Ok(stream) => {
                 io.conversation.connecting(self.node, clock::now(), Phase::Connecting);
-                self.socket = Some(Socket {
+                self.socket = Some(OpenSocket {
                     stream,
                     token,
                     address,
@@ -164,7 +164,7 @@ enum Progress {
     Completed,
 }
 
-impl Connection {
+impl NodeConnection {
     /// Continues the TLS handshake of a connected socket, if there is one, and begins the greeting
     /// when it is completed.
     pub(super) fn secure(&mut self, conversation: &mut impl Conversation) {
@@ -192,7 +192,7 @@ impl Connection {
     }
 }
 
-impl Socket {
+impl OpenSocket {
     /// Has the address accepted the connection?
     pub(super) fn has_answered(&self) -> bool {
         self.is_connected || self.is_securing

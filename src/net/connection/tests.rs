@@ -19,7 +19,7 @@ const OPTIONS: ConnectOptions = ConnectOptions { timeout: Duration::from_secs(2)
 
 /// A connection to a peer in this process, and its event loop.
 struct Fixture {
-    connection: Connection,
+    connection: NodeConnection,
     rounds: Rounds<()>,
     poll: Poll,
     events: Events,
@@ -48,7 +48,7 @@ impl Fixture {
         let waker = Arc::new(Waker::new(poll.registry(), Token(1)).expect("a waker"));
         let session = Session::new(options.clone());
         let rounds = Rounds::new(vec![session], false);
-        let connection = Connection::new(Node::new(0), endpoint, OPTIONS);
+        let connection = NodeConnection::new(Node::new(0), endpoint, OPTIONS);
         let events = Events::with_capacity(8);
         let mut fixture = Self { connection, rounds, poll, events, resolver: Resolver::new(waker) };
         fixture.ask();
@@ -69,7 +69,7 @@ impl Fixture {
     }
 
     /// Runs the event loop until the connection fulfils `is_done`.
-    fn run_until(&mut self, is_done: impl Fn(&Connection) -> bool) {
+    fn run_until(&mut self, is_done: impl Fn(&NodeConnection) -> bool) {
         let start = clock::now();
         while !is_done(&self.connection) {
             assert!(clock::now().since(start) < Duration::from_secs(60), "{:?}", self.connection);
@@ -93,11 +93,11 @@ impl Fixture {
     }
 }
 
-fn is_connected(connection: &Connection) -> bool {
+fn is_connected(connection: &NodeConnection) -> bool {
     connection.socket.as_ref().is_some_and(|socket| socket.is_connected)
 }
 
-fn is_readable(connection: &Connection) -> bool {
+fn is_readable(connection: &NodeConnection) -> bool {
     connection.socket.as_ref().is_some_and(|socket| socket.is_connected && socket.is_readable)
 }
 
@@ -131,7 +131,7 @@ fn loss_after(bytes: &[u8]) -> String {
     let (mut peer, _) = listener.accept().expect("a connection");
     peer.write_all(bytes).expect("it fits into the socket buffer");
     drop(peer);
-    fixture.run_until(Connection::is_finished);
+    fixture.run_until(NodeConnection::is_finished);
     fixture.connection.read(&mut [0; 100], &mut fixture.rounds);
     fixture.last_error().to_string()
 }

@@ -82,7 +82,7 @@ struct ProbeAnswer {
 }
 
 /// A connection that is made to ask one question.
-struct Probe {
+struct ProbeConnection {
     socket: TcpStream,
     tls: Option<TlsSession>,
     phase: Phase,
@@ -102,7 +102,7 @@ fn probe(endpoint: &Endpoint, until: Time) -> Result<ProbeAnswer, NodeError> {
     let host = socket.peer_addr().ok().map(|peer| Host::at(peer.ip(), own));
     let tls = endpoint.tls.as_ref().map(TlsSession::new).transpose();
     let tls = tls.map_err(|error| not_connected(&error))?;
-    let mut probe = Probe { socket, tls, phase: Phase::Securing, until };
+    let mut probe = ProbeConnection { socket, tls, phase: Phase::Securing, until };
     let asked = probe.secure().and_then(|()| {
         probe.phase = Phase::Answering;
         let sent_at = clock::now();
@@ -126,7 +126,7 @@ fn connect(addresses: &[SocketAddr], until: Time) -> Result<TcpStream, NodeError
     Err(last)
 }
 
-impl Probe {
+impl ProbeConnection {
     /// Makes the handshake of TLS, if there is one.
     fn secure(&mut self) -> io::Result<()> {
         while let Some(tls) = self.tls.as_mut().filter(|tls| tls.is_handshaking()) {

@@ -8,9 +8,9 @@ use crate::net::change_queue::ChangeQueue;
 use crate::net::follower::Follower;
 use crate::node::{ChangeRecorder, Conversation, Host, NodeAnswer, NodeError, NodeReport};
 use crate::node::{NodeState, Phase};
-use redlatch_zookeeper::contender::Plan;
+use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{LockTable, Loss, Outcome};
-use redlatch_zookeeper::message::{Remedy, Request, ServerError};
+use redlatch_zookeeper::message::{EnsembleError, EnsembleRequest, Remedy};
 use redlatch_zookeeper::session::Problem;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub(crate) struct LockOrder {
 /// See the methods of [`LockTable`].
 pub(crate) enum OrderKind {
     /// Contend for a lock, to be held for so long once it is granted.
-    Contend(Token, Box<Plan>, Duration),
+    Contend(Token, Box<ContenderPlan>, Duration),
     /// Wait on for a lock that was contended for.
     Wait(Token),
     /// A held lock changes hands within this client, and has another end of its own.
@@ -37,7 +37,7 @@ pub(crate) enum OrderKind {
     /// Is it held? Then until this time at least.
     Check(Token, Time),
     Release(Token),
-    Ask(Vec<Request>),
+    Ask(Vec<EnsembleRequest>),
 }
 
 /// What needs no outcome.
@@ -315,10 +315,10 @@ impl Conversation for Servers {
 }
 
 /// What a server has refused, as an error of that server.
-pub(crate) fn refusal(error: ServerError) -> NodeError {
+pub(crate) fn refusal(error: EnsembleError) -> NodeError {
     let is_permanent = error.remedy() == Remedy::Configure;
     let hint = match error {
-        ServerError::Unimplemented => ": locks need ZooKeeper 3.5 or later",
+        EnsembleError::Unimplemented => ": locks need ZooKeeper 3.5 or later",
         _ => "",
     };
     NodeError::Refused { text: format!("{error}{hint}"), is_permanent }

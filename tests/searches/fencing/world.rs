@@ -2,6 +2,7 @@
 
 use super::node::{Command, Data, run};
 use models::Change;
+use models::explore::{Model, hash};
 
 pub(crate) const NODES: usize = 3;
 const QUORUM: usize = 2;
@@ -87,93 +88,122 @@ pub(crate) struct World {
     tokens: Vec<u8>,
 }
 
-/// A description of the violation.
-pub(crate) type Violation = String;
+/// What can happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A node's key of the lock expires.
+    Expire(usize),
+    /// A node loses all its data.
+    LoseData(usize),
+    /// A claim of an ended attempt arrives, the one with this number.
+    ArriveLate(usize, usize),
+    /// A client's message arrives at a node, and the node's reply at the client.
+    Deliver(usize, usize),
+    /// A client begins an attempt, ends it without a lock, or decides by the replies that it has.
+    Begin(usize),
+    Leave(usize),
+    Decide(usize),
+}
 
-impl World {
-    /// All states that can follow.
-    pub(crate) fn next(&self, scheme: Scheme, found: &mut Vec<Self>) -> Result<(), Violation> {
-        for node in 0..NODES {
-            self.expire(node, scheme, found);
-            self.arrive_late(node, scheme, found);
-            for client in 0..CLIENTS {
-                self.deliver(client, node, scheme, found);
+/// What must not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Violation {
+    TokenTwice(u8),
+    /// Of an attempt that began when a larger one had been given.
+    TokenTooSmall(u8),
+}
+
+/// What follows from the replies that a client has.
+enum Decision {
+    Grant(u8),
+    WriteBack(u8),
+}
+
+impl Model for Scheme {
+    type World = World;
+    type Step = Step;
+    type Violation = Violation;
+
+    fn first(&mut self) -> World {
+        World::default()
+    }
+
+    fn steps(&mut self, world: &World) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (node, Node { data, answers, late }) in world.nodes.iter().enumerate() {
+            steps.extend((data.holder != 0).then_some(Step::Expire(node)));
+            steps.extend((data.counter != 0 && self.loses_data).then_some(Step::LoseData(node)));
+            steps.extend((0..late.len()).map(|index| Step::ArriveLate(node, index)));
+            for (client, answer) in answers.iter().enumerate() {
+                let is_sent = matches!(answer, Answer::Claimed | Answer::Confirming);
+                steps.extend(is_sent.then_some(Step::Deliver(client, node)));
             }
         }
         for client in 0..CLIENTS {
-            self.begin(client, scheme, found);
-            if self.attempts[client].number != 0 {
-                found.push(self.changed(|world| world.leave(client, scheme)));
-                self.decide(client, scheme, found)?;
+            if world.attempts[client].number != 0 {
+                steps.push(Step::Leave(client));
+                let is_decided = world.decision(client, *self).is_some();
+                steps.extend(is_decided.then_some(Step::Decide(client)));
+            } else if world.begun < self.attempts {
+                steps.push(Step::Begin(client));
             }
         }
-        Ok(())
+        steps
     }
 
-    fn changed(&self, change: impl FnOnce(&mut Self)) -> Self {
-        let mut world = self.clone();
-        change(&mut world);
+    fn take(&mut self, world: &mut World, step: &Step) -> Result<(), Violation> {
+        match *step {
+            Step::Expire(node) => world.nodes[node].data.holder = 0,
+            Step::LoseData(node) => world.nodes[node].data = Data::default(),
+            Step::ArriveLate(node, index) => {
+                let Node { data, late, .. } = &mut world.nodes[node];
+                let (number, seed) = late.remove(index);
+                run(data, Command::Claim { number, seed }, self.change);
+            }
+            Step::Deliver(client, node) => world.deliver(client, node, *self),
+            Step::Begin(client) => world.begin(client, *self),
+            Step::Leave(client) => world.leave(client, *self),
+            Step::Decide(client) => match world.decision(client, *self) {
+                Some(Decision::Grant(token)) => world.grant(client, token, *self)?,
+                Some(Decision::WriteBack(token)) => world.write_back(client, token, *self),
+                None => {}
+            },
+        }
         // The order of nodes and of tokens makes no difference, so states are sorted.
         world.nodes.sort_unstable();
         world.tokens.sort_unstable();
-        world
+        Ok(())
     }
 
-    /// A key expires, or a node loses all its data.
-    fn expire(&self, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
-        if self.nodes[node].data.holder != 0 {
-            found.push(self.changed(|world| world.nodes[node].data.holder = 0));
-        }
-        if self.nodes[node].data.counter != 0 && scheme.loses_data {
-            found.push(self.changed(|world| world.nodes[node].data = Data::default()));
-        }
+    fn key(&self, world: &World) -> u64 {
+        hash(world)
     }
+}
 
-    fn arrive_late(&self, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
-        for index in 0..self.nodes[node].late.len() {
-            found.push(self.changed(|world| {
-                let (number, seed) = world.nodes[node].late.remove(index);
-                let claim = Command::Claim { number, seed };
-                run(&mut world.nodes[node].data, claim, scheme.change);
-            }));
-        }
-    }
-
-    fn begin(&self, client: usize, scheme: Scheme, found: &mut Vec<Self>) {
-        if self.attempts[client].number != 0 || self.begun == scheme.attempts {
-            return;
-        }
-        found.push(self.changed(|world| {
-            world.begun += 1;
-            let is_behind = scheme.has_no_seed || scheme.clocks_disagree && client == 1;
-            let seed = if is_behind { 1 } else { world.begun * STEP };
-            let floor = world.tokens.last().copied().unwrap_or(0);
-            world.attempts[client] = Attempt { number: world.begun, seed, token: 0, floor };
-            world.nodes.iter_mut().for_each(|node| node.answers[client] = Answer::Claimed);
-        }));
+impl World {
+    fn begin(&mut self, client: usize, scheme: Scheme) {
+        self.begun += 1;
+        let is_behind = scheme.has_no_seed || scheme.clocks_disagree && client == 1;
+        let seed = if is_behind { 1 } else { self.begun * STEP };
+        let floor = self.tokens.last().copied().unwrap_or(0);
+        self.attempts[client] = Attempt { number: self.begun, seed, token: 0, floor };
+        self.nodes.iter_mut().for_each(|node| node.answers[client] = Answer::Claimed);
     }
 
     /// A message arrives at a node, and its reply at the client.
-    fn deliver(&self, client: usize, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
+    fn deliver(&mut self, client: usize, node: usize, scheme: Scheme) {
         let Attempt { number, seed, token, .. } = self.attempts[client];
-        let answer = self.nodes[node].answers[client];
-        if !matches!(answer, Answer::Claimed | Answer::Confirming) {
-            return;
-        }
-        found.push(self.changed(|world| {
-            let node = &mut world.nodes[node];
-            let is_claim = answer == Answer::Claimed;
-            let command = match is_claim {
-                true => Command::Claim { number, seed },
-                false => Command::Confirm { number, token },
-            };
-            let granted = run(&mut node.data, command, scheme.change);
-            node.answers[client] = match granted {
-                None => Answer::None,
-                Some(counter) if is_claim => Answer::Granted(counter),
-                Some(_) => Answer::Confirmed,
-            };
-        }));
+        let node = &mut self.nodes[node];
+        let is_claim = node.answers[client] == Answer::Claimed;
+        let command = match is_claim {
+            true => Command::Claim { number, seed },
+            false => Command::Confirm { number, token },
+        };
+        node.answers[client] = match run(&mut node.data, command, scheme.change) {
+            None => Answer::None,
+            Some(counter) if is_claim => Answer::Granted(counter),
+            Some(_) => Answer::Confirmed,
+        };
     }
 
     /// A client's attempt ends. Its claims may still arrive.
@@ -188,61 +218,46 @@ impl World {
         }
     }
 
-    /// A client decides by the replies that it has.
-    fn decide(
-        &self,
-        client: usize,
-        scheme: Scheme,
-        found: &mut Vec<Self>,
-    ) -> Result<(), Violation> {
-        let Attempt { number, seed, token, .. } = self.attempts[client];
+    fn decision(&self, client: usize, scheme: Scheme) -> Option<Decision> {
+        let token = self.attempts[client].token;
         let answers = self.nodes.iter().map(|node| node.answers[client]);
         let count = |wanted: Answer| answers.clone().filter(|answer| *answer == wanted).count();
         if token != 0 {
-            let is_confirmed = count(Answer::Confirmed) >= QUORUM;
-            return if is_confirmed { self.grant(client, token, scheme, found) } else { Ok(()) };
+            return (count(Answer::Confirmed) >= QUORUM).then_some(Decision::Grant(token));
         }
         let counters = answers.clone().filter_map(|answer| match answer {
             Answer::Granted(counter) => Some(counter),
             _ => None,
         });
         if counters.clone().count() < QUORUM {
-            return Ok(());
+            return None;
         }
-        let largest = counters.max().unwrap_or(0);
-        if count(Answer::Granted(largest)) >= QUORUM || scheme.never_confirms {
-            return self.grant(client, largest, scheme, found);
-        }
-        found.push(self.changed(|world| {
-            world.attempts[client].token = largest;
-            for node in &mut world.nodes {
-                let claim = std::mem::replace(&mut node.answers[client], Answer::Confirming);
-                if claim == Answer::Claimed {
-                    // A claim arrives before its confirmation, because they are on one connection.
-                    run(&mut node.data, Command::Claim { number, seed }, scheme.change);
-                }
-            }
-        }));
-        Ok(())
+        let largest = counters.max()?;
+        let is_agreed = count(Answer::Granted(largest)) >= QUORUM || scheme.never_confirms;
+        Some(if is_agreed { Decision::Grant(largest) } else { Decision::WriteBack(largest) })
     }
 
-    fn grant(
-        &self,
-        client: usize,
-        token: u8,
-        scheme: Scheme,
-        found: &mut Vec<Self>,
-    ) -> Result<(), Violation> {
+    fn write_back(&mut self, client: usize, token: u8, scheme: Scheme) {
+        let Attempt { number, seed, .. } = self.attempts[client];
+        self.attempts[client].token = token;
+        for node in &mut self.nodes {
+            let claim = std::mem::replace(&mut node.answers[client], Answer::Confirming);
+            if claim == Answer::Claimed {
+                // A claim arrives before its confirmation, because they are on one connection.
+                run(&mut node.data, Command::Claim { number, seed }, scheme.change);
+            }
+        }
+    }
+
+    fn grant(&mut self, client: usize, token: u8, scheme: Scheme) -> Result<(), Violation> {
         if self.tokens.contains(&token) {
-            return Err(format!("token {token} twice: {self:?}"));
+            return Err(Violation::TokenTwice(token));
         }
         if token <= self.attempts[client].floor {
-            return Err(format!("token {token} after a larger one: {self:?}"));
+            return Err(Violation::TokenTooSmall(token));
         }
-        found.push(self.changed(|world| {
-            world.tokens.push(token);
-            world.leave(client, scheme);
-        }));
+        self.tokens.push(token);
+        self.leave(client, scheme);
         Ok(())
     }
 }

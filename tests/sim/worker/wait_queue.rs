@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::clock::{Clock, MILLIS};
 use crate::context::Context;
 use crate::queue::Event;
-use crate::wait_queue::{Joined, Place, WaitQueues};
+use crate::wait_queue::{Joined, WaitQueues, WaitingCaller};
 use redlatch_protocol::engine::{Acquire, HeldLock, Wait};
 use redlatch_protocol::time::Time;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(super) struct Call {
 /// A waiting thread.
 pub(super) struct Waiting {
     call: Call,
-    place: Place,
+    place: WaitingCaller,
     /// What has become of it.
     joined: Option<Joined>,
     wakes_at: u64,

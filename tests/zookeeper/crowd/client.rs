@@ -5,8 +5,8 @@ use super::server::{Answer, Server};
 use super::wish::{Hold, Taste, Wish};
 use crate::random::Random;
 use redlatch_protocol::time::Time;
-use redlatch_zookeeper::contender::{Contender, Serial, Step};
-use redlatch_zookeeper::message::{Operation, Reply, Request, ServerError};
+use redlatch_zookeeper::contender::{Contender, ContenderStep, Serial};
+use redlatch_zookeeper::message::{EnsembleError, EnsembleReply, EnsembleRequest, MultiOperation};
 use redlatch_zookeeper::session::Failure;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -17,9 +17,9 @@ pub(super) struct Client {
     pub(super) wish: Wish,
     pub(super) contender: Contender,
     /// In flight, the oldest first. Those of former contenders and some deletes have no serial.
-    pub(super) requests: VecDeque<(Option<Serial>, Request)>,
+    pub(super) requests: VecDeque<(Option<Serial>, EnsembleRequest)>,
     /// Requests of former connections that are still on their way.
-    underway: Vec<Request>,
+    underway: Vec<EnsembleRequest>,
     /// What it believes that it holds.
     pub(super) hold: Option<Hold>,
     is_over: bool,
@@ -82,32 +82,37 @@ impl Client {
         let mut granted = false;
         while let Some(step) = self.contender.poll(Time::ZERO, Time::MAX) {
             match step {
-                Step::Begin => {
+                ContenderStep::Begin => {
                     let mut id = [0; 16];
                     id.fill_with(|| random.below(256) as u8);
                     self.contender.begin(id);
                 }
-                Step::Send(serial, request) => self.requests.push_back((Some(serial), request)),
-                Step::Delete(serial, path) => {
-                    self.kept.remove(&*path);
-                    self.requests.push_back((serial, Request::Delete(path)));
+                ContenderStep::Send(serial, request) => {
+                    self.requests.push_back((Some(serial), request));
                 }
-                Step::Held(held) => {
+                ContenderStep::Delete(serial, path) => {
+                    self.kept.remove(&*path);
+                    self.requests.push_back((serial, EnsembleRequest::Delete(path)));
+                }
+                ContenderStep::Held(held) => {
                     self.hold = Some(Hold::new(&self.wish, &held)?);
                     self.grants += 1;
                     granted = true;
                 }
-                Step::Contended | Step::Refused(_) | Step::Lost | Step::CleanedUp(_) => {
+                ContenderStep::Contended
+                | ContenderStep::Refused(_)
+                | ContenderStep::Lost
+                | ContenderStep::CleanedUp(_) => {
                     self.hold = None;
                     self.is_over = true;
                 }
-                Step::Keep(path) => {
+                ContenderStep::Keep(path) => {
                     self.kept.insert(path.to_string());
                 }
-                Step::Forget(path) => {
+                ContenderStep::Forget(path) => {
                     self.kept.remove(&*path);
                 }
-                Step::Pause => {}
+                ContenderStep::Pause => {}
             }
         }
         if self.is_over && !self.is_leaving {
@@ -128,7 +133,8 @@ impl Client {
             return;
         }
         let Some((serial, request)) = self.requests.pop_front() else { return };
-        if matches!(request, Request::Sync(_)) && server.mistake != Mistake::SyncDoesNothing {
+        if matches!(request, EnsembleRequest::Sync(_)) && server.mistake != Mistake::SyncDoesNothing
+        {
             // What has not come by now was refused: the session has moved.
             self.arrive(server, random);
             self.underway.clear();
@@ -137,11 +143,17 @@ impl Client {
         self.hear(serial, &request, &answer);
     }
 
-    pub(super) fn hear(&mut self, serial: Option<Serial>, request: &Request, answer: &Answer) {
+    pub(super) fn hear(
+        &mut self,
+        serial: Option<Serial>,
+        request: &EnsembleRequest,
+        answer: &Answer,
+    ) {
         let Some(serial) = serial else { return };
-        match ServerError::of_code(answer.error) {
+        match EnsembleError::of_code(answer.error) {
             None => {
-                let reply = Reply::decode(request.form().kind, &answer.body).expect("a reply");
+                let reply =
+                    EnsembleReply::decode(request.form().kind, &answer.body).expect("a reply");
                 self.contender.answered(serial, answer.zxid, Ok(reply));
             }
             Some(error) => {
@@ -152,12 +164,13 @@ impl Client {
 
     /// The server refuses the oldest request. A session sends a delete again.
     pub(super) fn throttle(&mut self) {
-        let is_delete = |(_, request): &(_, Request)| matches!(request, Request::Delete(_));
+        let is_delete =
+            |(_, request): &(_, EnsembleRequest)| matches!(request, EnsembleRequest::Delete(_));
         if self.requests.front().is_none_or(is_delete) {
             return;
         }
         if let Some((Some(serial), _)) = self.requests.pop_front() {
-            let failure = Failure::Server(ServerError::ThrottledOperation);
+            let failure = Failure::Server(EnsembleError::ThrottledOperation);
             self.contender.answered(serial, 0, Err(&failure));
         }
     }
@@ -188,12 +201,14 @@ impl Client {
                 self.underway.push(request.clone());
             }
             match (serial, &request) {
-                (_, Request::Delete(_)) if server.mistake == Mistake::DeletesAreForgotten => {
+                (_, EnsembleRequest::Delete(_))
+                    if server.mistake == Mistake::DeletesAreForgotten =>
+                {
                     if let Some(serial) = serial {
-                        self.contender.answered(serial, 0, Ok(Reply::Done));
+                        self.contender.answered(serial, 0, Ok(EnsembleReply::Done));
                     }
                 }
-                (_, Request::Delete(_)) => deletes.push_back((serial, request)),
+                (_, EnsembleRequest::Delete(_)) => deletes.push_back((serial, request)),
                 (Some(serial), _) => {
                     self.contender.answered(serial, 0, Err(&Failure::Unanswered));
                 }
@@ -225,11 +240,11 @@ impl Client {
 }
 
 /// Does it create what belongs to a session? Transactions count, whatever they do.
-fn creates(request: &Request) -> bool {
+fn creates(request: &EnsembleRequest) -> bool {
     match request {
-        Request::Create(create) => super::is_sequential(create),
-        Request::Multi(operations) => {
-            !operations.iter().any(|operation| matches!(operation, Operation::Check(_)))
+        EnsembleRequest::Create(create) => super::is_sequential(create),
+        EnsembleRequest::Multi(operations) => {
+            !operations.iter().any(|operation| matches!(operation, MultiOperation::Check(_)))
         }
         _ => false,
     }

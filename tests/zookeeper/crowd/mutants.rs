@@ -4,7 +4,7 @@
 use super::server::{Answer, Server};
 use super::{Client, Mistake};
 use redlatch_zookeeper::jute::{FrameWriter, frame};
-use redlatch_zookeeper::message::{Operation, Request};
+use redlatch_zookeeper::message::{EnsembleRequest, MultiOperation};
 use std::collections::VecDeque;
 
 /// What a wrong client has done too early.
@@ -30,14 +30,17 @@ impl Client {
 
     /// Leaves the queue, and makes its share with the next request.
     fn share_in_two_steps(&mut self, server: &mut Server) -> bool {
-        let Some((_, Request::Multi(operations))) = self.requests.front_mut() else { return false };
-        let [create @ Operation::Create(_), Operation::Delete(own)] = &operations[..] else {
+        let Some((_, EnsembleRequest::Multi(operations))) = self.requests.front_mut() else {
+            return false;
+        };
+        let [create @ MultiOperation::Create(_), MultiOperation::Delete(own)] = &operations[..]
+        else {
             return false;
         };
         let (create, own) = (create.clone(), own.clone());
         let (directory, _) = own.rsplit_once('/').expect("a path has a slash");
-        *operations = [create, Operation::Check(directory.into())].into();
-        let delete = Request::Delete(own);
+        *operations = [create, MultiOperation::Check(directory.into())].into();
+        let delete = EnsembleRequest::Delete(own);
         server.execute(self.number, self.session, &delete).error == 0
     }
 
@@ -55,7 +58,7 @@ impl Client {
     fn read_shares_first(&mut self, server: &mut Server) -> bool {
         let front = self.requests.front().map(|(_, request)| request);
         match (front, self.requests.get(1).map(|(_, request)| request)) {
-            (Some(Request::GetChildren { .. }), Some(next))
+            (Some(EnsembleRequest::GetChildren { .. }), Some(next))
                 if is_shares(next) && self.wrong.early.is_empty() =>
             {
                 let next = next.clone();
@@ -74,8 +77,12 @@ impl Client {
 
     /// Joins the queues of a set one after the other.
     fn join_one_by_one(&mut self, server: &mut Server) -> bool {
-        let Some((_, Request::Multi(operations))) = self.requests.front() else { return false };
-        let [first @ Operation::Create(_), second @ Operation::Create(_)] = &operations[..] else {
+        let Some((_, EnsembleRequest::Multi(operations))) = self.requests.front() else {
+            return false;
+        };
+        let [first @ MultiOperation::Create(_), second @ MultiOperation::Create(_)] =
+            &operations[..]
+        else {
             return false;
         };
         let (first, second) = (first.clone(), second.clone());
@@ -100,8 +107,8 @@ impl Client {
     }
 }
 
-fn is_shares(request: &Request) -> bool {
-    matches!(request, Request::GetChildren { path, .. } if path.ends_with("~shares"))
+fn is_shares(request: &EnsembleRequest) -> bool {
+    matches!(request, EnsembleRequest::GetChildren { path, .. } if path.ends_with("~shares"))
 }
 
 /// The results of a transaction that has created these two.

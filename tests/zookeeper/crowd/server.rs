@@ -4,7 +4,7 @@ use super::Mistake;
 use super::tree::{Change, NO_NODE, Tree};
 use crate::random::Random;
 use redlatch_zookeeper::jute::{FrameWriter, frame};
-use redlatch_zookeeper::message::{Operation, Request};
+use redlatch_zookeeper::message::{EnsembleRequest, MultiOperation};
 use std::collections::BTreeSet;
 use std::slice;
 
@@ -79,7 +79,12 @@ impl Server {
         self.watches.retain(|(other, ..)| *other != client);
     }
 
-    pub(super) fn execute(&mut self, client: usize, session: i64, request: &Request) -> Answer {
+    pub(super) fn execute(
+        &mut self,
+        client: usize,
+        session: i64,
+        request: &EnsembleRequest,
+    ) -> Answer {
         let mut body = Vec::new();
         let mut writer = FrameWriter::begin(&mut body);
         let error = self.carry_out(client, session, request, &mut writer);
@@ -95,12 +100,12 @@ impl Server {
         &mut self,
         client: usize,
         session: i64,
-        request: &Request,
+        request: &EnsembleRequest,
         writer: &mut FrameWriter<'_>,
     ) -> i32 {
         match request {
-            Request::Create(create) => {
-                let operation = Operation::Create(create.clone());
+            EnsembleRequest::Create(create) => {
+                let operation = MultiOperation::Create(create.clone());
                 match self.tree.transact(session, slice::from_ref(&operation)) {
                     Ok(created) => {
                         writer.text(created[0].as_ref().expect("it was created"));
@@ -110,7 +115,7 @@ impl Server {
                     Err((_, error)) => error,
                 }
             }
-            Request::Delete(path) => {
+            EnsembleRequest::Delete(path) => {
                 self.tree.zxid += 1;
                 let path = match self.mistake {
                     Mistake::PermitsHaveNoId => self.same_number(path),
@@ -118,16 +123,16 @@ impl Server {
                 };
                 self.tree.delete(&path).err().unwrap_or(0)
             }
-            Request::Multi(operations) => {
+            EnsembleRequest::Multi(operations) => {
                 let result = self.tree.transact(session, operations);
                 write_results(writer, operations, &result);
                 0
             }
-            Request::Sync(path) => {
+            EnsembleRequest::Sync(path) => {
                 writer.text(path);
                 0
             }
-            Request::GetChildren { path, watch } => {
+            EnsembleRequest::GetChildren { path, watch } => {
                 let Some(names) = self.tree.children(path) else { return NO_NODE };
                 writer.int(i32::try_from(names.len()).expect("they are few"));
                 for name in names {
@@ -139,9 +144,9 @@ impl Server {
                 }
                 0
             }
-            Request::Exists { path, .. } | Request::GetData { path, .. } => {
+            EnsembleRequest::Exists { path, .. } | EnsembleRequest::GetData { path, .. } => {
                 let Some(znode) = self.tree.znode(path) else { return NO_NODE };
-                if let Request::GetData { watch: true, .. } = request {
+                if let EnsembleRequest::GetData { watch: true, .. } = request {
                     writer.buffer(b"owner");
                     if self.mistake != Mistake::NoWatches {
                         self.watches.push((client, path.to_string(), false));
@@ -167,7 +172,7 @@ impl Server {
 
 fn write_results(
     writer: &mut FrameWriter<'_>,
-    operations: &[Operation],
+    operations: &[MultiOperation],
     result: &Result<Vec<Option<String>>, (usize, i32)>,
 ) {
     for place in 0..operations.len() {

@@ -2,7 +2,7 @@
 
 use super::wish::LOCKS;
 use crate::random::Random;
-use redlatch_zookeeper::message::{Create, CreateKind, Operation};
+use redlatch_zookeeper::message::{Create, CreateKind, MultiOperation};
 use std::collections::BTreeMap;
 
 pub(super) const NO_NODE: i32 = -101;
@@ -97,16 +97,16 @@ impl Tree {
     pub(super) fn transact(
         &mut self,
         session: i64,
-        operations: &[Operation],
+        operations: &[MultiOperation],
     ) -> Result<Vec<Option<String>>, (usize, i32)> {
         self.zxid += 1;
         let before = self.clone();
         let mut created = Vec::new();
         for (place, operation) in operations.iter().enumerate() {
             let result = match operation {
-                Operation::Create(create) => self.create(session, create).map(Some),
-                Operation::Delete(path) => self.delete(path).map(|()| None),
-                Operation::Check(path) => self.check(path).map(|()| None),
+                MultiOperation::Create(create) => self.create(session, create).map(Some),
+                MultiOperation::Delete(path) => self.delete(path).map(|()| None),
+                MultiOperation::Check(path) => self.check(path).map(|()| None),
             };
             match result {
                 Ok(path) => created.push(path),

@@ -3,7 +3,7 @@
 use super::tree::ROOT;
 use crate::random::Random;
 use redlatch_protocol::engine::Share;
-use redlatch_zookeeper::contender::{Contender, Held, Plan};
+use redlatch_zookeeper::contender::{Contender, ContenderPlan, Held};
 use redlatch_zookeeper::path::{Directory, Root};
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Wish {
         let root = Root::new(ROOT).expect("a path");
         let directory =
             |lock: &usize| Directory::new(&root, b"", LOCKS[*lock].as_bytes()).expect("a path");
-        let mut plan = Plan::of_set(&root, self.locks.iter().map(directory).collect());
+        let mut plan = ContenderPlan::of_set(&root, self.locks.iter().map(directory).collect());
         plan.waits = waits;
         plan.share = self.share;
         Contender::new(plan)

@@ -1,7 +1,7 @@
 //! Bytes to requests, and replies and events to bytes. Requests are read as a server reads them: in
 //! doubt as a ZooKeeper 3.8 does, which ignores what follows the last value of a request.
 
-use super::sessions::Event;
+use super::sessions::ZnodeEvent;
 use super::tree::{OperationEffect, Znode};
 use redlatch_zookeeper::jute::{FRAME_MAX, FrameWriter, JuteError, Reader};
 use redlatch_zookeeper::message::PASSWORD_LENGTH;
@@ -31,9 +31,9 @@ mod opcode {
 
 /// A frame of a client but for its first, behind its xid and its type.
 #[derive(Debug, PartialEq)]
-pub(super) enum Request<'a> {
-    Write(Operation<'a>),
-    Multi(Vec<Operation<'a>>),
+pub(super) enum ClientRequest<'a> {
+    Write(ZnodeWrite<'a>),
+    Multi(Vec<ZnodeWrite<'a>>),
     Read {
         part: Part,
         path: &'a str,
@@ -61,15 +61,15 @@ pub(super) enum Part {
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Operation<'a> {
-    Create(Create<'a>),
+pub(super) enum ZnodeWrite<'a> {
+    Create(NewZnode<'a>),
     Delete { path: &'a str, version: i32 },
     SetData { path: &'a str, data: Option<&'a [u8]>, version: i32 },
     Check { path: &'a str, version: i32 },
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Create<'a> {
+pub(super) struct NewZnode<'a> {
     pub(super) path: &'a str,
     pub(super) data: Option<&'a [u8]>,
     pub(super) acl: Vec<AclEntry<'a>>,
@@ -94,7 +94,7 @@ pub(super) mod flags {
     pub(in super::super) const TTL: [i32; 2] = [5, 6];
 }
 
-impl<'a> Request<'a> {
+impl<'a> ClientRequest<'a> {
     /// Does a request of this type get a transaction number, also if it is refused?
     pub(super) fn is_write(opcode: i32) -> bool {
         use opcode::{CHECK, CREATE, CREATE_CONTAINER, CREATE_TTL, CREATE2};
@@ -122,16 +122,16 @@ impl<'a> Request<'a> {
             }
             opcode::CLOSE_SESSION => Self::CloseSession,
             opcode::CREATE_TTL => {
-                Create::read(true, body)?;
+                NewZnode::read(true, body)?;
                 let _ttl = body.long()?;
                 return Err(Refusal::Unimplemented);
             }
-            other => Operation::read(other, body)?.map_or(Self::Unknown, Self::Write),
+            other => ZnodeWrite::read(other, body)?.map_or(Self::Unknown, Self::Write),
         })
     }
 }
 
-fn read_operations<'a>(body: &mut Reader<'a>) -> Result<Vec<Operation<'a>>, Refusal> {
+fn read_operations<'a>(body: &mut Reader<'a>) -> Result<Vec<ZnodeWrite<'a>>, Refusal> {
     let mut operations = Vec::new();
     loop {
         let opcode = body.int()?;
@@ -140,8 +140,8 @@ fn read_operations<'a>(body: &mut Reader<'a>) -> Result<Vec<Operation<'a>>, Refu
         if is_last {
             return Ok(operations);
         }
-        let mut operation = Operation::read(opcode, body)?.ok_or(Refusal::Marshalling)?;
-        if let Operation::Create(create) = &mut operation {
+        let mut operation = ZnodeWrite::read(opcode, body)?.ok_or(Refusal::Marshalling)?;
+        if let ZnodeWrite::Create(create) = &mut operation {
             if flags::TTL.contains(&create.flags) {
                 return Err(Refusal::Marshalling);
             }
@@ -152,11 +152,11 @@ fn read_operations<'a>(body: &mut Reader<'a>) -> Result<Vec<Operation<'a>>, Refu
     }
 }
 
-impl<'a> Operation<'a> {
+impl<'a> ZnodeWrite<'a> {
     fn read(opcode: i32, body: &mut Reader<'a>) -> Result<Option<Self>, JuteError> {
         Ok(Some(match opcode {
-            opcode::CREATE => Self::Create(Create::read(false, body)?),
-            opcode::CREATE2 | opcode::CREATE_CONTAINER => Self::Create(Create::read(true, body)?),
+            opcode::CREATE => Self::Create(NewZnode::read(false, body)?),
+            opcode::CREATE2 | opcode::CREATE_CONTAINER => Self::Create(NewZnode::read(true, body)?),
             opcode::DELETE => Self::Delete { path: body.text()?, version: body.int()? },
             opcode::CHECK => Self::Check { path: body.text()?, version: body.int()? },
             opcode::SET_DATA => {
@@ -168,7 +168,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-impl<'a> Create<'a> {
+impl<'a> NewZnode<'a> {
     fn read(with_stat: bool, body: &mut Reader<'a>) -> Result<Self, JuteError> {
         let path = body.text()?;
         let data = body.buffer()?;
@@ -221,7 +221,7 @@ pub(super) fn refused(xid: i32, zxid: i64, refusal: Refusal) -> Frame {
 /// "Connected": the state of the connection that an event tells.
 const CONNECTED: i32 = 3;
 
-pub(super) fn event(event: &Event) -> Frame {
+pub(super) fn event(event: &ZnodeEvent) -> Frame {
     // Events have this xid and this zxid.
     done(-1, -1, |frame| _ = frame.int(event.kind as i32).int(CONNECTED).text(&event.path))
 }

@@ -6,9 +6,9 @@
 //! connections to close, until it returns `None`. Time never goes back.
 
 use super::EnsembleBuilder;
-use super::messages::{self, Frame, Operation, Part, Refusal, Request, write_results};
-use super::sessions::{Event, Sessions, Watches};
-use super::tree::{AclIdentity, Change, OperationEffect, Tree, TreeTransaction, permission};
+use super::messages::{self, ClientRequest, Frame, Part, Refusal, ZnodeWrite, write_results};
+use super::sessions::{Sessions, Watches, ZnodeEvent};
+use super::tree::{AclIdentity, OperationEffect, Stamp, Tree, TreeTransaction, permission};
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 use std::collections::{BTreeMap, VecDeque};
@@ -35,7 +35,7 @@ pub(super) struct Model {
     tree: Tree,
     sessions: Sessions,
     watches: Watches<ConnectionId>,
-    connections: BTreeMap<ConnectionId, Connection>,
+    connections: BTreeMap<ConnectionId, KnownClient>,
     next_connection: usize,
     zxid: i64,
     next_sweep: Time,
@@ -45,7 +45,7 @@ pub(super) struct Model {
 }
 
 #[derive(Debug, Default)]
-struct Connection {
+struct KnownClient {
     /// `None` before the connect request.
     session: Option<i64>,
     identities: Vec<AclIdentity>,
@@ -85,7 +85,7 @@ impl Model {
     pub(super) fn connect(&mut self) -> ConnectionId {
         let id = ConnectionId(self.next_connection);
         self.next_connection += 1;
-        self.connections.insert(id, Connection::default());
+        self.connections.insert(id, KnownClient::default());
         id
     }
 
@@ -165,14 +165,14 @@ impl Model {
         }
     }
 
-    fn next_change(&mut self, now: Time) -> Change {
+    fn next_change(&mut self, now: Time) -> Stamp {
         self.zxid += 1;
         let (then, micros) = self.wall_clock;
         let millis = u128::from(micros / 1_000) + now.since(then).as_millis();
-        Change { zxid: self.zxid, time_ms: i64::try_from(millis).unwrap_or(i64::MAX) }
+        Stamp { zxid: self.zxid, time_ms: i64::try_from(millis).unwrap_or(i64::MAX) }
     }
 
-    fn notify(&mut self, events: &[Event]) {
+    fn notify(&mut self, events: &[ZnodeEvent]) {
         for event in events {
             for connection in self.watches.trigger(event) {
                 self.send(connection, messages::event(event));
@@ -285,8 +285,8 @@ impl Model {
     ) -> Result<(), JuteError> {
         let mut reader = Reader::new(frame);
         let (xid, opcode) = (reader.int()?, reader.int()?);
-        match Request::decode(opcode, &mut reader) {
-            Ok(Request::Write(operation)) => {
+        match ClientRequest::decode(opcode, &mut reader) {
+            Ok(ClientRequest::Write(operation)) => {
                 let operations = std::slice::from_ref(&operation);
                 match self.transact(now, id, session, operations).as_deref() {
                     // It is for transactions of several operations. Alone it can fail, and no more.
@@ -295,27 +295,27 @@ impl Model {
                     Err((_, refusal)) => self.refuse(id, xid, *refusal),
                 }
             }
-            Ok(Request::Multi(operations)) => {
+            Ok(ClientRequest::Multi(operations)) => {
                 let results = self.transact(now, id, session, &operations);
                 self.done(id, xid, |frame| write_results(&results, operations.len(), frame));
             }
-            Ok(Request::Read { part, path, watch }) => self.read(id, xid, part, path, watch),
-            Ok(Request::Sync(path)) => self.done(id, xid, |frame| _ = frame.text(path)),
-            Ok(Request::Ping) => self.done(id, xid, |_| {}),
-            Ok(Request::Auth { scheme, credentials }) => {
+            Ok(ClientRequest::Read { part, path, watch }) => self.read(id, xid, part, path, watch),
+            Ok(ClientRequest::Sync(path)) => self.done(id, xid, |frame| _ = frame.text(path)),
+            Ok(ClientRequest::Ping) => self.done(id, xid, |_| {}),
+            Ok(ClientRequest::Auth { scheme, credentials }) => {
                 self.authenticate(id, xid, scheme, credentials);
             }
-            Ok(Request::CloseSession) => {
+            Ok(ClientRequest::CloseSession) => {
                 self.delete_ephemerals(now, session);
                 self.done(id, xid, |_| {});
                 self.close(id);
             }
-            Ok(Request::Unknown) => {
+            Ok(ClientRequest::Unknown) => {
                 self.send(id, messages::refused(xid, NO_ZXID, Refusal::Unimplemented));
                 self.close(id);
             }
             Err(refusal) => {
-                if Request::is_write(opcode) {
+                if ClientRequest::is_write(opcode) {
                     let _ = self.next_change(now);
                 }
                 self.refuse(id, xid, refusal);
@@ -330,7 +330,7 @@ impl Model {
         now: Time,
         id: ConnectionId,
         session: i64,
-        operations: &[Operation<'_>],
+        operations: &[ZnodeWrite<'_>],
     ) -> Result<Vec<OperationEffect>, (usize, Refusal)> {
         let change = self.next_change(now);
         let identities = self.connections.get(&id).map_or(&[][..], |it| &it.identities);

@@ -2,7 +2,7 @@
 
 use super::model::{ConnectionId, Model, Output};
 use crate::clock;
-use crate::server::{Connections, Service, Socket};
+use crate::server::{ClientSocket, Connections, Service};
 use redlatch_zookeeper::jute::frame;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ impl SharedModel {
     }
 
     /// Sends what the model has to send, and closes what it closes.
-    fn deliver(&mut self, connections: &mut Connections<Client>) {
+    fn deliver(&mut self, connections: &mut Connections<EnsembleClient>) {
         loop {
             let Some(output) = self.lock().poll() else { return };
             let (Output::Send(id, _) | Output::Close(id)) = output;
@@ -46,23 +46,23 @@ impl SharedModel {
 }
 
 impl Service for SharedModel {
-    type Client = Client;
+    type Client = EnsembleClient;
     const NAME: &'static str = "redlatch-zookeeper";
 
     fn patience(&self) -> Option<Duration> {
         Some(self.lock().next_deadline().since(clock::now()))
     }
 
-    fn connect(&mut self) -> (usize, Client) {
-        (self.lock().connect().0, Client::default())
+    fn connect(&mut self) -> (usize, EnsembleClient) {
+        (self.lock().connect().0, EnsembleClient::default())
     }
 
-    fn disconnect(&mut self, id: usize, _: &Client) {
+    fn disconnect(&mut self, id: usize, _: &EnsembleClient) {
         self.lock().disconnect(ConnectionId(id));
     }
 
     /// Carries out what a connection has received.
-    fn serve(&mut self, id: usize, connections: &mut Connections<Client>) {
+    fn serve(&mut self, id: usize, connections: &mut Connections<EnsembleClient>) {
         while let Some((socket, client)) = connections.get_mut(&id) {
             match client.poll(socket) {
                 Ok(None) => return,
@@ -78,7 +78,7 @@ impl Service for SharedModel {
         }
     }
 
-    fn advance(&mut self, connections: &mut Connections<Client>) {
+    fn advance(&mut self, connections: &mut Connections<EnsembleClient>) {
         self.lock().advance(clock::now());
         self.deliver(connections);
     }
@@ -94,7 +94,7 @@ const WORD: usize = 4;
 
 /// One connection, apart from its bytes.
 #[derive(Default)]
-pub(super) struct Client {
+pub(super) struct EnsembleClient {
     /// Was the first frame received?
     is_greeted: bool,
     /// The connection ends when all was sent.
@@ -110,10 +110,13 @@ pub(super) enum Inbound {
     FourLetters([u8; WORD]),
 }
 
-impl Client {
+impl EnsembleClient {
     /// What the client sent next. `None`: nothing before the socket can be read or written again.
     /// An error means that the connection is to be closed.
-    fn poll<S: Read + Write>(&mut self, socket: &mut Socket<S>) -> io::Result<Option<Inbound>> {
+    fn poll<S: Read + Write>(
+        &mut self,
+        socket: &mut ClientSocket<S>,
+    ) -> io::Result<Option<Inbound>> {
         let mut buffer = [0; 16 * 1024];
         loop {
             socket.flush()?;
@@ -132,7 +135,7 @@ impl Client {
         }
     }
 
-    fn take<S>(&mut self, socket: &mut Socket<S>) -> io::Result<Option<Inbound>> {
+    fn take<S>(&mut self, socket: &mut ClientSocket<S>) -> io::Result<Option<Inbound>> {
         let rest = &socket.inbound[socket.used..];
         let Some(&word) = rest.first_chunk::<WORD>() else { return Ok(None) };
         if !self.is_greeted && word.iter().all(u8::is_ascii_lowercase) {
@@ -179,7 +182,8 @@ mod tests {
 
     fn received(pieces: &[&[u8]]) -> io::Result<Vec<Inbound>> {
         let pieces = pieces.iter().rev().map(|piece| piece.to_vec()).collect();
-        let (mut socket, mut client) = (Socket::new(Pieces(pieces)), Client::default());
+        let (mut socket, mut client) =
+            (ClientSocket::new(Pieces(pieces)), EnsembleClient::default());
         std::iter::from_fn(|| client.poll(&mut socket).transpose()).collect()
     }
 

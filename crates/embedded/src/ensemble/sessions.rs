@@ -14,11 +14,11 @@ pub(super) struct Sessions {
     tick: Duration,
     timeouts: RangeInclusive<Duration>,
     next_id: i64,
-    sessions: BTreeMap<i64, Session>,
+    sessions: BTreeMap<i64, LiveSession>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct LiveSession {
     timeout: Duration,
     ends_at: Time,
 }
@@ -38,7 +38,7 @@ impl Sessions {
     pub(super) fn begin(&mut self, now: Time, timeout: Duration) -> i64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.sessions.insert(id, Session { timeout, ends_at: Time::ZERO });
+        self.sessions.insert(id, LiveSession { timeout, ends_at: Time::ZERO });
         self.touch(now, id);
         id
     }
@@ -125,12 +125,12 @@ pub(super) enum EventKind {
 
 /// What happened, and to which znode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct ZnodeEvent {
     pub(super) kind: EventKind,
     pub(super) path: Box<str>,
 }
 
-impl Event {
+impl ZnodeEvent {
     pub(super) fn new(kind: EventKind, path: &str) -> Self {
         Self { kind, path: path.into() }
     }
@@ -147,7 +147,7 @@ pub(super) struct Watches<C> {
 
 impl<C: Copy + Ord> Watches<C> {
     /// The connections to tell of this event, each once. Their watches have ended.
-    pub(super) fn trigger(&mut self, event: &Event) -> BTreeSet<C> {
+    pub(super) fn trigger(&mut self, event: &ZnodeEvent) -> BTreeSet<C> {
         let (path, kind) = (event.path.as_bytes(), event.kind);
         let mut told = BTreeSet::new();
         if kind != EventKind::ChildrenChanged {
@@ -219,7 +219,7 @@ mod tests {
             let mut watches = Watches::default();
             let mut trigger = |kind, watch: &dyn Fn(&mut Watches<u8>)| {
                 watch(&mut watches);
-                watches.trigger(&Event::new(kind, "/a")).into_iter().collect::<Vec<_>>()
+                watches.trigger(&ZnodeEvent::new(kind, "/a")).into_iter().collect::<Vec<_>>()
             };
             let nothing = |_: &mut Watches<u8>| {};
             let both = |watches: &mut Watches<u8>| {
@@ -234,8 +234,8 @@ mod tests {
             assert_eq!(trigger(EventKind::Deleted, &nothing), []);
             both(&mut watches);
             watches.forget(1);
-            assert_eq!(watches.trigger(&Event::new(EventKind::Created, "/a")).len(), 0);
-            assert_eq!(watches.trigger(&Event::new(EventKind::Deleted, "/a")).len(), 1);
+            assert_eq!(watches.trigger(&ZnodeEvent::new(EventKind::Created, "/a")).len(), 0);
+            assert_eq!(watches.trigger(&ZnodeEvent::new(EventKind::Deleted, "/a")).len(), 1);
         }
     }
 }

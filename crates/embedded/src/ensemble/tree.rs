@@ -1,7 +1,7 @@
 //! The tree of znodes, and how it changes.
 
-use super::messages::{AclEntry, Create, Operation, Refusal, flags};
-use super::sessions::{Event, EventKind};
+use super::messages::{AclEntry, NewZnode, Refusal, ZnodeWrite, flags};
+use super::sessions::{EventKind, ZnodeEvent};
 use redlatch_zookeeper::jute::FrameWriter;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,9 +44,9 @@ impl Tree {
         for path in RESERVED {
             let read_only = AclGrant { permissions: permission::READ, to: None };
             let acl = if path.ends_with("config") { vec![read_only] } else { vec![] };
-            let zero = Change { zxid: 0, time_ms: 0 };
+            let zero = Stamp { zxid: 0, time_ms: 0 };
             // It was never created: its parent does not count it.
-            tree.put(path, Some(Znode::new(zero, Lifetime::Persistent, Acl(acl), Some(&[]))));
+            tree.put(path, Some(Znode::new(zero, Lifetime::Persistent, ZnodeAcl(acl), Some(&[]))));
         }
         tree
     }
@@ -112,7 +112,7 @@ impl Tree {
 
 /// A transaction: its number, and when it happened in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct Stamp {
     pub(super) zxid: i64,
     pub(super) time_ms: i64,
 }
@@ -131,10 +131,10 @@ pub(super) enum Lifetime {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Znode {
     pub(super) data: Option<Box<[u8]>>,
-    pub(super) acl: Acl,
+    pub(super) acl: ZnodeAcl,
     pub(super) lifetime: Lifetime,
-    created: Change,
-    pub(super) modified: Change,
+    created: Stamp,
+    pub(super) modified: Stamp,
     pub(super) version: i32,
     /// How many children were created so far: the number of the next sequential one. It stands
     /// still at its maximum.
@@ -145,7 +145,12 @@ pub(super) struct Znode {
 }
 
 impl Znode {
-    pub(super) fn new(change: Change, lifetime: Lifetime, acl: Acl, data: Option<&[u8]>) -> Self {
+    pub(super) fn new(
+        change: Stamp,
+        lifetime: Lifetime,
+        acl: ZnodeAcl,
+        data: Option<&[u8]>,
+    ) -> Self {
         Self {
             data: data.map(Box::from),
             acl,
@@ -207,18 +212,18 @@ struct Undo {
 #[derive(Debug)]
 pub(super) struct TreeTransaction<'a> {
     tree: &'a mut Tree,
-    change: Change,
+    change: Stamp,
     /// Whose change it is.
     session: i64,
     identities: &'a [AclIdentity],
     undo: Vec<Undo>,
-    events: Vec<Event>,
+    events: Vec<ZnodeEvent>,
 }
 
 impl<'a> TreeTransaction<'a> {
     pub(super) fn begin(
         tree: &'a mut Tree,
-        change: Change,
+        change: Stamp,
         session: i64,
         identities: &'a [AclIdentity],
     ) -> Self {
@@ -226,7 +231,7 @@ impl<'a> TreeTransaction<'a> {
     }
 
     /// What has happened, in its order.
-    pub(super) fn commit(self) -> Vec<Event> {
+    pub(super) fn commit(self) -> Vec<ZnodeEvent> {
         self.events
     }
 
@@ -240,10 +245,10 @@ impl<'a> TreeTransaction<'a> {
     }
 
     /// Carries out one operation, or refuses it and changes nothing.
-    pub(super) fn run(&mut self, operation: &Operation<'_>) -> Result<OperationEffect, Refusal> {
+    pub(super) fn run(&mut self, operation: &ZnodeWrite<'_>) -> Result<OperationEffect, Refusal> {
         match operation {
-            Operation::Create(create) => self.create(create),
-            Operation::Delete { path, version } => {
+            ZnodeWrite::Create(create) => self.create(create),
+            ZnodeWrite::Delete { path, version } => {
                 let (parent, _) = split(path).ok_or(Refusal::BadArguments)?;
                 if path.contains('\0') || RESERVED.contains(path) {
                     return Err(Refusal::BadArguments);
@@ -258,7 +263,7 @@ impl<'a> TreeTransaction<'a> {
                 self.delete(path)?;
                 Ok(OperationEffect::Deleted)
             }
-            Operation::SetData { path, data, version } => {
+            ZnodeWrite::SetData { path, data, version } => {
                 check_path(path)?;
                 let mut znode = self.tree.znode(path)?.clone();
                 znode.acl.check(permission::WRITE, self.identities)?;
@@ -267,10 +272,10 @@ impl<'a> TreeTransaction<'a> {
                 znode.modified = self.change;
                 znode.version = znode.version.wrapping_add(1);
                 self.put(path, Some(znode.clone()), |_| {});
-                self.events.push(Event::new(EventKind::DataChanged, path));
+                self.events.push(ZnodeEvent::new(EventKind::DataChanged, path));
                 Ok(OperationEffect::DataSet(Box::new(znode)))
             }
-            Operation::Check { path, version } => {
+            ZnodeWrite::Check { path, version } => {
                 check_path(path)?;
                 let znode = self.tree.znode(path)?;
                 znode.acl.check(permission::READ, self.identities)?;
@@ -280,13 +285,13 @@ impl<'a> TreeTransaction<'a> {
         }
     }
 
-    fn create(&mut self, create: &Create<'_>) -> Result<OperationEffect, Refusal> {
+    fn create(&mut self, create: &NewZnode<'_>) -> Result<OperationEffect, Refusal> {
         let lifetime = lifetime(create.flags, self.session)?;
         let (parent_path, _) = split(create.path).ok_or(Refusal::BadArguments)?;
         if create.path.contains('\0') {
             return Err(Refusal::BadArguments);
         }
-        let acl = Acl::of_request(&create.acl, self.identities)?;
+        let acl = ZnodeAcl::of_request(&create.acl, self.identities)?;
         let parent = self.tree.znode(parent_path)?;
         parent.acl.check(permission::CREATE, self.identities)?;
         let is_sequential =
@@ -312,8 +317,8 @@ impl<'a> TreeTransaction<'a> {
                 (parent.creates, parent.children_zxid) = (creates, zxid);
             }
         });
-        self.events.push(Event::new(EventKind::Created, &path));
-        self.events.push(Event::new(EventKind::ChildrenChanged, parent_path));
+        self.events.push(ZnodeEvent::new(EventKind::Created, &path));
+        self.events.push(ZnodeEvent::new(EventKind::ChildrenChanged, parent_path));
         Ok(OperationEffect::Created(path.into(), created))
     }
 
@@ -324,8 +329,8 @@ impl<'a> TreeTransaction<'a> {
         self.tree.znode(path)?;
         let zxid = self.change.zxid;
         self.put(path, None, |parent| parent.children_zxid = zxid);
-        self.events.push(Event::new(EventKind::Deleted, path));
-        self.events.push(Event::new(EventKind::ChildrenChanged, parent));
+        self.events.push(ZnodeEvent::new(EventKind::Deleted, path));
+        self.events.push(ZnodeEvent::new(EventKind::ChildrenChanged, parent));
         Ok(())
     }
 
@@ -394,7 +399,7 @@ fn base64(bytes: &[u8]) -> String {
 
 /// The access control list of a znode. An empty one permits everything to everybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Acl(Vec<AclGrant>);
+pub(super) struct ZnodeAcl(Vec<AclGrant>);
 
 /// Permissions for one identity, or for everybody.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -403,7 +408,7 @@ struct AclGrant {
     to: Option<AclIdentity>,
 }
 
-impl Acl {
+impl ZnodeAcl {
     /// The list for a new znode. `auth` stands for the identities of who creates it.
     pub(super) fn of_request(
         entries: &[AclEntry<'_>],
@@ -451,17 +456,17 @@ mod tests {
         }
     }
 
-    fn create(path: &str, flags: i32) -> Operation<'_> {
+    fn create(path: &str, flags: i32) -> ZnodeWrite<'_> {
         let acl = vec![AclEntry { permissions: 31, scheme: "world", id: "anyone" }];
-        Operation::Create(Create { path, data: None, acl, flags, with_stat: false })
+        ZnodeWrite::Create(NewZnode { path, data: None, acl, flags, with_stat: false })
     }
 
     fn run(
         tree: &mut Tree,
         zxid: i64,
-        operation: &Operation<'_>,
+        operation: &ZnodeWrite<'_>,
     ) -> Result<OperationEffect, Refusal> {
-        TreeTransaction::begin(tree, Change { zxid, time_ms: 0 }, 7, &[]).run(operation)
+        TreeTransaction::begin(tree, Stamp { zxid, time_ms: 0 }, 7, &[]).run(operation)
     }
 
     #[test]
@@ -470,11 +475,11 @@ mod tests {
         run(&mut tree, 1, &create("/a", flags::CONTAINER)).unwrap();
         run(&mut tree, 2, &create("/a/b", flags::EPHEMERAL)).unwrap();
         let before = format!("{:?}", tree.znode("/a").unwrap());
-        let change = Change { zxid: 3, time_ms: 0 };
+        let change = Stamp { zxid: 3, time_ms: 0 };
         let mut transaction = TreeTransaction::begin(&mut tree, change, 7, &[]);
         for operation in [
-            Operation::SetData { path: "/a", data: Some(b"data"), version: 0 },
-            Operation::Delete { path: "/a/b", version: 0 },
+            ZnodeWrite::SetData { path: "/a", data: Some(b"data"), version: 0 },
+            ZnodeWrite::Delete { path: "/a/b", version: 0 },
             create("/a/c", flags::EPHEMERAL),
         ] {
             transaction.run(&operation).unwrap();

@@ -1,7 +1,7 @@
 //! The encoding of requests, and the meaning of replies as votes. No other module knows either.
 
 use super::node_error::NodeError;
-use super::script::Call;
+use super::script::ScriptCall;
 use super::server_error::{ServerError, ServerErrorKind, quoted};
 use crate::engine::{LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote};
 use crate::resp::{BULK_MAX, Reply};
@@ -68,7 +68,7 @@ pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
 /// Appends `request` to `out`. A script repeats `number` in its answer, as proof that the answer
 /// belongs to this command.
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
-    request.command.of_node().encode(Call { form, number }, out);
+    request.command.of_node().encode(ScriptCall { form, number }, out);
 }
 
 /// The value of this lock's keys.

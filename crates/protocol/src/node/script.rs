@@ -97,6 +97,12 @@ pub use lua_script;
 /// Repeats the number of the command, and does nothing with the key.
 pub const PROOF: Script = lua_script!("script/proof.lua");
 
+/// Whose reign a replicated group is in, noted in its marker.
+pub const REIGN: Script = lua_script!("script/reign.lua");
+
+/// In whose reign the votes before it were given.
+pub const CHECK: Script = lua_script!("script/check.lua");
+
 /// Every script of locks, by its number.
 pub const ALL: &[Script] = &[
     CLAIM,
@@ -110,6 +116,8 @@ pub const ALL: &[Script] = &[
     KEEP_SHARED,
     RELEASE_SHARED,
     RELEASE_READER,
+    REIGN,
+    CHECK,
 ];
 
 /// What a request asks of a node, as it is written and answered.
@@ -120,7 +128,7 @@ pub(super) trait NodeCommand {
     }
 
     /// Appends the command.
-    fn encode(&self, call: Call, out: &mut Vec<u8>);
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>);
 
     /// Reads a reply, if it is an answer to this command with this number. Texts in errors do not
     /// contain `secret`. Most scripts answer yes or no.
@@ -138,7 +146,7 @@ impl NodeCommand for Arc<dyn CustomCommand> {
         Some((script, CUSTOM + number))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         let (script, _) = CustomCommand::script(&**self);
         self.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
     }
@@ -170,13 +178,13 @@ impl Command {
 
 /// How a script is called.
 #[derive(Clone, Copy)]
-pub(super) struct Call {
+pub(super) struct ScriptCall {
     pub(super) form: Form,
     /// The number that the script's answer must begin with.
     pub(super) number: u64,
 }
 
-impl Call {
+impl ScriptCall {
     /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
     fn run(
         self,

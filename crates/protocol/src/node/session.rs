@@ -34,7 +34,7 @@ use crate::engine::{Backoff, Jitter, Request};
 use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
-use server::Server;
+use server::LastServer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub struct Session {
     options: SessionOptions,
     state: State,
     connection: Connection,
-    server: Server,
+    server: LastServer,
     flight: Flight,
     notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
@@ -135,7 +135,7 @@ impl Session {
             options,
             state: State::Down { retry_at: Time::ZERO },
             connection: Connection::default(),
-            server: Server::default(),
+            server: LastServer::default(),
             notifications: Notifications::default(),
             waiting: RequestQueue::default(),
             pending_releases: PendingReleases::default(),

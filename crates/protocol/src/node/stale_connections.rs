@@ -25,7 +25,7 @@ const INVALID_ANSWERS_MAX: u32 = 10;
 /// Connections to one node that were given up and may still deliver commands.
 #[derive(Clone, Debug, Default)]
 pub struct StaleConnections {
-    connections: Vec<Connection>,
+    connections: Vec<StaleConnection>,
     /// How many of them, from the first, are being ended.
     ending: usize,
     /// How many invalid answers to `CLIENT KILL ID` arrived in a row.
@@ -33,7 +33,7 @@ pub struct StaleConnections {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Connection {
+struct StaleConnection {
     run_id: String,
     id: u64,
 }
@@ -45,14 +45,14 @@ impl StaleConnections {
         if self.connections.len() == STALE_MAX {
             self.connections.remove(0);
         }
-        self.connections.push(Connection { run_id, id });
+        self.connections.push(StaleConnection { run_id, id });
     }
 
     /// Appends to `out` the commands that end the connections to this run of the server.
     pub(super) fn end(&mut self, server: &Identity, out: &mut Vec<u8>) {
         // Within one run ids only grow. An id that is not below this connection's belongs to
         // another client: a proxy counts by itself, or the server was reset to a snapshot.
-        let leads_here = |it: &Connection| {
+        let leads_here = |it: &StaleConnection| {
             let is_before = server.connection.is_none_or(|own| it.id < own);
             Some(&it.run_id) == server.run_id.as_ref() && is_before
         };

@@ -81,14 +81,14 @@ impl Decoder {
                 None => self.scan_header(input)?,
             };
             match step {
-                Step::Starved => return Ok(None),
-                Step::Opened => {}
+                Scanned::Starved => return Ok(None),
+                Scanned::Opened => {}
                 // Most replies are one line, and need not be read again.
-                Step::Value(reply) if self.levels.is_outermost() => {
+                Scanned::Value(reply) if self.levels.is_outermost() => {
                     return Ok(Some((reply, self.scanned)));
                 }
-                Step::Value(_) | Step::Done if self.levels.value_done() => {}
-                Step::Value(_) | Step::Done => {
+                Scanned::Value(_) | Scanned::Done if self.levels.value_done() => {}
+                Scanned::Value(_) | Scanned::Done => {
                     let reply = read(&input[self.value..self.scanned])?;
                     return Ok(Some((reply, self.scanned)));
                 }
@@ -96,12 +96,12 @@ impl Decoder {
         }
     }
 
-    fn scan_header<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a>, ProtocolError> {
+    fn scan_header<'a>(&mut self, input: &'a [u8]) -> Result<Scanned<'a>, ProtocolError> {
         if self.scanned >= REPLY_MAX {
             return Err(ProtocolError::ReplyTooLarge);
         }
         let start = self.scanned;
-        let Some(&type_byte) = input.get(start) else { return Ok(Step::Starved) };
+        let Some(&type_byte) = input.get(start) else { return Ok(Scanned::Starved) };
         check_type(type_byte)?;
         if self.levels.is_outermost() {
             // The header of an attribute too; that of the value it prefixes overwrites it.
@@ -109,16 +109,16 @@ impl Decoder {
         } else if type_byte == b'>' {
             return Err(ProtocolError::NestedPush);
         }
-        let Some(line) = self.scan_line(input, start + 1)? else { return Ok(Step::Starved) };
+        let Some(line) = self.scan_line(input, start + 1)? else { return Ok(Scanned::Starved) };
         match header(type_byte, line)? {
-            Header::Value(reply) => Ok(Step::Value(reply)),
+            Header::Value(reply) => Ok(Scanned::Value(reply)),
             Header::Body(length) => {
                 // Limited by BULK_MAX, so this cannot overflow.
                 if self.scanned + length + CRLF.len() > REPLY_MAX {
                     return Err(ProtocolError::ReplyTooLarge);
                 }
                 self.body = Some(Body { length, verbatim: type_byte == b'=' });
-                Ok(Step::Opened)
+                Ok(Scanned::Opened)
             }
             Header::Items(count) => self.levels.enter(count, type_byte == b'|'),
         }
@@ -159,15 +159,15 @@ impl Decoder {
         }
     }
 
-    fn scan_body(&mut self, input: &[u8], body: Body) -> Result<Step<'static>, ProtocolError> {
+    fn scan_body(&mut self, input: &[u8], body: Body) -> Result<Scanned<'static>, ProtocolError> {
         let end = self.scanned + body.length;
-        let Some(rest) = input.get(end..) else { return Ok(Step::Starved) };
+        let Some(rest) = input.get(end..) else { return Ok(Scanned::Starved) };
         let tail = &rest[..CRLF.len().min(rest.len())];
         if !CRLF.starts_with(tail) {
             return Err(ProtocolError::MissingCrlf);
         }
         if tail.len() < CRLF.len() {
-            return Ok(Step::Starved);
+            return Ok(Scanned::Starved);
         }
         // The header of a verbatim string with fewer than four bytes has been refused.
         if body.verbatim && input[self.scanned + 3] != b':' {
@@ -175,7 +175,7 @@ impl Decoder {
         }
         self.scanned = end + CRLF.len();
         self.body = None;
-        Ok(Step::Done)
+        Ok(Scanned::Done)
     }
 }
 
@@ -218,7 +218,7 @@ struct Body {
 
 /// The result of scanning one header or body.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Step<'a> {
+enum Scanned<'a> {
     /// More bytes are needed.
     Starved,
     /// A header was scanned; its body or its elements follow.
@@ -234,11 +234,11 @@ enum Step<'a> {
 #[derive(Debug, Default)]
 struct Levels {
     open: usize,
-    levels: [Level; DEPTH_MAX],
+    levels: [OpenLevel; DEPTH_MAX],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Level {
+struct OpenLevel {
     /// Values that are not complete; at least one while the level is open.
     missing: usize,
     /// An attribute is not a value: the value that it prefixes follows it.
@@ -251,17 +251,17 @@ impl Levels {
     }
 
     /// Opens an aggregate of `count` values.
-    fn enter(&mut self, count: usize, attribute: bool) -> Result<Step<'static>, ProtocolError> {
+    fn enter(&mut self, count: usize, attribute: bool) -> Result<Scanned<'static>, ProtocolError> {
         // Also refused if it is empty: whether a depth is allowed does not depend on the contents.
         let Some(level) = self.levels.get_mut(self.open) else {
             return Err(ProtocolError::TooDeep);
         };
         if count == 0 {
-            return Ok(if attribute { Step::Opened } else { Step::Done });
+            return Ok(if attribute { Scanned::Opened } else { Scanned::Done });
         }
-        *level = Level { missing: count, attribute };
+        *level = OpenLevel { missing: count, attribute };
         self.open += 1;
-        Ok(Step::Opened)
+        Ok(Scanned::Opened)
     }
 
     /// Counts a complete value, and the aggregates that it completes. Returns whether the reply
@@ -369,9 +369,9 @@ mod tests {
         fn a_value_completes_each_level_whose_last_value_it_is() {
             let mut levels = Levels::default();
             assert!(!levels.value_done(), "a value outside any aggregate is the reply");
-            assert_eq!(levels.enter(2, false), Ok(Step::Opened));
+            assert_eq!(levels.enter(2, false), Ok(Scanned::Opened));
             assert!(levels.value_done());
-            assert_eq!(levels.enter(1, false), Ok(Step::Opened));
+            assert_eq!(levels.enter(1, false), Ok(Scanned::Opened));
             assert!(!levels.value_done());
             assert!(levels.is_outermost());
         }
@@ -379,8 +379,8 @@ mod tests {
         #[test]
         fn an_attribute_completes_nothing() {
             let mut levels = Levels::default();
-            assert_eq!(levels.enter(0, true), Ok(Step::Opened));
-            assert_eq!(levels.enter(1, true), Ok(Step::Opened));
+            assert_eq!(levels.enter(0, true), Ok(Scanned::Opened));
+            assert_eq!(levels.enter(1, true), Ok(Scanned::Opened));
             assert!(levels.value_done());
             assert!(levels.is_outermost());
             assert!(!levels.value_done());
@@ -390,7 +390,7 @@ mod tests {
         fn the_depth_is_limited_also_for_empty_aggregates() {
             let mut levels = Levels::default();
             for _ in 0..DEPTH_MAX {
-                assert_eq!(levels.enter(1, false), Ok(Step::Opened));
+                assert_eq!(levels.enter(1, false), Ok(Scanned::Opened));
             }
             assert_eq!(levels.enter(0, false), Err(ProtocolError::TooDeep));
         }

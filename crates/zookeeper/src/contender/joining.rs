@@ -2,8 +2,8 @@
 
 use super::state::{Finding, ListPairs, Search, Turn};
 use super::waiting::{find, has_contender};
-use super::{Cleanup, Contender, Own, Parents, Serial, State, Step};
-use crate::message::{OperationResult, Reply, ServerError};
+use super::{Cleanup, Contender, ContenderStep, Own, Parents, Serial, State};
+use crate::message::{EnsembleError, EnsembleReply, OperationResult};
 use crate::path::{ContenderId, Number};
 use crate::session::{Failure, Response};
 use crate::shares::Admission;
@@ -46,20 +46,24 @@ impl Contender {
     pub(super) fn looked(&mut self, mut looks: ListPairs, serial: Serial, reply: Response<'_>) {
         let is_list = looks.front().is_some_and(|look| look.list == serial);
         let is_contended = match reply {
-            Ok(Reply::Children { names, .. }) if is_list => has_contender(self.plan.layout, names),
-            Ok(Reply::Children { names, .. }) => self.admission(Some(names)) == Admission::None,
+            Ok(EnsembleReply::Children { names, .. }) if is_list => {
+                has_contender(self.plan.layout, names)
+            }
+            Ok(EnsembleReply::Children { names, .. }) => {
+                self.admission(Some(names)) == Admission::None
+            }
             Ok(_) => false,
-            Err(Failure::Server(ServerError::NoNode)) => {
+            Err(Failure::Server(EnsembleError::NoNode)) => {
                 if is_list {
                     self.parents = Parents::Last;
                 }
                 false
             }
             Err(Failure::Unanswered | Failure::SessionLost) => return self.look(),
-            Err(failure) => return self.finish(Step::Refused(failure.clone())),
+            Err(failure) => return self.finish(ContenderStep::Refused(failure.clone())),
         };
         if is_contended {
-            return self.finish(Step::Contended);
+            return self.finish(ContenderStep::Contended);
         }
         if !is_list {
             looks.pop_front();
@@ -78,7 +82,7 @@ impl Contender {
         reply: Response<'_>,
     ) {
         let failure = match reply {
-            Ok(Reply::Results(results)) => results.error().map(Failure::Server),
+            Ok(EnsembleReply::Results(results)) => results.error().map(Failure::Server),
             Ok(_) => None,
             Err(failure) => Some(failure.clone()),
         };
@@ -90,17 +94,17 @@ impl Contender {
                 Some(own) if self.is_given_up => self.delete_all(own),
                 Some(own) => {
                     self.parents = Parents::Present;
-                    self.for_each(&own, Step::Keep);
+                    self.for_each(&own, ContenderStep::Keep);
                     self.state = State::InQueue { own, turn: Turn::Listing { looks } };
                 }
             },
             Some(Failure::SessionLost) => self.attempt_lost(),
             Some(Failure::Unanswered) => self.look_for(id),
             Some(Failure::Server(error)) if !is_refusal(error) => self.look_later_for(id),
-            Some(_) if self.is_given_up => self.finish(Step::CleanedUp(Cleanup::Nothing)),
+            Some(_) if self.is_given_up => self.finish(ContenderStep::CleanedUp(Cleanup::Nothing)),
             // A directory may have been removed since it was created: a container that is empty.
-            Some(Failure::Server(ServerError::NoNode)) => match self.refusal {
-                Some(error) => self.finish(Step::Refused(Failure::Server(error))),
+            Some(Failure::Server(EnsembleError::NoNode)) => match self.refusal {
+                Some(error) => self.finish(ContenderStep::Refused(Failure::Server(error))),
                 None => {
                     if self.parents == Parents::Present {
                         self.parents = Parents::Last;
@@ -108,7 +112,7 @@ impl Contender {
                     self.restart();
                 }
             },
-            Some(failure) => self.finish(Step::Refused(failure)),
+            Some(failure) => self.finish(ContenderStep::Refused(failure)),
         }
     }
 
@@ -123,7 +127,7 @@ impl Contender {
     }
 
     fn look_later_for(&mut self, id: ContenderId) {
-        self.steps.push_back(Step::Pause);
+        self.steps.push_back(ContenderStep::Pause);
         self.look_for(id);
     }
 
@@ -131,7 +135,9 @@ impl Contender {
     pub(super) fn search_on(&mut self, id: ContenderId, mut search: Search, reply: Response<'_>) {
         search.lists.pop_front();
         search.found.push(match self.finding(reply) {
-            Finding::Reply(Reply::Children { names, .. }) => find(self.plan.layout, names, id),
+            Finding::Reply(EnsembleReply::Children { names, .. }) => {
+                find(self.plan.layout, names, id)
+            }
             Finding::Absent => {
                 self.parents = Parents::Last;
                 None
@@ -150,7 +156,7 @@ impl Contender {
                 if self.is_given_up {
                     return self.delete_all(own);
                 }
-                self.for_each(&own, Step::Keep);
+                self.for_each(&own, ContenderStep::Keep);
                 self.date(own);
             }
             // It may be there anyway.
@@ -170,7 +176,7 @@ impl Contender {
             let cleanup = if paths.is_empty() { Cleanup::Nothing } else { Cleanup::Deleted };
             return self.delete(paths, false, cleanup);
         }
-        self.steps.extend(paths.into_iter().map(|path| Step::Delete(None, path)));
+        self.steps.extend(paths.into_iter().map(|path| ContenderStep::Delete(None, path)));
         if self.given_up.len() == GIVEN_UP_MAX {
             self.given_up.remove(0);
         }
@@ -179,11 +185,11 @@ impl Contender {
     }
 
     /// The znodes that this transaction created under this id, if they have its name and a number.
-    fn own(&self, id: ContenderId, created_by: i64, reply: &Reply<'_>) -> Option<Own> {
+    fn own(&self, id: ContenderId, created_by: i64, reply: &EnsembleReply<'_>) -> Option<Own> {
         let layout = self.plan.layout;
         let paths: Vec<&str> = match reply {
-            Reply::Created { path, .. } => vec![path],
-            Reply::Results(results) => {
+            EnsembleReply::Created { path, .. } => vec![path],
+            EnsembleReply::Results(results) => {
                 let path = |result| match result {
                     OperationResult::Created(path) => Some(path),
                     _ => None,
@@ -200,19 +206,21 @@ impl Contender {
 }
 
 /// Why a lock's directory was not created, if that is no use to try again.
-pub(super) fn refused_directory(parents: Parents, reply: Response<'_>) -> Option<ServerError> {
+pub(super) fn refused_directory(parents: Parents, reply: Response<'_>) -> Option<EnsembleError> {
     match reply {
-        Err(Failure::Server(ServerError::NodeExists)) => None,
-        Err(Failure::Server(ServerError::NoNode)) if parents != Parents::All => None,
+        Err(Failure::Server(EnsembleError::NodeExists)) => None,
+        Err(Failure::Server(EnsembleError::NoNode)) if parents != Parents::All => None,
         Err(Failure::Server(error)) => Some(*error),
         _ => None,
     }
 }
 
 /// Does this error of a create say that nothing was created, and nothing will be?
-fn is_refusal(error: ServerError) -> bool {
+fn is_refusal(error: EnsembleError) -> bool {
     !matches!(
         error,
-        ServerError::RequestTimeout | ServerError::RuntimeInconsistency | ServerError::Other(_)
+        EnsembleError::RequestTimeout
+            | EnsembleError::RuntimeInconsistency
+            | EnsembleError::Other(_)
     )
 }

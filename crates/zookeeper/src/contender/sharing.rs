@@ -4,8 +4,8 @@
 //! what was listed stays compatible until the transaction, and a lock without shares stays without.
 
 use super::state::{Finding, ListPairs, Own, OwnShare, Turn};
-use super::{Contender, Serial, State, Step};
-use crate::message::{Names, Remedy, Reply, ServerError};
+use super::{Contender, ContenderStep, Serial, State};
+use crate::message::{EnsembleError, EnsembleReply, Names, Remedy};
 use crate::session::{Failure, Response};
 use crate::shares::{Admission, admit};
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ impl Contender {
         names: Option<Names<'_>>,
     ) {
         match self.admission(names) {
-            Admission::None if !self.plan.waits => self.end(&own, Step::Contended),
+            Admission::None if !self.plan.waits => self.end(&own, ContenderStep::Contended),
             Admission::None if will_change => {
                 self.place = Some(0);
                 self.state = State::InQueue { own, turn: Turn::Blocked };
@@ -95,39 +95,41 @@ impl Contender {
         reply: Response<'_>,
     ) {
         let (place, error) = match reply {
-            Ok(Reply::Results(results)) => match results.failure() {
+            Ok(EnsembleReply::Results(results)) => match results.failure() {
                 None => return self.has_share(own, share),
                 Some(failure) => failure,
             },
             Err(Failure::Server(error)) => (0, *error),
             Err(Failure::SessionLost) => return self.restart(),
             Err(failure @ Failure::TooLong(_)) => {
-                return self.end(&own, Step::Refused(failure.clone()));
+                return self.end(&own, ContenderStep::Refused(failure.clone()));
             }
             Ok(_) | Err(Failure::Unanswered) => return self.search_share(own, share),
         };
         match (place, error, error.remedy()) {
-            (0, ServerError::NoNode, _) => match self.refusal {
-                Some(error) => self.end(&own, Step::Refused(Failure::Server(error))),
+            (0, EnsembleError::NoNode, _) => match self.refusal {
+                Some(error) => self.end(&own, ContenderStep::Refused(Failure::Server(error))),
                 // Swept since, or all of it was removed: the list says so.
                 None if has_tried => self.list(own),
                 None => self.share(own, share, renews, true),
             },
             // Its own znode.
-            (_, ServerError::NoNode, _) => self.restart(),
-            (_, ServerError::NotEmpty, _) if renews => self.share(own, share, false, false),
-            (_, _, Remedy::Configure) => self.end(&own, Step::Refused(Failure::Server(error))),
+            (_, EnsembleError::NoNode, _) => self.restart(),
+            (_, EnsembleError::NotEmpty, _) if renews => self.share(own, share, false, false),
+            (_, _, Remedy::Configure) => {
+                self.end(&own, ContenderStep::Refused(Failure::Server(error)));
+            }
             // It may have been carried out after all.
             _ => {
-                self.steps.push_back(Step::Pause);
+                self.steps.push_back(ContenderStep::Pause);
                 self.search_share(own, share);
             }
         }
     }
 
     fn has_share(&mut self, own: Own, share: OwnShare) {
-        self.steps.push_back(Step::Keep(share.path.clone()));
-        self.for_each(&own, Step::Forget);
+        self.steps.push_back(ContenderStep::Keep(share.path.clone()));
+        self.for_each(&own, ContenderStep::Forget);
         self.place = None;
         self.state = State::First { own, share: Some(share) };
     }
@@ -146,7 +148,7 @@ impl Contender {
         reply: Response<'_>,
     ) {
         let is_there = match self.finding(reply) {
-            Finding::Reply(Reply::Children { names, .. }) => {
+            Finding::Reply(EnsembleReply::Children { names, .. }) => {
                 let name = share.path.rsplit('/').next().unwrap_or_default();
                 names.iter().any(|other| other == name.as_bytes())
             }
@@ -159,7 +161,7 @@ impl Contender {
             // It was not made, and never will be; or it was removed. The queue knows.
             false if is_synced => self.list(own),
             false => {
-                self.steps.push_back(Step::Pause);
+                self.steps.push_back(ContenderStep::Pause);
                 self.search_share(own, share);
             }
         }

@@ -1,9 +1,11 @@
 //! What a contender wants, how far it has come, and what it wants done next.
 
-use crate::message::{Acl, Create, CreateKind, Operation, Reply, Request, ServerError};
+use crate::message::{
+    Acl, Create, CreateKind, EnsembleError, EnsembleReply, EnsembleRequest, MultiOperation,
+};
 use crate::path::{ContenderId, Directory, Layout, Number, Root};
 use crate::session::Failure;
-use crate::shares::Granted;
+use crate::shares::GrantedShare;
 use redlatch_protocol::engine::Share;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,7 +35,7 @@ impl Own {
 #[derive(Clone, Debug)]
 pub(super) struct OwnShare {
     pub(super) path: Arc<str>,
-    pub(super) granted: Granted,
+    pub(super) granted: GrantedShare,
 }
 
 /// The lists of one lock, in this order: a share that was made between them is in the second, and
@@ -119,7 +121,7 @@ impl Turn {
 
 /// What an answer about znodes says.
 pub(super) enum Finding<'a> {
-    Reply(Reply<'a>),
+    Reply(EnsembleReply<'a>),
     /// The znode is not there.
     Absent,
     Nothing,
@@ -142,11 +144,11 @@ pub struct Serial(pub(super) u32);
 
 /// What is to be done for a contender.
 #[derive(Debug, PartialEq)]
-pub enum Step {
+pub enum ContenderStep {
     /// Call `begin`.
     Begin,
     /// Send this request, and give its answer to `answered`.
-    Send(Serial, Request),
+    Send(Serial, EnsembleRequest),
     /// The session has this znode.
     Keep(Arc<str>),
     /// A transaction has deleted this znode, so it need not be kept any more.
@@ -190,12 +192,12 @@ pub enum Cleanup {
     /// There were none.
     Nothing,
     /// A server refuses to delete one. It ends with the session.
-    Refused(ServerError),
+    Refused(EnsembleError),
 }
 
 /// The lock that a contender wants, and how.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ContenderPlan {
     /// Persistent znodes above the lock's directory, from the top.
     above: Arc<[Arc<str>]>,
     /// The lock's directory, or those of a set of locks: at least one, and none twice.
@@ -213,7 +215,7 @@ pub struct Plan {
     pub share: Option<Share>,
 }
 
-impl Plan {
+impl ContenderPlan {
     /// Waits for all locks with these directories together, below this root, without data. One that
     /// is named twice counts once.
     ///
@@ -258,25 +260,27 @@ impl Plan {
     }
 
     /// The request that joins the queues, under this id.
-    pub(super) fn join(&self, id: ContenderId) -> Request {
+    pub(super) fn join(&self, id: ContenderId) -> EnsembleRequest {
         let (prefix, kind) = (self.layout.prefix(id), CreateKind::EphemeralSequential);
         let mut creates = self.directories.iter().map(|it| self.create(it.child(&prefix), kind));
         if self.is_set() {
-            return Request::Multi(creates.map(Operation::Create).collect());
+            return EnsembleRequest::Multi(creates.map(MultiOperation::Create).collect());
         }
-        Request::Create(creates.next().expect("there is a directory"))
+        EnsembleRequest::Create(creates.next().expect("there is a directory"))
     }
 
     /// The request that leaves the queue with a share at this path, and with `renews` removes the
     /// queue's directory.
-    pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> Request {
-        let create = Operation::Create(self.create(Arc::clone(share), CreateKind::Ephemeral));
+    pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> EnsembleRequest {
+        let create = MultiOperation::Create(self.create(Arc::clone(share), CreateKind::Ephemeral));
         let deletes = self.paths(own).chain(renews.then(|| Arc::clone(&self.directories[0].path)));
-        Request::Multi([create].into_iter().chain(deletes.map(Operation::Delete)).collect())
+        EnsembleRequest::Multi(
+            [create].into_iter().chain(deletes.map(MultiOperation::Delete)).collect(),
+        )
     }
 
     /// The requests that create the locks' directories, and with `all` what is above them.
-    pub(super) fn parents(&self, all: bool) -> Vec<Request> {
+    pub(super) fn parents(&self, all: bool) -> Vec<EnsembleRequest> {
         let above = self.above.iter().filter(|_| all);
         let above = above.map(|path| self.directory(path, CreateKind::Persistent));
         let each = self.directories.iter().map(|it| self.container(&it.path));
@@ -284,14 +288,14 @@ impl Plan {
     }
 
     /// The request that creates a directory which goes when it is empty.
-    pub(super) fn container(&self, path: &Arc<str>) -> Request {
+    pub(super) fn container(&self, path: &Arc<str>) -> EnsembleRequest {
         self.directory(path, CreateKind::Container)
     }
 
     /// The request that creates a znode for others below it.
-    fn directory(&self, path: &Arc<str>, kind: CreateKind) -> Request {
+    fn directory(&self, path: &Arc<str>, kind: CreateKind) -> EnsembleRequest {
         let (path, data) = (Arc::clone(path), Arc::from([]));
-        Request::Create(Create { path, data, acl: self.acl, kind })
+        EnsembleRequest::Create(Create { path, data, acl: self.acl, kind })
     }
 
     fn create(&self, path: Arc<str>, kind: CreateKind) -> Create {
@@ -299,17 +303,17 @@ impl Plan {
     }
 
     /// The request for the names of all contenders of a lock.
-    pub(super) fn list(&self, at: usize) -> Request {
-        Request::GetChildren { path: Arc::clone(&self.directories[at].path), watch: false }
+    pub(super) fn list(&self, at: usize) -> EnsembleRequest {
+        EnsembleRequest::GetChildren { path: Arc::clone(&self.directories[at].path), watch: false }
     }
 
     /// The request for the names of all shares of a lock.
-    pub(super) fn shares(&self, at: usize, watch: bool) -> Request {
-        Request::GetChildren { path: self.directories[at].shares(), watch }
+    pub(super) fn shares(&self, at: usize, watch: bool) -> EnsembleRequest {
+        EnsembleRequest::GetChildren { path: self.directories[at].shares(), watch }
     }
 
     /// The request before a look that must see what was created before.
-    pub(super) fn sync(&self) -> Request {
-        Request::Sync(Arc::clone(&self.directories[0].path))
+    pub(super) fn sync(&self) -> EnsembleRequest {
+        EnsembleRequest::Sync(Arc::clone(&self.directories[0].path))
     }
 }

@@ -10,7 +10,7 @@ mod words;
 
 use super::*;
 use crate::jute::{FrameWriter, frame};
-use crate::message::{CreateKind, Operation, RequestKind, ServerError, Stat};
+use crate::message::{CreateKind, EnsembleError, MultiOperation, RequestKind, Stat};
 use crate::path::{Directory, Root};
 use std::cmp::Ordering;
 use words::{asked, list_of, long, short};
@@ -36,7 +36,7 @@ impl Script {
         Self::of(plan)
     }
 
-    fn of(plan: Plan) -> Self {
+    fn of(plan: ContenderPlan) -> Self {
         Self {
             contender: Contender::new(plan),
             attempts: 0,
@@ -90,47 +90,47 @@ impl Script {
         steps
     }
 
-    fn text(&mut self, step: Step) -> String {
+    fn text(&mut self, step: ContenderStep) -> String {
         match step {
-            Step::Begin => "begin".to_owned(),
-            Step::Send(serial, request) => {
+            ContenderStep::Begin => "begin".to_owned(),
+            ContenderStep::Send(serial, request) => {
                 let text = asked(&request);
                 self.asked.push_back((serial, text.clone()));
                 text
             }
-            Step::Keep(path) => format!("keep {}", short(&path)),
-            Step::Forget(path) => format!("forget {}", short(&path)),
-            Step::Delete(None, path) => format!("delete {} unheard", short(&path)),
-            Step::Delete(Some(serial), path) => {
+            ContenderStep::Keep(path) => format!("keep {}", short(&path)),
+            ContenderStep::Forget(path) => format!("forget {}", short(&path)),
+            ContenderStep::Delete(None, path) => format!("delete {} unheard", short(&path)),
+            ContenderStep::Delete(Some(serial), path) => {
                 let text = format!("delete {}", short(&path));
                 self.asked.push_back((serial, text.clone()));
                 text
             }
-            Step::Pause => "pause".to_owned(),
-            Step::Held(held) => {
+            ContenderStep::Pause => "pause".to_owned(),
+            ContenderStep::Held(held) => {
                 let paths: Vec<_> = held.paths.iter().map(|path| short(path)).collect();
                 let slot = held.slot.map_or(String::new(), |slot| format!(" slot {slot}"));
                 format!("held {} by {}{slot}", paths.join(" "), held.created_by)
             }
-            Step::Contended => "contended".to_owned(),
-            Step::Refused(failure) => format!("refused {failure:?}"),
-            Step::Lost => "lost".to_owned(),
-            Step::CleanedUp(left) => format!("left {left:?}"),
+            ContenderStep::Contended => "contended".to_owned(),
+            ContenderStep::Refused(failure) => format!("refused {failure:?}"),
+            ContenderStep::Lost => "lost".to_owned(),
+            ContenderStep::CleanedUp(left) => format!("left {left:?}"),
         }
     }
 
-    fn answer(&mut self, zxid: i64, reply: Result<Reply<'_>, &Failure>) {
+    fn answer(&mut self, zxid: i64, reply: Result<EnsembleReply<'_>, &Failure>) {
         let text = self.answer_one(zxid, reply);
         let is_shares = |(_, text): &(Serial, String)| text.starts_with("shares");
         if text.starts_with("list") && self.asked.front().is_some_and(is_shares) {
             let is_answered = !matches!(reply, Err(Failure::Unanswered | Failure::SessionLost));
-            let no_shares = Failure::Server(ServerError::NoNode);
+            let no_shares = Failure::Server(EnsembleError::NoNode);
             self.answer_one(71, if is_answered { Err(&no_shares) } else { reply });
         }
     }
 
     /// Answers the oldest request alone. Returns what it was.
-    fn answer_one(&mut self, zxid: i64, reply: Result<Reply<'_>, &Failure>) -> String {
+    fn answer_one(&mut self, zxid: i64, reply: Result<EnsembleReply<'_>, &Failure>) -> String {
         let (serial, text) = self.asked.pop_front().expect("something was asked");
         self.contender.answered(serial, zxid, reply);
         text
@@ -139,7 +139,7 @@ impl Script {
     fn created(&mut self, name: &str, zxid: i64) {
         let path = format!("/apps/locks/a/{}", long(name));
         let stat = Stat { created_by: zxid, created_at_ms: 0, owner: 1, children: 0 };
-        self.answer(zxid, Ok(Reply::Created { path: &path, stat }));
+        self.answer(zxid, Ok(EnsembleReply::Created { path: &path, stat }));
     }
 
     fn listed(&mut self, names: &[&str]) {
@@ -150,7 +150,7 @@ impl Script {
     fn listed_with(&mut self, names: &[&str], shares: &[&str]) {
         for names in [names, shares] {
             let body = [list_of(names), vec![0; 68]].concat();
-            let reply = Reply::decode(RequestKind::GetChildren, &body).unwrap();
+            let reply = EnsembleReply::decode(RequestKind::GetChildren, &body).unwrap();
             self.answer_one(71, Ok(reply));
         }
     }
@@ -184,7 +184,7 @@ impl Script {
         writer.int(-1).boolean(true).int(-1);
         writer.finish().unwrap();
         let kind = RequestKind::Multi(operations.len());
-        self.answer(zxid, Ok(Reply::decode(kind, &bytes[4..]).unwrap()));
+        self.answer(zxid, Ok(EnsembleReply::decode(kind, &bytes[4..]).unwrap()));
     }
 
     fn data(&mut self) {
@@ -198,18 +198,18 @@ impl Script {
     fn with_stat(&mut self, mut body: Vec<u8>, kind: RequestKind, created_by: i64) {
         body.extend_from_slice(&created_by.to_be_bytes());
         body.extend_from_slice(&[0; 60]);
-        self.answer(71, Ok(Reply::decode(kind, &body).unwrap()));
+        self.answer(71, Ok(EnsembleReply::decode(kind, &body).unwrap()));
     }
 
     fn synced(&mut self) {
-        self.answer(71, Ok(Reply::Synced));
+        self.answer(71, Ok(EnsembleReply::Synced));
     }
 
     fn done(&mut self) {
-        self.answer(71, Ok(Reply::Done));
+        self.answer(71, Ok(EnsembleReply::Done));
     }
 
-    fn refused(&mut self, error: ServerError) {
+    fn refused(&mut self, error: EnsembleError) {
         self.answer(71, Err(&Failure::Server(error)));
     }
 
@@ -222,8 +222,8 @@ impl Script {
 }
 
 /// A plan for these locks.
-fn plan(names: &[&[u8]]) -> Plan {
+fn plan(names: &[&[u8]]) -> ContenderPlan {
     let root = Root::new("/apps/locks").unwrap();
     let directory = |name: &&[u8]| Directory::new(&root, b"", name).unwrap();
-    Plan::of_set(&root, names.iter().map(directory).collect())
+    ContenderPlan::of_set(&root, names.iter().map(directory).collect())
 }

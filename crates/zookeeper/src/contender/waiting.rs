@@ -1,8 +1,8 @@
 //! Waiting in a queue: the place in it, and the one watch.
 
 use super::state::{Finding, ListPair, ListPairs, Turn};
-use super::{Contender, Own, Parents, State, Step};
-use crate::message::{Names, Reply, Request};
+use super::{Contender, ContenderStep, Own, Parents, State};
+use crate::message::{EnsembleReply, EnsembleRequest, Names};
 use crate::path::{ContenderId, Layout, Number};
 use crate::session::Response;
 use std::cmp::Ordering;
@@ -54,18 +54,18 @@ impl Contender {
             Finding::Nothing => return self.ask_again(own, turn),
         };
         match (turn, reply) {
-            (Turn::Dating { .. }, Some(Reply::Found(stat))) => {
+            (Turn::Dating { .. }, Some(EnsembleReply::Found(stat))) => {
                 self.list(Own { created_by: Some(stat.created_by), ..own });
             }
             (Turn::Dating { .. }, None) => self.start_over(&own),
-            (Turn::Listing { looks }, Some(Reply::Children { names, .. })) => {
+            (Turn::Listing { looks }, Some(EnsembleReply::Children { names, .. })) => {
                 self.listed(own, looks, names);
             }
             (Turn::Listing { .. }, None) => {
                 self.parents = Parents::Last;
                 self.start_over(&own);
             }
-            (Turn::Comparing { others, asked, .. }, Some(Reply::Found(stat))) => {
+            (Turn::Comparing { others, asked, .. }, Some(EnsembleReply::Found(stat))) => {
                 self.dates.insert(asked, stat.created_by);
                 self.compare(own, others);
             }
@@ -80,7 +80,7 @@ impl Contender {
             (Turn::Watching { .. }, _) => self.list(own),
             (
                 Turn::Checking { is_watched, has_changed, looks, .. },
-                Some(Reply::Children { names, .. }),
+                Some(EnsembleReply::Children { names, .. }),
             ) => self.checked(own, is_watched && !has_changed, looks, Some(names)),
             (Turn::Checking { is_watched, has_changed, looks, .. }, None) => {
                 self.checked(own, is_watched && !has_changed, looks, None);
@@ -104,7 +104,7 @@ impl Contender {
     /// Asks which transaction created its own znode.
     pub(super) fn date(&mut self, own: Own) {
         let path = self.plan.paths(&own).next().expect("it has a znode for each lock");
-        let stat = self.ask(Request::Exists { path, watch: false });
+        let stat = self.ask(EnsembleRequest::Exists { path, watch: false });
         self.state = State::InQueue { own, turn: Turn::Dating { stat } };
     }
 
@@ -155,7 +155,8 @@ impl Contender {
         let strays = given_up.filter_map(|id| Some((*id, find(plan.layout, names, *id)?)));
         let names = strays.map(|(id, number)| plan.layout.name(id, number));
         let paths = names.map(|name| plan.directories[at].child(&name));
-        let deletes: Vec<Step> = paths.map(|path| Step::Delete(None, path)).collect();
+        let deletes: Vec<ContenderStep> =
+            paths.map(|path| ContenderStep::Delete(None, path)).collect();
         self.steps.extend(deletes);
     }
 
@@ -165,7 +166,7 @@ impl Contender {
             return self.watch(own, before);
         }
         // Another one was faster.
-        self.end(&own, Step::Contended);
+        self.end(&own, ContenderStep::Contended);
     }
 
     /// Asks for the next transaction that is not known; then the place follows from them.
@@ -173,7 +174,7 @@ impl Contender {
         let unknown = others.iter().find(|name| !self.dates.contains_key(*name)).cloned();
         if let Some(asked) = unknown {
             let path = self.plan.directories[own.at].child(&asked);
-            let stat = self.ask(Request::Exists { path, watch: false });
+            let stat = self.ask(EnsembleRequest::Exists { path, watch: false });
             self.state = State::InQueue { own, turn: Turn::Comparing { others, asked, stat } };
             return;
         }
@@ -188,7 +189,7 @@ impl Contender {
 
     fn watch(&mut self, own: Own, before: String) {
         let path = self.plan.directories[own.at].child(&before);
-        let data = self.ask(Request::GetData { path, watch: true });
+        let data = self.ask(EnsembleRequest::GetData { path, watch: true });
         let turn = Turn::Watching { before, data, has_changed: false };
         self.state = State::InQueue { own, turn };
     }
@@ -263,7 +264,7 @@ fn text(name: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::jute::{FrameWriter, frame};
-    use crate::message::{Reply, RequestKind};
+    use crate::message::{EnsembleReply, RequestKind};
 
     fn with_names<T>(names: &[&str], read: impl FnOnce(Names<'_>) -> T) -> T {
         let mut bytes = Vec::new();
@@ -277,8 +278,8 @@ mod tests {
         }
         writer.finish().unwrap();
         let (body, _) = frame(&bytes).unwrap().unwrap();
-        let reply = Reply::decode(RequestKind::GetChildren, body).unwrap();
-        let Reply::Children { names, .. } = reply else { panic!("{reply:?}") };
+        let reply = EnsembleReply::decode(RequestKind::GetChildren, body).unwrap();
+        let EnsembleReply::Children { names, .. } = reply else { panic!("{reply:?}") };
         read(names)
     }
 

@@ -1,9 +1,9 @@
 //! What happens to the locks: by the session, by their contenders, when time passes, and when they
 //! are given back or left to their end.
 
-use super::entry::{Entry, Grant, Hold, Loss, Outcome, Stage};
+use super::entry::{Grant, Hold, LockEntry, LockStage, Loss, Outcome};
 use super::{Asker, LockTable};
-use crate::contender::{Cleanup, Contender, Held, Step};
+use crate::contender::{Cleanup, Contender, ContenderStep, Held};
 use crate::session::{Failure, SessionEvent};
 use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::{SharedTime, Time};
@@ -51,7 +51,7 @@ impl<W> LockTable<W> {
 
     fn lose_all(&mut self, loss: Loss) {
         for (token, entry) in &mut self.entries {
-            if let Stage::Held(held) = &entry.stage {
+            if let LockStage::Held(held) = &entry.stage {
                 if !held.is_let_expire {
                     self.losses.push_back((*token, loss));
                 }
@@ -109,29 +109,31 @@ impl<W> LockTable<W> {
             }
             let Some(step) = entry.contender.poll(now, valid_until) else { break };
             match step {
-                Step::Begin => self.attempt(token),
-                Step::Send(serial, request) => {
+                ContenderStep::Begin => self.attempt(token),
+                ContenderStep::Send(serial, request) => {
                     self.session.send(now, Asker::Contender(token, serial), request);
                 }
-                Step::Keep(path) => self.session.keep(path),
-                Step::Forget(path) => self.session.forget(&path),
-                Step::Delete(serial, path) => {
+                ContenderStep::Keep(path) => self.session.keep(path),
+                ContenderStep::Forget(path) => self.session.forget(&path),
+                ContenderStep::Delete(serial, path) => {
                     let asker = serial.map(|serial| Asker::Contender(token, serial));
                     self.session.delete(now, asker, path);
                 }
-                Step::Pause => {
+                ContenderStep::Pause => {
                     entry.paused_until = Some(now.after(PAUSE));
                     self.set_alarm(token);
                 }
-                Step::Held(held) => self.granted(now, token, &held),
-                Step::Contended => self.fail(token, Outcome::Contended),
-                Step::Refused(Failure::Server(error)) => self.fail(token, Outcome::Refused(error)),
-                Step::Refused(Failure::TooLong(_)) => self.fail(token, Outcome::TooLong),
-                Step::Refused(Failure::Unanswered | Failure::SessionLost) => {
+                ContenderStep::Held(held) => self.granted(now, token, &held),
+                ContenderStep::Contended => self.fail(token, Outcome::Contended),
+                ContenderStep::Refused(Failure::Server(error)) => {
+                    self.fail(token, Outcome::Refused(error));
+                }
+                ContenderStep::Refused(Failure::TooLong(_)) => self.fail(token, Outcome::TooLong),
+                ContenderStep::Refused(Failure::Unanswered | Failure::SessionLost) => {
                     self.fail(token, Outcome::Gone);
                 }
-                Step::Lost => self.lost(token),
-                Step::CleanedUp(cleanup) => self.cleaned_up(token, cleanup),
+                ContenderStep::Lost => self.lost(token),
+                ContenderStep::CleanedUp(cleanup) => self.cleaned_up(token, cleanup),
             }
         }
         self.tell_place(token);
@@ -157,7 +159,7 @@ impl<W> LockTable<W> {
                 let grant = entry.hold(now, grant);
                 self.outcomes.push_back((caller, Outcome::Granted(grant)));
             }
-            None => entry.stage = Stage::Granted(grant),
+            None => entry.stage = LockStage::Granted(grant),
         }
         self.set_alarm(token);
     }
@@ -170,8 +172,8 @@ impl<W> LockTable<W> {
                 self.outcomes.push_back((caller, outcome));
                 self.remove(token);
             }
-            None if matches!(entry.stage, Stage::Waiting(_) | Stage::Granted(_)) => {
-                entry.stage = Stage::Failed(Some(outcome));
+            None if matches!(entry.stage, LockStage::Waiting(_) | LockStage::Granted(_)) => {
+                entry.stage = LockStage::Failed(Some(outcome));
                 self.set_alarm(token);
             }
             None => self.remove(token),
@@ -180,7 +182,7 @@ impl<W> LockTable<W> {
 
     fn lost(&mut self, token: Token) {
         match self.entries.get(&token).map(|entry| &entry.stage) {
-            Some(Stage::Held(held)) => {
+            Some(LockStage::Held(held)) => {
                 if !held.is_let_expire {
                     self.losses.push_back((token, Loss::Gone));
                 }
@@ -193,7 +195,7 @@ impl<W> LockTable<W> {
     fn cleaned_up(&mut self, token: Token, cleanup: Cleanup) {
         let Some(entry) = self.entries.get_mut(&token) else { return };
         let vote = match (cleanup, &entry.stage) {
-            (Cleanup::Deleted, Stage::Releasing { was_valid: true }) => Vote::Granted,
+            (Cleanup::Deleted, LockStage::Releasing { was_valid: true }) => Vote::Granted,
             (Cleanup::Deleted | Cleanup::WasGone | Cleanup::Nothing, _) => Vote::Refused,
             (Cleanup::Refused(_), _) => Vote::Failed,
         };
@@ -209,7 +211,7 @@ impl<W> LockTable<W> {
             self.first.insert(token);
         }
         let place = entry.contender.place();
-        let Stage::Waiting(wait) = &mut entry.stage else { return };
+        let LockStage::Waiting(wait) = &mut entry.stage else { return };
         wait.place = place;
         if place.is_none() || std::mem::replace(&mut wait.is_place_told, true) {
             return;
@@ -224,13 +226,13 @@ impl<W> LockTable<W> {
     pub(super) fn deliver(&mut self, now: Time, token: Token, caller: W) {
         let Some(entry) = self.entries.get_mut(&token) else { return };
         let outcome = match &mut entry.stage {
-            Stage::Granted(grant) | Stage::Held(Hold { grant, .. })
+            LockStage::Granted(grant) | LockStage::Held(Hold { grant, .. })
                 if is_valid(now, grant, &self.valid) =>
             {
                 let grant = grant.clone();
                 Outcome::Granted(entry.hold(now, grant))
             }
-            Stage::Failed(outcome) => {
+            LockStage::Failed(outcome) => {
                 let outcome = outcome.take().unwrap_or(Outcome::Gone);
                 self.remove(token);
                 outcome
@@ -251,11 +253,11 @@ impl<W> LockTable<W> {
         entry.paused_until = entry.paused_until.filter(|until| now < *until);
         let over = entry.caller.take_if(|(_, until)| *until <= now);
         let outcome = match &entry.stage {
-            Stage::Waiting(wait) => Outcome::Waiting { place: wait.place },
+            LockStage::Waiting(wait) => Outcome::Waiting { place: wait.place },
             _ => Outcome::Voted(Vote::Failed),
         };
         self.outcomes.extend(over.map(|(caller, _)| (caller, outcome)));
-        if matches!(&entry.stage, Stage::Held(held) if held.end <= now) {
+        if matches!(&entry.stage, LockStage::Held(held) if held.end <= now) {
             entry.give_up(None, false);
         }
         self.due.insert(token);
@@ -282,7 +284,7 @@ impl<W> LockTable<W> {
     pub fn release(&mut self, now: Time, token: Token, until: Time, waiter: W) {
         let was_valid = now < self.valid.get();
         match self.entries.get_mut(&token) {
-            Some(entry) if matches!(entry.stage, Stage::Held(_)) => {
+            Some(entry) if matches!(entry.stage, LockStage::Held(_)) => {
                 entry.give_up(Some((waiter, until)), was_valid);
                 self.due.insert(token);
                 self.set_alarm(token);
@@ -298,8 +300,8 @@ impl<W> LockTable<W> {
     /// The same, and nobody waits for the answer.
     pub fn give_up(&mut self, now: Time, token: Token) {
         match self.entries.get_mut(&token) {
-            None | Some(Entry { stage: Stage::Releasing { .. }, .. }) => {}
-            Some(Entry { stage: Stage::Failed(_), .. }) => self.remove(token),
+            None | Some(LockEntry { stage: LockStage::Releasing { .. }, .. }) => {}
+            Some(LockEntry { stage: LockStage::Failed(_), .. }) => self.remove(token),
             Some(entry) => {
                 entry.give_up(None, false);
                 self.due.insert(token);
@@ -311,7 +313,7 @@ impl<W> LockTable<W> {
 
     /// A lock that was given up stays until this time.
     pub fn let_expire(&mut self, now: Time, token: Token, end: Time) {
-        if let Some(Stage::Held(held)) = self.entries.get_mut(&token).map(|it| &mut it.stage) {
+        if let Some(LockStage::Held(held)) = self.entries.get_mut(&token).map(|it| &mut it.stage) {
             (held.end, held.is_let_expire) = (end, true);
             self.set_alarm(token);
         }
@@ -322,8 +324,10 @@ impl<W> LockTable<W> {
     /// without such a lock the session is ended.
     pub fn close(&mut self, now: Time) {
         self.end_waits(None);
-        let is_let_expire =
-            |entry: &Entry<W>| matches!(&entry.stage, Stage::Held(held) if held.is_let_expire);
+        let is_let_expire = |entry: &LockEntry<W>| match &entry.stage {
+            LockStage::Held(held) => held.is_let_expire,
+            _ => false,
+        };
         let gone: Vec<Token> = self
             .entries
             .iter()
@@ -339,7 +343,8 @@ impl<W> LockTable<W> {
     /// After [`close`](Self::close): is there something on the ensemble that is still to be deleted
     /// over this connection?
     pub fn is_releasing(&self) -> bool {
-        let is_releasing = |entry: &Entry<W>| matches!(entry.stage, Stage::Releasing { .. });
+        let is_releasing =
+            |entry: &LockEntry<W>| matches!(entry.stage, LockStage::Releasing { .. });
         !self.session.is_down()
             && (self.session.is_ending() || self.entries.values().any(is_releasing))
     }

@@ -1,8 +1,8 @@
 //! One lock of a client: its contender, and who waits for what of it.
 
 use crate::contender::Contender;
-use crate::message::ServerError;
-use crate::session::Answer;
+use crate::message::EnsembleError;
+use crate::session::EnsembleAnswer;
 use redlatch_protocol::engine::Vote;
 use redlatch_protocol::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// A lock that is waited for, held, or given back.
 #[derive(Debug)]
-pub(super) struct Entry<W> {
+pub(super) struct LockEntry<W> {
     pub(super) contender: Contender,
-    pub(super) stage: Stage,
+    pub(super) stage: LockStage,
     /// Who waits while it is waiting or leaving, and until when.
     pub(super) caller: Option<(W, Time)>,
     /// For how long it is held.
@@ -24,8 +24,8 @@ pub(super) struct Entry<W> {
 }
 
 #[derive(Debug)]
-pub(super) enum Stage {
-    Waiting(Wait),
+pub(super) enum LockStage {
+    Waiting(WaitState),
     /// Granted while no caller waited: one comes for it, or gives it up.
     Granted(Grant),
     /// Over while no caller waited.
@@ -39,7 +39,7 @@ pub(super) enum Stage {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Wait {
+pub(super) struct WaitState {
     pub(super) place: Option<usize>,
     /// Does the caller know that others are before it?
     pub(super) is_place_told: bool,
@@ -56,9 +56,9 @@ pub(super) struct Hold {
     pub(super) is_let_expire: bool,
 }
 
-impl<W> Entry<W> {
+impl<W> LockEntry<W> {
     pub(super) fn new(contender: Contender, hold: Duration, caller: (W, Time)) -> Self {
-        let stage = Stage::Waiting(Wait::default());
+        let stage = LockStage::Waiting(WaitState::default());
         Self { contender, stage, caller: Some(caller), hold, paused_until: None, alarm: None }
     }
 
@@ -69,7 +69,7 @@ impl<W> Entry<W> {
     /// When it must be looked at although nothing has happened.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let end = match &self.stage {
-            Stage::Held(held) => Some(held.end),
+            LockStage::Held(held) => Some(held.end),
             _ => self.caller.as_ref().map(|(_, until)| *until),
         };
         end.into_iter().chain(self.paused_until).min()
@@ -78,14 +78,14 @@ impl<W> Entry<W> {
     pub(super) fn hold(&mut self, now: Time, grant: Grant) -> Grant {
         let grant = Grant { at: now, ..grant };
         let end = now.after(self.hold);
-        self.stage = Stage::Held(Hold { grant: grant.clone(), end, is_let_expire: false });
+        self.stage = LockStage::Held(Hold { grant: grant.clone(), end, is_let_expire: false });
         grant
     }
 
     /// Gives it up. `caller` gets to know what has become of it.
     pub(super) fn give_up(&mut self, caller: Option<(W, Time)>, was_valid: bool) {
-        let was_held = matches!(self.stage, Stage::Held(_));
-        self.stage = Stage::Releasing { was_valid: was_valid && was_held };
+        let was_held = matches!(self.stage, LockStage::Held(_));
+        self.stage = LockStage::Releasing { was_valid: was_valid && was_held };
         self.caller = caller;
         self.contender.give_up();
     }
@@ -102,7 +102,7 @@ pub enum Outcome {
     /// Others hold the lock or wait for it, and the caller does not wait.
     Contended,
     /// A server refuses what is needed, and nothing was created.
-    Refused(ServerError),
+    Refused(EnsembleError),
     /// A request is longer than servers accept.
     TooLong,
     /// The session has as many znodes as is safe.
@@ -117,7 +117,7 @@ pub enum Outcome {
     /// came in time.
     Answered {
         server: usize,
-        answers: Vec<Option<Answer>>,
+        answers: Vec<Option<EnsembleAnswer>>,
     },
 }
 

@@ -1,9 +1,9 @@
 //! Questions: requests that belong to no contender of this client, such as an inspection.
 
-use super::entry::{Outcome, Stage};
+use super::entry::{LockStage, Outcome};
 use super::{Asker, LockTable};
-use crate::message::{Operation, Reply, Request, ServerError};
-use crate::session::{Answer, Failure};
+use crate::message::{EnsembleError, EnsembleReply, EnsembleRequest, MultiOperation};
+use crate::session::{EnsembleAnswer, Failure};
 use crate::validity::Reach;
 use redlatch_protocol::engine::{Token, Vote};
 use redlatch_protocol::time::Time;
@@ -14,15 +14,15 @@ const TIMES_MAX: u32 = 3;
 
 /// Some requests, and the answers to them.
 #[derive(Debug)]
-pub(super) struct Question<W> {
+pub(super) struct OpenQuestion<W> {
     pub(super) waiter: W,
     pub(super) until: Time,
-    requests: Vec<Request>,
+    requests: Vec<EnsembleRequest>,
     /// On how many connections they were written.
     times: u32,
     /// Which connection was the latest when they were last sent, and whether it was ready.
     sent_on: (u64, bool),
-    answers: Vec<Option<Answer>>,
+    answers: Vec<Option<EnsembleAnswer>>,
     /// The lock whose znodes are checked, and the end that it gets if they are there.
     checks: Option<(Token, Time)>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Question<W> {
 impl<W> LockTable<W> {
     /// Sends requests that change nothing of this client's locks, in their order, and collects the
     /// answers.
-    pub fn ask(&mut self, now: Time, requests: Vec<Request>, until: Time, waiter: W) {
+    pub fn ask(&mut self, now: Time, requests: Vec<EnsembleRequest>, until: Time, waiter: W) {
         self.begin(now, (waiter, until), requests, 0, None);
         self.settle(now);
     }
@@ -54,7 +54,7 @@ impl<W> LockTable<W> {
         &mut self,
         now: Time,
         (waiter, until): (W, Time),
-        requests: Vec<Request>,
+        requests: Vec<EnsembleRequest>,
         times: u32,
         checks: Option<(Token, Time)>,
     ) {
@@ -65,7 +65,7 @@ impl<W> LockTable<W> {
             self.session.send(now, Asker::Question(number, index), request.clone());
         }
         let answers = requests.iter().map(|_| None).collect();
-        let question = Question { waiter, until, requests, times, sent_on, answers, checks };
+        let question = OpenQuestion { waiter, until, requests, times, sent_on, answers, checks };
         self.questions.insert(number, question);
     }
 
@@ -76,7 +76,7 @@ impl<W> LockTable<W> {
         now: Time,
         number: u64,
         index: usize,
-        answer: Answer,
+        answer: EnsembleAnswer,
     ) {
         let connections = self.connections;
         let Some(question) = self.questions.get_mut(&number) else { return };
@@ -86,7 +86,7 @@ impl<W> LockTable<W> {
             question.times += u32::from(was_ready || connections > before);
             if question.times < TIMES_MAX {
                 let call = self.questions.remove(&number);
-                let Some(Question { waiter, until, requests, times, checks, .. }) = call else {
+                let Some(OpenQuestion { waiter, until, requests, times, checks, .. }) = call else {
                     return;
                 };
                 return self.begin(now, (waiter, until), requests, times, checks);
@@ -100,7 +100,7 @@ impl<W> LockTable<W> {
 
     /// Ends the questions whose time has passed.
     pub(super) fn end_questions(&mut self, now: Time) {
-        let is_over = |(_, question): &(&u64, &Question<W>)| question.until <= now;
+        let is_over = |(_, question): &(&u64, &OpenQuestion<W>)| question.until <= now;
         let over: Vec<u64> = self.questions.iter().filter(is_over).map(|(it, _)| *it).collect();
         over.into_iter().for_each(|number| self.conclude(now, number));
     }
@@ -114,7 +114,7 @@ impl<W> LockTable<W> {
                 if vote == Vote::Granted {
                     // It may have ended since the check was sent, and its znodes be deleted.
                     match self.entries.get_mut(&token).map(|entry| &mut entry.stage) {
-                        Some(Stage::Held(held)) if now < self.valid.get() => {
+                        Some(LockStage::Held(held)) if now < self.valid.get() => {
                             held.end = held.end.max(end);
                             self.set_alarm(token);
                         }
@@ -128,10 +128,10 @@ impl<W> LockTable<W> {
     }
 }
 
-impl<W> Question<W> {
+impl<W> OpenQuestion<W> {
     /// Is this answer missing because of a connection, and can another one bring it? A lock that is
     /// checked ends with its session.
-    fn is_lost(&self, answer: &Answer) -> bool {
+    fn is_lost(&self, answer: &EnsembleAnswer) -> bool {
         let is_lost = match answer.reply() {
             Err(Failure::Unanswered) => true,
             Err(Failure::SessionLost) => self.checks.is_none(),
@@ -141,26 +141,26 @@ impl<W> Question<W> {
     }
 }
 
-fn changes_nothing(request: &Request) -> bool {
+fn changes_nothing(request: &EnsembleRequest) -> bool {
     match request {
-        Request::Multi(operations) => {
-            operations.iter().all(|operation| matches!(operation, Operation::Check(_)))
+        EnsembleRequest::Multi(operations) => {
+            operations.iter().all(|operation| matches!(operation, MultiOperation::Check(_)))
         }
         request => request.form().reach != Some(Reach::Majority),
     }
 }
 
 /// What the answer to a check says about the lock.
-fn vote(answer: Option<&Answer>) -> Vote {
-    let error = match answer.map(Answer::reply) {
-        Some(Ok(Reply::Results(results))) => results.error(),
+fn vote(answer: Option<&EnsembleAnswer>) -> Vote {
+    let error = match answer.map(EnsembleAnswer::reply) {
+        Some(Ok(EnsembleReply::Results(results))) => results.error(),
         Some(Err(Failure::Server(error))) => Some(*error),
         Some(Err(Failure::SessionLost)) => return Vote::Refused,
         None | Some(_) => return Vote::Failed,
     };
     match error {
         None => Vote::Granted,
-        Some(ServerError::NoNode) => Vote::Refused,
+        Some(EnsembleError::NoNode) => Vote::Refused,
         Some(_) => Vote::Failed,
     }
 }

@@ -6,7 +6,7 @@ mod waiting;
 
 use super::*;
 use crate::jute::{FrameWriter, Reader, frame};
-use crate::message::Request;
+use crate::message::EnsembleRequest;
 use crate::path::{Directory, Root};
 
 /// The timeout of the session, in milliseconds.
@@ -24,9 +24,9 @@ fn token(number: u8) -> Token {
     Token::new([number; Token::LEN])
 }
 
-fn plan(waits: bool) -> Plan {
+fn plan(waits: bool) -> ContenderPlan {
     let root = Root::new("/locks").unwrap();
-    let mut plan = Plan::of_set(&root, vec![Directory::new(&root, b"", b"a").unwrap()]);
+    let mut plan = ContenderPlan::of_set(&root, vec![Directory::new(&root, b"", b"a").unwrap()]);
     plan.waits = waits;
     plan
 }
@@ -37,7 +37,7 @@ impl Talk {
     }
 
     fn with_random(has_random: bool) -> Self {
-        let mut options = SessionOptions::new(1, 7);
+        let mut options = EnsembleSessionOptions::new(1, 7);
         options.drift_parts_per_billion = 0;
         let random: Random = if has_random { || Some([1; 16]) } else { || None };
         let table = LockTable::new(options, random);

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The body of a reply without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply<'a> {
+pub enum EnsembleReply<'a> {
     /// A znode was created at this path, which has its number if it is sequential.
     Created { path: &'a str, stat: Stat },
     /// It exists.
@@ -24,7 +24,7 @@ pub enum Reply<'a> {
     Done,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> EnsembleReply<'a> {
     /// Reads the body of the reply to a request of this kind.
     pub fn decode(kind: RequestKind, body: &'a [u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(body);
@@ -84,8 +84,8 @@ const EVENT_XID: i32 = -1;
 /// A frame behind the connect reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
-    /// The reply to the oldest request without one. The body is for [`Reply::decode`]; there is
-    /// nothing to read if the header has an error.
+    /// The reply to the oldest request without one. The body is for [`EnsembleReply::decode`];
+    /// there is nothing to read if the header has an error.
     Reply { header: ReplyHeader, body: &'a [u8] },
     /// A watch has ended, because what it waited for has happened at this path. What that was is
     /// not kept: whoever watches looks again.
@@ -99,7 +99,7 @@ pub struct ReplyHeader {
     /// For a write its transaction; otherwise the last one that the server knew.
     pub zxid: i64,
     /// Why it was not carried out.
-    pub error: Option<ServerError>,
+    pub error: Option<EnsembleError>,
 }
 
 impl<'a> Incoming<'a> {
@@ -108,7 +108,7 @@ impl<'a> Incoming<'a> {
         let mut reader = Reader::new(frame);
         let xid = reader.int()?;
         let zxid = reader.long()?;
-        let error = ServerError::of_code(reader.int()?);
+        let error = EnsembleError::of_code(reader.int()?);
         if xid != EVENT_XID {
             let header = ReplyHeader { xid, zxid, error };
             return Ok(Self::Reply { header, body: reader.rest() });
@@ -130,7 +130,7 @@ pub enum OperationResult<'a> {
     /// The delete or check was carried out.
     Done,
     /// The transaction was not carried out. `None`: not because of this operation.
-    Failed(Option<ServerError>),
+    Failed(Option<EnsembleError>),
 }
 
 /// The results of a transaction in the order of its operations. They were checked when the reply
@@ -164,24 +164,24 @@ impl<'a> Results<'a> {
     }
 
     /// The error that stopped the transaction; `None` if it was carried out.
-    pub fn error(&self) -> Option<ServerError> {
+    pub fn error(&self) -> Option<EnsembleError> {
         self.failure().map(|(_, error)| error)
     }
 
     /// The same with the place of the operation that has failed, from 0. If no operation says why,
     /// it is the first.
-    pub fn failure(&self) -> Option<(usize, ServerError)> {
+    pub fn failure(&self) -> Option<(usize, EnsembleError)> {
         let mut failed = false;
         for (place, result) in self.iter().enumerate() {
             match result {
-                OperationResult::Failed(Some(ServerError::RuntimeInconsistency) | None) => {
+                OperationResult::Failed(Some(EnsembleError::RuntimeInconsistency) | None) => {
                     failed = true;
                 }
                 OperationResult::Failed(Some(error)) => return Some((place, error)),
                 OperationResult::Created(_) | OperationResult::Done => {}
             }
         }
-        failed.then_some((0, ServerError::RuntimeInconsistency))
+        failed.then_some((0, EnsembleError::RuntimeInconsistency))
     }
 }
 
@@ -196,7 +196,7 @@ fn read_one<'a>(reader: &mut Reader<'a>) -> Result<Option<OperationResult<'a>>, 
     Ok(Some(match code {
         opcode::CREATE => OperationResult::Created(reader.text()?),
         opcode::DELETE | opcode::CHECK => OperationResult::Done,
-        opcode::ERROR => OperationResult::Failed(ServerError::of_code(reader.int()?)),
+        opcode::ERROR => OperationResult::Failed(EnsembleError::of_code(reader.int()?)),
         _ => return Err(JuteError::BadResults),
     }))
 }
@@ -233,7 +233,7 @@ impl Stat {
 
 /// Why a server did not carry out a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ServerError {
+pub enum EnsembleError {
     /// -101: the znode, or the parent of one to be created, is not there.
     NoNode,
     /// -110: it exists already.
@@ -286,26 +286,26 @@ pub enum Remedy {
 }
 
 /// The codes with their errors, names, and what helps.
-const TABLE: [(i32, ServerError, &str, Remedy); 16] = [
-    (-101, ServerError::NoNode, "NoNode", Remedy::Author),
-    (-110, ServerError::NodeExists, "NodeExists", Remedy::Author),
-    (-111, ServerError::NotEmpty, "NotEmpty", Remedy::Author),
-    (-112, ServerError::SessionExpired, "SessionExpired", Remedy::NewSession),
-    (-12, ServerError::UnknownSession, "UnknownSession", Remedy::NewSession),
-    (-118, ServerError::SessionMoved, "SessionMoved", Remedy::Reconnect),
-    (-102, ServerError::NoAuth, "NoAuth", Remedy::Configure),
-    (-114, ServerError::InvalidAcl, "InvalidACL", Remedy::Configure),
-    (-115, ServerError::AuthFailed, "AuthFailed", Remedy::Configure),
-    (-6, ServerError::Unimplemented, "Unimplemented", Remedy::Configure),
-    (-119, ServerError::NotReadOnly, "NotReadOnly", Remedy::Reconnect),
-    (-120, ServerError::EphemeralOnLocalSession, "EphemeralOnLocalSession", Remedy::Reconnect),
-    (-125, ServerError::QuotaExceeded, "QuotaExceeded", Remedy::Wait),
-    (-127, ServerError::ThrottledOperation, "ThrottledOp", Remedy::Wait),
-    (-122, ServerError::RequestTimeout, "RequestTimeout", Remedy::Wait),
-    (-2, ServerError::RuntimeInconsistency, "RuntimeInconsistency", Remedy::Author),
+const TABLE: [(i32, EnsembleError, &str, Remedy); 16] = [
+    (-101, EnsembleError::NoNode, "NoNode", Remedy::Author),
+    (-110, EnsembleError::NodeExists, "NodeExists", Remedy::Author),
+    (-111, EnsembleError::NotEmpty, "NotEmpty", Remedy::Author),
+    (-112, EnsembleError::SessionExpired, "SessionExpired", Remedy::NewSession),
+    (-12, EnsembleError::UnknownSession, "UnknownSession", Remedy::NewSession),
+    (-118, EnsembleError::SessionMoved, "SessionMoved", Remedy::Reconnect),
+    (-102, EnsembleError::NoAuth, "NoAuth", Remedy::Configure),
+    (-114, EnsembleError::InvalidAcl, "InvalidACL", Remedy::Configure),
+    (-115, EnsembleError::AuthFailed, "AuthFailed", Remedy::Configure),
+    (-6, EnsembleError::Unimplemented, "Unimplemented", Remedy::Configure),
+    (-119, EnsembleError::NotReadOnly, "NotReadOnly", Remedy::Reconnect),
+    (-120, EnsembleError::EphemeralOnLocalSession, "EphemeralOnLocalSession", Remedy::Reconnect),
+    (-125, EnsembleError::QuotaExceeded, "QuotaExceeded", Remedy::Wait),
+    (-127, EnsembleError::ThrottledOperation, "ThrottledOp", Remedy::Wait),
+    (-122, EnsembleError::RequestTimeout, "RequestTimeout", Remedy::Wait),
+    (-2, EnsembleError::RuntimeInconsistency, "RuntimeInconsistency", Remedy::Author),
 ];
 
-impl ServerError {
+impl EnsembleError {
     /// The error with this code; `None` for 0, which is success.
     pub fn of_code(code: i32) -> Option<Self> {
         if code == 0 {
@@ -322,7 +322,7 @@ impl ServerError {
 }
 
 /// ZooKeeper's name for it and its code.
-impl fmt::Display for ServerError {
+impl fmt::Display for EnsembleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Other(code) = self {
             return write!(f, "error {code}");
@@ -340,12 +340,12 @@ mod tests {
     #[test]
     fn every_code_has_one_error_and_is_shown_with_it() {
         for (code, error, name, _) in TABLE {
-            assert_eq!(ServerError::of_code(code), Some(error));
+            assert_eq!(EnsembleError::of_code(code), Some(error));
             assert_eq!(error.to_string(), format!("{name} ({code})"));
         }
-        assert_eq!(ServerError::of_code(0), None);
-        assert_eq!(ServerError::of_code(-4), Some(ServerError::Other(-4)));
-        assert_eq!(ServerError::Other(-4).to_string(), "error -4");
+        assert_eq!(EnsembleError::of_code(0), None);
+        assert_eq!(EnsembleError::of_code(-4), Some(EnsembleError::Other(-4)));
+        assert_eq!(EnsembleError::Other(-4).to_string(), "error -4");
     }
 
     #[test]

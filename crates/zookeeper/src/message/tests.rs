@@ -50,45 +50,53 @@ fn first() -> Arc<str> {
 }
 
 /// The requests of the recording, except connect's, with their xids.
-fn requests() -> Vec<(&'static str, i32, Request)> {
+fn requests() -> Vec<(&'static str, i32, EnsembleRequest)> {
     use CreateKind::{Container, Ephemeral, EphemeralSequential, Persistent};
-    let multi = |operations: &[Operation]| Request::Multi(operations.into());
+    let multi = |operations: &[MultiOperation]| EnsembleRequest::Multi(operations.into());
     let secret = Create { acl: Acl::Creator, ..create("/locks/secret", b"", Ephemeral) };
-    let get = |path: &str| Request::GetData { path: path.into(), watch: true };
-    let list = |path: &str, watch| Request::GetChildren { path: path.into(), watch };
-    let exists = |path: &str, watch| Request::Exists { path: path.into(), watch };
+    let get = |path: &str| EnsembleRequest::GetData { path: path.into(), watch: true };
+    let list = |path: &str, watch| EnsembleRequest::GetChildren { path: path.into(), watch };
+    let exists = |path: &str, watch| EnsembleRequest::Exists { path: path.into(), watch };
     vec![
-        ("auth", AUTH_XID, Request::Auth(Secret((*b"user:password").into()))),
-        ("create2", 2, Request::Create(create("/locks", b"me", Persistent))),
-        ("create_container", 3, Request::Create(create("/locks/a", b"me", Container))),
-        ("create2_sequential", 4, Request::Create(create(NODE, b"owner", EphemeralSequential))),
-        ("create2_auth", 5, Request::Create(secret)),
-        ("create2_exists", 6, Request::Create(create("/locks", b"me", Persistent))),
-        ("create2_no_node", 7, Request::Create(create("/none/a", b"me", Persistent))),
+        ("auth", AUTH_XID, EnsembleRequest::Auth(Secret((*b"user:password").into()))),
+        ("create2", 2, EnsembleRequest::Create(create("/locks", b"me", Persistent))),
+        ("create_container", 3, EnsembleRequest::Create(create("/locks/a", b"me", Container))),
+        (
+            "create2_sequential",
+            4,
+            EnsembleRequest::Create(create(NODE, b"owner", EphemeralSequential)),
+        ),
+        ("create2_auth", 5, EnsembleRequest::Create(secret)),
+        ("create2_exists", 6, EnsembleRequest::Create(create("/locks", b"me", Persistent))),
+        ("create2_no_node", 7, EnsembleRequest::Create(create("/none/a", b"me", Persistent))),
         ("exists", 9, exists("/locks/a", false)),
         ("exists_no_node", 10, exists("/locks/b", false)),
         ("get_children2", 11, list("/locks/a", false)),
         ("get_children2_empty", 12, list("/plain", false)),
         ("get_data", 13, get(&first())),
         ("get_data_no_node", 14, get(&format!("{NODE}0000000001"))),
-        ("sync", 15, Request::Sync("/locks/a".into())),
-        ("check", 16, multi(&[Operation::Check(first())])),
-        ("multi_create1", 18, multi(&[Operation::Create(create("/locks/one", b"", Ephemeral))])),
+        ("sync", 15, EnsembleRequest::Sync("/locks/a".into())),
+        ("check", 16, multi(&[MultiOperation::Check(first())])),
+        (
+            "multi_create1",
+            18,
+            multi(&[MultiOperation::Create(create("/locks/one", b"", Ephemeral))]),
+        ),
         (
             "multi_failed",
             20,
             multi(&[
-                Operation::Check("/locks".into()),
-                Operation::Delete("/locks/a".into()),
-                Operation::Check("/locks".into()),
+                MultiOperation::Check("/locks".into()),
+                MultiOperation::Delete("/locks/a".into()),
+                MultiOperation::Check("/locks".into()),
             ]),
         ),
-        ("delete_not_empty", 21, Request::Delete("/locks/a".into())),
-        ("delete", 22, Request::Delete(first())),
+        ("delete_not_empty", 21, EnsembleRequest::Delete("/locks/a".into())),
+        ("delete", 22, EnsembleRequest::Delete(first())),
         ("children_watch", 23, list("/locks/a", true)),
         ("exists_watch", 25, exists("/locks/new", true)),
-        ("no_auth", 2, Request::GetData { path: "/locks/secret".into(), watch: false }),
-        ("close_session", 1, Request::CloseSession),
+        ("no_auth", 2, EnsembleRequest::GetData { path: "/locks/secret".into(), watch: false }),
+        ("close_session", 1, EnsembleRequest::CloseSession),
     ]
 }
 
@@ -147,17 +155,17 @@ fn neither_passwords_nor_credentials_are_shown() {
     for text in [format!("{reply:?}"), format!("{request:?}")] {
         assert!(text.contains("password: Secret") && !text.contains('['), "{text}");
     }
-    let auth = Request::Auth(Secret((*b"user:password").into()));
+    let auth = EnsembleRequest::Auth(Secret((*b"user:password").into()));
     assert_eq!(format!("{auth:?}"), "Auth(Secret)");
 }
 
 /// Calls `read` with the reply to this request.
-fn with_reply<T>(name: &str, read: impl FnOnce(ReplyHeader, Reply<'_>) -> T) -> T {
+fn with_reply<T>(name: &str, read: impl FnOnce(ReplyHeader, EnsembleReply<'_>) -> T) -> T {
     let known = requests().into_iter().find(|(other, ..)| *other == name);
     // The recording has a transaction with a create2, which is not sent any more.
     let kind = known.map_or(RequestKind::Multi(3), |(.., request)| request.form().kind);
     let frame = answer(name);
     let (header, body) = header_and_body(&frame);
     assert_eq!(header.error, None, "{name}");
-    read(header, Reply::decode(kind, body).unwrap())
+    read(header, EnsembleReply::decode(kind, body).unwrap())
 }

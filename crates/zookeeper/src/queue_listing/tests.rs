@@ -27,8 +27,8 @@ fn listing(queue: &[&str], shares: &[&str]) -> QueueListing {
     let shares: Vec<String> = shares.iter().map(|name| share(name)).collect();
     let shares: Vec<&str> = shares.iter().map(String::as_str).collect();
     let (queue, shares) = (body(queue), body(&shares));
-    let names = |body| match Reply::decode(RequestKind::GetChildren, body).unwrap() {
-        Reply::Children { names, .. } => Some(names),
+    let names = |body| match EnsembleReply::decode(RequestKind::GetChildren, body).unwrap() {
+        EnsembleReply::Children { names, .. } => Some(names),
         other => panic!("{other:?}"),
     };
     QueueListing::of_names(Layout::Curator, &directory(), names(&queue), names(&shares))
@@ -46,8 +46,8 @@ fn share(name: &str) -> String {
 }
 
 fn paths(listing: &QueueListing) -> Vec<String> {
-    let path = |request: &Request| match request {
-        Request::GetData { path, watch: false } => path.to_string(),
+    let path = |request: &EnsembleRequest| match request {
+        EnsembleRequest::GetData { path, watch: false } => path.to_string(),
         other => panic!("{other:?}"),
     };
     listing.details().iter().map(path).collect()
@@ -61,7 +61,8 @@ fn data(owner: &str, created_by: i64) -> Option<(&[u8], Stat)> {
     writer.int(0).int(0).int(0).long(1).int(0).int(0).long(0);
     writer.finish().unwrap();
     let (body, _) = frame(&bytes).unwrap().unwrap();
-    let Reply::Found(stat) = Reply::decode(RequestKind::Exists, body).unwrap() else {
+    let EnsembleReply::Found(stat) = EnsembleReply::decode(RequestKind::Exists, body).unwrap()
+    else {
         panic!("a stat was encoded")
     };
     Some((owner.as_bytes(), stat))
@@ -153,7 +154,7 @@ fn a_hundred_are_shown_and_all_are_counted() {
 
 #[test]
 fn the_first_requests_are_behind_a_sync_and_list_the_queue_first() {
-    let list = |path: &str| Request::GetChildren { path: path.into(), watch: false };
-    let expected = [Request::Sync("/a/b".into()), list("/a/b"), list("/a/b~shares")];
+    let list = |path: &str| EnsembleRequest::GetChildren { path: path.into(), watch: false };
+    let expected = [EnsembleRequest::Sync("/a/b".into()), list("/a/b"), list("/a/b~shares")];
     assert_eq!(QueueListing::requests(&directory()), expected);
 }

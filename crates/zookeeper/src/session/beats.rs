@@ -1,6 +1,6 @@
 //! What keeps a session alive: writes that change nothing, and find out what was removed.
 
-use crate::message::{Operation, OperationResult, Request, Results, ServerError};
+use crate::message::{EnsembleError, EnsembleRequest, MultiOperation, OperationResult, Results};
 use redlatch_protocol::time::Time;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -78,10 +78,10 @@ impl Beats {
     }
 
     /// The next beat, with its checks if it has some.
-    pub(super) fn next(&mut self, now: Time) -> (Request, Arc<[Operation]>) {
+    pub(super) fn next(&mut self, now: Time) -> (EnsembleRequest, Arc<[MultiOperation]>) {
         self.checked_at = now;
         if self.is_empty() {
-            return (Request::Sync(Arc::from("/")), Arc::from([]));
+            return (EnsembleRequest::Sync(Arc::from("/")), Arc::from([]));
         }
         let behind = match &self.checked {
             Some(path) => (Bound::Excluded(Arc::clone(path)), Bound::Unbounded),
@@ -90,20 +90,20 @@ impl Beats {
         let rest = self.paths.range::<Arc<str>, _>(behind);
         // Not twice the same, if there are few.
         let turn = rest.chain(&self.paths).take(CHECKS_MAX.min(self.paths.len()));
-        let checks: Arc<[Operation]> = turn.cloned().map(Operation::Check).collect();
-        if let Some(Operation::Check(last)) = checks.last() {
+        let checks: Arc<[MultiOperation]> = turn.cloned().map(MultiOperation::Check).collect();
+        if let Some(MultiOperation::Check(last)) = checks.last() {
             self.checked = Some(Arc::clone(last));
         }
-        (Request::Multi(Arc::clone(&checks)), checks)
+        (EnsembleRequest::Multi(Arc::clone(&checks)), checks)
     }
 
     /// The znode whose check has failed because it is not there. Of several it is the first; the
     /// next beats find the others.
-    pub(super) fn missing(checks: &[Operation], results: &Results<'_>) -> Option<Arc<str>> {
-        let failed = |result| result == OperationResult::Failed(Some(ServerError::NoNode));
+    pub(super) fn missing(checks: &[MultiOperation], results: &Results<'_>) -> Option<Arc<str>> {
+        let failed = |result| result == OperationResult::Failed(Some(EnsembleError::NoNode));
         let found = checks.iter().zip(results.iter()).find(|(_, result)| failed(*result));
         match found {
-            Some((Operation::Check(path), _)) => Some(Arc::clone(path)),
+            Some((MultiOperation::Check(path), _)) => Some(Arc::clone(path)),
             _ => None,
         }
     }
@@ -115,8 +115,8 @@ mod tests {
 
     fn checked(beats: &mut Beats) -> Vec<String> {
         let (_, checks) = beats.next(Time::ZERO);
-        let path = |check: &Operation| match check {
-            Operation::Check(path) => path.to_string(),
+        let path = |check: &MultiOperation| match check {
+            MultiOperation::Check(path) => path.to_string(),
             other => panic!("{other:?}"),
         };
         checks.iter().map(path).collect()
@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn all_znodes_are_checked_in_turn() {
         let mut beats = Beats::default();
-        assert!(matches!(beats.next(Time::ZERO), (Request::Sync(_), checks) if checks.is_empty()));
+        let (request, checks) = beats.next(Time::ZERO);
+        assert!(matches!(request, EnsembleRequest::Sync(_)) && checks.is_empty());
         for number in 0..300 {
             beats.add(format!("/{number:03}").into());
         }

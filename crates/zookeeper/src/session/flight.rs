@@ -1,7 +1,7 @@
 //! The requests of one connection that are not answered, and the bytes that are not written.
 
 use crate::jute::JuteError;
-use crate::message::{AUTH_XID, Form, Operation, Request, RequestKind};
+use crate::message::{AUTH_XID, EnsembleRequest, MultiOperation, RequestForm, RequestKind};
 use crate::validity::{Probe, Validity};
 use redlatch_protocol::time::Time;
 use redlatch_protocol::write_buffer::WriteBuffer;
@@ -16,7 +16,7 @@ pub(super) enum Owner<T> {
     /// A delete, which is repeated until it is answered.
     Delete(PendingDelete<T>),
     /// The session itself, to stay alive; with the checks of a transaction.
-    Beat(Arc<[Operation]>),
+    Beat(Arc<[MultiOperation]>),
     /// The session itself: the credentials.
     Auth,
     /// The session itself: its end.
@@ -64,7 +64,7 @@ const CLOSED_MAX: u32 = 3;
 
 /// The requests in flight on one connection, in the order of their replies.
 #[derive(Debug)]
-pub(super) struct Flight<T> {
+pub(super) struct RequestsInFlight<T> {
     pub(super) requests: VecDeque<Sent<T>>,
     /// The xid of the last request; it goes on over connections.
     xid: i32,
@@ -77,7 +77,7 @@ pub(super) struct Flight<T> {
     length_max: Option<usize>,
 }
 
-impl<T> Default for Flight<T> {
+impl<T> Default for RequestsInFlight<T> {
     fn default() -> Self {
         Self {
             requests: VecDeque::new(),
@@ -90,17 +90,17 @@ impl<T> Default for Flight<T> {
     }
 }
 
-impl<T> Flight<T> {
+impl<T> RequestsInFlight<T> {
     /// Writes a request behind the others. `now` is read before its first byte is written.
     pub(super) fn write(
         &mut self,
         now: Time,
         owner: Owner<T>,
-        request: &Request,
+        request: &EnsembleRequest,
         validity: Option<&mut Validity>,
     ) -> Result<(), (Owner<T>, JuteError)> {
         let xid = match request {
-            Request::Auth(_) => AUTH_XID,
+            EnsembleRequest::Auth(_) => AUTH_XID,
             _ => self.next_xid(),
         };
         let before = self.output.end().len();
@@ -112,7 +112,7 @@ impl<T> Flight<T> {
             self.output.end().truncate(before);
             return Err((owner, JuteError::Unaccepted(length)));
         }
-        let Form { kind, reach, .. } = request.form();
+        let RequestForm { kind, reach, .. } = request.form();
         let probe = validity.zip(reach).map(|(validity, reach)| validity.sent(now, reach));
         self.requests.push_back(Sent { xid, owner, kind, probe, sent_at: now, length });
         Ok(())
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn xids_begin_with_one_and_go_around_without_zero_and_negative_ones() {
-        let mut flight = Flight::<u64>::default();
+        let mut flight = RequestsInFlight::<u64>::default();
         assert_eq!((flight.next_xid(), flight.next_xid()), (1, 2));
         flight.xid = i32::MAX - 1;
         assert_eq!((flight.next_xid(), flight.next_xid()), (i32::MAX, 1));
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn the_output_is_what_was_not_written() {
-        let mut flight = Flight::<u64>::default();
-        flight.write(Time::ZERO, Owner::End, &Request::CloseSession, None).unwrap();
+        let mut flight = RequestsInFlight::<u64>::default();
+        flight.write(Time::ZERO, Owner::End, &EnsembleRequest::CloseSession, None).unwrap();
         assert_eq!(flight.output.unwritten(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
         flight.output.wrote(11);
         assert_eq!(flight.output.unwritten(), [0xf5]);

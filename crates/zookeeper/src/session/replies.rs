@@ -2,15 +2,18 @@
 
 use super::beats::Beats;
 use super::flight::{Owner, PendingDelete, Sent};
-use super::{Answer, Failure, Identity, Problem, Session, SessionEvent, State};
+use super::{
+    EnsembleAnswer, EnsembleSession, Failure, Problem, SessionEvent, SessionIdentity, State,
+};
 use crate::message::{
-    AUTH_XID, ConnectReply, Incoming, Remedy, Reply, ReplyHeader, Request, ServerError,
+    AUTH_XID, ConnectReply, EnsembleError, EnsembleReply, EnsembleRequest, Incoming, Remedy,
+    ReplyHeader,
 };
 use crate::validity::{SessionTimeout, Validity};
 use redlatch_protocol::time::Time;
 use std::time::Duration;
 
-impl<T: Copy> Session<T> {
+impl<T: Copy> EnsembleSession<T> {
     pub(super) fn take_frame(&mut self, now: Time, body: &[u8]) {
         if let State::Greeting { sent_at, .. } = self.state {
             return match ConnectReply::decode(body) {
@@ -40,7 +43,7 @@ impl<T: Copy> Session<T> {
         let timeout = Duration::from_millis(u64::from(reply.timeout_ms.unsigned_abs()));
         let timeout = SessionTimeout::new(timeout, self.options.drift_parts_per_billion);
         let (id, password) = (reply.session, reply.password);
-        let begun = || Identity { id, password, validity: Validity::new(timeout) };
+        let begun = || SessionIdentity { id, password, validity: Validity::new(timeout) };
         let identity = self.identity.get_or_insert_with(begun);
         identity.password = password;
         identity.validity.connected(sent_at, now, timeout);
@@ -48,7 +51,7 @@ impl<T: Copy> Session<T> {
         self.beats.connected(now);
         self.outcomes.push_back(SessionEvent::Connected);
         if let Some(credentials) = &self.options.credentials {
-            let request = Request::Auth(credentials.clone());
+            let request = EnsembleRequest::Auth(credentials.clone());
             self.write(now, Owner::Auth, &request);
         }
         self.write_pending(now);
@@ -63,21 +66,25 @@ impl<T: Copy> Session<T> {
             return self.closed(now, Problem::WrongXid(header.xid));
         };
         self.last_zxid = self.last_zxid.max(header.zxid);
-        let reply = match header.error.is_none().then(|| Reply::decode(kind, body)).transpose() {
-            Ok(reply) => reply,
-            Err(error) => return self.closed(now, Problem::Protocol(error)),
-        };
+        let reply =
+            match header.error.is_none().then(|| EnsembleReply::decode(kind, body)).transpose() {
+                Ok(reply) => reply,
+                Err(error) => return self.closed(now, Problem::Protocol(error)),
+            };
         // A transaction has no error in its header. What its results say of the session counts as
         // if it had.
         let of_results = match reply {
-            Some(Reply::Results(results)) => results.error(),
+            Some(EnsembleReply::Results(results)) => results.error(),
             _ => None,
         };
         let error = header.error.or(of_results);
         // What a server refuses by itself was neither seen by its leader nor logged by anybody. Of
         // an error about znodes, the majority logs that it was one.
         let is_logged = error.is_none_or(|error| {
-            matches!(error, ServerError::NoNode | ServerError::NodeExists | ServerError::NotEmpty)
+            matches!(
+                error,
+                EnsembleError::NoNode | EnsembleError::NodeExists | EnsembleError::NotEmpty
+            )
         });
         let identity = self.identity.as_mut().filter(|_| is_logged);
         if let Some((identity, probe)) = identity.zip(probe) {
@@ -100,7 +107,7 @@ impl<T: Copy> Session<T> {
         now: Time,
         header: ReplyHeader,
         body: &[u8],
-        reply: Option<Reply<'_>>,
+        reply: Option<EnsembleReply<'_>>,
     ) {
         let ReplyHeader { zxid, error, .. } = header;
         match (sent.owner, error) {
@@ -109,7 +116,7 @@ impl<T: Copy> Session<T> {
                 self.outcomes.push_back(SessionEvent::Ended);
             }
             (Owner::Beat(checks), _) => {
-                if let Some(Reply::Results(results)) = reply {
+                if let Some(EnsembleReply::Results(results)) = reply {
                     // Unless the session has deleted it since the beat was sent.
                     let missing = Beats::missing(&checks, &results);
                     if let Some(path) = missing.filter(|path| self.beats.remove(path)) {
@@ -121,26 +128,26 @@ impl<T: Copy> Session<T> {
                 // The next beat takes it along.
                 self.pending.push_back(delete);
             }
-            (Owner::Delete(delete), Some(ServerError::NoNode)) if delete.may_be_done => {
+            (Owner::Delete(delete), Some(EnsembleError::NoNode)) if delete.may_be_done => {
                 let result = Ok((sent.kind, Box::default()));
-                self.answer(delete.ticket, Answer { zxid, result });
+                self.answer(delete.ticket, EnsembleAnswer { zxid, result });
             }
             (owner, error) => {
                 let result = match error {
                     None => Ok((sent.kind, body.into())),
                     Some(error) => Err(Failure::Server(error)),
                 };
-                self.answer(owner.ticket(), Answer { zxid, result });
+                self.answer(owner.ticket(), EnsembleAnswer { zxid, result });
             }
         }
     }
 
-    fn answer(&mut self, ticket: Option<T>, answer: Answer) {
+    fn answer(&mut self, ticket: Option<T>, answer: EnsembleAnswer) {
         self.outcomes.extend(ticket.map(|ticket| SessionEvent::Answer(ticket, answer)));
     }
 
     pub(super) fn fail(&mut self, ticket: Option<T>, failure: Failure) {
-        self.answer(ticket, Answer { zxid: 0, result: Err(failure) });
+        self.answer(ticket, EnsembleAnswer { zxid: 0, result: Err(failure) });
     }
 
     /// The ensemble does not know the session any more.

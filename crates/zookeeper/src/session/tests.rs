@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A session with a server that says what the test wants.
 struct Talk {
-    session: Session<u64>,
+    session: EnsembleSession<u64>,
     now: Time,
 }
 
@@ -21,10 +21,10 @@ const TIMEOUT: i32 = 7_000;
 
 impl Talk {
     fn new(credentials: Option<&[u8]>) -> Self {
-        let mut options = SessionOptions::new(2, 7);
+        let mut options = EnsembleSessionOptions::new(2, 7);
         options.credentials = credentials.map(Arc::from).map(Secret);
         options.drift_parts_per_billion = 0;
-        Self { session: Session::new(options), now: Time::from_millis(1_000) }
+        Self { session: EnsembleSession::new(options), now: Time::from_millis(1_000) }
     }
 
     /// One whose session has begun. All that it has told and written is read.
@@ -112,14 +112,14 @@ impl Talk {
     }
 
     fn get(&mut self, ticket: u64) {
-        let request = Request::GetData { path: "/a".into(), watch: false };
+        let request = EnsembleRequest::GetData { path: "/a".into(), watch: false };
         self.session.send(self.now, ticket, request);
     }
 
     fn create(&mut self, ticket: u64) {
         let (kind, acl) = (CreateKind::Ephemeral, Acl::Anyone);
         let create = Create { path: "/a".into(), data: Arc::from([]), acl, kind };
-        self.session.send(self.now, ticket, Request::Create(create));
+        self.session.send(self.now, ticket, EnsembleRequest::Create(create));
     }
 
     /// The outcomes, in few words.
@@ -219,7 +219,7 @@ fn bytes_that_cannot_be_end_the_connection() {
 fn a_request_that_is_too_long_is_not_sent() {
     let mut talk = Talk::ready();
     let path = "/".repeat(1_000_000).into();
-    talk.session.send(talk.now, 7, Request::Sync(path));
+    talk.session.send(talk.now, 7, EnsembleRequest::Sync(path));
     assert_eq!(talk.written(), [""; 0]);
     assert_eq!(talk.told(), ["7 TooLong(SentTooLong(1000012))"]);
     talk.get(8);

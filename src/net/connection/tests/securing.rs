@@ -23,7 +23,7 @@ fn over_tls(listener: &TcpListener) -> Fixture {
     Fixture::with(Endpoint { address, tls }, &options)
 }
 
-fn is_securing(connection: &Connection) -> bool {
+fn is_securing(connection: &NodeConnection) -> bool {
     connection.socket.as_ref().is_some_and(|socket| socket.is_securing)
 }
 

@@ -4,7 +4,9 @@
 mod library;
 
 use super::*;
-use redlatch_zookeeper::message::{Acl, ConnectReply, ConnectRequest, Create, CreateKind, Request};
+use redlatch_zookeeper::message::{
+    Acl, ConnectReply, ConnectRequest, Create, CreateKind, EnsembleRequest,
+};
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(100);
@@ -43,15 +45,15 @@ fn connect(model: &mut Model, now: Time, timeout_ms: i32) -> (ConnectionId, Conn
     (id, ConnectReply::decode(&frames[0]).unwrap())
 }
 
-fn ask(model: &mut Model, now: Time, id: ConnectionId, request: &Request) -> Vec<Vec<u8>> {
+fn ask(model: &mut Model, now: Time, id: ConnectionId, request: &EnsembleRequest) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
     request.encode(1, &mut bytes).unwrap();
     model.received(now, id, &bytes[4..]);
     outputs(model, id).0
 }
 
-fn create(path: &str, kind: CreateKind) -> Request {
-    Request::Create(Create { path: path.into(), data: [].into(), acl: Acl::Anyone, kind })
+fn create(path: &str, kind: CreateKind) -> EnsembleRequest {
+    EnsembleRequest::Create(Create { path: path.into(), data: [].into(), acl: Acl::Anyone, kind })
 }
 
 #[test]
@@ -61,7 +63,7 @@ fn a_silent_session_ends_at_the_tick_after_its_timeout() {
     assert_eq!(reply.timeout_ms, 1_000);
     ask(&mut model, at(0), id, &create("/a", CreateKind::Ephemeral));
     // What a session sends keeps it alive.
-    ask(&mut model, at(500), id, &Request::Sync("/".into()));
+    ask(&mut model, at(500), id, &EnsembleRequest::Sync("/".into()));
     model.advance(at(1_599));
     assert_eq!(model.children("/").unwrap(), ["a", "zookeeper"]);
     assert_eq!(outputs(&mut model, id), (vec![], false));
@@ -99,7 +101,7 @@ fn containers_go_when_they_had_children_and_have_none() {
     ask(&mut model, at(0), id, &create("/empty/a", CreateKind::Ephemeral));
     model.advance(at(1_000));
     assert_eq!(model.children("/").unwrap(), ["empty", "never", "zookeeper"]);
-    ask(&mut model, at(1_000), id, &Request::Delete("/empty/a".into()));
+    ask(&mut model, at(1_000), id, &EnsembleRequest::Delete("/empty/a".into()));
     model.advance(at(1_999));
     assert_eq!(model.children("/").unwrap(), ["empty", "never", "zookeeper"]);
     model.advance(at(2_000));
@@ -125,5 +127,5 @@ fn no_bytes_make_it_panic() {
         outputs(&mut model, id);
     }
     let (id, _) = connect(&mut model, at(20_000), 200);
-    assert_eq!(ask(&mut model, at(20_000), id, &Request::Sync("/".into())).len(), 1);
+    assert_eq!(ask(&mut model, at(20_000), id, &EnsembleRequest::Sync("/".into())).len(), 1);
 }

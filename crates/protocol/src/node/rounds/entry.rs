@@ -1,6 +1,6 @@
 //! One round: its request, its waiter, and the votes so far.
 
-use super::propagation::Reach;
+use super::propagation::LockSpread;
 use crate::engine::{
     Command, Counters, Node, NodeSet, QueueState, Request, Said, Share, Tally, Verdict, Vote,
     Votes, quorum, until_quorum,
@@ -35,7 +35,7 @@ pub(super) struct Entry<W> {
     pub(super) majority_at: Option<Time>,
     /// Did the round go on beyond its deadline?
     pub(super) is_prolonged: bool,
-    pub(super) reach: Reach,
+    pub(super) reach: LockSpread,
 }
 
 impl<W> Entry<W> {
@@ -55,7 +55,7 @@ impl<W> Entry<W> {
             replies,
             majority_at: None,
             is_prolonged: false,
-            reach: Reach::default(),
+            reach: LockSpread::default(),
         }
     }
 

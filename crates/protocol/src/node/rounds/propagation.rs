@@ -27,7 +27,7 @@ const TRIES_MAX: u32 = 8;
 
 /// Where a lock is that a majority has granted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct LockSpread {
     /// The nodes that have it by a restoration, and those whose answer to one is not there yet.
     pub(super) placed: NodeSet,
     asked: NodeSet,

@@ -2,7 +2,7 @@
 
 use super::share::SHARE;
 use super::{
-    Call, NodeCommand, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters,
+    NodeCommand, Script, ScriptCall, counters, list, lua_script, name_of, refusal, ttl_of_counters,
 };
 use crate::engine::{Before, Claim, FENCE_MAX, Vote};
 use crate::node::command::{NodeReply, is_plain, reservation, value, value_of};
@@ -18,7 +18,7 @@ impl Claim {
         self.before == Before::Nothing && is_plain(&self.lock)
     }
 
-    fn encode_claim(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode_claim(&self, call: ScriptCall, out: &mut Vec<u8>) {
         let (before, waiter): (Cow<'_, [u8]>, _) = match &self.before {
             Before::Nothing => (Cow::Borrowed(&[]), None),
             Before::Predecessor(before) => {
@@ -69,7 +69,7 @@ impl NodeCommand for Claim {
         }
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         match self.lock.share() {
             Some(share) => self.encode_share(share, call, out),
             None if self.is_set() => self.encode_set(out),

@@ -1,6 +1,6 @@
 //! The counters of a lock that is held are raised.
 
-use super::{Call, NodeCommand, Script, counters, lua_script, ttl_of_counters};
+use super::{NodeCommand, Script, ScriptCall, counters, lua_script, ttl_of_counters};
 use crate::engine::Fence;
 use crate::node::command::member_of;
 use crate::resp::Word::{Bytes, Number};
@@ -12,7 +12,7 @@ impl NodeCommand for Fence {
         Some((FENCE, 4))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         let (lock, member) = (&self.lock, member_of(&self.lock));
         let (locks, first) = (Number(lock.keys().count() as u64), Number(self.fence));
         let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];

@@ -1,7 +1,7 @@
 //! A lock, or a share of one, is extended, or given again on a node that lost it, or that gave
 //! another permit.
 
-use super::{Call, NodeCommand, Script, lua_script};
+use super::{NodeCommand, Script, ScriptCall, lua_script};
 use crate::engine::Keep;
 use crate::node::command::{requested_permit, value_of};
 use crate::resp::Word::{Bytes, Number};
@@ -16,7 +16,7 @@ impl NodeCommand for Keep {
         Some(if self.lock.share().is_some() { (KEEP_SHARED, 8) } else { (KEEP, 1) })
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
         let (value, ttl) = (Bytes(&value), Number(self.ttl.as_millis()));
         let mode = Bytes(if self.restores { b"restore" } else { b"" });

@@ -1,6 +1,6 @@
 //! The server tells this connection when a key changes: the commands for that, one after another.
 
-use super::{Call, NodeCommand, Script, lua_script, vote};
+use super::{NodeCommand, Script, ScriptCall, lua_script, vote};
 use crate::engine::{Listen, ListenStep, Vote};
 use crate::node::command::{NodeReply, name_of_channel};
 use crate::resp::{Reply, encode_command};
@@ -12,7 +12,7 @@ impl NodeCommand for Listen {
         matches!(self.step, ListenStep::Read(_)).then_some((LISTEN, 6))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         match self.step {
             ListenStep::Subscribe(channel) => {
                 encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);

@@ -1,6 +1,6 @@
 //! The commands that take no script: a plain lock is taken, and a server says how it is.
 
-use super::{Call, NodeCommand};
+use super::{NodeCommand, ScriptCall};
 use crate::engine::{Claim, Ping, Question, Said, Vote};
 use crate::node::command::{NodeReply, value_of};
 use crate::node::examination::Examination;
@@ -28,7 +28,7 @@ impl Claim {
 }
 
 impl NodeCommand for Ping {
-    fn encode(&self, _: Call, out: &mut Vec<u8>) {
+    fn encode(&self, _: ScriptCall, out: &mut Vec<u8>) {
         encode_command(out, &[b"PING"]);
     }
 
@@ -40,7 +40,7 @@ impl NodeCommand for Ping {
 impl NodeCommand for Question {
     /// Each section of `INFO` is asked for by itself, since older servers take only one, and all
     /// sections together have no bound.
-    fn encode(&self, _: Call, out: &mut Vec<u8>) {
+    fn encode(&self, _: ScriptCall, out: &mut Vec<u8>) {
         let words: &[&[u8]] = match self {
             Self::Memory => &[b"INFO", b"memory"],
             Self::Persistence => &[b"INFO", b"persistence"],

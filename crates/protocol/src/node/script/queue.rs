@@ -1,6 +1,6 @@
 //! A waiter enters the queue of a lock, or renews its entry.
 
-use super::{Call, NodeCommand, Script, lua_script};
+use super::{NodeCommand, Script, ScriptCall, lua_script};
 use crate::engine::{PermitSet, QueueEntry, QueueView, Share, Vote, WAITER_NUMBER_MAX};
 use crate::node::command::{NodeReply, name_of_channel, requested_mode, value_of};
 use crate::resp::Reply;
@@ -14,7 +14,7 @@ impl NodeCommand for QueueEntry {
         Some((QUEUE, 5))
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         let QueueEntry { lock, waiter, number, lease, .. } = self;
         let (waiter, value, entry) = (waiter.as_bytes(), value_of(lock), value_of_entry(self));
         let (number, lease) = (Number(*number), Number(lease.as_millis()));

@@ -1,6 +1,6 @@
 //! A lock, or a share of one, is given up, or a waiter leaves its queue.
 
-use super::{Call, NodeCommand, Script, lua_script, name_of};
+use super::{NodeCommand, Script, ScriptCall, lua_script, name_of};
 use crate::engine::{Removal, Share};
 use crate::node::command::value_of;
 use crate::resp::Word::{Bytes, Number};
@@ -34,7 +34,7 @@ impl NodeCommand for Removal {
         })
     }
 
-    fn encode(&self, call: Call, out: &mut Vec<u8>) {
+    fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
         let (value, waiter) = (Bytes(&value), Bytes(name_of(self.waiter.as_ref())));
         let linger = self.linger.map_or(Bytes(b""), |time| Number(time.as_millis()));

@@ -1,6 +1,6 @@
 //! A share of a lock is taken, by a reader or with a permit.
 
-use super::{Call, Script, counters, list, lua_script, name_of, refusal, ttl_of_counters};
+use super::{Script, ScriptCall, counters, list, lua_script, name_of, refusal, ttl_of_counters};
 use crate::engine::{Before, Claim, FENCE_MAX, Share, Token, Vote};
 use crate::node::command::{NodeReply, value_of};
 use crate::resp::Reply;
@@ -17,7 +17,7 @@ pub const SHARE: Script = lua_script!(
 
 impl Claim {
     /// Takes a share, in the turn of a waiter if there is one.
-    pub(super) fn encode_share(&self, share: Share, call: Call, out: &mut Vec<u8>) {
+    pub(super) fn encode_share(&self, share: Share, call: ScriptCall, out: &mut Vec<u8>) {
         let waiter = match &self.before {
             Before::Turn(waiter) => Some(waiter),
             Before::Nothing | Before::Predecessor(_) => None,

@@ -6,7 +6,7 @@ use crate::node::command::is_plain;
 use crate::node::fixture::{about, at, fenced, request, share, ttl};
 
 /// The name and the file of each script.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 13] = [
     ("claim", include_str!("claim.lua")),
     ("keep", include_str!("keep.lua")),
     ("release", include_str!("release.lua")),
@@ -18,6 +18,8 @@ const FILES: [(&str, &str); 11] = [
     ("keep_shared", include_str!("keep_shared.lua")),
     ("release_shared", include_str!("release_shared.lua")),
     ("release_reader", include_str!("release_reader.lua")),
+    ("reign", include_str!("reign.lua")),
+    ("check", include_str!("check.lua")),
 ];
 
 /// The script that carries out this request.

@@ -43,8 +43,8 @@ pub(in crate::node) enum Hint {
 /// What is known about the queue and the notifications on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
-    channel: Pushes,
-    tracking: Pushes,
+    channel: PushSupport,
+    tracking: PushSupport,
     /// The waiters whose entry on the node names the channel of this connection, and whether a
     /// reservation for them counts in a quarantine.
     heard: BTreeMap<Token, bool>,
@@ -62,7 +62,7 @@ pub(super) struct Notifications {
 
 /// Does the server send messages of one kind on this connection?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Pushes {
+enum PushSupport {
     #[default]
     NotAsked,
     On,
@@ -121,7 +121,7 @@ impl Notifications {
 
     /// Does the node notify about everything that a waiter needs to know?
     fn is_full(&self) -> bool {
-        self.channel == Pushes::On && self.tracking != Pushes::Off
+        self.channel == PushSupport::On && self.tracking != PushSupport::Off
     }
 }
 
@@ -145,8 +145,8 @@ impl Session {
     /// Subscribes to the channel of this connection before the first waiter enters the queue.
     pub(super) fn listen(&mut self, now: Time, entry: &QueueEntry, counts_in_quarantine: bool) {
         let QueueEntry { lock, waiter, channel: Some(channel), .. } = entry else { return };
-        if self.notifications.channel == Pushes::NotAsked {
-            self.notifications.channel = Pushes::On;
+        if self.notifications.channel == PushSupport::NotAsked {
+            self.notifications.channel = PushSupport::On;
             self.write_listen(now, &lock.key, ListenStep::Subscribe(*channel));
         }
         self.notifications.heard.insert(*waiter, counts_in_quarantine);
@@ -158,13 +158,13 @@ impl Session {
         let QueueWait { key, waiter, watches, .. } = wait;
         let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
         let is_needed = *watches && heard.contains_key(waiter) && !watched.contains_key(waiter);
-        let is_possible = *tracking != Pushes::Off && self.flight.has_room_for(false);
+        let is_possible = *tracking != PushSupport::Off && self.flight.has_room_for(false);
         if !is_needed || !is_possible || !matches!(self.state, State::Ready) {
             return;
         }
         watched.insert(*waiter, (Arc::clone(key), false));
-        if *tracking == Pushes::NotAsked {
-            *tracking = Pushes::On;
+        if *tracking == PushSupport::NotAsked {
+            *tracking = PushSupport::On;
             self.write_listen(now, key, ListenStep::Enable);
         }
         self.write_listen(now, key, ListenStep::OptIn);
@@ -178,13 +178,13 @@ impl Session {
         let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
         heard.insert(watcher, false);
         let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
-        if !is_resp3 || *tracking == Pushes::Off || watched.contains_key(&watcher) {
+        if !is_resp3 || *tracking == PushSupport::Off || watched.contains_key(&watcher) {
             return false;
         }
         let key = Arc::clone(command.key());
         watched.insert(watcher, (Arc::clone(&key), true));
-        if *tracking == Pushes::NotAsked {
-            *tracking = Pushes::On;
+        if *tracking == PushSupport::NotAsked {
+            *tracking = PushSupport::On;
             self.write_listen(now, &key, ListenStep::Enable);
         }
         self.write_listen(now, &key, ListenStep::OptIn);
@@ -245,11 +245,11 @@ impl Session {
         match (read, reply, step) {
             (Err(NoReply::Nonsense(problem)), ..) => return Err(problem),
             (Err(_), Reply::Error(_), ListenStep::Subscribe(_)) => {
-                self.notifications.channel = Pushes::Off;
+                self.notifications.channel = PushSupport::Off;
                 self.notifications.lose();
             }
             (Err(_), Reply::Error(_), _) => {
-                self.notifications.tracking = Pushes::Off;
+                self.notifications.tracking = PushSupport::Off;
                 let watched = std::mem::take(&mut self.notifications.watched);
                 let changed = watched.into_keys().map(|waiter| (waiter, Hint::Changed));
                 self.notifications.hints.extend(changed);
@@ -316,7 +316,7 @@ impl Session {
         match (&mut request.command, &self.notifications.refusal) {
             (Command::Queue(entry), None) => {
                 let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
-                let may_push = is_resp3 && self.notifications.channel != Pushes::Off;
+                let may_push = is_resp3 && self.notifications.channel != PushSupport::Off;
                 entry.channel = may_push.then_some(self.options.seed);
             }
             (Command::Queue(_), Some((refusal, _))) => {

@@ -20,14 +20,14 @@ use std::time::Duration;
 
 /// The server that answered last.
 #[derive(Debug, Default)]
-pub(super) struct Server {
+pub(super) struct LastServer {
     pub(super) identity: Option<Identity>,
     pub(super) least_uptime: LeastUptime,
     /// Earlier connections, which may still deliver what was written on them.
     pub(super) stale: StaleConnections,
 }
 
-impl Server {
+impl LastServer {
     /// A server has introduced itself. The one before was heard last at `heard_at`.
     pub(super) fn greeted(&mut self, now: Time, identity: Identity, heard_at: Time) {
         let heard_at = heard_at.max(self.least_uptime.greeted_at);

@@ -38,7 +38,7 @@ fn a_contender_waits_for_the_one_before_it_and_lists_again() {
     script.listed(&["c8-0000000005", "c1-0000000007"]);
     assert_eq!(script.steps(), ["watch c8-0000000005"]);
     assert_eq!(script.contender.place(), Some(1));
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["list"]);
     script.listed(&["c1-0000000007", "c2-0000000008"]);
     assert_eq!(script.steps(), ["held c1-0000000007 by 70"]);
@@ -60,28 +60,28 @@ fn the_directory_is_created_when_it_is_missing_and_again_when_it_was_swept() {
     let mut script = Script::new(true);
     script.steps();
     script.begin();
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["begin"]);
     script.asked.clear();
     let directory = "Container /apps/locks/a";
     assert_eq!(script.begin(), [directory, "create c2", "list"], "a new id");
     // What is above is missing as well.
-    script.refused(ServerError::NoNode);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
+    script.refused(EnsembleError::NoNode);
     script.asked.clear();
     script.steps();
     let above = ["Persistent /apps", "Persistent /apps/locks"];
     assert_eq!(script.begin(), [above[0], above[1], directory, "create c3", "list"]);
-    script.refused(ServerError::NodeExists);
+    script.refused(EnsembleError::NodeExists);
     script.created("/apps/locks", 60);
     script.created("/apps/locks/a", 61);
     // The sweep came between the two.
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     script.asked.clear();
     assert_eq!(script.steps(), ["begin"]);
     assert_eq!(script.begin(), [above[0], above[1], directory, "create c4", "list"]);
     for _ in 0..3 {
-        script.refused(ServerError::NodeExists);
+        script.refused(EnsembleError::NodeExists);
     }
     script.created("c4-0000000000", 62);
     script.listed(&["c4-0000000000"]);
@@ -90,14 +90,14 @@ fn the_directory_is_created_when_it_is_missing_and_again_when_it_was_swept() {
 
 #[test]
 fn a_directory_that_must_not_be_created_is_no_loop() {
-    for (error, attempts) in [(ServerError::NoAuth, 2), (ServerError::NoNode, 3)] {
+    for (error, attempts) in [(EnsembleError::NoAuth, 2), (EnsembleError::NoNode, 3)] {
         let mut script = Script::new(true);
         script.steps();
         for _ in 0..attempts {
             let steps = script.begin();
             for step in &steps[..steps.len() - 1] {
                 let is_parent = step.starts_with("Container");
-                script.refused(if is_parent { error } else { ServerError::NoNode });
+                script.refused(if is_parent { error } else { EnsembleError::NoNode });
             }
             script.asked.clear();
         }
@@ -109,10 +109,10 @@ fn a_directory_that_must_not_be_created_is_no_loop() {
 fn what_a_server_refuses_is_told() {
     // Servers before 3.5 do not implement the first request.
     for error in [
-        ServerError::Unimplemented,
-        ServerError::NoAuth,
-        ServerError::QuotaExceeded,
-        ServerError::ThrottledOperation,
+        EnsembleError::Unimplemented,
+        EnsembleError::NoAuth,
+        EnsembleError::QuotaExceeded,
+        EnsembleError::ThrottledOperation,
     ] {
         let mut script = Script::new(true);
         script.steps();
@@ -138,10 +138,10 @@ fn who_does_not_wait_takes_a_lock_that_is_free() {
     script.unanswered();
     assert_eq!(script.steps(), ["sync", "list"], "again");
     script.synced();
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["begin"]);
     assert_eq!(script.begin(), ["Container /apps/locks/a", "create c1", "list"]);
-    script.refused(ServerError::NodeExists);
+    script.refused(EnsembleError::NodeExists);
     script.created("c1-0000000007", 70);
     script.steps();
     // Another one was faster.
@@ -158,13 +158,13 @@ fn past_the_end_of_the_numbers_the_transactions_have_the_order() {
     assert_eq!(script.steps(), ["stat c3--2147483648"]);
     script.stat(90);
     assert_eq!(script.steps(), ["stat c4-2147483647"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["watch c2-2147483647"]);
     assert_eq!(script.contender.place(), Some(1));
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["list"]);
     script.listed(&["c1-2147483647", "c3--2147483648"]);
     assert_eq!(script.steps(), ["shares"], "what is known is not asked again");
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["held c1-2147483647 by 70"]);
 }

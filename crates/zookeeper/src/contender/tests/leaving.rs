@@ -6,9 +6,9 @@ use super::*;
 fn a_release_deletes_the_znode_and_says_what_became_of_it() {
     for (error, left) in [
         (None, "left Deleted"),
-        (Some(Failure::Server(ServerError::NoNode)), "left WasGone"),
+        (Some(Failure::Server(EnsembleError::NoNode)), "left WasGone"),
         (Some(Failure::SessionLost), "left WasGone"),
-        (Some(Failure::Server(ServerError::NoAuth)), "left Refused(NoAuth)"),
+        (Some(Failure::Server(EnsembleError::NoAuth)), "left Refused(NoAuth)"),
     ] {
         let mut script = Script::held();
         script.contender.give_up();
@@ -68,7 +68,7 @@ fn a_create_in_flight_is_waited_for_and_deleted() {
     script.created("c1-0000000007", 70);
     assert_eq!(script.steps(), ["delete c1-0000000007"]);
     let mut script = joining();
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["left Nothing"]);
     let mut script = joining();
     script.contender.session_lost();
@@ -93,7 +93,7 @@ fn a_create_without_an_answer_is_searched_until_it_is_known() {
     script.unanswered();
     assert_eq!(script.steps(), ["sync", "list"]);
     script.synced();
-    script.refused(ServerError::ThrottledOperation);
+    script.refused(EnsembleError::ThrottledOperation);
     assert_eq!(script.steps(), ["pause", "sync", "list"]);
     script.synced();
     script.listed(&["c9-0000000006"]);
@@ -124,6 +124,6 @@ fn deleting_both_without_an_answer_is_followed_by_a_delete_that_is_not_forgotten
     script.steps();
     script.unanswered();
     assert_eq!(script.steps(), ["delete c1-1073741824"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["left Deleted"]);
 }

@@ -47,11 +47,11 @@ fn it_is_looked_for_until_somebody_says_what_became_of_it() {
         script.unanswered();
         assert_eq!(script.steps(), ["sync", "list"]);
         script.synced();
-        script.refused(ServerError::ThrottledOperation);
+        script.refused(EnsembleError::ThrottledOperation);
         assert_eq!(script.steps(), ["pause", "sync", "list"]);
     }
     script.synced();
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["begin"]);
     assert_eq!(script.begin(), ["Container /apps/locks/a", "create c2", "list"]);
 }
@@ -76,7 +76,7 @@ fn who_waits_watches_again_on_another_connection() {
     assert_eq!(script.steps(), ["watch c9-0000000006"]);
     script.contender.connected();
     assert_eq!(script.steps(), [""; 0], "it is on its way");
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["list"], "its turn may have come meanwhile");
 }
 
@@ -139,7 +139,7 @@ fn a_znode_that_is_removed_behind_a_list_is_noticed_in_time() {
     script.listed(&["c1-2147483647", "c9-2147483647"]);
     assert_eq!(script.steps(), ["stat c9-2147483647"]);
     script.contender.removed(&own);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["begin"]);
 }
 
@@ -148,7 +148,8 @@ fn answers_that_nobody_waits_for_change_nothing() {
     let mut script = Script::queued();
     let before = format!("{:?}", script.contender.state);
     for serial in 0..10 {
-        for reply in [Ok(Reply::Done), Err(Failure::Unanswered), Err(Failure::SessionLost)] {
+        for reply in [Ok(EnsembleReply::Done), Err(Failure::Unanswered), Err(Failure::SessionLost)]
+        {
             script.contender.answered(Serial(serial), 1, reply.as_ref().copied());
         }
     }
@@ -162,14 +163,14 @@ fn a_list_whose_sync_was_refused_does_not_say_that_there_is_nothing() {
         if given_up {
             script.contender.give_up();
         }
-        script.refused(ServerError::ThrottledOperation);
+        script.refused(EnsembleError::ThrottledOperation);
         script.listed(&["c9-0000000006"]);
         assert_eq!(script.steps(), ["pause", "sync", "list"]);
-        script.refused(ServerError::ThrottledOperation);
-        script.refused(ServerError::NoNode);
+        script.refused(EnsembleError::ThrottledOperation);
+        script.refused(EnsembleError::NoNode);
         assert_eq!(script.steps(), ["pause", "sync", "list"]);
         // What is there is there.
-        script.refused(ServerError::ThrottledOperation);
+        script.refused(EnsembleError::ThrottledOperation);
         script.listed(&["c1-0000000007"]);
         let steps = script.steps();
         let expected: &[&str] = if given_up {
@@ -183,7 +184,7 @@ fn a_list_whose_sync_was_refused_does_not_say_that_there_is_nothing() {
 
 #[test]
 fn an_error_that_does_not_say_whether_it_was_created_is_no_answer() {
-    for error in [ServerError::RequestTimeout, ServerError::Other(-1)] {
+    for error in [EnsembleError::RequestTimeout, EnsembleError::Other(-1)] {
         for given_up in [false, true] {
             let mut script = Script::new(true);
             script.steps();

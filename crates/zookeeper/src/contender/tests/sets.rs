@@ -61,7 +61,7 @@ fn a_set_waits_until_it_is_the_first_everywhere() {
     assert_eq!(script.steps(), ["list b"]);
     script.listed_with(&["c1-0000000003"], &["r9"]);
     assert_eq!(script.steps(), ["watch shares b"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["held c1-0000000007 c1-0000000003 by 70"]);
 }
 
@@ -76,8 +76,8 @@ fn all_directories_are_created_when_one_is_missing() {
     let directories = ["Container /apps/locks/a", "Container /apps/locks/b"];
     let join = "create c2 + create c2";
     assert_eq!(script.begin(), [directories[0], directories[1], join, "list", "list b"]);
-    script.refused(ServerError::NodeExists);
-    script.refused(ServerError::NoAuth);
+    script.refused(EnsembleError::NodeExists);
+    script.refused(EnsembleError::NoAuth);
     script.results(0, Err((1, -101)));
     assert_eq!(script.steps(), ["refused Server(NoAuth)"]);
 }
@@ -91,8 +91,8 @@ fn what_is_above_is_missing_for_each_directory_of_a_set() {
     assert_eq!(script.steps(), ["begin"]);
     script.begin();
     // The answers for both directories come before the next attempt.
-    script.refused(ServerError::NoNode);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
+    script.refused(EnsembleError::NoNode);
     script.results(71, Err((0, -101)));
     script.listed(&[]);
     script.listed(&[]);
@@ -150,7 +150,7 @@ fn a_transaction_without_an_answer_is_looked_for_in_all_queues() {
     let mut script = unknown();
     script.synced();
     script.listed(&["c9-0000000002"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["begin"]);
     // One of them was removed by force.
     let mut script = unknown();
@@ -160,7 +160,7 @@ fn a_transaction_without_an_answer_is_looked_for_in_all_queues() {
     assert_eq!(script.steps(), ["delete c1-0000000003 unheard", "begin"]);
     // Carried out between the two lists.
     let mut script = unknown();
-    script.refused(ServerError::ThrottledOperation);
+    script.refused(EnsembleError::ThrottledOperation);
     script.listed(&["c9-0000000002"]);
     script.listed(&["c1-0000000003"]);
     assert_eq!(script.steps(), ["pause", "sync", "list", "list b"]);
@@ -187,9 +187,9 @@ fn a_set_is_released_by_one_transaction_or_one_by_one() {
     let mut script = released();
     script.unanswered();
     assert_eq!(script.steps(), ["delete c1-0000000007"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["delete c1-0000000003"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["left Deleted"]);
     // One was removed by force.
     let mut script = released();
@@ -197,7 +197,7 @@ fn a_set_is_released_by_one_transaction_or_one_by_one() {
     assert_eq!(script.steps(), ["delete c1-0000000007"]);
     script.done();
     script.steps();
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["left WasGone"]);
 }
 

@@ -47,7 +47,7 @@ fn shares_changed(script: &mut Script) {
 
 pub(super) fn shares(script: &mut Script, names: &[&str]) {
     let body = [list_of(names), vec![0; 68]].concat();
-    let reply = Reply::decode(RequestKind::GetChildren, &body).unwrap();
+    let reply = EnsembleReply::decode(RequestKind::GetChildren, &body).unwrap();
     script.answer(71, Ok(reply));
 }
 
@@ -78,7 +78,7 @@ fn the_directory_of_shares_is_created_when_it_is_missing() {
     assert_eq!(script.steps(), [multi]);
     script.results(0, Err((0, -101)));
     assert_eq!(script.steps(), [container, multi]);
-    script.refused(ServerError::NodeExists);
+    script.refused(EnsembleError::NodeExists);
     script.results(0, Err((0, -101)));
     assert_eq!(script.steps(), ["list"], "again, and no faster than servers answer");
 }
@@ -88,7 +88,7 @@ fn a_directory_of_shares_that_must_not_be_created_is_told_and_nothing_stays() {
     let mut script = joined(READER);
     script.listed(&["c1-0000000007"]);
     script.steps();
-    script.refused(ServerError::NoAuth);
+    script.refused(EnsembleError::NoAuth);
     script.results(0, Err((0, -101)));
     let refused = "refused Server(NoAuth)";
     assert_eq!(script.steps(), ["delete c1-0000000007 unheard", refused]);
@@ -150,7 +150,7 @@ fn a_change_of_the_shares_is_not_lost() {
     assert_eq!(script.steps(), [""; 0], "it is on its way");
     script.unanswered();
     assert_eq!(script.steps(), ["shares"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["held c1-0000000007 by 70"]);
 }
 

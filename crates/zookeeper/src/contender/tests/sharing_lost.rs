@@ -31,13 +31,13 @@ fn a_transaction_without_an_answer_is_looked_for_behind_a_sync() {
     assert_eq!(script.steps(), ["begin"]);
     // Nobody knows yet.
     let mut script = uncertain();
-    script.refused(ServerError::ThrottledOperation);
+    script.refused(EnsembleError::ThrottledOperation);
     shares(&mut script, &[]);
     assert_eq!(script.steps(), ["pause", "sync", "shares"]);
     script.unanswered();
     assert_eq!(script.steps(), ["sync", "shares"]);
     script.synced();
-    script.refused(ServerError::ThrottledOperation);
+    script.refused(EnsembleError::ThrottledOperation);
     assert_eq!(script.steps(), ["pause", "sync", "shares"]);
 }
 
@@ -95,7 +95,7 @@ fn a_release_deletes_the_share() {
     let mut script = held();
     script.contender.give_up();
     assert_eq!(script.steps(), ["delete p1-1"]);
-    script.refused(ServerError::NoNode);
+    script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["left WasGone"]);
 }
 
@@ -117,7 +117,7 @@ fn who_gives_up_while_the_share_is_made_leaves_neither_znode() {
             script.results(90, Ok(&["p1-1"]));
             assert_eq!(script.steps(), [""; 0]);
         }
-        script.refused(ServerError::NoNode);
+        script.refused(EnsembleError::NoNode);
         assert_eq!(script.steps(), ["delete p1-1"]);
         script.done();
         assert_eq!(script.steps(), ["left Deleted"]);

@@ -54,24 +54,24 @@ fn lock_of(path: &str) -> String {
     if name == "a" { String::new() } else { format!(" {name}") }
 }
 
-pub(super) fn asked(request: &Request) -> String {
+pub(super) fn asked(request: &EnsembleRequest) -> String {
     match request {
-        Request::Create(create) => match create.kind {
+        EnsembleRequest::Create(create) => match create.kind {
             CreateKind::EphemeralSequential => format!("create {}", short(&create.path)),
             kind => format!("{kind:?} {}", create.path),
         },
-        Request::GetChildren { path, watch } if path.ends_with("~shares") => {
+        EnsembleRequest::GetChildren { path, watch } if path.ends_with("~shares") => {
             let lock = lock_of(path);
             if *watch { format!("watch shares{lock}") } else { format!("shares{lock}") }
         }
-        Request::GetChildren { path, watch: false } => format!("list{}", lock_of(path)),
-        Request::Sync(_) => "sync".to_owned(),
-        Request::Exists { path, watch: false } => format!("stat {}", short(path)),
-        Request::GetData { path, watch: true } => format!("watch {}", short(path)),
-        Request::Multi(operations) => {
+        EnsembleRequest::GetChildren { path, watch: false } => format!("list{}", lock_of(path)),
+        EnsembleRequest::Sync(_) => "sync".to_owned(),
+        EnsembleRequest::Exists { path, watch: false } => format!("stat {}", short(path)),
+        EnsembleRequest::GetData { path, watch: true } => format!("watch {}", short(path)),
+        EnsembleRequest::Multi(operations) => {
             let texts = operations.iter().map(|operation| match operation {
-                Operation::Delete(path) => format!("delete {}", short(path)),
-                Operation::Create(create) => format!("create {}", short(&create.path)),
+                MultiOperation::Delete(path) => format!("delete {}", short(path)),
+                MultiOperation::Create(create) => format!("create {}", short(&create.path)),
                 other => panic!("{other:?}"),
             });
             texts.collect::<Vec<_>>().join(" + ")

@@ -5,7 +5,7 @@ use crate::session::Problem;
 
 impl Talk {
     fn ask(&mut self) {
-        let list = Request::GetChildren { path: "/locks".into(), watch: false };
+        let list = EnsembleRequest::GetChildren { path: "/locks".into(), watch: false };
         let until = self.later(60_000);
         self.table.ask(self.time(), vec![list], until, 7);
     }

@@ -24,11 +24,11 @@ fn every_prefix_of_a_reply_is_refused_and_so_is_more_than_a_reply() {
             continue;
         }
         for length in 0..body.len() {
-            let reply = Reply::decode(request.form().kind, &body[..length]);
+            let reply = EnsembleReply::decode(request.form().kind, &body[..length]);
             assert_eq!(reply, Err(JuteError::Truncated), "{length} bytes of {name}");
         }
         let longer = [body, &[0]].concat();
-        let reply = Reply::decode(request.form().kind, &longer);
+        let reply = EnsembleReply::decode(request.form().kind, &longer);
         assert_eq!(reply, Err(JuteError::TrailingBytes(1)), "{name}");
     }
     for name in ["event_deleted", "get_data_no_node"] {
@@ -46,7 +46,7 @@ fn a_reply_read_as_another_kind_is_refused_or_is_a_reply() {
         for kind in KINDS {
             for body in (0..frame.len()).map(|start| &frame[start..]) {
                 // It returns, whatever it says.
-                let _ = Reply::decode(kind, body);
+                let _ = EnsembleReply::decode(kind, body);
             }
         }
     }

@@ -13,7 +13,7 @@ fn created_znodes_have_their_path_and_the_zxid_of_the_reply() {
         ("create2_auth", "/locks/secret".to_owned(), SESSION),
     ] {
         with_reply(name, |header, reply| {
-            let Reply::Created { path: created, stat } = reply else { panic!("{name}") };
+            let EnsembleReply::Created { path: created, stat } = reply else { panic!("{name}") };
             assert_eq!((created, stat.created_by), (&*path, header.zxid), "{name}");
             assert_eq!(stat.owner, owner, "{name}");
         });
@@ -24,30 +24,30 @@ fn created_znodes_have_their_path_and_the_zxid_of_the_reply() {
 fn znodes_are_looked_up_with_their_data_and_children() {
     let name = first().trim_start_matches("/locks/a/").to_owned();
     with_reply("exists", |_, reply| {
-        let Reply::Found(stat) = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Found(stat) = reply else { panic!("{reply:?}") };
         assert_eq!((stat.created_by, stat.children), (4, 1));
     });
     with_reply("get_data", |_, reply| {
-        let Reply::Data { data, stat } = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Data { data, stat } = reply else { panic!("{reply:?}") };
         assert_eq!((data, stat.owner, stat.created_by), (&b"owner"[..], SESSION, 5));
         assert_eq!(stat.created_at_ms, 0x01a2_0861_5cdc);
     });
     with_reply("get_children2", |_, reply| {
-        let Reply::Children { names, stat } = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Children { names, stat } = reply else { panic!("{reply:?}") };
         assert_eq!(names.iter().collect::<Vec<_>>(), [name.as_bytes()]);
         assert_eq!((names.count, stat.children), (1, 1));
     });
     with_reply("get_children2_empty", |_, reply| {
-        let Reply::Children { names, .. } = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Children { names, .. } = reply else { panic!("{reply:?}") };
         assert_eq!((names.count, names.iter().next()), (0, None));
     });
 }
 
 #[test]
 fn transactions_have_a_result_for_each_operation() {
-    let results = |name: &str, expected: &[OperationResult<'_>], error: Option<ServerError>| {
+    let results = |name: &str, expected: &[OperationResult<'_>], error: Option<EnsembleError>| {
         with_reply(name, |_, reply| {
-            let Reply::Results(results) = reply else { panic!("{reply:?}") };
+            let EnsembleReply::Results(results) = reply else { panic!("{reply:?}") };
             assert_eq!(results.iter().collect::<Vec<_>>(), expected, "{name}");
             assert_eq!(results.error(), error, "{name}");
         });
@@ -59,10 +59,10 @@ fn transactions_have_a_result_for_each_operation() {
     results("multi_create1", &[OperationResult::Created("/locks/one")], None);
     let failed = [
         OperationResult::Failed(None),
-        OperationResult::Failed(Some(ServerError::NotEmpty)),
-        OperationResult::Failed(Some(ServerError::RuntimeInconsistency)),
+        OperationResult::Failed(Some(EnsembleError::NotEmpty)),
+        OperationResult::Failed(Some(EnsembleError::RuntimeInconsistency)),
     ];
-    results("multi_failed", &failed, Some(ServerError::NotEmpty));
+    results("multi_failed", &failed, Some(EnsembleError::NotEmpty));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn results_that_do_not_fit_the_transaction_are_refused() {
     for count in [0, 2, 4, usize::MAX] {
         for frame in [&multi, &failed] {
             let (_, body) = header_and_body(frame);
-            let reply = Reply::decode(RequestKind::Multi(count), body);
+            let reply = EnsembleReply::decode(RequestKind::Multi(count), body);
             assert_eq!(reply, Err(JuteError::BadResults), "{count}");
         }
     }
@@ -80,23 +80,23 @@ fn results_that_do_not_fit_the_transaction_are_refused() {
 #[test]
 fn requests_without_a_body_in_the_reply_are_carried_out() {
     for name in ["auth", "delete", "close_session"] {
-        with_reply(name, |_, reply| assert_eq!(reply, Reply::Done));
+        with_reply(name, |_, reply| assert_eq!(reply, EnsembleReply::Done));
     }
-    with_reply("sync", |_, reply| assert_eq!(reply, Reply::Synced));
+    with_reply("sync", |_, reply| assert_eq!(reply, EnsembleReply::Synced));
 }
 
 #[test]
 fn errors_are_in_the_header() {
     for (name, error) in [
-        ("create2_exists", ServerError::NodeExists),
-        ("create2_no_node", ServerError::NoNode),
-        ("create2_invalid_acl", ServerError::InvalidAcl),
-        ("exists_no_node", ServerError::NoNode),
-        ("get_data_no_node", ServerError::NoNode),
-        ("delete_not_empty", ServerError::NotEmpty),
-        ("no_auth", ServerError::NoAuth),
-        ("auth_failed", ServerError::AuthFailed),
-        ("unimplemented", ServerError::Unimplemented),
+        ("create2_exists", EnsembleError::NodeExists),
+        ("create2_no_node", EnsembleError::NoNode),
+        ("create2_invalid_acl", EnsembleError::InvalidAcl),
+        ("exists_no_node", EnsembleError::NoNode),
+        ("get_data_no_node", EnsembleError::NoNode),
+        ("delete_not_empty", EnsembleError::NotEmpty),
+        ("no_auth", EnsembleError::NoAuth),
+        ("auth_failed", EnsembleError::AuthFailed),
+        ("unimplemented", EnsembleError::Unimplemented),
     ] {
         let frame = answer(name);
         let (header, body) = header_and_body(&frame);

@@ -1,7 +1,7 @@
 //! How a session ends, and what a server may refuse.
 
 use super::*;
-use crate::message::{AUTH_XID, ServerError};
+use crate::message::{AUTH_XID, EnsembleError};
 
 /// One with a znode, a request and two deletes in flight.
 fn busy() -> Talk {
@@ -96,7 +96,7 @@ fn wrong_credentials_are_told_to_those_who_wait() {
     talk.reply(AUTH_XID, 0, -115);
     assert_eq!(talk.told(), ["connected", "1 AuthFailed (-115)"]);
     assert!(talk.session.is_down());
-    let refused = Problem::Refused(ServerError::AuthFailed);
+    let refused = Problem::Refused(EnsembleError::AuthFailed);
     assert_eq!(talk.session.problem(), Some(&refused));
 }
 
@@ -155,7 +155,7 @@ fn sessions_that_end_as_soon_as_they_have_begun_are_begun_with_pauses() {
 fn a_request_at_which_servers_close_one_connection_after_another_is_not_sent_again() {
     let path: Arc<str> = format!("/{}", "a".repeat(5_000)).into();
     let long = |talk: &mut Talk| {
-        let request = Request::GetData { path: Arc::clone(&path), watch: false };
+        let request = EnsembleRequest::GetData { path: Arc::clone(&path), watch: false };
         talk.session.send(talk.now, 5, request);
     };
     let mut talk = Talk::ready();

@@ -1,33 +1,33 @@
 //! The library's session and contender against the model: two clients contend for a lock.
 
 use super::*;
-use redlatch_zookeeper::contender::{Cleanup, Contender, Plan, Step};
+use redlatch_zookeeper::contender::{Cleanup, Contender, ContenderPlan, ContenderStep};
 use redlatch_zookeeper::path::{Directory, Root};
-use redlatch_zookeeper::session::{Session, SessionEvent, SessionOptions};
+use redlatch_zookeeper::session::{EnsembleSession, EnsembleSessionOptions, SessionEvent};
 use std::collections::HashMap;
 
 const DIRECTORY: &str = "/locks/a";
 
-struct Client {
-    session: Session<u64>,
+struct EnsembleClient {
+    session: EnsembleSession<u64>,
     contender: Contender,
     connection: Option<ConnectionId>,
     serials: HashMap<u64, redlatch_zookeeper::contender::Serial>,
     /// What the contender has told.
-    told: Vec<Step>,
+    told: Vec<ContenderStep>,
     ids: u8,
     tickets: u64,
 }
 
-impl Client {
+impl EnsembleClient {
     fn new(id: u8) -> Self {
         let root = Root::new("/locks").unwrap();
         let directory = Directory::new(&root, b"", b"a").unwrap();
-        let mut options = SessionOptions::new(1, 7);
+        let mut options = EnsembleSessionOptions::new(1, 7);
         options.timeout = Duration::from_secs(1);
         Self {
-            session: Session::new(options),
-            contender: Contender::new(Plan::of_set(&root, vec![directory])),
+            session: EnsembleSession::new(options),
+            contender: Contender::new(ContenderPlan::of_set(&root, vec![directory])),
             connection: None,
             serials: HashMap::new(),
             told: Vec::new(),
@@ -37,7 +37,7 @@ impl Client {
     }
 
     fn is_held(&self) -> bool {
-        self.told.iter().any(|step| matches!(step, Step::Held(_)))
+        self.told.iter().any(|step| matches!(step, ContenderStep::Held(_)))
     }
 
     /// Does what is to be done now. Returns whether something was.
@@ -73,22 +73,22 @@ impl Client {
             self.tickets += 1;
             let ticket = self.tickets;
             match step {
-                Step::Begin => {
+                ContenderStep::Begin => {
                     self.ids += 16;
                     self.contender.begin([self.ids; 16]);
                 }
-                Step::Send(serial, request) => {
+                ContenderStep::Send(serial, request) => {
                     self.serials.insert(ticket, serial);
                     self.session.send(now, ticket, request);
                 }
-                Step::Delete(serial, path) => {
+                ContenderStep::Delete(serial, path) => {
                     let ticket = serial.map(|serial| {
                         self.serials.insert(ticket, serial);
                         ticket
                     });
                     self.session.delete(now, ticket, path);
                 }
-                Step::Keep(path) => self.session.keep(path),
+                ContenderStep::Keep(path) => self.session.keep(path),
                 step => self.told.push(step),
             }
         }
@@ -111,7 +111,7 @@ impl Client {
 }
 
 /// All clients and the model, until nothing happens any more.
-fn settle(model: &mut Model, clients: &mut [Client], now: Time) {
+fn settle(model: &mut Model, clients: &mut [EnsembleClient], now: Time) {
     model.advance(now);
     loop {
         let mut has_worked = false;
@@ -139,7 +139,7 @@ fn settle(model: &mut Model, clients: &mut [Client], now: Time) {
 }
 
 /// The same for so long, in steps of 10 ms.
-fn pass(model: &mut Model, clients: &mut [Client], now: &mut u64, millis: u64) {
+fn pass(model: &mut Model, clients: &mut [EnsembleClient], now: &mut u64, millis: u64) {
     for _ in 0..millis / 10 {
         *now += 10;
         settle(model, clients, at(*now));
@@ -149,7 +149,7 @@ fn pass(model: &mut Model, clients: &mut [Client], now: &mut u64, millis: u64) {
 #[test]
 fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
     let (mut model, mut now) = (model(), 1_000);
-    let mut clients = [Client::new(1), Client::new(2)];
+    let mut clients = [EnsembleClient::new(1), EnsembleClient::new(2)];
     pass(&mut model, &mut clients[..1], &mut now, 500);
     assert!(clients[0].is_held());
     pass(&mut model, &mut clients, &mut now, 3_000);
@@ -158,7 +158,7 @@ fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
 
     clients[0].contender.give_up();
     pass(&mut model, &mut clients, &mut now, 500);
-    assert_eq!(clients[0].told.last(), Some(&Step::CleanedUp(Cleanup::Deleted)));
+    assert_eq!(clients[0].told.last(), Some(&ContenderStep::CleanedUp(Cleanup::Deleted)));
     assert!(clients[1].is_held());
     assert_eq!(model.children(DIRECTORY).unwrap().len(), 1);
 }
@@ -166,12 +166,12 @@ fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
 #[test]
 fn a_lock_is_lost_with_its_session_and_the_next_contender_gets_it() {
     let (mut model, mut now) = (model(), 1_000);
-    let mut clients = [Client::new(1), Client::new(2)];
+    let mut clients = [EnsembleClient::new(1), EnsembleClient::new(2)];
     pass(&mut model, &mut clients, &mut now, 1_000);
-    let holder = clients.iter().position(Client::is_held).unwrap();
+    let holder = clients.iter().position(EnsembleClient::is_held).unwrap();
     model.expire_sessions(at(now));
     assert_eq!(model.children(DIRECTORY).unwrap(), Vec::<String>::new());
     pass(&mut model, &mut clients, &mut now, 2_000);
-    assert_eq!(clients[holder].told.last(), Some(&Step::Lost));
+    assert_eq!(clients[holder].told.last(), Some(&ContenderStep::Lost));
     assert!(clients[1 - holder].is_held());
 }

@@ -63,12 +63,7 @@ impl World {
     }
 
     /// A change takes effect.
-    pub(crate) fn change(
-        &mut self,
-        index: usize,
-        change: Change,
-        mistake: Mistake,
-    ) -> Option<RecordState> {
+    fn change(&mut self, index: usize, change: Change, mistake: Mistake) -> Option<RecordState> {
         let (record, name) = (&mut self.record, NAMES[index]);
         match change {
             Change::Vote => {
@@ -104,6 +99,22 @@ impl World {
         }
     }
 
+    /// A change that was sent takes effect.
+    pub(crate) fn arrive(
+        &mut self,
+        index: usize,
+        change: Change,
+        mistake: Mistake,
+    ) -> Option<RecordState> {
+        self.sides[index].sent.retain(|sent| *sent != change);
+        self.change(index, change, mistake)
+    }
+
+    /// What the side does, which it does.
+    pub(crate) fn joining(&mut self, index: usize) -> &mut TransactionSide {
+        self.sides[index].joining.as_mut().expect("it takes part")
+    }
+
     /// The record's answer arrives, or that of a read.
     pub(crate) fn tell(&mut self, index: usize, told: Option<RecordState>, mistake: Mistake) {
         let side = &mut self.sides[index];
@@ -125,7 +136,7 @@ impl World {
         }
     }
 
-    pub(crate) fn look(&self, index: usize) -> RecordState {
+    fn look(&self, index: usize) -> RecordState {
         Record::look(self.record.as_ref(), NAMES[index]).unwrap()
     }
 

@@ -1,0 +1,44 @@
+-- Answers whose reign a group is in: the number, the marker `KEYS[1]` as it is afterwards, the id of
+-- the reign, and the server's clock in milliseconds. A reign is the time for which one process is
+-- master without a break: `INFO` names it by `master_replid`, which no other reign ever has. A
+-- server that names none answers the number alone. Refuses on a server that is not a master.
+--
+-- The marker is `redlatch1`, the run of the server, the id, the epoch of the failover authority,
+-- since when the reign is known, and a nonce. It has no ttl: it lives as long as the keys of locks.
+-- `since` is the server's clock in milliseconds, rounded up, so that a quarantine is never short;
+-- or `-`, as long as no majority of the group has vouched for the reign.
+--
+-- `ARGV[1]` the run, `ARGV[2]` the epoch, `ARGV[3]` the nonce, `ARGV[4]` the step, `ARGV[5]` the
+-- number. A marker of this reign whose epoch is not below stays as it is. Any other, or none, is
+-- replaced: by `greet` with the clock, by `await` with `-`. `confirm` replaces none: it sets the
+-- clock where the marker of this reign has that nonce and `-`.
+--
+-- Late, or once more: What is written tells of the reign in which it is written, by the clock of
+-- that moment, and whoever was greeted with another marker gets no vote until it greets again. A
+-- `confirm` that is late finds another nonce, or makes the quarantine longer.
+
+local info = redis.call('INFO', 'replication')
+if not string.find(info, '\nrole:master', 1, true) then
+  return -ARGV[5]
+end
+local id = string.match(info, '\nmaster_replid:(%w+)')
+if not id then
+  return {ARGV[5] + 0}
+end
+local marker, time = redis.call('GET', KEYS[1]), redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local clock = string.format('%.0f', math.ceil(now))
+local run, of, epoch, known, nonce =
+  string.match(marker or '', '^redlatch1 (%w+) (%w+) (%d+) ([%d-]+) (%w+)$')
+local fits = run == ARGV[1] and of == id and tonumber(epoch) >= tonumber(ARGV[2])
+local since
+if ARGV[4] == 'confirm' then
+  since = fits and known == '-' and nonce == ARGV[3] and clock
+elseif not fits then
+  since = ARGV[4] == 'await' and '-' or clock
+end
+if since then
+  marker = table.concat({'redlatch1', ARGV[1], id, fits and epoch or ARGV[2], since, ARGV[3]}, ' ')
+  redis.call('SET', KEYS[1], marker)
+end
+return {ARGV[5] + 0, marker, id, math.floor(now)}

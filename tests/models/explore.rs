@@ -1,0 +1,167 @@
+//! The search through the states of a model, for any kind of state and step.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A scheme of states: what can happen in each, and what must not come of it.
+pub trait Model {
+    type World: Clone;
+    type Step: Clone + PartialEq + fmt::Debug;
+    type Violation: Clone + PartialEq + fmt::Debug;
+
+    /// The state in which each history begins.
+    fn first(&mut self) -> Self::World;
+
+    /// Everything that can happen next.
+    fn steps(&mut self, world: &Self::World) -> Vec<Self::Step>;
+
+    fn take(&mut self, world: &mut Self::World, step: &Self::Step) -> Result<(), Self::Violation>;
+
+    /// States that are alike have one key.
+    fn key(&self, world: &Self::World) -> u64;
+
+    /// What must hold of all that can follow on the state with this number.
+    fn check(
+        &mut self,
+        _world: &Self::World,
+        _steps: &[Self::Step],
+        _number: usize,
+    ) -> Result<(), Self::Violation> {
+        Ok(())
+    }
+
+    /// Can this happen next?
+    fn allows(&mut self, world: &Self::World, step: &Self::Step) -> bool {
+        self.steps(world).contains(step)
+    }
+}
+
+/// The result of a search.
+#[derive(Debug)]
+pub enum Found<S, V> {
+    /// No violation in this many states: all states, or the maximum.
+    Nothing { states: usize, all: bool },
+    /// A violation after this many states, and the steps to it.
+    Violation { states: usize, what: V, trace: Vec<S> },
+}
+
+impl<S, V: fmt::Debug> fmt::Display for Found<S, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing { states, all } => {
+                write!(f, "nothing in {}{states} states", if *all { "all " } else { "" })
+            }
+            Self::Violation { states, what, trace } => {
+                write!(f, "{what:?} after {states} states, by {} steps", trace.len())
+            }
+        }
+    }
+}
+
+/// Which of the states that were found is looked at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The first: no way to a violation is shorter than the one that is found.
+    Breadth,
+    /// The last: a part of all histories that ends early has long ones in it.
+    Depth,
+}
+
+/// Searches up to `most` states.
+pub fn explore<M: Model>(model: &mut M, most: usize, order: Order) -> Found<M::Step, M::Violation> {
+    let first = model.first();
+    // States are remembered by their key. A collision, which is about one in billions, means that
+    // a state is not searched.
+    let mut seen = HashSet::from([model.key(&first)]);
+    // How each state was first reached: from which one, and by which step.
+    let mut origins: Vec<Option<(usize, M::Step)>> = vec![None];
+    let mut open = VecDeque::from([(0, first)]);
+    let next = |open: &mut VecDeque<_>| match order {
+        Order::Breadth => open.pop_front(),
+        Order::Depth => open.pop_back(),
+    };
+    while let Some((number, world)) = next(&mut open) {
+        let steps = model.steps(&world);
+        let violation = |origins: &[Option<(usize, M::Step)>], what, last: Option<M::Step>| {
+            let trace = way(origins, number).into_iter().chain(last).collect();
+            Found::Violation { states: origins.len(), what, trace }
+        };
+        if let Err(what) = model.check(&world, &steps, number) {
+            return violation(&origins, what, None);
+        }
+        for step in steps {
+            let mut next = world.clone();
+            if let Err(what) = model.take(&mut next, &step) {
+                return violation(&origins, what, Some(step));
+            }
+            if origins.len() < most && seen.insert(model.key(&next)) {
+                open.push_back((origins.len(), next));
+                origins.push(Some((number, step)));
+            }
+        }
+    }
+    Found::Nothing { states: origins.len(), all: origins.len() < most }
+}
+
+/// The steps to a state.
+fn way<S: Clone>(origins: &[Option<(usize, S)>], mut number: usize) -> Vec<S> {
+    let mut steps = Vec::new();
+    while let Some((before, step)) = &origins[number] {
+        steps.push(step.clone());
+        number = *before;
+    }
+    steps.reverse();
+    steps
+}
+
+pub fn hash(world: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    world.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Leaves out steps as long as what remains leads to the same violation: by a step, or because the
+/// state that they lead to `ends_so`.
+pub fn shorten<M: Model>(
+    model: &mut M,
+    what: &M::Violation,
+    trace: &[M::Step],
+    mut ends_so: impl FnMut(&mut M, &M::World) -> bool,
+) -> Vec<M::Step> {
+    ways(trace, |steps| {
+        let (mut world, mut taken) = (model.first(), Vec::new());
+        for step in steps {
+            if !model.allows(&world, step) {
+                continue;
+            }
+            taken.push(step.clone());
+            if let Err(found) = model.take(&mut world, step) {
+                return (found == *what).then_some(taken);
+            }
+        }
+        ends_so(model, &world).then_some(taken)
+    })
+}
+
+/// Leaves out steps as long as what remains still leads there: `repeat` takes the steps that are
+/// possible, and returns them if it does.
+fn ways<S: Clone>(trace: &[S], mut repeat: impl FnMut(&[S]) -> Option<Vec<S>>) -> Vec<S> {
+    let mut best = repeat(trace).unwrap_or_else(|| trace.to_vec());
+    let mut length = usize::MAX;
+    while best.len() < length {
+        length = best.len();
+        for size in [16, 8, 4, 2, 1] {
+            let mut last = best.len();
+            while last >= size {
+                let mut shorter = best.clone();
+                shorter.drain(last - size..last);
+                if let Some(found) = repeat(&shorter) {
+                    best = found;
+                }
+                last = (last - 1).min(best.len());
+            }
+        }
+    }
+    best
+}

@@ -1,0 +1,199 @@
+//! The scripts of replicated groups, on a real server with replicas and on an embedded node: who
+//! writes the marker of a reign, who only reads it, and what is told behind a vote.
+
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
+use redlatch::embedded::Nodes;
+use redlatch_protocol::node::script::{CHECK, REIGN, Script};
+use support::cli::{Client, Value};
+use support::locks::LIMIT;
+use support::redis::Server;
+use support::servers::Servers;
+use support::{eventually, needs};
+
+const MARKER: &str = "{54h}redlatch:reign";
+
+/// A connection to a node.
+struct Node(Client);
+
+/// The answer to a greeting: the marker, the id of the reign, and the server's clock.
+type Greeted = (String, String, i64);
+
+impl Node {
+    fn on(server: &Server) -> Self {
+        Self(server.client())
+    }
+
+    fn run(&mut self, script: Script, arguments: &[&str]) -> Value {
+        let words = ["EVAL", script.source, "1", MARKER];
+        self.0.command(&[&words, arguments, &["7"]].concat())
+    }
+
+    fn info(&mut self, field: &str) -> String {
+        self.0.command(&["INFO"]).field(field).unwrap()
+    }
+
+    #[track_caller]
+    fn greet(&mut self, epoch: &str, nonce: &str, step: &str) -> Greeted {
+        let run = self.info("run_id");
+        match list(self.run(REIGN, &[&run, epoch, nonce, step])).as_slice() {
+            [Value::Integer(7), marker, id, now] => (marker.text(), id.text(), now.integer()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The answer to a check, behind its number: marker, role, id, offset, offsets of replicas.
+    fn check(&mut self) -> [Value; 5] {
+        let mut answer = list(self.run(CHECK, &[]));
+        assert_eq!(answer.remove(0), Value::Integer(7));
+        answer.try_into().unwrap()
+    }
+
+    /// What the marker says.
+    fn marker(&mut self) -> Vec<String> {
+        let marker = self.0.command(&["GET", MARKER]).text();
+        marker.split(' ').map(str::to_owned).collect()
+    }
+}
+
+fn list(value: Value) -> Vec<Value> {
+    let Value::Array(list) = value else { panic!("{value:?}") };
+    list
+}
+
+/// What holds of a master that has no replicas.
+fn a_marker_is_written_once_for_a_reign(node: &mut Node) {
+    let (run, id) = (node.info("run_id"), node.info("master_replid"));
+    assert_eq!(node.check()[0], Value::Null);
+    let (marker, greeted, now) = node.greet("3", "ann", "greet");
+    assert_eq!(greeted, id);
+    let [_, of, in_reign, epoch, since, nonce] = node.marker().try_into().unwrap();
+    assert_eq!([run.as_str(), &id, "3", "ann"], [&*of, &*in_reign, &*epoch, &*nonce]);
+    // Rounded up, and the clock rounded down.
+    let since: i64 = since.parse().unwrap();
+    assert!(since == now || since == now + 1, "{since} {now}");
+    assert_eq!(node.0.command(&["PTTL", MARKER]), Value::Integer(-1));
+
+    // It stays as it is, also for a client that has heard of an earlier election only.
+    for (epoch, step) in [("3", "greet"), ("2", "greet"), ("3", "await"), ("3", "confirm")] {
+        assert_eq!(node.greet(epoch, "bob", step).0, marker, "{epoch} {step}");
+    }
+    let offset = Value::Integer(node.info("master_repl_offset").parse().unwrap());
+    let [marked, role, of, at, replicas] = node.check();
+    assert_eq!(
+        (marked.text(), role.text(), of.text(), at),
+        (marker.clone(), "master".into(), id, offset)
+    );
+    assert_eq!(replicas, Value::Array(vec![]));
+
+    // An election that left the reign as it was, another reign, and whatever else is there.
+    let (elected, ..) = node.greet("4", "bob", "greet");
+    assert!(elected != marker && elected.contains(" 4 ") && elected.ends_with(" bob"));
+    let other = elected.replace(&run, &"f".repeat(40));
+    for foreign in [&other, "redlatch1", "", "redlatch1 a b 4 5 bob"] {
+        node.0.command(&["SET", MARKER, foreign]);
+        assert!(node.greet("1", "cid", "greet").0.ends_with(" cid"), "{foreign}");
+        assert_eq!(node.marker()[3], "1");
+    }
+}
+
+/// A reign that a majority of the group has to vouch for.
+fn a_reign_counts_from_its_first_confirmation(node: &mut Node) {
+    node.0.command(&["DEL", MARKER]);
+    let id = node.info("master_replid");
+    let run = node.info("run_id");
+    let confirm = [&*run, "3", "ann", "confirm"];
+    match list(node.run(REIGN, &confirm)).as_slice() {
+        [_, Value::Null, of, _] => assert_eq!(of.text(), id, "it writes no marker"),
+        other => panic!("{other:?}"),
+    }
+    let (open, ..) = node.greet("3", "ann", "await");
+    assert_eq!(node.marker()[4], "-");
+    assert_eq!(node.greet("3", "bob", "await").0, open);
+    assert_eq!(node.greet("3", "bob", "confirm").0, open, "of another marker");
+    assert_eq!(node.greet("4", "ann", "confirm").0, open, "of another election");
+    let (known, _, now) = node.greet("3", "ann", "confirm");
+    assert_eq!(known.replace(&node.marker()[4], "-"), open);
+    let since: i64 = node.marker()[4].parse().unwrap();
+    assert!(since == now || since == now + 1, "{since} {now}");
+    assert_eq!(node.greet("3", "ann", "confirm").0, known, "the first one counts");
+}
+
+#[test]
+fn the_reign_of_a_real_server_is_noted() {
+    needs!(Shares);
+    let server = Server::start(&[]);
+    let node = &mut Node::on(&server);
+    a_marker_is_written_once_for_a_reign(node);
+    a_reign_counts_from_its_first_confirmation(node);
+}
+
+#[test]
+fn the_reign_of_an_embedded_node_is_noted() {
+    let nodes = Nodes::builder().formed(false).start(1).unwrap();
+    let node = &mut Node(Client::connect(nodes.port(0)).unwrap());
+    a_marker_is_written_once_for_a_reign(node);
+    a_reign_counts_from_its_first_confirmation(node);
+}
+
+#[test]
+fn a_restart_ends_a_reign() {
+    needs!(Shares);
+    let mut server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let (before, id, _) = Node::on(&server).greet("0", "ann", "greet");
+    server.kill();
+    server.restart();
+    let (after, other, _) = Node::on(&server).greet("0", "ann", "greet");
+    assert!(before != after && id != other, "{before} {after}");
+}
+
+fn follow(replica: &Server, master: &Server) {
+    replica.command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
+    let is_up = || {
+        let info = replica.command(&["INFO", "replication"]);
+        info.field("master_link_status").as_deref() == Some("up")
+    };
+    assert!(eventually(LIMIT, is_up), "it does not follow");
+}
+
+#[test]
+fn replicas_refuse_and_their_promotion_begins_a_reign() {
+    needs!(Shares);
+    let servers = Servers::start_with(3, &["--repl-diskless-sync-delay", "0"]);
+    (1..3).for_each(|replica| follow(&servers[replica], &servers[0]));
+    let [mut first, mut second] = [0, 1].map(|index| Node::on(&servers[index]));
+    let (marker, id, _) = first.greet("1", "ann", "greet");
+    let copied = || servers[1].command(&["GET", MARKER]) == Value::bulk(&marker);
+    assert!(eventually(LIMIT, copied));
+    let run = second.info("run_id");
+    assert_eq!(second.run(REIGN, &[&run, "1", "bob", "greet"]), Value::Integer(-7));
+    let [marked, role, of, ..] = second.check();
+    assert_eq!(
+        (marked.text(), role.text(), of.text()),
+        (marker.clone(), "slave".into(), id.clone())
+    );
+
+    // Both replicas acknowledge a write, within the second in which they report.
+    first.0.command(&["SET", "k", "v"]);
+    let [.., Value::Integer(written), _] = first.check() else { panic!("no offset") };
+    let mut reached = || {
+        let [.., replicas] = first.check();
+        let offsets: Vec<i64> = list(replicas).iter().map(Value::integer).collect();
+        offsets.len() == 2 && offsets.iter().all(|offset| *offset >= written)
+    };
+    assert!(eventually(LIMIT, &mut reached));
+
+    // Promoted, it writes a marker of its own; the old master keeps its reign, and what it greeted.
+    second.0.command(&["REPLICAOF", "NO", "ONE"]);
+    let (promoted, new, _) = second.greet("1", "bob", "greet");
+    assert!(promoted != marker && new != id, "{promoted} {marker}");
+    assert_eq!(first.greet("1", "cid", "greet").0, marker);
+    // Put back behind the connections' backs: the reign is another one on the same connection.
+    follow(&servers[0], &servers[1]);
+    assert_eq!(first.check()[1].text(), "slave");
+    first.0.command(&["REPLICAOF", "NO", "ONE"]);
+    let [marked, role, of, ..] = first.check();
+    assert!(marked.text() == promoted && role.text() == "master" && of.text() != id);
+    let (again, ..) = first.greet("1", "cid", "greet");
+    assert!(again != marker && again != promoted);
+}
