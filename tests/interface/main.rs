@@ -26,6 +26,10 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// The ttl of a lock that is to expire, or to be kept alive beyond it.
 const SHORT: Duration = Duration::from_millis(1500);
 
+/// A wait that ends without the lock. On a busy machine too, a server has said by then that
+/// somebody has it; nothing is known before.
+const WAIT: Duration = Duration::from_secs(1);
+
 /// Takes a lock that must be free.
 #[track_caller]
 fn take(client: &LockClient, name: &str) -> LockGuard {

@@ -12,7 +12,7 @@ use support::queue::{finish, spawn_waiter};
 use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, SHORT, end_by_force, is_taken, take_next};
+use crate::{LIMIT, LONG, SHORT, WAIT, end_by_force, is_taken, take_next};
 
 on_each_backend!(
     readers_hold_the_lock_together_and_a_writer_alone,
@@ -158,7 +158,7 @@ fn permits_have_slots_of_their_own(backend: &Backend) {
     let slots: BTreeSet<_> = held.iter().map(|permit| permit.slot().unwrap()).collect();
     assert_eq!(slots, BTreeSet::from([0, 1, 2, 3]));
     let fifth = clients[1].request("gpu").ttl(LONG).one_of(4);
-    assert!(fifth.clone().try_lock_for(Duration::from_millis(200)).unwrap().is_none());
+    assert!(fifth.clone().try_lock_for(WAIT).unwrap().is_none());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| fifth.lock().unwrap().slot());
         let given = held.swap_remove(1);

@@ -9,7 +9,7 @@ use support::backend::Backend;
 use support::on_each_backend;
 use support::waiters::await_in_order;
 
-use crate::{LIMIT, LONG, SHORT, is_taken, take, take_next};
+use crate::{LIMIT, LONG, SHORT, WAIT, is_taken, take, take_next};
 
 on_each_backend!(
     all_methods_take_a_free_lock,
@@ -43,14 +43,13 @@ fn all_methods_take_a_free_lock(backend: &Backend) {
 fn all_methods_respect_a_held_lock(backend: &Backend) {
     let (holder, other) = (backend.client(), backend.client());
     let guard = take(&holder, "held");
-    let wait = Duration::from_millis(400);
     let request = || other.request("held").ttl(LONG);
     assert!(is_taken(&other, "held"));
     let began = Instant::now();
-    assert!(request().try_lock_for(wait).unwrap().is_none());
-    assert!(began.elapsed() >= wait);
-    assert!(request().try_lock_until(Instant::now() + wait).unwrap().is_none());
-    assert!(began.elapsed() >= 2 * wait && began.elapsed() < LIMIT);
+    assert!(request().try_lock_for(WAIT).unwrap().is_none());
+    assert!(began.elapsed() >= WAIT);
+    assert!(request().try_lock_until(Instant::now() + WAIT).unwrap().is_none());
+    assert!(began.elapsed() >= 2 * WAIT && began.elapsed() < LIMIT);
     // Also in the same client: the lock is not re-entrant.
     assert!(is_taken(&holder, "held"));
     thread::scope(|scope| {
@@ -130,9 +129,9 @@ fn a_set_is_taken_as_a_whole(backend: &Backend) {
     let single = take(&other, "set-b");
     let set = || client.request_all(["set-b", "set-a"]).ttl(LONG);
     assert!(set().try_lock().unwrap().is_none());
-    let (began, wait) = (Instant::now(), Duration::from_millis(400));
-    assert!(set().try_lock_for(wait).unwrap().is_none());
-    assert!(began.elapsed() > wait / 2 && began.elapsed() < LIMIT);
+    let began = Instant::now();
+    assert!(set().try_lock_for(WAIT).unwrap().is_none());
+    assert!(began.elapsed() > WAIT / 2 && began.elapsed() < LIMIT);
     // Nothing of it is left.
     take(&other, "set-a").release().unwrap();
     single.release().unwrap();
@@ -146,9 +145,9 @@ fn a_set_is_taken_as_a_whole(backend: &Backend) {
     // A thread of the same client waits for the same set, for one that overlaps, and for a part.
     for names in [&["set-a", "set-b"][..], &["set-b", "set-c"], &["set-b"]] {
         let began = Instant::now();
-        let refused = client.request_all(names).ttl(LONG).try_lock_for(wait);
+        let refused = client.request_all(names).ttl(LONG).try_lock_for(WAIT);
         assert!(refused.unwrap().is_none(), "{names:?}");
-        assert!(began.elapsed() > wait / 2 && began.elapsed() < LIMIT);
+        assert!(began.elapsed() > WAIT / 2 && began.elapsed() < LIMIT);
     }
     assert_eq!(held.release(), Ok(()));
     for name in ["set-a", "set-b", "set-c"] {

@@ -10,7 +10,7 @@ use support::backend::Backend;
 use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG};
+use crate::{LIMIT, LONG, WAIT};
 
 on_each_backend!(
     clients_are_served_in_the_order_in_which_they_came,
@@ -75,9 +75,8 @@ fn a_wait_ends_at_its_deadline_and_leaves_no_place(backend: &Backend) {
     let (holder, other) = (backend.client(), backend.client());
     let guard = holder.lock("deadline", LONG).unwrap();
     let began = Instant::now();
-    let wait = Duration::from_millis(300);
-    assert!(other.request("deadline").ttl(LONG).try_lock_for(wait).unwrap().is_none());
-    assert!(began.elapsed() >= wait && began.elapsed() < LIMIT);
+    assert!(other.request("deadline").ttl(LONG).try_lock_for(WAIT).unwrap().is_none());
+    assert!(began.elapsed() >= WAIT && began.elapsed() < LIMIT);
     let is_alone = || holder.inspect("deadline").is_ok_and(|seen| seen.waiter_count == 0);
     assert!(eventually(LIMIT, is_alone));
     guard.release().unwrap();

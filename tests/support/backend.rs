@@ -43,7 +43,7 @@ impl Backend {
         let builder = LockClient::builder().nodes(self.urls()).restart_guard(false);
         match self {
             Self::Redis(_) => trusting(builder).node_timeout(Duration::from_millis(300)),
-            Self::ZooKeeper(_) | Self::Embedded(_) => builder.node_timeout(Duration::from_secs(1)),
+            Self::ZooKeeper(_) | Self::Embedded(_) => builder.node_timeout(Duration::from_secs(3)),
         }
     }
 
