@@ -30,7 +30,7 @@ fn slow_client(urls: &[String]) -> LockClient {
     settings.build().expect("the settings are good")
 }
 
-/// How many of so many first locks of new clients lie on all servers.
+/// How many of this many first locks of new clients lie on all servers.
 fn first_locks(servers: &Servers, urls: &[String], count: usize) -> usize {
     let is_everywhere = |index: &usize| {
         let client = slow_client(urls);

@@ -78,8 +78,8 @@ impl LockGuard {
     }
 
     /// Leaves the lock to its ttl: it stays taken until the ttl of the last extension, or of the
-    /// request, has passed. The nodes are told so, and not waited for: whoever waits first gets the
-    /// lock then, before others that ask at that moment.
+    /// request, has passed. The nodes are told when it ends, and not waited for: whoever waits
+    /// first gets the lock then, before others that ask at that moment.
     ///
     /// That makes work rare rather than exclusive. A job that runs on several machines at the same
     /// minute, by clocks that differ a little, must not run again a second later because the first

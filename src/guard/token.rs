@@ -140,7 +140,7 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// With an error there is no token, and the lock is given up as if the guard was dropped.
+    /// With an error there is not a token, and the lock is given up as if the guard was dropped.
     ///
     /// * [`Error::Lost`]: the lock was lost.
     /// * [`Error::NotResumable`]: on ZooKeeper a lock ends with the session of its client; and a

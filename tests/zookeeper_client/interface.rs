@@ -106,7 +106,7 @@ fn threads_of_a_client_hand_over_without_writing_and_do_not_keep_others_out() {
         }
         is_over.store(true, Ordering::SeqCst);
     });
-    // The number of the next znode: so many were created before it.
+    // The number of the next znode: this many were created before it.
     let guard = client.lock("a", LONG).unwrap();
     let names = operator.list(&directory);
     let (_, number) = names[0].rsplit_once('-').unwrap();

@@ -5,7 +5,7 @@ use crate::random::Random;
 /// The shares of locks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sharing {
-    /// How often a share is wanted, of the first so many resources.
+    /// How often a share is wanted, of the first this many resources.
     pub(crate) permille: u64,
     pub(crate) resources: u64,
     /// How often it is a reader's.

@@ -104,7 +104,7 @@ pub fn find(word: &str) -> &'static Peer {
 }
 
 impl Peer {
-    /// Connects, and hands out what carries out orders for so many clients.
+    /// Connects, and hands out what carries out orders for this many clients.
     pub fn start(&self, urls: &[String], clients: usize) -> Run {
         match self.start {
             Start::Threads(start) => {

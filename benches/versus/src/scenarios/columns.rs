@@ -1,11 +1,11 @@
-//! The columns of tables: what is shown of a lane, beside the first lane of its table.
+//! The columns of tables: what is shown of a lane, compared with the first lane of its table.
 
 use crate::lane::{Lane, median, quantile, times};
 use crate::report::{rate, seconds, time};
 use crate::slice::Slice;
 use crate::traffic::{Commands, Usage};
 
-/// The head of a column, and its cell for a lane beside the first one.
+/// The head of a column, and its cell for a lane compared with the first one.
 pub type Column = (&'static str, fn(&Lane, &Lane) -> String);
 
 pub const RATE: Column = ("pairs/s", |lane, _| rate(lane.median(Slice::rate)));

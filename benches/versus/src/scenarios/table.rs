@@ -36,7 +36,7 @@ pub const ALL: &[Scenario] = &[
             Stage { also: &[memory::run], ..on_group(Storage::Memory, REGISTERS) },
         ],
     ),
-    ("transactions", "beside two-phase commit", &[on_group(Storage::Disk, TRANSACTIONS)]),
+    ("transactions", "compared with two-phase commit", &[on_group(Storage::Disk, TRANSACTIONS)]),
 ];
 
 const NODES: usize = 5;
@@ -228,7 +228,7 @@ const HANDOFF: Plan = Plan {
     ..PLAN
 };
 
-/// So many processes, holds of so many milliseconds, and seconds to measure.
+/// This many processes, holds of this many milliseconds, and seconds to measure.
 const fn crowd(processes: usize, hold: u64, seconds: u64) -> Plan {
     let slice = Duration::from_secs(seconds);
     // All contend by then.

@@ -1,4 +1,5 @@
-//! A writer among readers in processes: how long it waits, beside the longest hold of a reader.
+//! A writer among readers in processes: how long it waits, compared with the longest hold of a
+//! reader.
 
 use super::Context;
 use crate::report::{Table, rate, time};
