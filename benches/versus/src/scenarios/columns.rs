@@ -59,8 +59,6 @@ pub const HEALTHY_P50: Column =
     ("healthy p50", |lane, _| time(quantile(&lane.healthy, |slice| &slice.waits, 0.5)));
 pub const HEALTHY_RATIO: Column =
     ("ratio", |lane, _| format!("{:.2}", times(&lane.slices, &lane.healthy, Slice::p50)));
-pub const HEALTHY_LONGEST: Column =
-    ("healthy longest", |lane, _| time(quantile(&lane.healthy, |slice| &slice.waits, 1.0)));
 
 /// Per grant and node, as one node counted it.
 fn watched(lane: &Lane, count: fn(&Commands) -> u64) -> String {

@@ -4,7 +4,6 @@
 
 pub mod columns;
 mod memory;
-mod places;
 mod table;
 mod tls;
 mod values;
