@@ -1,7 +1,7 @@
 //! Extending a lock, and giving it up: releasing it, leaving it to its ttl, or dropping the guard.
 
 use super::LockGuard;
-use super::joint::Left;
+use super::joint::Withdrawal;
 use crate::callback;
 use crate::clock::{self, Time};
 use crate::engine::{Extended, HeldLock, NodeSet, Ttl};
@@ -65,16 +65,16 @@ impl LockGuard {
     }
 
     fn release_or_hand_off(&mut self) -> Result<Released, Error> {
-        let stays_until = match self.leave(Time::ZERO) {
-            Left::ToOthers(released) => return Ok(released),
-            Left::Alone(stays_until) => stays_until,
+        let stays_until = match self.withdraw(Time::ZERO) {
+            Withdrawal::OthersStay(released) => return Ok(released),
+            Withdrawal::WasLast(stays_until) => stays_until,
         };
         let held = self.close();
-        let linger = self.linger(clock::now(), stays_until);
-        if linger.is_none() && self.hand_off(&held) {
+        let keep_for = self.keep_for(clock::now(), stays_until);
+        if keep_for.is_none() && self.hand_off(&held) {
             return Ok(Released::InTime);
         }
-        self.core.backend.release(&held, linger).map_err(Error::NoQuorum)
+        self.core.backend.release(&held, keep_for).map_err(Error::NoQuorum)
     }
 
     /// Leaves the lock to its ttl: it stays taken until the ttl of the last extension, or of the
@@ -107,7 +107,8 @@ impl LockGuard {
         if self.core.is_forked() {
             return;
         }
-        if let Left::ToOthers(_) = self.leave(self.held.key_expires_at(&self.core.rules)) {
+        if let Withdrawal::OthersStay(_) = self.withdraw(self.held.key_expires_at(&self.core.rules))
+        {
             return self.emit_let_expire();
         }
         let (held, now) = (self.close(), clock::now());
@@ -128,12 +129,12 @@ impl LockGuard {
     /// Gives the lock up without waiting for anything. Returns what is known about it.
     fn drop_lock(&mut self, stays_until: Time) -> Option<Released> {
         let held = self.close();
-        let linger = self.linger(clock::now(), stays_until);
-        if linger.is_none() && self.hand_off(&held) {
+        let keep_for = self.keep_for(clock::now(), stays_until);
+        if keep_for.is_none() && self.hand_off(&held) {
             return Some(Released::InTime);
         }
         let now = clock::now();
-        self.core.backend.give_up(&held, linger);
+        self.core.backend.give_up(&held, keep_for);
         // The clock is all there is to go by: no answer is waited for.
         (now >= held.valid_until).then_some(Released::TooLate)
     }
@@ -171,8 +172,8 @@ impl LockGuard {
 
     /// For how long the nodes keep the lock if it is given up now: because the request asks for it,
     /// or until this time, because a member of a joint share did.
-    fn linger(&self, now: Time, stays_until: Time) -> Option<Ttl> {
-        let asked = self.held.granted().linger(self.hold_at_least, now);
+    fn keep_for(&self, now: Time, stays_until: Time) -> Option<Ttl> {
+        let asked = self.held.granted().keep_for(self.hold_at_least, now);
         asked.max(Ttl::from_duration(stays_until.since(now)))
     }
 }
@@ -182,9 +183,9 @@ impl Drop for LockGuard {
         if self.is_given_up || self.core.is_forked() {
             return;
         }
-        let outcome = match self.leave(Time::ZERO) {
-            Left::ToOthers(released) => Some(released),
-            Left::Alone(stays_until) => self.drop_lock(stays_until),
+        let outcome = match self.withdraw(Time::ZERO) {
+            Withdrawal::OthersStay(released) => Some(released),
+            Withdrawal::WasLast(stays_until) => self.drop_lock(stays_until),
         };
         if self.core.events.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.

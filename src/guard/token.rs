@@ -1,7 +1,7 @@
 //! The token of a lock: with it, another process resumes the lock.
 
 use super::LockGuard;
-use super::joint::Left;
+use super::joint::Withdrawal;
 use crate::backend::LockSpec;
 use crate::clock::Time;
 use crate::engine::{HeldLock, LockAttributes, NodeSet, Rules, Share, Token, Ttl};
@@ -150,7 +150,7 @@ impl LockGuard {
         if self.held.granted().session.is_some() {
             return Err(Error::NotResumable(NotResumable::Session));
         }
-        if let Left::ToOthers(_) = self.leave(Time::ZERO) {
+        if let Withdrawal::OthersStay(_) = self.withdraw(Time::ZERO) {
             return Err(Error::NotResumable(NotResumable::SharedByThreads));
         }
         let token = LockToken::of(&self.close());

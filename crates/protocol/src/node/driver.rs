@@ -87,7 +87,7 @@ pub trait Conversation {
     fn close(&mut self, _now: Time) {}
 
     /// Is a node likely to answer, and has not confirmed yet what was written for good?
-    fn is_leaving(&mut self, now: Time) -> bool;
+    fn is_draining(&mut self, now: Time) -> bool;
 }
 
 /// What is about to be written.

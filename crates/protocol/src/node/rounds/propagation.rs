@@ -360,7 +360,7 @@ impl<W> Entry<W> {
         // Not with the token of the lock, which is not given up.
         let (lock, ttl) = (LockId { token: waiter, ..lock.clone() }, request.ttl()?);
         let waiter = Some(waiter);
-        let removal = Removal { lock, ttl, linger: None, waiter, is_awaited: false };
+        let removal = Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
         Some(Request { command: Command::Remove(removal), ..request.clone() })
     }
 }

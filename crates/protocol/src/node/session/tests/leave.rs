@@ -8,7 +8,7 @@ use crate::node::{SessionOptions, script};
 fn disconnected() -> ScriptedSession {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     let mut request = about(Verb::Undo, lock(1), talk.now);
-    request.removal_mut().linger = Some(ttl(500));
+    request.removal_mut().keep_for = Some(ttl(500));
     talk.session.send(talk.now, None, &request);
     talk
 }
