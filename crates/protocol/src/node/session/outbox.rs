@@ -112,9 +112,8 @@ impl Session {
             if let Command::Remove(removal) = &mut next.request.command {
                 removal.ttl = removal.ttl.at_most(next.item.since(now));
                 // The time for which the lock stays taken has been running since the release.
-                let keep_for = removal.keep_for;
-                removal.keep_for =
-                    keep_for.and_then(|keep_for| keep_for.left(next.request.started, now));
+                let kept = removal.keep_for;
+                removal.keep_for = kept.and_then(|time| time.left(next.request.started, now));
                 next.request.started = now;
             }
             self.write(now, next.ticket, next.request);
