@@ -114,7 +114,7 @@ pub(crate) fn mark_for_reset(stream: &TcpStream) {
 
 /// Shuts down sending, unless the stream is to be reset: an orderly end must not come first.
 pub(crate) fn finish_sending(stream: &TcpStream) {
-    if SockRef::from(stream).keep_for().ok().flatten() != Some(Duration::ZERO) {
+    if SockRef::from(stream).linger().ok().flatten() != Some(Duration::ZERO) {
         let _ = stream.shutdown(Shutdown::Write);
     }
 }
