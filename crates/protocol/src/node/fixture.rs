@@ -275,8 +275,13 @@ impl ScriptedSession {
 
     /// The commands written since the last call, each by its verb and its token.
     pub(super) fn commands(&mut self) -> Vec<String> {
+        self.words().iter().map(|words| name_of(words)).collect()
+    }
+
+    /// The same, by their words.
+    pub(super) fn words(&mut self) -> Vec<Vec<Vec<u8>>> {
         write(&mut self.session, &mut self.sent);
-        commands(&std::mem::take(&mut self.sent))
+        words(&std::mem::take(&mut self.sent))
     }
 
     pub(super) fn answers(&mut self) -> Vec<Answer> {
@@ -305,20 +310,26 @@ pub(super) fn write(session: &mut Session, sent: &mut Vec<u8>) {
 }
 
 /// `SET 1`, `EVAL 2`: names and tokens of the commands in these bytes.
-pub(super) fn commands(mut bytes: &[u8]) -> Vec<String> {
+pub(super) fn commands(bytes: &[u8]) -> Vec<String> {
+    words(bytes).iter().map(|words| name_of(words)).collect()
+}
+
+fn name_of(words: &[Vec<u8>]) -> String {
+    let token = words.iter().find(|word| word.len() == Token::LEN);
+    let name = String::from_utf8_lossy(&words[0]);
+    token.map_or(name.to_string(), |token| format!("{name} {}", token[0]))
+}
+
+/// The commands in these bytes, as words.
+fn words(mut bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
     use crate::resp::{Reply, decode};
     let mut found = Vec::new();
     while let Ok(Some((Reply::Array(elements), used))) = decode(bytes) {
-        let words: Vec<&[u8]> = elements
-            .iter()
-            .map(|element| match element {
-                Reply::Bulk(word) => word,
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        let token = words.iter().find(|word| word.len() == Token::LEN);
-        let name = String::from_utf8_lossy(words[0]);
-        found.push(token.map_or(name.to_string(), |token| format!("{name} {}", token[0])));
+        let word = |element| match element {
+            Reply::Bulk(word) => word.to_vec(),
+            other => panic!("{other:?}"),
+        };
+        found.push(elements.iter().map(word).collect());
         bytes = &bytes[used..];
     }
     assert!(bytes.is_empty(), "no half commands");

@@ -1,10 +1,11 @@
 //! Requests without room wait, and a silent node keeps only a bounded number of them.
 
-use crate::engine::{Request, Verb, Vote};
+use crate::engine::{LockAttributes, LockId, Request, Verb, Vote};
 use crate::node::fixture::{self, ScriptedSession, at, greeting, ticket};
 use crate::node::{
     IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, SessionOptions,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 const HALF: usize = IN_FLIGHT_MAX / 2;
@@ -181,4 +182,44 @@ fn waiting_requests_are_bounded_while_a_connection_takes_too_long() {
     talk.connect();
     talk.hear(greeting("a", 1_000));
     assert!(talk.answers().is_empty() && talk.session.load().0 >= 8);
+}
+
+#[test]
+fn pending_releases_are_bounded_and_the_oldest_is_dropped() {
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
+    for _ in 0..PENDING_MAX + 10 {
+        talk.post(1, Verb::Undo);
+    }
+    assert_eq!(talk.session.load(), (0, PENDING_MAX));
+}
+
+#[test]
+fn all_keys_count_towards_the_room_of_a_silent_node() {
+    let more_keys = (0..63).map(|number| format!("{number:01000}").into_bytes().into()).collect();
+    let attributes = Some(Arc::new(LockAttributes { more_keys, ..LockAttributes::default() }));
+    let large = |verb, serial: u64| {
+        let attributes = attributes.clone();
+        fixture::about(verb, LockId { attributes, ..fixture::lock(serial as u8) }, at(0))
+    };
+    // One session is connected, the other has not been greeted yet.
+    let (mut ready, mut new) =
+        (ScriptedSession::ready(), ScriptedSession::new(SessionOptions::new("redis://node", 7)));
+    ready.send(0, Verb::Ping);
+    new.session.connecting(new.now, Phase::Connecting);
+    for mut talk in [ready, new] {
+        talk.pass(50);
+        let sent = (1..200).take_while(|serial| {
+            talk.session.send(talk.now, Some(ticket(*serial)), &large(Verb::Acquire, *serial));
+            talk.answers().is_empty()
+        });
+        let sent = sent.count();
+        assert!((7..=9).contains(&sent), "{sent} times 63,000 bytes");
+        // Removals are still accepted, and are bounded.
+        for serial in 0..200 {
+            talk.session.send(talk.now, None, &large(Verb::Undo, serial));
+        }
+        let (unanswered, pending) = talk.session.load();
+        assert!((sent..=18).contains(&(unanswered.max(pending))), "{unanswered}, {pending}");
+        assert!(talk.session.output().len() <= IN_FLIGHT_BYTES_MAX + 70_000);
+    }
 }
