@@ -264,7 +264,8 @@ impl LockGuard {
         if let Err(reason) = valid_until {
             self.emit_lost(reason);
         }
-        let remaining = valid_until.map_or(Duration::ZERO, |valid_until| valid_until.since(now));
+        let stays_until = self.held.stays_until(now, &self.core.rules);
+        let remaining = valid_until.map_or(Duration::ZERO, |end| end.min(stays_until).since(now));
         let (resource, held) = (self.resource(), self.age(now));
         self.core.events.emit(|| Event::LetExpire { resource, held, remaining });
     }

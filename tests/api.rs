@@ -5,7 +5,6 @@
 //! its own: it counts threads, memory or allocations, gets signals, or takes the whole machine.
 
 mod bridges;
-mod cancel;
 mod cancel_stress;
 mod cancel_token;
 mod client_settings;
@@ -32,11 +31,9 @@ mod hold_at_least;
 mod inspect;
 mod inspect_queue;
 mod keep_alive;
-mod keep_callbacks;
 mod keep_events;
 mod keep_loss;
 mod late;
-mod leave;
 mod listing;
 mod listing_odd_servers;
 mod lock;
@@ -76,7 +73,6 @@ mod registers_waiting;
 mod reign_scripts;
 mod relay;
 mod release;
-mod request;
 mod restart_guard;
 mod restarts;
 mod script_rules;
@@ -88,5 +84,4 @@ mod split_permits;
 mod split_votes;
 mod stray;
 mod timeout;
-mod with_lock;
 mod with_lock_loss;

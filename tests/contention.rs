@@ -5,17 +5,15 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redlatch::LockClient;
 use support::locks::{LONG, gone, with_long_timeout};
 use support::servers::Servers;
 use tempfile::TempDir;
 
-const THREADS: usize = 16;
 const ROUNDS: usize = 15;
 
 /// A client that retries often.
@@ -38,31 +36,6 @@ fn count_up(file: &Path) {
     let count: usize = text.parse().expect("it holds a number");
     thread::yield_now();
     fs::write(file, (count + 1).to_string()).expect("the file can be written");
-}
-
-#[test]
-fn sixteen_threads_of_one_client_lose_no_update() {
-    let servers = Servers::start(5);
-    let directory = in_memory();
-    let file = directory.path().join("counter");
-    fs::write(&file, "0").unwrap();
-    let client = eager(servers.urls());
-    thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (client, file) = (&client, &file);
-            scope.spawn(move || {
-                for round in 0..ROUNDS {
-                    let guard = client.lock("counter", LONG).unwrap();
-                    count_up(file);
-                    guard.ensure_held().unwrap();
-                    // Releases and drops, mixed.
-                    if (thread + round) % 2 == 0 { drop(guard) } else { drop(guard.release()) }
-                }
-            });
-        }
-    });
-    assert_eq!(fs::read_to_string(&file).unwrap(), (THREADS * ROUNDS).to_string());
-    assert!(gone(&servers, "counter"));
 }
 
 const URLS: &str = "REDLATCH_TEST_URLS";
@@ -107,57 +80,6 @@ fn as_one_of_several_processes() {
             });
         }
     });
-}
-
-#[test]
-fn at_most_one_client_holds_the_lock_and_each_client_gets_it() {
-    let servers = Servers::start(5);
-    let (is_inside, turns) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let client = eager(servers.urls());
-                for _ in 0..ROUNDS {
-                    let guard = client.lock("inside", LONG).unwrap();
-                    assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
-                    thread::sleep(Duration::from_micros(300));
-                    assert!(is_inside.swap(false, Ordering::SeqCst));
-                    turns.fetch_add(1, Ordering::SeqCst);
-                    drop(guard);
-                }
-            });
-        }
-    });
-    assert_eq!(turns.into_inner(), 8 * ROUNDS);
-}
-
-#[test]
-fn a_lock_that_is_not_released_is_free_after_its_validity_and_not_before() {
-    let servers = Servers::start(5);
-    let held = Mutex::new(Vec::new());
-    let ttl = Duration::from_millis(250);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let client = eager(servers.urls());
-                for _ in 0..3 {
-                    let guard = client.lock("forgotten", ttl).unwrap();
-                    // Read in this order, the measured time is at most the true time.
-                    let granted = Instant::now();
-                    let until = Instant::now() + guard.remaining();
-                    held.lock().unwrap().push((granted, until.max(granted)));
-                    // As if the process were killed.
-                    std::mem::forget(guard);
-                }
-            });
-        }
-    });
-    let mut held = held.into_inner().unwrap();
-    held.sort();
-    assert_eq!(held.len(), 12);
-    for pair in held.windows(2) {
-        assert!(pair[0].1 <= pair[1].0, "{pair:?}");
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redlatch::error::{NodeListError, NodeUrlErrorKind, ResourceError, TtlError};
 use redlatch::{Builder, ConfigError, Error, LockClient};
 use support::eventually;
-use support::locks::{LIMIT, LONG, all_nodes_client, gone, with_long_timeout};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, with_long_timeout};
 use support::proxy::Proxy;
 use support::secret::{SECRET, shown};
 use support::servers::Servers;
@@ -246,4 +246,23 @@ fn two_urls_of_one_server_are_detected() {
         assert!(eventually(LIMIT, found));
         assert!(found() && gone(&servers, "twins"));
     }
+}
+
+#[test]
+fn a_ttl_without_the_minimum_validity_is_refused_before_anything_is_sent() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let request = client.request("tight").ttl(Duration::from_secs(1));
+    // A second leaves 988 ms: ten for drift, and two for the resolution of expiry.
+    let least = |millis| request.clone().min_validity(Duration::from_millis(millis));
+    assert_eq!(least(10).try_lock().unwrap().unwrap().release(), Ok(()));
+    let refused = least(989).try_lock().unwrap_err();
+    assert!(matches!(refused, Error::Ttl(TtlError::TooShort { .. })), "{refused}");
+    assert_eq!(holders(&servers, "tight"), 0);
+    // The longest and the shortest.
+    let refused = request.clone().min_validity(Duration::MAX).try_lock().unwrap_err();
+    assert!(matches!(refused, Error::Ttl(TtlError::TooShort { .. })), "{refused}");
+    let refused = request.ttl(Duration::MAX).try_lock().unwrap_err();
+    assert!(matches!(refused, Error::Ttl(TtlError::TooLong { .. })), "{refused}");
+    assert!(gone(&servers, "tight"));
 }

@@ -152,43 +152,6 @@ fn extensions_are_reported_and_a_loss_is_reported_once() {
 }
 
 #[test]
-fn a_lock_that_is_released_too_late_is_reported_as_lost() {
-    let servers = Servers::start(3);
-    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
-    type GiveBack = fn(redlatch::LockGuard);
-    let ways: [GiveBack; 2] =
-        [drop, |guard| assert!(matches!(guard.release(), Err(Error::Lost(_))))];
-    for give_back in ways {
-        let guard = take(&client, "late", SHORT);
-        assert!(eventually(LIMIT, || guard.remaining().is_zero()));
-        give_back(guard);
-        let events = journal.take_lock_events();
-        assert_eq!(names(&events), ["attempt", "acquired", "lost", "released"]);
-        assert!(events[2].text.contains("its validity has passed"), "{}", events[2].text);
-        assert!(events[3].span >= events[1].validity);
-        assert_eq!(events[3].released, Some(Released::TooLate));
-    }
-    // Not by the clock, but by the nodes' replies.
-    let guard = take(&client, "forgotten", LONG);
-    servers.iter().for_each(|server| drop(server.command(&["DEL", "forgotten"])));
-    assert!(matches!(guard.release(), Err(Error::Lost(_))));
-    let events = journal.take_lock_events();
-    assert_eq!(names(&events[2..]), ["lost", "released"]);
-    assert!(events[2].text.contains("no majority"), "{}", events[2].text);
-}
-
-#[test]
-fn a_release_that_finds_an_automatically_extended_lock_gone_emits_the_loss() {
-    let servers = Servers::start(3);
-    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
-    let guard = client.request("kept").ttl(LONG).keep_alive().lock().unwrap();
-    servers.iter().for_each(|server| drop(server.command(&["DEL", "kept"])));
-    assert!(matches!(guard.release(), Err(Error::Lost(_))));
-    let events = journal.take_lock_events();
-    assert_eq!(names(&events), ["attempt", "acquired", "lost", "released"]);
-}
-
-#[test]
 fn an_attempt_without_replies_is_reported_as_failed() {
     let servers = Servers::start(3);
     let journal = Journal::default();

@@ -31,32 +31,6 @@ fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) ->
 }
 
 #[test]
-fn tokens_grow_after_a_release_a_drop_and_an_expiry() {
-    let servers = Servers::start(3);
-    let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
-    let mut last = 0;
-    for grant in 0..200 {
-        let client = &clients[grant / 3 % 2];
-        let ttl = if grant % 40 == 0 { Duration::from_millis(30) } else { LONG };
-        let request = client.request("name").ttl(ttl).fenced();
-        let guard = request.lock().unwrap();
-        assert!(token(&guard) > last, "grant {grant}");
-        last = token(&guard);
-        if grant % 40 == 0 {
-            assert!(eventually(LIMIT, || guard.ensure_held().is_err()), "it expires");
-            let next = fenced(&clients[1 - grant / 3 % 2], "name");
-            assert!(token(&next) > last, "the earlier holder has not noticed");
-            last = token(&next);
-            drop((guard, next));
-        } else if grant % 3 == 0 {
-            drop(guard);
-        } else {
-            assert_eq!(guard.release(), Ok(()));
-        }
-    }
-}
-
-#[test]
 fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
     let servers = Servers::start(3);
     // From the wall clock, and from the counters only.

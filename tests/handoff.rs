@@ -1,16 +1,12 @@
 //! Handoffs: the lock passes from one thread of a client to the next waiter in one round.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockClient, LockGuard};
-use support::eventually;
-use support::locks::{
-    BRIEF, LIMIT, LONG, all_nodes_client, calls, gone, pause, resume, take, value,
-    with_long_timeout,
-};
+use redlatch::{LockClient, LockGuard};
+use support::locks::{LONG, all_nodes_client, calls, gone, pause, resume, take, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
@@ -37,34 +33,6 @@ fn work(server: &Server) -> (u64, u64, u64) {
 
 fn difference(before: (u64, u64, u64), after: (u64, u64, u64)) -> (u64, u64, u64) {
     (after.0 - before.0, after.1 - before.1, after.2 - before.2)
-}
-
-#[test]
-fn waiting_threads_get_the_lock_in_order() {
-    let servers = Servers::start(3);
-    let client = endless(servers.urls());
-    for round in 0..3 {
-        let guard = take(&client, "order", LONG);
-        let served = Arc::new(Mutex::new(Vec::new()));
-        let arrive = |number: usize| {
-            let (client, served) = (client.clone(), Arc::clone(&served));
-            spawn_waiter(move || {
-                // With all ways to wait and to release.
-                let guard = match number % 3 {
-                    0 => client.lock("order", LONG).unwrap(),
-                    _ => client.request("order").ttl(LONG).try_lock_for(LONG).unwrap().unwrap(),
-                };
-                served.lock().unwrap().push(number);
-                if (number + round) % 2 == 0 { drop(guard) } else { drop(guard.release()) }
-            })
-        };
-        let threads: Vec<_> = (0..9).map(arrive).collect();
-        assert!(served.lock().unwrap().is_empty());
-        drop(guard);
-        threads.into_iter().for_each(finish);
-        assert_eq!(*served.lock().unwrap(), (0..9).collect::<Vec<_>>());
-    }
-    assert!(gone(&servers, "order"));
 }
 
 #[test]
@@ -138,62 +106,6 @@ fn a_lock_is_never_free_between_handoffs() {
     assert!(gone(&servers, "busy"));
 }
 
-/// Four threads of a client with this handoff limit hold the lock for `hold`, again and again,
-/// until another client, as in another process, has got it five times. Never two at once.
-fn other_clients_get_the_lock(count: u32, time: Duration, hold: Duration) {
-    let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls())
-        .handoff_limit(count, time)
-        .build()
-        .expect("good settings");
-    let other = with_long_timeout(servers.urls()).build().expect("good settings");
-    let (is_inside, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (turns, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let turn = |client: &LockClient, turns: &AtomicUsize, hold: Duration| {
-        let guard = client.lock("shared", LONG).expect("it is got in the end");
-        assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
-        thread::sleep(hold);
-        assert!(is_inside.swap(false, Ordering::SeqCst));
-        turns.fetch_add(1, Ordering::SeqCst);
-        drop(guard);
-    };
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::SeqCst) {
-                    turn(&client, &turns, hold);
-                }
-            });
-        }
-        assert!(eventually(LIMIT, || turns.load(Ordering::SeqCst) > 0));
-        scope.spawn(|| {
-            for _ in 0..5 {
-                turn(&other, &others, Duration::ZERO);
-            }
-        });
-        let had_turns = eventually(2 * LIMIT, || others.load(Ordering::SeqCst) == 5);
-        is_over.store(true, Ordering::SeqCst);
-        assert!(had_turns, "{others:?} turns beside {turns:?}: {count} {time:?}");
-    });
-    assert!(gone(&servers, "shared"));
-}
-
-#[test]
-fn other_clients_get_the_lock_after_a_number_of_handoffs() {
-    other_clients_get_the_lock(5, LONG, Duration::from_millis(1));
-}
-
-#[test]
-fn other_clients_get_the_lock_after_a_time_also_if_one_hold_is_longer() {
-    other_clients_get_the_lock(u32::MAX, Duration::from_millis(20), Duration::from_millis(1));
-    other_clients_get_the_lock(u32::MAX, Duration::from_millis(20), Duration::from_millis(50));
-}
-
-#[test]
-fn other_clients_get_the_lock_without_handoffs() {
-    other_clients_get_the_lock(0, LONG, Duration::from_millis(10));
-}
-
 #[test]
 fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
     let servers = Servers::start(3);
@@ -211,26 +123,6 @@ fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
 }
 
 #[test]
-fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let guard = take(&client, "expired", BRIEF);
-    let next = finish(stand_for(&client, "expired"));
-    assert!(guard.remaining().is_zero(), "the next waiter got it after it expired");
-    // On one of the nodes the old key may have lived longer; a majority has the new key.
-    let keys = || servers.iter().map(|server| value(server, "expired")).collect::<Vec<_>>();
-    let before = keys();
-    let is_new = |key: &Option<Vec<u8>>| {
-        key.is_some() && before.iter().filter(|other| *other == key).count() >= 2
-    };
-    assert!(before.iter().any(is_new), "{before:?}");
-    assert!(matches!(guard.release(), Err(Error::Lost(_))));
-    let is_kept = |(old, new): (&Option<Vec<u8>>, &_)| !is_new(old) || old == new;
-    assert!(before.iter().zip(&keys()).all(is_kept), "{before:?} {:?}", keys());
-    assert_eq!(next.release(), Ok(()));
-}
-
-#[test]
 fn after_an_extension_waiters_wait_beyond_the_old_ttl() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
@@ -245,37 +137,6 @@ fn after_an_extension_waiters_wait_beyond_the_old_ttl() {
     assert_eq!(guard.release(), Ok(()));
     drop(finish(next));
     assert!(gone(&servers, "extended"));
-}
-
-#[test]
-fn waiters_do_not_wait_for_a_lock_that_an_extension_found_lost() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let mut guard = take(&client, "lost", LONG);
-    let next = stand_for(&client, "lost");
-    servers[..2].iter().for_each(|server| drop(server.command(&["DEL", "lost"])));
-    assert!(guard.extend(LONG).is_err());
-    // The lock is free, whenever the former holder releases it.
-    let next = finish(next);
-    assert!(matches!(guard.release(), Err(Error::Lost(_))));
-    assert!(next.ensure_held().is_ok());
-    assert_eq!(next.release(), Ok(()));
-}
-
-#[test]
-fn a_request_that_does_not_wait_returns_at_once_however_long_the_queue_is() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let guard = take(&client, "passing", LONG);
-    let threads: Vec<_> = (0..3).map(|_| stand_for(&client, "passing")).collect();
-    for _ in 0..20 {
-        let client = client.clone();
-        let attempt = thread::spawn(move || client.try_lock("passing", LONG).unwrap().is_some());
-        assert!(!finish(attempt));
-    }
-    drop(guard);
-    threads.into_iter().for_each(|thread| drop(finish(thread)));
-    assert!(client.try_lock("passing", LONG).unwrap().is_some());
 }
 
 #[test]

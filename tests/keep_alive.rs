@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use redlatch::error::TtlError;
 use redlatch::{Builder, Error, LockClient, LockGuard};
 use support::eventually;
-use support::locks::{
-    LIMIT, await_value, calls, gone, holders, value, with_long_timeout, without_restart_guard,
-};
+use support::locks::{LIMIT, calls, gone, holders, without_restart_guard};
 use support::servers::Servers;
 
 /// Long enough for a busy machine to extend in time, short enough for a test to outlast.
@@ -46,20 +44,6 @@ fn assert_held_for(guard: &LockGuard, time: Duration) {
 fn scripts(servers: &Servers) -> u64 {
     let of = |server| calls(server, "evalsha") + calls(server, "eval");
     servers.iter().map(of).sum()
-}
-
-#[test]
-fn a_lock_is_kept_far_beyond_its_ttl_and_released_in_time() {
-    let servers = Servers::start(5);
-    let client = client(&servers);
-    let guard = keep(&client, "kept");
-    let token = await_value(&servers[0], "kept");
-    assert_held_for(&guard, 4 * TTL);
-    assert_eq!(value(&servers[0], "kept"), Some(token), "it is the same lock");
-    let other = with_long_timeout(servers.urls()).build().unwrap();
-    assert!(other.try_lock("kept", TTL).unwrap().is_none());
-    assert_eq!(guard.release(), Ok(()));
-    assert!(gone(&servers, "kept"));
 }
 
 #[test]
@@ -141,40 +125,6 @@ fn a_waiter_waits_as_long_as_the_lock_is_extended() {
     assert_eq!(sets, 1, "a waiter sends nothing as long as the lock is held");
     drop(guard);
     assert!(waiting.join().unwrap() >= 2 * TTL);
-}
-
-#[test]
-fn a_leaked_guard_is_extended_until_max_hold() {
-    let servers = Servers::start(3);
-    let client = settings(&servers).max_hold(Duration::from_secs(60)).build().unwrap();
-    let request = client.request("leaked").ttl(TTL).keep_alive().max_hold(3 * TTL);
-    let (guard, start) = (request.lock().unwrap(), Instant::now());
-    let (lost, losses) = std::sync::mpsc::channel();
-    guard.on_lost(move |why| lost.send((why, Instant::now())).unwrap()).unwrap();
-    std::mem::forget(guard);
-    let (why, when) = losses.recv_timeout(LIMIT).unwrap();
-    assert_eq!(why.reason(), redlatch::LossReason::Expired);
-    assert!(when - start > 2 * TTL && when - start < 3 * TTL + LIMIT, "{:?}", when - start);
-    assert!(gone(&servers, "leaked"), "it expires by itself");
-    assert!(losses.recv_timeout(TTL).is_err(), "once");
-}
-
-#[test]
-fn automatic_extensions_never_shorten_an_extension_by_the_holder() {
-    let servers = Servers::start(3);
-    let client = client(&servers);
-    let mut guard = keep(&client, "both");
-    let start = Instant::now();
-    while start.elapsed() < 2 * TTL {
-        let begun = Instant::now();
-        guard.extend(TTL / 2).unwrap();
-        assert!(guard.remaining() + begun.elapsed() > TTL / 4);
-    }
-    guard.extend(Duration::from_secs(50)).unwrap();
-    thread::sleep(TTL);
-    assert!(guard.remaining() > Duration::from_secs(40));
-    assert_eq!(guard.release(), Ok(()));
-    assert!(gone(&servers, "both"));
 }
 
 #[test]

@@ -59,3 +59,47 @@ fn an_extension_ends_the_failures_and_the_next_failure_is_reported_again() {
         assert!(guard.remaining() > Duration::ZERO);
     }
 }
+
+#[test]
+fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
+    const TTL: Duration = Duration::from_secs(2);
+    let mut servers = Servers::start(3);
+    let journal = Journal::default();
+    let settings = without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200));
+    let client = settings.on_event(journal.recorder()).build().unwrap();
+    let nodes: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
+    let guard = client.request("kept").ttl(TTL).keep_alive().lock().unwrap();
+    journal.take_lock_events();
+    // From here on the test makes no call.
+    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "extended")));
+    let events = journal.take_lock_events();
+    assert!(events.iter().all(|entry| entry.about == "kept"), "{events:?}");
+    assert!(events[0].text.contains("automatic") && events[0].validity > TTL / 2, "{events:?}");
+    assert!(events[0].span > Duration::ZERO && events[0].span < TTL, "{events:?}");
+
+    servers[0].kill();
+    // A server that gets no processor for a while is slow, but its connection stays.
+    let changes = || {
+        let events = journal.node_events(&nodes[0]);
+        events.into_iter().filter(|name| *name != "node_slow").collect::<Vec<_>>()
+    };
+    assert!(eventually(LIMIT, || changes() == ["node_up", "node_down"]), "{:?}", changes());
+    assert_eq!(guard.ensure_held(), Ok(()));
+    servers[0].restart();
+    let back = ["node_up", "node_down", "node_up"];
+    assert!(eventually(LIMIT, || changes() == back), "{:?}", changes());
+    journal.take_lock_events();
+
+    pause(&servers, 3);
+    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "lost")));
+    resume(&servers, 3);
+    let events = names(&journal.take_lock_events());
+    assert!(events.contains(&"not_extended"), "{events:?}");
+    assert_eq!(
+        events.iter().position(|name| *name == "lost"),
+        Some(events.len() - 1),
+        "{events:?}"
+    );
+    drop(guard);
+    assert_eq!(names(&journal.take_lock_events()), ["released"], "and the loss only once");
+}

@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, value,
-    with_long_timeout, without_restart_guard,
+    without_restart_guard,
 };
-use support::loss::{loss, loss_in, reason};
+use support::loss::{loss, reason};
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
@@ -107,108 +107,6 @@ fn an_automatic_extension_restores_a_key_that_a_minority_lost() {
     assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
     assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "minority"));
-}
-
-#[test]
-fn the_loss_of_a_lock_without_keep_alive_is_reported_as_well() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let mut guard = take(&client, "watched", TTL);
-    let (first, second) = (watch(&guard), watch(&guard));
-    // The holder's own extensions count.
-    guard.extend(2 * TTL).unwrap();
-    let scripts = || calls(&servers[0], "evalsha") + calls(&servers[0], "eval");
-    let before = scripts();
-    let end = Instant::now() + guard.remaining();
-    for losses in [first, second] {
-        let (lost, when) = losses.recv_timeout(LIMIT).unwrap();
-        assert_eq!(lost, LossReason::Expired);
-        assert!(when + Duration::from_millis(5) >= end);
-        assert_not_called(&losses);
-    }
-    assert_eq!(scripts(), before, "only its holder has extended it");
-
-    // A callback set only now is called at once.
-    assert_called_once(&watch(&guard), LossReason::Expired);
-    assert_eq!(loss_in(guard.extend(TTL)), Some(LossReason::Expired));
-}
-
-#[test]
-fn a_loss_found_by_the_holders_own_extension_is_reported_at_once() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let early = take(&client, "early", LONG);
-    let mut guards =
-        [take(&client, "late", LONG), early, keep(&patient_keeper(&servers), "kept", LONG)];
-    let losses = [watch(&guards[1]), watch(&guards[2])];
-    for (guard, key) in guards.iter_mut().zip(["late", "early", "kept"]) {
-        servers.iter().for_each(|server| _ = server.command(&["DEL", key]));
-        assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone), "{key}");
-        assert_eq!(loss(guard), Some(LossReason::Gone));
-    }
-    losses.iter().for_each(|losses| assert_called_once(losses, LossReason::Gone));
-    assert_called_once(&watch(&guards[0]), LossReason::Gone);
-}
-
-/// A client whose automatic extensions are so far apart that none happens during a test.
-fn patient_keeper(servers: &Servers) -> LockClient {
-    with_long_timeout(servers.urls()).build().expect("the settings are good")
-}
-
-#[test]
-fn no_loss_is_reported_for_a_lock_that_was_released_before() {
-    let servers = Servers::start(3);
-    let client = settings(&servers).build().unwrap();
-    let ways: [fn(LockGuard); 2] = [drop, |guard| assert_eq!(guard.release(), Ok(()))];
-    for give_up in ways {
-        for guard in [keep(&client, "given up", TTL), take(&client, "plain", TTL)] {
-            let losses = watch(&guard);
-            give_up(guard);
-            assert_not_called(&losses);
-        }
-    }
-}
-
-#[test]
-fn wait_lost_returns_at_the_loss_or_after_its_time_limit() {
-    let servers = Servers::start(3);
-    let client = settings(&servers).build().unwrap();
-    let kept = keep(&client, "kept", TTL);
-    let plain = take(&client, "plain", TTL);
-    let start = Instant::now();
-    assert_eq!(kept.wait_lost(2 * TTL), None);
-    assert!(start.elapsed() >= 2 * TTL, "it waits for its whole time limit");
-    assert_eq!(plain.wait_lost(Duration::MAX).map(reason), Some(LossReason::Expired));
-    let plain = take(&client, "again", LONG);
-    assert_eq!(plain.wait_lost(Duration::from_millis(1)), None);
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| kept.wait_lost(Duration::MAX).map(reason));
-        servers.iter().for_each(|server| _ = server.command(&["DEL", "kept"]));
-        assert_eq!(waiting.join().unwrap(), Some(LossReason::Gone));
-    });
-}
-
-#[test]
-fn a_callback_that_panics_or_acquires_the_lock_affects_no_other_lock() {
-    let servers = Servers::start(3);
-    let client = settings(&servers).build().unwrap();
-    let bystander = keep(&client, "bystander", TTL);
-    let guard = keep(&client, "mischief", Duration::from_secs(20));
-    let (locked, taken) = channel();
-    let again = client.clone();
-    guard.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
-    guard
-        .on_lost(move |_| {
-            let guard = again.lock("mischief", LONG).unwrap();
-            locked.send(guard.release()).unwrap();
-        })
-        .unwrap();
-    let losses = watch(&guard);
-    servers.iter().for_each(|server| _ = server.command(&["DEL", "mischief"]));
-    assert_eq!(losses.recv_timeout(LIMIT).unwrap().0, LossReason::Gone);
-    assert_eq!(taken.recv_timeout(LIMIT).unwrap(), Ok(()));
-    thread::sleep(2 * TTL);
-    assert_eq!(bystander.ensure_held(), Ok(()), "others are extended meanwhile");
 }
 
 const URLS: &str = "REDLATCH_TEST_FROZEN_URLS";

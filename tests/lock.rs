@@ -8,55 +8,11 @@ use redlatch::LockClient;
 use support::cli::{Client, Value};
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, connections, gone, holders, pttl, take, value,
-    with_long_timeout,
+    LIMIT, LONG, all_nodes_client, connections, gone, holders, pttl, take, value, with_long_timeout,
 };
 use support::redis::Server;
 use support::servers::Servers;
 use support::transport::trusting;
-
-#[test]
-fn all_four_methods_acquire_a_free_lock() {
-    let servers = Servers::start(5);
-    let client = with_long_timeout(servers.urls()).build().unwrap();
-    let request = client.request("way-until").ttl(LONG);
-    let guards = [
-        client.try_lock("way", LONG).unwrap().unwrap(),
-        client.request("way-for").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap(),
-        request.try_lock_until(Instant::now() + LIMIT).unwrap().unwrap(),
-        client.lock("way-waiting", LONG).unwrap(),
-    ];
-    for guard in guards {
-        let name = guard.resource().as_bytes().to_vec();
-        assert!(guard.ensure_held().is_ok());
-        assert!(guard.remaining() > Duration::from_secs(10) && guard.remaining() < LONG);
-        assert!(holders(&servers, &name) >= 3, "{}", name.escape_ascii());
-        assert_eq!(guard.release(), Ok(()));
-        assert!(gone(&servers, &name), "{}", name.escape_ascii());
-    }
-}
-
-#[test]
-fn all_four_methods_respect_a_held_lock() {
-    let servers = Servers::start(5);
-    let holder = with_long_timeout(servers.urls()).build().unwrap();
-    let other = with_long_timeout(servers.urls()).build().unwrap();
-    let guard = take(&holder, "held", LONG);
-    let wait = Duration::from_millis(100);
-    assert!(other.try_lock("held", LONG).unwrap().is_none());
-    assert!(other.request("held").ttl(LONG).try_lock_for(wait).unwrap().is_none());
-    let request = other.request("held").ttl(LONG);
-    assert!(request.try_lock_until(Instant::now() + wait).unwrap().is_none());
-    // Also in the same client: the lock is not reentrant.
-    assert!(holder.try_lock("held", LONG).unwrap().is_none());
-
-    let waiting = thread::spawn(move || other.lock("held", LONG).unwrap());
-    let wanted = || servers.iter().all(|server| calls(server, "set") > 8);
-    assert!(eventually(LIMIT, wanted), "a waiting request retries");
-    assert!(!waiting.is_finished());
-    assert_eq!(guard.release(), Ok(()));
-    waiting.join().unwrap().ensure_held().unwrap();
-}
 
 #[test]
 fn every_node_has_the_same_token_of_twenty_bytes_for_the_ttl() {
@@ -105,51 +61,6 @@ fn every_attempt_has_its_own_token() {
     }
     let distinct: HashSet<_> = sets.iter().collect();
     assert!(sets.len() > 1 && distinct.len() == sets.len(), "{sets:?}");
-}
-
-#[test]
-fn names_can_have_any_bytes() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let other = all_nodes_client(servers.urls());
-    let huge = vec![b'k'; 63 * 1024];
-    let names: [&[u8]; 9] = [
-        b"\r\n",
-        b"a\r\n$3\r\nfoo\r\n",
-        b"\0",
-        b"nul\0inside",
-        b"\xff\xfe\x80",
-        "schl\u{fc}ssel \u{1f512}".as_bytes(),
-        b" ",
-        b"{tag}\"'\\",
-        &huge,
-    ];
-    for name in names {
-        let guard = take(&client, name, LONG);
-        assert_eq!(guard.resource(), name);
-        assert_eq!(holders(&servers, name), 3, "{}", name.escape_ascii());
-        assert!(other.try_lock(name, LONG).unwrap().is_none());
-        guard.release().unwrap();
-        assert!(gone(&servers, name));
-    }
-    assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0));
-}
-
-#[test]
-fn the_key_prefix_is_in_the_key_only() {
-    let servers = Servers::start(3);
-    let prefixed =
-        with_long_timeout(servers.urls()).key_prefix(b"app\0:").wait_for_all(true).build().unwrap();
-    let guard = take(&prefixed, "x", LONG);
-    assert_eq!(guard.resource(), b"x");
-    assert_eq!(holders(&servers, b"app\0:x"), 3);
-    assert_eq!(holders(&servers, "x"), 0);
-    // Another prefix is another lock.
-    let plain = all_nodes_client(servers.urls());
-    take(&plain, "x", LONG).release().unwrap();
-    assert!(plain.try_lock(b"app\0:x", LONG).unwrap().is_none());
-    guard.release().unwrap();
-    assert!(gone(&servers, b"app\0:x"));
 }
 
 #[test]

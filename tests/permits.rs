@@ -3,13 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use redlatch::error::ResourceError;
-use redlatch::{Error, LockClient, LockGuard, LockState};
-use support::fencing::token;
-use support::locks::{LONG, pause, resume, take, without_restart_guard};
+use redlatch::{LockClient, LockGuard, LockState};
+use support::locks::{LONG, pause, resume, take};
 use support::queue::{finish, spawn_waiter};
 use support::relay::Relay;
 use support::servers::Servers;
@@ -41,85 +38,6 @@ fn there_are_as_many_permits_as_requested_each_once() {
         drop((held, again));
         await_keys(&servers, &[]);
     }
-}
-
-#[test]
-fn a_permit_that_is_given_back_goes_to_the_first_waiter() {
-    support::needs!(Shares);
-    let servers = Servers::start(3);
-    let client = holder(servers.urls());
-    let mut held: Vec<_> = (0..2).map(|_| permit(&client, 2).unwrap()).collect();
-    let served = std::sync::Arc::new(Mutex::new(Vec::new()));
-    let start = Instant::now();
-    let mut waiting = Vec::new();
-    for index in 0..4 {
-        let (client, served) = (pushed(servers.urls()), std::sync::Arc::clone(&served));
-        waiting.push(spawn_waiter(move || {
-            let guard = client.request("name").ttl(LONG).one_of(2).lock().unwrap();
-            served.lock().unwrap().push(index);
-            guard.release()
-        }));
-        await_queued(&servers, "name", index + 1);
-    }
-    assert!(permit(&client, 2).is_none());
-    assert_eq!(held.remove(0).release(), Ok(()));
-    for thread in waiting {
-        assert_eq!(finish(thread), Ok(()));
-    }
-    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
-    assert_eq!(*served.lock().unwrap(), [0, 1, 2, 3]);
-    drop(held);
-    await_keys(&servers, &[]);
-}
-
-#[test]
-fn the_whole_lock_waits_until_all_permits_are_given_back() {
-    support::needs!(Shares);
-    let servers = Servers::start(3);
-    let (client, whole) = (holder(servers.urls()), pushed(servers.urls()));
-    let held: Vec<_> = (0..2).map(|_| permit(&client, 3).unwrap()).collect();
-    let waiting = spawn_waiter(move || whole.lock("name", LONG).map(LockGuard::release));
-    await_queued(&servers, "name", 1);
-    assert!(permit(&client, 3).is_none(), "a permit is free, and somebody waits");
-    let start = Instant::now();
-    held.into_iter().for_each(|guard| assert_eq!(guard.release(), Ok(())));
-    assert_eq!(finish(waiting).unwrap(), Ok(()));
-    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
-}
-
-/// Threads that use permits all the time never hold the same number at once.
-#[test]
-fn many_threads_of_several_clients_never_have_the_same_permit_at_once() {
-    support::needs!(Shares);
-    const COUNT: u32 = 3;
-    let servers = Servers::start(3);
-    let in_use: Mutex<BTreeSet<u32>> = Mutex::default();
-    let (clients, ends) =
-        ([(); 4].map(|()| pushed(servers.urls())), Instant::now() + Duration::from_millis(1_500));
-    let grants = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..12)
-            .map(|index| {
-                let (client, in_use) = (&clients[index % 4], &in_use);
-                scope.spawn(move || {
-                    let mut grants = 0;
-                    while Instant::now() < ends {
-                        let guard = client.request("name").ttl(LONG).one_of(COUNT).lock().unwrap();
-                        let number = guard.slot().unwrap();
-                        assert!(number < COUNT);
-                        assert!(in_use.lock().unwrap().insert(number), "{number} is in use");
-                        std::thread::sleep(Duration::from_millis(1));
-                        in_use.lock().unwrap().remove(&number);
-                        assert_eq!(guard.release(), Ok(()));
-                        grants += 1;
-                    }
-                    grants
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<u32>>()
-    });
-    assert!(grants.iter().all(|grants| *grants > 0), "{grants:?}");
-    await_keys(&servers, &[]);
 }
 
 /// Two nodes give another permit than the other three: the lock has that of the three, also there
@@ -168,20 +86,6 @@ fn permits_survive_a_minority_of_frozen_nodes() {
 }
 
 #[test]
-fn the_numbers_of_fenced_permits_grow() {
-    support::needs!(Shares);
-    let servers = Servers::start(3);
-    let client = holder(servers.urls());
-    let request = || client.request("name").ttl(LONG).one_of(2).fenced();
-    let mut last = 0;
-    for _ in 0..5 {
-        let guard = request().lock().unwrap();
-        assert!(token(&guard) > last);
-        last = token(&guard);
-    }
-}
-
-#[test]
 fn a_client_that_names_fewer_permits_is_granted_no_higher_number() {
     support::needs!(Shares);
     let servers = Servers::start(3);
@@ -195,19 +99,6 @@ fn a_client_that_names_fewer_permits_is_granted_no_higher_number() {
     assert!(permit(&client, 4).is_none());
     assert!(few.iter().all(|guard| guard.slot() < Some(2)));
     assert!(more.iter().all(|guard| guard.slot() >= Some(2)));
-}
-
-#[test]
-fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
-    support::needs!(Shares);
-    let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
-    for count in [0, 1025, u32::MAX] {
-        let refused = client.request("name").one_of(count).try_lock();
-        let Err(Error::Resource(ResourceError::Permits { count: named, most })) = refused else {
-            panic!("{refused:?}")
-        };
-        assert_eq!((named, most), (count, 1024));
-    }
 }
 
 /// A server that gets each command twice gives no client two permits.

@@ -17,39 +17,20 @@ use support::waiters::{
     BY_PUSH, LONG_LEASE, Line, await_keys, await_queued, holder, pushed, queued, with_lease,
 };
 
-#[track_caller]
-fn serves_in_order(nodes: usize) {
-    let servers = Servers::start(nodes);
-    let held = take(&holder(servers.urls()), "name", LONG);
-    let mut line = Line::before("name");
-    (0..6).for_each(|_| line.join(&servers, pushed(servers.urls())));
-    assert!(line.is_waiting());
-    let start = Instant::now();
-    assert_eq!(held.release(), Ok(()));
-    // By pushes: nobody renews its entry within this time.
-    assert!(line.end() - start < BY_PUSH, "{:?}", start.elapsed());
-    await_keys(&servers, &[]);
-}
-
 #[test]
-fn one_node_serves_clients_in_the_order_in_which_they_began_to_wait() {
-    serves_in_order(1);
-}
-
-#[test]
-fn three_nodes_serve_clients_in_the_order_in_which_they_began_to_wait() {
-    serves_in_order(3);
-}
-
-#[test]
-fn five_nodes_serve_clients_in_the_order_in_which_they_began_to_wait() {
-    serves_in_order(5);
-}
-
-#[test]
-fn with_an_even_number_of_nodes_clients_are_served_in_order() {
-    serves_in_order(2);
-    serves_in_order(4);
+fn any_number_of_nodes_serves_clients_in_the_order_in_which_they_began_to_wait() {
+    for nodes in 1..=5 {
+        let servers = Servers::start(nodes);
+        let held = take(&holder(servers.urls()), "name", LONG);
+        let mut line = Line::before("name");
+        (0..6).for_each(|_| line.join(&servers, pushed(servers.urls())));
+        assert!(line.is_waiting());
+        let start = Instant::now();
+        assert_eq!(held.release(), Ok(()));
+        // By pushes: nobody renews its entry within this time.
+        assert!(line.end() - start < BY_PUSH, "{nodes} nodes: {:?}", start.elapsed());
+        await_keys(&servers, &[]);
+    }
 }
 
 /// Holds back what a waiter writes, so the lock stays reserved for it, and tries to overtake it.
@@ -150,26 +131,6 @@ fn all_ways_to_wait_stand_in_one_queue() {
     drop(held);
     line.end();
     await_keys(&servers, &[]);
-}
-
-#[test]
-fn fencing_tokens_grow_along_the_queue() {
-    let servers = Servers::start(3);
-    let tokens = std::sync::Arc::new(Mutex::new(Vec::new()));
-    let held = take(&holder(servers.urls()), "name", LONG);
-    let mut line = Line::before("name");
-    for _ in 0..6 {
-        let (client, tokens) = (pushed(servers.urls()), std::sync::Arc::clone(&tokens));
-        line.join_with(&servers, move |work| {
-            let guard = client.request("name").ttl(LONG).fenced().lock().unwrap();
-            tokens.lock().unwrap().push(support::fencing::token(&guard));
-            work(&guard);
-        });
-    }
-    drop(held);
-    line.end();
-    let tokens = tokens.lock().unwrap();
-    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Releasing locks, with `release` and by dropping guards: the client's own keys are removed, and
 //! no others.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{Error, LockGuard};
+use redlatch::Error;
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -16,16 +15,6 @@ use support::redis::Server;
 use support::servers::Servers;
 
 const SHORT_ROUND: Duration = Duration::from_millis(300);
-
-#[test]
-fn a_release_in_time_says_so_and_leaves_no_key() {
-    let servers = Servers::start(5);
-    let client = with_long_timeout(servers.urls()).build().unwrap();
-    for _ in 0..20 {
-        assert_eq!(take(&client, "in-time", LONG).release(), Ok(()));
-    }
-    assert!(gone(&servers, "in-time"));
-}
 
 #[test]
 fn a_release_after_the_validity_is_too_late_but_no_error() {
@@ -152,17 +141,6 @@ fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
 }
 
 #[test]
-fn dropping_a_guard_releases_at_once() {
-    let servers = Servers::start(5);
-    let client = with_long_timeout(servers.urls()).build().unwrap();
-    for round in 0..20 {
-        let name = format!("dropped-{round}");
-        drop(take(&client, &name, LONG));
-        assert!(gone(&servers, &name));
-    }
-}
-
-#[test]
 fn dropping_thousands_of_guards_at_once_releases_all() {
     let server = Server::start(&[]);
     let client = all_nodes_client([server.url()]);
@@ -186,55 +164,6 @@ fn dropping_a_guard_does_not_wait_for_a_paused_node() {
     assert!(eventually(LIMIT, || servers
         .iter()
         .all(|server| server.command(&["DBSIZE"]) == Value::Integer(0))));
-}
-
-#[test]
-fn dropping_the_guard_and_then_the_client_leaves_no_key() {
-    let servers = Servers::start(5);
-    for _ in 0..30 {
-        let client = with_long_timeout(servers.urls()).build().unwrap();
-        let guard = take(&client, "last", LONG);
-        drop(client);
-        drop(guard);
-        assert!(gone(&servers, "last"));
-    }
-}
-
-#[test]
-fn a_panic_releases_the_lock_by_dropping_the_guard() {
-    let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).build().unwrap();
-    let guard = take(&client, "panic", LONG);
-    let caught = catch_unwind(AssertUnwindSafe(move || {
-        let _guard: LockGuard = guard;
-        std::panic::resume_unwind(Box::new("the work went wrong"));
-    }));
-    assert!(caught.is_err());
-    assert!(gone(&servers, "panic"));
-    // Also in a thread that the panic ends.
-    let guard = take(&client, "panic", LONG);
-    let ended = thread::spawn(move || {
-        let _guard = guard;
-        std::panic::resume_unwind(Box::new("so did this"));
-    });
-    assert!(ended.join().is_err());
-    assert!(gone(&servers, "panic"));
-    take(&client, "panic", LONG).release().unwrap();
-}
-
-#[test]
-fn guards_are_independent_of_each_other() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let (mut one, other) = (take(&client, "one", LONG), take(&client, "other", LONG));
-    drop(other);
-    assert!(gone(&servers, "other"));
-    assert_eq!(holders(&servers, "one"), 3);
-    let other = take(&client, "other", LONG);
-    one.extend(LONG).unwrap();
-    assert_eq!(one.release(), Ok(()));
-    assert_eq!(holders(&servers, "other"), 3);
-    assert_eq!(other.release(), Ok(()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Several resources at once: all of them or none, on each node and in total.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redlatch::error::ResourceError;
 use redlatch::{Error, LockClient, LockGuard, LossReason};
@@ -187,29 +187,6 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     let one = take_all(&client, &["a", "a"]);
     assert!(client.try_lock("a", LONG).unwrap().is_none(), "one of one is a lock like any other");
     assert_eq!(one.release(), Ok(()));
-}
-
-#[test]
-fn a_request_for_several_waits_for_its_time_limit_only() {
-    let servers = Servers::start(3);
-    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
-    let held = take(&other, "b", LONG);
-    let start = Instant::now();
-    let wait = Duration::from_millis(200);
-    assert!(client.request_all(["a", "b"]).try_lock_for(wait).unwrap().is_none());
-    assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
-    // The same if a thread of the same client holds the same set, or one that overlaps.
-    drop(held);
-    let held = take_all(&other, &["b", "c"]);
-    for set in [&["b", "c"][..], &["c", "d"], &["b"]] {
-        let start = Instant::now();
-        assert!(other.request_all(set).try_lock_for(wait).unwrap().is_none(), "{set:?}");
-        assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
-    }
-    assert_eq!(holders(&servers, "d"), 0);
-    let waiting = spawn_waiter(move || client.request_all(["d", "c"]).lock().is_ok());
-    drop(held);
-    assert!(finish(waiting));
 }
 
 #[test]

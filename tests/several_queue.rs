@@ -154,28 +154,6 @@ fn a_key_that_a_minority_has_does_not_keep_others_from_it_while_a_set_waits_for_
 }
 
 #[test]
-fn sets_that_overlap_in_a_ring_are_all_served() {
-    let servers = Servers::start(3);
-    let pairs = [["a", "b"], ["c", "b"], ["c", "a"]];
-    let clients: Vec<LockClient> = (0..6).map(|_| pushed(servers.urls())).collect();
-    let start = Instant::now();
-    thread::scope(|scope| {
-        for (index, client) in clients.iter().enumerate() {
-            scope.spawn(move || {
-                for turn in 0..20 {
-                    let names = pairs[(index + turn) % 3];
-                    let guard = client.request_all(names).ttl(LONG).try_lock_for(LIMIT).unwrap();
-                    assert!(guard.is_some(), "{names:?}");
-                }
-            });
-        }
-    });
-    // A ttl would have to pass if two of them had waited for each other.
-    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
-    await_keys(&servers, &[]);
-}
-
-#[test]
 fn what_was_reserved_for_a_set_that_leaves_is_for_the_next() {
     let servers = Servers::start(3);
     let lease = Duration::from_secs(2);

@@ -107,11 +107,13 @@ impl LockGuard {
         if self.core.is_forked() {
             return;
         }
-        if let Left::ToOthers(_) = self.leave(self.held.key_expires_at(&self.core.rules)) {
+        let stays_until = self.held.stays_until(clock::now(), &self.core.rules);
+        if let Left::ToOthers(_) = self.leave(stays_until) {
             return self.emit_let_expire();
         }
         let (held, now) = (self.close(), clock::now());
-        if let Some(left) = Ttl::from_duration(held.expires_at(&self.core.rules).since(now)) {
+        let left = held.stays_until(now, &self.core.rules).since(now);
+        if let Some(left) = Ttl::from_duration(left) {
             self.core.backend.give_up(&held, Some(left));
         }
         self.emit_let_expire();

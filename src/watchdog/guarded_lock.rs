@@ -128,6 +128,11 @@ impl GuardedLock {
         self.current(&self.lock()).expires_at(rules)
     }
 
+    /// Until when it stays taken if it is left to its ttl now.
+    pub(crate) fn stays_until(&self, now: Time, rules: &Rules) -> Time {
+        self.current(&self.lock()).stays_until(now, rules)
+    }
+
     pub(crate) fn key_bytes(&self) -> usize {
         self.granted.keys().map(<[u8]>::len).sum()
     }

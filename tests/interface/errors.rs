@@ -9,9 +9,9 @@ use support::on_each_backend;
 
 use crate::LONG;
 
-on_each_backend!(names_and_ttls_are_checked_before_anything_is_sent);
+on_each_backend!(names_ttls_and_counts_are_checked_before_anything_is_sent);
 
-fn names_and_ttls_are_checked_before_anything_is_sent(backend: &Backend) {
+fn names_ttls_and_counts_are_checked_before_anything_is_sent(backend: &Backend) {
     let client = backend.client();
     let refused = |name: &[u8]| client.try_lock(name, LONG).err();
     assert_eq!(refused(b""), Some(Error::Resource(ResourceError::Empty)));
@@ -21,6 +21,17 @@ fn names_and_ttls_are_checked_before_anything_is_sent(backend: &Backend) {
     assert!(matches!(ttl(Duration::ZERO), Some(Error::Ttl(TtlError::TooShort { .. }))));
     let year = Duration::from_secs(365 * 24 * 3600);
     assert!(matches!(ttl(year), Some(Error::Ttl(TtlError::TooLong { .. }))));
+    for count in [0, 1025, u32::MAX] {
+        let refused = client.request("permits").one_of(count).try_lock().map(drop);
+        let error = ResourceError::Permits { count, most: 1024 };
+        assert_eq!(refused, Err(Error::Resource(error)));
+    }
+    let none = client.request_all([""; 0]).try_lock().map(drop);
+    assert_eq!(none, Err(Error::Resource(ResourceError::None)));
+    // A set of one lock is that lock, and only that has readers.
+    let readers = |names: &[&str]| client.request_all(names).shared().try_lock().map(drop);
+    assert_eq!(readers(&["one", "other"]), Err(Error::Resource(ResourceError::SharedSet)));
+    assert_eq!(readers(&["one"]), Ok(()));
 }
 
 #[test]

@@ -1,30 +1,28 @@
 //! Holding a lock: its end, extending it, keeping it alive, its events.
 
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use redlatch::error::TtlError;
 use redlatch::{Error, LossReason};
 use support::backend::Backend;
+use support::journal::{Journal, names};
 use support::loss::loss;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG};
-
-const SHORT: Duration = Duration::from_millis(1500);
+use crate::{LIMIT, LONG, SHORT, is_taken, take, take_next};
 
 on_each_backend!(
     a_lock_ends_with_its_ttl,
     an_extension_keeps_a_lock,
+    an_extension_with_a_bad_ttl_changes_nothing,
     a_lock_that_has_ended_cannot_be_extended,
     no_extension_goes_beyond_max_hold,
     a_lock_that_is_kept_alive_outlives_its_ttl,
-    a_lock_that_is_kept_alive_ends_with_max_hold,
+    a_lock_that_is_kept_alive_and_leaked_ends_with_max_hold,
+    automatic_extensions_never_shorten_one_by_the_holder,
     a_guard_that_is_leaked_frees_its_lock_when_its_ttl_has_passed,
-    the_loss_of_a_lock_is_told,
     what_happens_to_a_lock_is_told_in_its_order,
-    a_thread_that_waits_gets_what_another_one_lost,
 );
 
 fn a_lock_ends_with_its_ttl(backend: &Backend) {
@@ -32,7 +30,7 @@ fn a_lock_ends_with_its_ttl(backend: &Backend) {
     let began = Instant::now();
     let lock = client.lock("ends", SHORT).unwrap();
     assert!(lock.remaining() <= SHORT);
-    let next = other.request("ends").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap();
+    let next = take_next(&other, "ends");
     assert!(began.elapsed() >= SHORT, "not before its ttl");
     assert_eq!(lock.remaining(), Duration::ZERO, "the first lost it before the second had it");
     assert_eq!(loss(&lock), Some(LossReason::Expired));
@@ -47,11 +45,19 @@ fn an_extension_keeps_a_lock(backend: &Backend) {
     let began = Instant::now();
     while began.elapsed() < 3 * SHORT {
         lock.extend(SHORT).unwrap();
-        assert!(other.try_lock("extended", LONG).unwrap().is_none());
+        assert!(is_taken(&other, "extended"));
         thread::sleep(SHORT / 5);
     }
     lock.extend(Duration::from_millis(300)).unwrap();
     assert!(lock.remaining() > Duration::from_millis(300), "it never becomes shorter");
+    assert_eq!(lock.release(), Ok(()));
+}
+
+fn an_extension_with_a_bad_ttl_changes_nothing(backend: &Backend) {
+    let mut lock = take(&backend.client(), "odd");
+    for ttl in [Duration::ZERO, Duration::from_secs(61), Duration::MAX] {
+        assert!(matches!(lock.extend(ttl), Err(Error::Ttl(_))), "{ttl:?}");
+    }
     assert_eq!(lock.release(), Ok(()));
 }
 
@@ -67,96 +73,101 @@ fn a_lock_that_has_ended_cannot_be_extended(backend: &Backend) {
 }
 
 fn no_extension_goes_beyond_max_hold(backend: &Backend) {
-    let client = backend.client();
     let longest = Duration::from_secs(20);
-    let mut lock = client.request("longest").ttl(SHORT).max_hold(longest).lock().unwrap();
-    let refused = lock.extend(LONG);
-    assert!(matches!(refused, Err(Error::HeldTooLong { max_hold, .. }) if max_hold == longest));
-    assert_eq!(lock.extend(Duration::from_secs(15)), Ok(()));
+    let (own, set) = (backend.client(), backend.builder().max_hold(longest).build().unwrap());
+    for request in [own.request("longest").max_hold(longest), set.request("longest")] {
+        let mut lock = request.ttl(SHORT).lock().unwrap();
+        match lock.extend(LONG) {
+            Err(Error::HeldTooLong { held, max_hold }) => {
+                assert!(held >= LONG && max_hold == longest, "{held:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(lock.ensure_held(), Ok(()));
+        assert_eq!(lock.extend(Duration::from_secs(15)), Ok(()));
+        assert_eq!(lock.release(), Ok(()));
+    }
+    let refused = own.request("longest").keep_alive().max_hold(SHORT).lock();
+    assert!(matches!(refused, Err(Error::Ttl(TtlError::BeyondHold { .. }))), "{refused:?}");
 }
 
 fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let lock = client.request("kept").ttl(SHORT).keep_alive().lock().unwrap();
-    assert!(other.request("kept").ttl(LONG).try_lock_for(3 * SHORT).unwrap().is_none());
-    assert_eq!(lock.ensure_held(), Ok(()));
+    let began = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while began.elapsed() < 3 * SHORT {
+                assert_eq!(lock.ensure_held(), Ok(()), "after {:?}", began.elapsed());
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        assert!(other.request("kept").ttl(LONG).try_lock_for(3 * SHORT).unwrap().is_none());
+    });
     assert_eq!(lock.release(), Ok(()));
-    assert!(other.request("kept").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    drop(take_next(&other, "kept"));
 }
 
-fn a_lock_that_is_kept_alive_ends_with_max_hold(backend: &Backend) {
+fn a_lock_that_is_kept_alive_and_leaked_ends_with_max_hold(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let longest = 2 * SHORT;
     let request = client.request("kept-longest").ttl(SHORT).max_hold(longest).keep_alive();
     let began = Instant::now();
     let lock = request.lock().unwrap();
-    let next = other.request("kept-longest").ttl(LONG).try_lock_for(LIMIT).unwrap();
-    assert!(next.is_some() && began.elapsed() >= SHORT);
-    assert_eq!(loss(&lock), Some(LossReason::Expired));
+    let (tell, told) = std::sync::mpsc::channel();
+    lock.on_lost(move |lost| tell.send(lost.reason()).unwrap()).unwrap();
+    std::mem::forget(lock);
+    assert_eq!(told.recv_timeout(LIMIT), Ok(LossReason::Expired));
+    drop(take_next(&other, "kept-longest"));
+    assert!(began.elapsed() >= SHORT);
+}
+
+fn automatic_extensions_never_shorten_one_by_the_holder(backend: &Backend) {
+    let client = backend.client();
+    let mut lock = client.request("both").ttl(SHORT).keep_alive().lock().unwrap();
+    let began = Instant::now();
+    while began.elapsed() < 2 * SHORT {
+        lock.extend(SHORT / 2).unwrap();
+        assert!(lock.remaining() > SHORT / 4);
+    }
+    lock.extend(LONG).unwrap();
+    let left = lock.remaining();
+    thread::sleep(SHORT);
+    assert!(lock.remaining() + 2 * SHORT > left, "{left:?} and {:?}", lock.remaining());
+    assert_eq!(lock.release(), Ok(()));
 }
 
 fn a_guard_that_is_leaked_frees_its_lock_when_its_ttl_has_passed(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     std::mem::forget(client.lock("leaked", SHORT).unwrap());
-    assert!(other.try_lock("leaked", LONG).unwrap().is_none());
-    assert!(other.request("leaked").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(is_taken(&other, "leaked"));
+    drop(take_next(&other, "leaked"));
     // Also for the threads of its own client.
     std::mem::forget(client.lock("leaked-own", SHORT).unwrap());
-    assert!(client.request("leaked-own").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
-}
-
-fn the_loss_of_a_lock_is_told(backend: &Backend) {
-    let client = backend.client();
-    let lock = client.lock("told", SHORT).unwrap();
-    let (tell, told) = mpsc::channel();
-    lock.on_lost(move |lost| tell.send(lost.reason()).unwrap()).unwrap();
-    assert_eq!(lock.wait_lost(Duration::from_millis(10)), None);
-    assert_eq!(lock.wait_lost(LIMIT).unwrap().reason(), LossReason::Expired);
-    assert_eq!(told.recv_timeout(LIMIT), Ok(LossReason::Expired));
-    let released = client.lock("not-told", LONG).unwrap();
-    let (tell, told) = mpsc::channel();
-    released.on_lost(move |lost| tell.send(lost.reason()).unwrap()).unwrap();
-    released.release().unwrap();
-    assert!(told.recv_timeout(Duration::from_millis(300)).is_err(), "it was not lost");
+    drop(take_next(&client, "leaked-own"));
 }
 
 fn what_happens_to_a_lock_is_told_in_its_order(backend: &Backend) {
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&events);
-    let client = backend.builder().on_event(move |event| {
-        if event.resource().is_some() {
-            seen.lock().unwrap().push(event.name().to_owned());
-        }
-    });
-    let client = client.build().unwrap();
-    let holder = backend.client();
-    let guard = holder.lock("events", LONG).unwrap();
-    assert!(client.try_lock("events", LONG).unwrap().is_none());
+    let journal = Journal::default();
+    let settings = backend.builder().key_prefix("prefix:").on_event(journal.recorder());
+    let (client, holder) = (settings.build().unwrap(), backend.client());
+    let guard = take(&holder, "prefix:events");
+    assert!(is_taken(&client, "events"));
     let waiting = thread::spawn(move || {
         let mut lock = client.lock("events", LONG).unwrap();
         lock.extend(LONG).unwrap();
         lock.release().unwrap();
     });
-    assert!(eventually(LIMIT, || events.lock().unwrap().iter().any(|name| name == "queued")));
+    let is_queued = || journal.entries().iter().any(|event| event.name == "queued");
+    assert!(eventually(LIMIT, is_queued));
     guard.release().unwrap();
     waiting.join().unwrap();
-    let mut names = events.lock().unwrap().clone();
+    let events = journal.take_lock_events();
+    assert!(events.iter().all(|event| event.about == "events"), "without the prefix: {events:?}");
+    let mut names = names(&events);
     // Redlock's attempts are rounds, those of a contender its znodes.
     names.dedup();
-    names.retain(|name| name != "attempt");
+    names.retain(|name| *name != "attempt");
     let expected = ["contended", "queued", "woken", "acquired", "extended", "released"];
     assert_eq!(names, expected);
-}
-
-fn a_thread_that_waits_gets_what_another_one_lost(backend: &Backend) {
-    let client = &backend.client();
-    let lock = client.lock("handed", SHORT).unwrap();
-    thread::scope(|scope| {
-        let waiting = scope
-            .spawn(|| client.request("handed").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap());
-        // The guard stays until after its end.
-        assert!(lock.wait_lost(LIMIT).is_some());
-        assert_eq!(waiting.join().unwrap().ensure_held(), Ok(()));
-    });
-    assert!(lock.ensure_held().is_err());
 }

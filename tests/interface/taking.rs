@@ -1,23 +1,23 @@
 //! Taking a lock, and giving it back.
 
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockGuard};
+use redlatch::LockGuard;
 use support::backend::Backend;
 use support::on_each_backend;
+use support::waiters::await_in_order;
 
-use crate::{LIMIT, LONG};
+use crate::{LIMIT, LONG, SHORT, WAIT, is_taken, take, take_next};
 
 on_each_backend!(
     all_methods_take_a_free_lock,
     all_methods_respect_a_held_lock,
+    a_request_without_a_ttl_has_one_of_ten_seconds,
     a_wait_of_zero_is_no_wait_also_for_a_new_client,
-    a_dropped_guard_frees_the_lock,
     names_of_all_bytes_are_locks_of_their_own,
     a_prefix_and_a_name_are_one_key,
-    a_body_runs_under_the_lock,
-    a_body_that_waits_for_its_own_lock_is_told_so,
     a_set_is_taken_as_a_whole,
     sets_in_any_order_make_no_deadlock,
     fencing_tokens_grow_over_clients_and_threads,
@@ -42,21 +42,29 @@ fn all_methods_take_a_free_lock(backend: &Backend) {
 
 fn all_methods_respect_a_held_lock(backend: &Backend) {
     let (holder, other) = (backend.client(), backend.client());
-    let guard = holder.lock("held", LONG).unwrap();
-    let wait = Duration::from_millis(200);
-    assert!(other.try_lock("held", LONG).unwrap().is_none());
+    let guard = take(&holder, "held");
+    let request = || other.request("held").ttl(LONG);
+    assert!(is_taken(&other, "held"));
     let began = Instant::now();
-    assert!(other.request("held").ttl(LONG).try_lock_for(wait).unwrap().is_none());
-    assert!(began.elapsed() >= wait);
-    let request = other.request("held").ttl(LONG);
-    assert!(request.try_lock_until(Instant::now() + wait).unwrap().is_none());
+    assert!(request().try_lock_for(WAIT).unwrap().is_none());
+    assert!(began.elapsed() >= WAIT);
+    assert!(request().try_lock_until(Instant::now() + WAIT).unwrap().is_none());
+    assert!(began.elapsed() >= 2 * WAIT && began.elapsed() < LIMIT);
     // Also in the same client: the lock is not re-entrant.
-    assert!(holder.try_lock("held", LONG).unwrap().is_none());
-    let waiting = thread::spawn(move || other.lock("held", LONG).unwrap().ensure_held());
-    thread::sleep(wait);
-    assert!(!waiting.is_finished());
-    assert_eq!(guard.release(), Ok(()));
-    assert_eq!(waiting.join().unwrap(), Ok(()));
+    assert!(is_taken(&holder, "held"));
+    thread::scope(|scope| {
+        let endless = scope.spawn(|| request().try_lock_for(Duration::MAX).map(drop));
+        let waiting = scope.spawn(|| request().lock().map(drop));
+        await_in_order(&holder, "held", 1);
+        assert!(!endless.is_finished() && !waiting.is_finished());
+        assert_eq!(guard.release(), Ok(()));
+        assert_eq!((endless.join().unwrap(), waiting.join().unwrap()), (Ok(()), Ok(())));
+    });
+}
+
+fn a_request_without_a_ttl_has_one_of_ten_seconds(backend: &Backend) {
+    let lock = backend.client().request("default").lock().unwrap();
+    assert!(lock.remaining() > SHORT && lock.remaining() < Duration::from_secs(10));
 }
 
 fn a_wait_of_zero_is_no_wait_also_for_a_new_client(backend: &Backend) {
@@ -71,17 +79,9 @@ fn a_wait_of_zero_is_no_wait_also_for_a_new_client(backend: &Backend) {
     drop(taken);
 }
 
-fn a_dropped_guard_frees_the_lock(backend: &Backend) {
-    let (first, second) = (backend.client(), backend.client());
-    for _ in 0..20 {
-        drop(first.lock("dropped", LONG).unwrap());
-        drop(second.request("dropped").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap());
-    }
-}
-
 fn names_of_all_bytes_are_locks_of_their_own(backend: &Backend) {
     let client = backend.client();
-    let names: [&[u8]; 12] = [
+    let names: [&[u8]; 16] = [
         b"a",
         b"a/b",
         b"a%2Fb",
@@ -89,21 +89,30 @@ fn names_of_all_bytes_are_locks_of_their_own(backend: &Backend) {
         b".",
         b"a~shares",
         b"\0",
+        b"nul\0inside",
+        b"\r\n",
+        b"a\r\n$3\r\nfoo\r\n",
+        b"{tag}\"'\\",
         b"\xff\xfe",
         "\u{fffd}".as_bytes(),
         b" ",
         "é😀".as_bytes(),
         b"lock-0000000001",
     ];
-    let guards: Vec<LockGuard> =
+    let mut guards: Vec<LockGuard> =
         names.iter().map(|name| client.try_lock(name, LONG).unwrap().unwrap()).collect();
     for (guard, name) in guards.iter().zip(names) {
         assert_eq!(guard.resource().as_bytes(), name);
         assert!(client.try_lock(name, LONG).unwrap().is_none());
     }
-    for guard in guards {
-        guard.release().unwrap();
+    // The end of one changes nothing for the others.
+    drop(guards.swap_remove(0));
+    drop(take_next(&client, "a"));
+    for mut guard in guards {
+        assert_eq!(guard.extend(LONG), Ok(()));
+        assert_eq!(guard.release(), Ok(()));
     }
+    assert!(format!("{:?}", client.request([0xFF, b'\n'])).contains("\\\\xff\\\\n"));
 }
 
 fn a_prefix_and_a_name_are_one_key(backend: &Backend) {
@@ -115,42 +124,38 @@ fn a_prefix_and_a_name_are_one_key(backend: &Backend) {
     assert!(without.try_lock("b", LONG).unwrap().is_some());
 }
 
-fn a_body_runs_under_the_lock(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
-    let value = client.with_lock("body", LONG, |lock| {
-        assert_eq!(lock.ensure_held(), Ok(()));
-        assert!(other.try_lock("body", LONG)?.is_none());
-        Ok::<_, Error>(7)
-    });
-    assert_eq!(value.unwrap(), 7);
-    assert!(other.request("body").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
-}
-
-fn a_body_that_waits_for_its_own_lock_is_told_so(backend: &Backend) {
-    let client = backend.client();
-    let inner = client.with_lock("own", LONG, |_| Ok::<_, Error>(client.lock("own", LONG).err()));
-    assert_eq!(inner.unwrap(), Some(Error::HeldByThisThread));
-}
-
 fn a_set_is_taken_as_a_whole(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
-    let single = other.lock("set-b", LONG).unwrap();
-    assert!(client.request_all(["set-a", "set-b"]).ttl(LONG).try_lock().unwrap().is_none());
+    let single = take(&other, "set-b");
+    let set = || client.request_all(["set-b", "set-a"]).ttl(LONG);
+    assert!(set().try_lock().unwrap().is_none());
+    let began = Instant::now();
+    assert!(set().try_lock_for(WAIT).unwrap().is_none());
+    assert!(began.elapsed() > WAIT / 2 && began.elapsed() < LIMIT);
     // Nothing of it is left.
-    other.try_lock("set-a", LONG).unwrap().unwrap().release().unwrap();
+    take(&other, "set-a").release().unwrap();
     single.release().unwrap();
-    let set = client.request_all(["set-b", "set-a"]).ttl(LONG).fenced();
-    let set = set.try_lock_for(LIMIT).unwrap().unwrap();
-    let names: Vec<Vec<u8>> = set.resources().map(|name| name.as_bytes().to_vec()).collect();
+    let held = set().fenced().try_lock_for(LIMIT).unwrap().unwrap();
+    let names: Vec<Vec<u8>> = held.resources().map(|name| name.as_bytes().to_vec()).collect();
     assert_eq!(names, [b"set-a".to_vec(), b"set-b".to_vec()]);
-    assert!(set.fencing_token().is_some());
+    assert!(held.fencing_token().is_some());
     for name in ["set-a", "set-b"] {
-        assert!(other.try_lock(name, LONG).unwrap().is_none());
+        assert!(is_taken(&other, name));
     }
-    assert_eq!(set.release(), Ok(()));
-    for name in ["set-a", "set-b"] {
-        assert!(other.request(name).ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    // A thread of the same client waits for the same set, for one that overlaps, and for a part.
+    for names in [&["set-a", "set-b"][..], &["set-b", "set-c"], &["set-b"]] {
+        let began = Instant::now();
+        let refused = client.request_all(names).ttl(LONG).try_lock_for(WAIT);
+        assert!(refused.unwrap().is_none(), "{names:?}");
+        assert!(began.elapsed() > WAIT / 2 && began.elapsed() < LIMIT);
     }
+    assert_eq!(held.release(), Ok(()));
+    for name in ["set-a", "set-b", "set-c"] {
+        drop(take_next(&other, name));
+    }
+    let held = set().lock().unwrap();
+    drop(held);
+    drop(take_next(&other, "set-b"));
 }
 
 fn sets_in_any_order_make_no_deadlock(backend: &Backend) {
@@ -169,28 +174,38 @@ fn sets_in_any_order_make_no_deadlock(backend: &Backend) {
 }
 
 fn fencing_tokens_grow_over_clients_and_threads(backend: &Backend) {
-    let clients = [backend.client(), backend.client()];
+    let clients = &[backend.client(), backend.client()];
+    let fenced = |number: usize, ttl| clients[number % 2].request("fenced").ttl(ttl).fenced();
     let mut last = None;
-    for round in 0..10 {
-        let client = &clients[round % 2];
-        let lock = client.request("fenced").ttl(LONG).fenced().lock().unwrap();
+    let mut grows = |lock: &LockGuard| {
         let token = lock.fencing_token();
         assert!(token > last, "{token:?} after {last:?}");
         assert_eq!(u64::try_from(i64::from(token.unwrap())), Ok(token.unwrap().as_u64()));
         last = token;
-        lock.release().unwrap();
+    };
+    // After a release, a drop and an expiry, of which its holder has not noticed.
+    for round in 0..10 {
+        let lock = fenced(round, LONG).lock().unwrap();
+        grows(&lock);
+        if round % 3 == 0 { drop(lock) } else { lock.release().unwrap() }
     }
-    let client = &clients[0];
-    let mut tokens: Vec<_> = thread::scope(|scope| {
-        let take = || {
-            let lock = client.request("fenced").ttl(LONG).fenced().lock().unwrap();
-            lock.fencing_token().unwrap()
-        };
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    let lock = fenced(0, SHORT).lock().unwrap();
+    grows(&lock);
+    let next = fenced(1, LONG).lock().unwrap();
+    grows(&next);
+    drop((lock, next));
+    let tokens = Mutex::new(vec![last.unwrap()]);
+    thread::scope(|scope| {
+        for thread in 0..6 {
+            let tokens = &tokens;
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    let lock = fenced(thread, LONG).lock().unwrap();
+                    tokens.lock().unwrap().push(lock.fencing_token().unwrap());
+                }
+            });
+        }
     });
-    tokens.sort_unstable();
-    tokens.dedup();
-    assert_eq!(tokens.len(), 8, "each grant has a token of its own");
-    assert!(Some(tokens[0]) > last);
+    let tokens = tokens.into_inner().unwrap();
+    assert!(tokens.len() == 61 && tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
 }

@@ -6,6 +6,7 @@ use redlatch::embedded::Ensemble;
 use redlatch::{Builder, LockClient};
 
 use crate::servers::Servers;
+use crate::transport::trusting;
 use crate::zookeeper::Shared;
 
 /// Real Redis nodes, a real ZooKeeper server, or one inside the process.
@@ -41,8 +42,8 @@ impl Backend {
     pub fn builder(&self) -> Builder {
         let builder = LockClient::builder().nodes(self.urls()).restart_guard(false);
         match self {
-            Self::Redis(_) => builder.node_timeout(Duration::from_millis(300)),
-            Self::ZooKeeper(_) | Self::Embedded(_) => builder.node_timeout(Duration::from_secs(1)),
+            Self::Redis(_) => trusting(builder).node_timeout(Duration::from_millis(300)),
+            Self::ZooKeeper(_) | Self::Embedded(_) => builder.node_timeout(Duration::from_secs(3)),
         }
     }
 

@@ -2,14 +2,13 @@
 
 use redlatch::error::TtlError;
 use redlatch::{Error, LockGuard};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::zookeeper::{Ensemble, ask};
 use support::{eventually, needs_zookeeper};
 
 use crate::operator::Operator;
-use crate::rig::{assert_held_for, client, keep, wait_for};
+use crate::rig::{assert_held_for, client, keep};
 use crate::{LIMIT, LONG};
 
 #[test]
@@ -82,36 +81,24 @@ fn a_thousand_locks_cost_the_beats_of_one_and_end_with_their_client() {
 }
 
 #[test]
-fn threads_of_a_client_hand_over_without_writing_and_do_not_keep_others_out() {
+fn threads_of_a_client_hand_over_without_writing() {
+    const GRANTS: usize = 400;
     let shared = needs_zookeeper!().shared();
-    let [client, other] = [(); 2].map(|()| client(&shared.url(), Duration::from_secs(7)));
+    let client = client(&shared.url(), Duration::from_secs(7));
     let directory = format!("{}/a", shared.root());
-    let mut operator = Operator::new(shared[0].port());
-    let (grants, is_over) = (&AtomicUsize::new(0), &AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while !is_over.load(Ordering::SeqCst) {
-                    client.lock("a", LONG).unwrap().release().unwrap();
-                    grants.fetch_add(1, Ordering::SeqCst);
-                }
+                (0..GRANTS / 4).for_each(|_| client.lock("a", LONG).unwrap().release().unwrap());
             });
         }
-        assert!(eventually(LIMIT, || grants.load(Ordering::SeqCst) > 100));
-        for _ in 0..20 {
-            let began = Instant::now();
-            other.lock("a", LONG).unwrap().release().unwrap();
-            // The limit is 10 ms; the rest is for a busy machine.
-            assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-        }
-        is_over.store(true, Ordering::SeqCst);
     });
     // The number of the next znode: so many were created before it.
     let guard = client.lock("a", LONG).unwrap();
-    let names = operator.list(&directory);
+    let names = Operator::new(shared[0].port()).list(&directory);
     let (_, number) = names[0].rsplit_once('-').unwrap();
-    let (created, grants) = (number.parse::<usize>().unwrap(), grants.load(Ordering::SeqCst));
-    assert!(created < grants / 2, "{created} znodes for {grants} grants");
+    let created = number.parse::<usize>().unwrap();
+    assert!(created < GRANTS / 2, "{created} znodes for {GRANTS} grants");
     guard.release().unwrap();
 }
 
@@ -133,21 +120,4 @@ fn tokens_grow_over_locks_clients_and_elections() {
         // One that is lost with the election has its token anyway.
         drop(lock);
     }
-}
-
-#[test]
-fn the_ttl_frees_a_lock_and_the_session_timeout_frees_one_without_an_end() {
-    let shared = needs_zookeeper!().shared();
-    let [holder, waiter] = [(); 2].map(|()| client(&shared.url(), Duration::from_secs(2)));
-    let ttl = Duration::from_millis(700);
-    let began = Instant::now();
-    let guard = holder.lock("a", ttl).unwrap();
-    let kept = keep(&holder, "b");
-    thread::scope(|scope| {
-        let waiting = wait_for(scope, &waiter, "a");
-        let (granted_at, next) = waiting.join().unwrap();
-        assert!(granted_at - began >= ttl, "{:?}", granted_at - began);
-        assert!(guard.ensure_held().is_err());
-        assert_eq!((next.ensure_held(), kept.ensure_held()), (Ok(()), Ok(())));
-    });
 }

@@ -140,36 +140,6 @@ fn a_znode_of_an_earlier_session_is_not_taken_for_ones_own() {
     });
 }
 
-/// kazoo #649, CURATOR-621.
-#[test]
-fn readers_and_writers_in_any_order_do_not_wait_for_each_other_for_ever() {
-    let shared = needs_zookeeper!().shared();
-    let clients = [(); 3].map(|()| client(&shared.url(), TIMEOUT));
-    let directory = format!("{}/a", shared.root());
-    let mut operator = Operator::new(shared[0].port());
-    thread::scope(|scope| {
-        let first = keep(&clients[0], "a");
-        let read = || clients[1].request("a").ttl(LONG).shared().lock().unwrap();
-        let reading = scope.spawn(read);
-        operator.await_count(&directory, 2);
-        let writing = wait_for(scope, &clients[2], "a");
-        operator.await_count(&directory, 3);
-        first.release().unwrap();
-        let reader = reading.join().unwrap();
-        // A writer that has released and asks again as a reader waits for the one before it.
-        let second = clients[0].request("a").ttl(LONG).shared();
-        assert!(second.clone().try_lock().unwrap().is_none());
-        assert!(!writing.is_finished(), "a reader has the lock");
-        reader.release().unwrap();
-        let (_, writer) = writing.join().unwrap();
-        let reading = scope.spawn(|| second.lock().unwrap());
-        thread::sleep(MOMENT);
-        assert!(!reading.is_finished(), "a writer has the lock");
-        writer.release().unwrap();
-        assert_eq!(reading.join().unwrap().release(), Ok(()));
-    });
-}
-
 /// CURATOR-315, CURATOR-335, CURATOR-462, kazoo #429.
 #[test]
 fn permits_are_not_lost_with_connections() {

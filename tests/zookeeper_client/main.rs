@@ -26,8 +26,8 @@
 //!   `known_bugs::a_znode_of_an_earlier_session…`, Z `a_crowd_notices_what_it_relies_on`.
 //! - CURATOR-527: a predecessor goes between the look and the wait: no wake-up. Shown by I
 //!   `many_clients_exclude_each_other`, `connections::a_wake_up_that_comes…`.
-//! - CURATOR-621: a writer beside a reader, after a downgrade. Shown by
-//!   `known_bugs::readers_and_writers_in_any_order…`.
+//! - CURATOR-621: a writer beside a reader, after a downgrade. Shown by I
+//!   `many_readers_and_writers_exclude_each_other`.
 //! - CURATOR-315, 335, 462: a connection lost in the middle of a permit's creation leaves it taken.
 //!   Shown by `known_bugs::permits_are_not_lost_with_connections`.
 //! - CURATOR-595: permits of a lost session are not given back. Shown by
@@ -42,8 +42,8 @@
 //!   `known_bugs::permits_are_not_lost_with_connections`.
 //! - kazoo #563: the directory is removed under the create. Shown by
 //!   `settings::directories_are_swept…`.
-//! - kazoo #649: a reader and a writer wait for each other. Shown by
-//!   `known_bugs::readers_and_writers_in_any_order…`.
+//! - kazoo #649: a reader and a writer wait for each other. Shown by I
+//!   `readers_behind_a_waiting_writer…`, `many_readers_and_writers_exclude_each_other`.
 //! - kazoo #730: numbers past 2147483647 have no order. Shown by S
 //!   `numbers::across_the_end_of_the_numbers…`.
 //! - kazoo #732: tries that fail write, and leave znodes. Shown by

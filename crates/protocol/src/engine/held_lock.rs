@@ -65,6 +65,12 @@ impl HeldLock {
         self.valid_until.after(margin)
     }
 
+    /// Until when it stays taken if it is left to its ttl now. A lock that its session keeps alive
+    /// has no end that an extension gave it: its ttl begins now.
+    pub fn stays_until(&self, now: Time, rules: &Rules) -> Time {
+        self.expires_at(rules).min(now.after(self.ttl_longest.as_duration()))
+    }
+
     /// A removal that no caller waits for.
     pub fn undo(&self, now: Time, rules: &Rules) -> Request {
         self.undo_after(None, now, rules)
