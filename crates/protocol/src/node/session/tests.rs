@@ -11,6 +11,11 @@ mod stale_connections;
 mod stray;
 
 #[test]
+fn greeting() {
+    scenario::play_file("greeting");
+}
+
+#[test]
 fn replies() {
     scenario::play_file("replies");
 }

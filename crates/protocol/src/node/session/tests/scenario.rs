@@ -11,6 +11,7 @@
 //! lock 5 after 4             a handoff
 //! undo 1                     a removal whose answer no caller waits for
 //! wait 1                     enters waiter 1 into the queue
+//! credentials me pw 3 name   a user, a password, a database, and the name of the connection
 //! connected run b up 4       a connection is made, and this run of a server, which has been up for
 //!                            4 s, answers the greeting
 //! 20 ms pass                 and deadlines are looked at, unless they `pass unseen`
@@ -32,7 +33,7 @@ use crate::engine::{
 use crate::node::fixture::{
     self, Probe, ScriptedSession, greeting, info, numbered_greeting, queue_wait, ticket, ttl,
 };
-use crate::node::{Answer, NodeError, Phase, Session, SessionOptions, Ticket, script};
+use crate::node::{Answer, Credentials, NodeError, Phase, Session, SessionOptions, Ticket, script};
 use crate::time::Time;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -205,6 +206,14 @@ impl Player {
                 Some(left) => format!("for {left:?}"),
                 None => "none".to_owned(),
             },
+            ["server?"] => {
+                let status = session.status(now, None);
+                let up = status.uptime.map(|up| format!("{up:?}"));
+                let run = session.run_id().map(str::to_owned);
+                let facts = [status.server, status.version, run, up];
+                let [server, version, run, up] = facts.map(|it| it.unwrap_or("-".to_owned()));
+                format!("{server} {version}, run {run}, up {up}")
+            }
             ["removals", "awaited?"] => is(session.has_removals(now), "yes", "no"),
             ["problem?"] => {
                 let problem = self.problem.as_ref()?;
@@ -232,6 +241,13 @@ impl Player {
             ["connect-timeout", amount, unit] => {
                 let connect_timeout = duration(amount, unit);
                 *session = Session::new(SessionOptions { connect_timeout, ..options() });
+            }
+            ["credentials", user, password, database, name] => {
+                let [user, password, name] =
+                    [user, password, name].map(|it| Some(*it).filter(|it| *it != "-"));
+                let [user, password] = [user, password].map(|it| it.map(str::as_bytes));
+                let credentials = Credentials::new(user, password, number(database), name);
+                *session = Session::new(SessionOptions { credentials, ..options() });
             }
             ["resolving"] => session.connecting(now, Phase::Resolving),
             ["connecting"] => session.connecting(now, Phase::Connecting),
@@ -302,7 +318,7 @@ fn request(words: &[&str], now: Time) -> (Ticket, Request) {
         }
         Command::Remove(removal) => {
             removal.ttl = time.unwrap_or(removal.ttl);
-            removal.linger = more.remove("kept").map(|it| ttl(number(it)));
+            removal.keep_for = more.remove("kept").map(|it| ttl(number(it)));
             removal.waiter = more.remove("waiter").map(token);
         }
         Command::Custom(look) => *look = Arc::new(Probe { is_look: true, ..Probe::default() }),
@@ -339,6 +355,7 @@ fn bytes(text: &str) -> Vec<u8> {
         match words[0] {
             "greeting" => bytes.extend(greeting_of(&words[1..]).bytes()),
             "info" => bytes.extend(info("a", 1_000).bytes()),
+            "text" => bytes.extend(element(&reply.replacen("text ", "$", 1))),
             _ if is_list => bytes.extend(words.iter().flat_map(|word| element(word))),
             _ => bytes.extend(format!("{reply}\r\n").bytes()),
         }
