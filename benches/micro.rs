@@ -62,8 +62,8 @@ fn encoding(bench: &Bench) {
         panic!("an attempt begins with that")
     };
     let mut release = request;
-    let (linger, waiter) = (None, None);
-    release.command = Command::Remove(Removal { lock, ttl, linger, waiter, is_awaited: true });
+    let (keep_for, waiter) = (None, None);
+    release.command = Command::Remove(Removal { lock, ttl, keep_for, waiter, is_awaited: true });
     bench.run("encode EVALSHA", || {
         out.clear();
         encode(black_box(&release), Form::Digest, 12_345, &mut out);

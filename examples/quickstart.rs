@@ -60,7 +60,7 @@ fn on_zookeeper(resource: &str) -> Result<(), Box<dyn std::error::Error>> {
     );
     ensemble.expire_sessions();
     let lost = lock.wait_lost(TTL).ok_or("the lock is still held")?;
-    say(&format!("Carol is told so: {lost}."));
+    say(&format!("Carol learns of it: {lost}."));
     Ok(())
 }
 
@@ -159,7 +159,7 @@ fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn std::error::Err
     nodes.stop(1);
     say("Two of the five nodes are stopped now.");
     let lock = expect_lock(carol.try_lock(resource, TTL)?);
-    say("Carol gets the lock all the same: three of five are a majority.");
+    say("Carol gets the lock anyway: three of five are a majority.");
     lock.release()?;
 
     nodes.stop(2);

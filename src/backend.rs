@@ -41,11 +41,11 @@ pub(crate) trait Backend: Send + Sync {
     /// Extends a lock to `ttl` from `began` on, with the reports for the error.
     fn extend(&self, held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>);
 
-    /// Gives a lock up, at once or when `linger` has passed, and waits for the result.
-    fn release(&self, held: &HeldLock, linger: Option<Ttl>) -> Result<Released, NoQuorum>;
+    /// Gives a lock up, at once or when `keep_for` has passed, and waits for the result.
+    fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum>;
 
     /// The same without waiting for anything. Does nothing in a child that a callback has forked.
-    fn give_up(&self, held: &HeldLock, linger: Option<Ttl>);
+    fn give_up(&self, held: &HeldLock, keep_for: Option<Ttl>);
 
     /// A lock is held from now on, and its loss is noticed. Nodes tell of no loss: whoever asks
     /// them for an extension finds out.
@@ -103,7 +103,7 @@ pub(crate) struct SessionLimits {
     pub(crate) validity: Duration,
     /// For how long a lock may stay taken after its guard is gone: so long the session lives, even
     /// if the process dies at once.
-    pub(crate) linger: Duration,
+    pub(crate) keep_for: Duration,
 }
 
 /// A listing of keys that goes on step by step.

@@ -60,8 +60,8 @@ pub use transaction::{Decision, Participant, Transaction, Transactions};
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
 /// and waits for the same lock waits until the lock's validity has passed; if the lock is [kept
 /// alive](LockRequest::keep_alive), that is up to 24 hours. As a guard may be sent to another
-/// thread, which then releases it, such a wait may be right and is no error. Only a body that runs
-/// [under a lock](LockRequest::with_lock) and waits for the same lock gets one:
+/// thread, which then releases it, such a wait may be right and is not an error. Only a body that
+/// runs [under a lock](LockRequest::with_lock) and waits for the same lock gets one:
 /// [`Error::HeldByThisThread`].
 ///
 /// With a `zk://` URL, a [ZooKeeper ensemble](crate::guide::zookeeper) keeps the locks instead of

@@ -13,8 +13,8 @@
 //! that a function needs for `?` behind every method of a lock: see
 //! [`guide::errors`](crate::guide::errors#in-an-application).
 //!
-//! A lock that another client holds is no error. Where nodes are at fault, the error has a report
-//! from each of them ([`NoQuorum`]). No text contains a password.
+//! A lock that another client holds is not an error. Where nodes are at fault, the error has a
+//! report from each of them ([`NoQuorum`]). No text contains a password.
 //!
 //! The text of an error includes the text of the error inside it. So `source()` returns the cause
 //! of that inner error and not the inner error itself, and a chain of errors, printed from end to

@@ -10,11 +10,11 @@
 //! zk://…, zks://…                                   a ZooKeeper ensemble: see the file ensemble
 //! ```
 //!
-//! User, password, path and the values of options may be percent-encoded; `/`, `?`, `#` and `%`
-//! in them have to be. An empty user or password is the same as none, but the colon is required:
+//! User, password, path and the values of options may be percent-encoded; `/`, `?`, `#` and `%` in
+//! them have to be. An empty user or password is the same as none, but the colon is required:
 //! without one, the text may be a user or a password, and is refused. Everything that is not
-//! understood is refused and not ignored: a misspelt option, or a database that is no number, would
-//! put the lock in a place where no other client looks for it.
+//! understood is refused and not ignored: a misspelt option, or a database that is not a number,
+//! would put the lock in a place where no other client looks for it.
 //!
 //! Over TLS, the certificate must be valid for the host, or for the option `server_name`: a name or
 //! an address, for nodes that are reached by another one.

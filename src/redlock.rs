@@ -260,16 +260,16 @@ impl Backend for Redlock {
         self.run(Extend::new(Arc::clone(&self.rules), held, ttl, began))
     }
 
-    fn release(&self, held: &HeldLock, linger: Option<Ttl>) -> Result<Released, NoQuorum> {
-        match self.run(Release::after(linger, &self.rules, held, clock::now())) {
+    fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
+        match self.run(Release::after(keep_for, &self.rules, held, clock::now())) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
             (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
             (ReleaseOutcome::Unanswered, reports) => Err(NoQuorum::new(reports)),
         }
     }
 
-    fn give_up(&self, held: &HeldLock, linger: Option<Ttl>) {
-        self.post(held.undo_after(linger, clock::now(), &self.rules));
+    fn give_up(&self, held: &HeldLock, keep_for: Option<Ttl>) {
+        self.post(held.undo_after(keep_for, clock::now(), &self.rules));
     }
 
     fn watchdog(&self) -> Option<&Watchdog> {

@@ -182,14 +182,14 @@ impl Backend for EnsembleBackend {
         }
     }
 
-    fn release(&self, held: &HeldLock, linger: Option<Ttl>) -> Result<Released, NoQuorum> {
+    fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
         let (token, now) = (held.token, clock::now());
         let until = now.after(self.rules.node_timeout);
-        let vote = match linger.map(|linger| now.after(linger.as_duration())) {
+        let vote = match keep_for.map(|keep_for| now.after(keep_for.as_duration())) {
             None => self.ask_about(OrderKind::Release(token), until),
             Some(end) => {
                 let vote = self.ask_about(OrderKind::Check(token, end), until);
-                self.net.post(LockMessage::Leave(token, end));
+                self.net.post(LockMessage::LetExpire(token, end));
                 vote
             }
         };
@@ -201,11 +201,11 @@ impl Backend for EnsembleBackend {
         }
     }
 
-    fn give_up(&self, held: &HeldLock, linger: Option<Ttl>) {
-        let end = linger.map(|linger| clock::now().after(linger.as_duration()));
+    fn give_up(&self, held: &HeldLock, keep_for: Option<Ttl>) {
+        let end = keep_for.map(|keep_for| clock::now().after(keep_for.as_duration()));
         self.post(match end {
             None => LockMessage::GiveUp(held.token),
-            Some(end) => LockMessage::Leave(held.token, end),
+            Some(end) => LockMessage::LetExpire(held.token, end),
         });
     }
 
@@ -231,8 +231,8 @@ impl Backend for EnsembleBackend {
     }
 
     fn session_limits(&self) -> Option<SessionLimits> {
-        let (validity, linger) = (self.longest_validity(), self.session_timeout() / 2);
-        Some(SessionLimits { validity, linger })
+        let (validity, keep_for) = (self.longest_validity(), self.session_timeout() / 2);
+        Some(SessionLimits { validity, keep_for })
     }
 
     fn has_place_for(&self, key: &[u8]) -> bool {

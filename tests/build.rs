@@ -1,5 +1,5 @@
 //! Looks for the server that the tests need before anything else is compiled, and fetches one where
-//! there is none. A machine without one is told so at once, and not by the first test, minutes
+//! there is none. On a machine without one this says so at once, and not by the first test, minutes
 //! later.
 
 #[path = "support/server_choice.rs"]

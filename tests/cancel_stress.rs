@@ -14,8 +14,8 @@ use support::waiters::{LONG_LEASE, await_keys, with_lease};
 const THREADS: u32 = 8;
 const CALLS: u32 = 40;
 
-/// So many calls must be granted, and so many cancelled. Where the thread that cancels gets little
-/// of the processor, that takes more of them.
+/// This many calls must be granted, and this many cancelled. Where the thread that cancels gets
+/// little of the processor, that takes more of them.
 const ENOUGH: u32 = 20;
 const CALLS_MAX: u32 = 50 * CALLS;
 

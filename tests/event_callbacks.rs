@@ -170,7 +170,7 @@ fn a_panic_while_a_lock_is_held_reaches_the_caller_and_changes_nothing() {
     let (client, _) = panicking(&servers, "extended");
     let mut guard = take(&client, "panic", LONG / 2);
     assert!(catch_unwind(AssertUnwindSafe(|| guard.extend(LONG))).is_err());
-    assert!(guard.remaining() > LONG / 2, "it was extended all the same");
+    assert!(guard.remaining() > LONG / 2, "it was extended anyway");
     assert_eq!(guard.release(), Ok(()));
 
     let (client, _) = panicking(&servers, "released");

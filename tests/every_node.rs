@@ -30,7 +30,7 @@ fn slow_client(urls: &[String]) -> LockClient {
     settings.build().expect("the settings are good")
 }
 
-/// How many of so many first locks of new clients lie on all servers.
+/// How many of this many first locks of new clients lie on all servers.
 fn first_locks(servers: &Servers, urls: &[String], count: usize) -> usize {
     let is_everywhere = |index: &usize| {
         let client = slow_client(urls);
@@ -62,13 +62,13 @@ fn the_first_lock_of_a_client_lies_on_a_node_that_is_farther_away() {
 
 /// Takes the lock in turn after a holder whose link to the last node is slow. How many of so many
 /// locks lie on all nodes, while the new holder does nothing.
-fn handovers(count: usize) -> usize {
+fn handoffs(count: usize) -> usize {
     let servers = Servers::start(3);
     let (proxies, slow) = proxied(&servers);
     let (holder, waiter) = (connected(slow_client(&slow)), connected(slow_client(&servers.urls())));
     proxies[2].set(delayed(Duration::from_millis(5)));
-    let handover = |index: usize| -> LockGuard {
-        let name = format!("handover {index}");
+    let handoff = |index: usize| -> LockGuard {
+        let name = format!("handoff {index}");
         let lock = take(&holder, &name, LONG);
         assert!(eventually(LIMIT, || holders(&servers, &name) == 3));
         let waiter = waiter.clone();
@@ -79,9 +79,9 @@ fn handovers(count: usize) -> usize {
         waiting.join().expect("it got the lock")
     };
     let is_everywhere = |index: &usize| {
-        let lock = handover(*index);
+        let lock = handoff(*index);
         thread::sleep(HOLD);
-        let name = format!("handover {index}");
+        let name = format!("handoff {index}");
         let values: Vec<_> = servers.iter().map(|server| value(server, &name)).collect();
         drop(lock);
         // A reservation is longer than a token.
@@ -94,7 +94,7 @@ fn handovers(count: usize) -> usize {
 #[test]
 fn a_lock_that_is_handed_over_lies_on_a_node_where_the_release_arrives_later() {
     support::needs!(Tracking);
-    let count = handovers(20);
+    let count = handoffs(20);
     assert!(count >= 18, "{count} of 20");
 }
 

@@ -16,7 +16,7 @@ use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
 
-/// Acquires and releases the lock, and checks that this ran so many scripts on every node: one to
+/// Acquires and releases the lock, and checks that this ran this many scripts on every node: one to
 /// acquire it, one to release it.
 #[track_caller]
 fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) -> u64 {

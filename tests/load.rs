@@ -30,7 +30,7 @@ fn sized(variable: &str, usual: usize) -> usize {
     env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Runs `work` in so many threads at the same moment, and returns the results.
+/// Runs `work` in this many threads at the same moment, and returns the results.
 fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(threads);
     thread::scope(|scope| {

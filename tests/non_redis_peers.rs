@@ -62,7 +62,7 @@ fn other_programs_than_redis_are_reported_as_such() {
     assert!(matches!(client.lock("peers", LONG), Err(Error::NoQuorum(_))));
 }
 
-/// Sends this as soon as a client has connected, in pieces of so many bytes.
+/// Sends this as soon as a client has connected, in pieces of this many bytes.
 fn speaking_first(bytes: &'static [u8], pieces: usize) -> Peer {
     Peer::start(move |talk| {
         bytes.chunks(pieces).for_each(|piece| {

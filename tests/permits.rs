@@ -1,4 +1,4 @@
-//! Permits: at most so many holders at a time, each with a number of its own.
+//! Permits: at most this many holders at a time, each with a number of its own.
 
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 

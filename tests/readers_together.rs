@@ -128,7 +128,7 @@ fn a_loss_is_seen_by_all_of_them() {
     let count = |name| names(&events).iter().filter(|it| **it == name).count();
     assert_eq!((count("lost"), count("released")), (3, 4), "{events:?}");
     assert_eq!(called.load(Ordering::SeqCst), 3);
-    // Who comes now has a share of its own.
+    // A reader that comes now has a share of its own.
     assert_eq!(reader(&client).lock().unwrap().release(), Ok(()));
 }
 

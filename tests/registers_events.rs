@@ -109,7 +109,7 @@ fn nodes_are_reported_as_they_lose_their_votes_and_get_them_back() {
         set(&register, "two");
         of_node(&journal).len() == 2
     }));
-    let why = "has no vote on registers: it is no member, or has forgotten that it is";
+    let why = "has no vote on registers: it is not a member, or has forgotten that it is";
     assert_eq!(of_node(&journal)[1], why);
     let two = client.nodes();
     assert!(!two[2].registers.unwrap().is_member(), "{two:?}");

@@ -94,7 +94,7 @@ fn a_node_that_forgot_has_no_vote() {
     assert_eq!(keys(&servers[0]), 0, "it is asked nothing");
     // With a second one that is away there is no majority, though two nodes answer.
     servers[1].pause();
-    let why = "it is no member, or has forgotten that it is";
+    let why = "it is not a member, or has forgotten that it is";
     // The first time, the connection to the server that was started again may be lost still.
     assert!(eventually(LIMIT, || {
         let error = register.read().unwrap_err();

@@ -50,7 +50,7 @@ fn a_server_that_was_replaced_has_no_vote_any_more() {
     set(&same, "three");
     assert_eq!(repaired(&new), [shown(&servers[1])]);
     assert_eq!(read(&register), some("three"));
-    // The old server is in nobody's way, and can come back in the place of another.
+    // The old server does no harm, and can come back in the place of another.
     let urls = [servers[0].url(), servers[2].url(), fresh.url()];
     let back = with_long_timeout(urls).build().unwrap();
     assert_eq!(replaced(&back, &servers[1]), [shown(&servers[2])]);

@@ -71,7 +71,7 @@ fn list(server: &Server, script: Script, keys: &[&str], words: &[&str]) -> Vec<i
     list[1..].iter().filter_map(number).collect()
 }
 
-/// A waiter joins, or renews its entry, and has so many milliseconds for a claim. Its number, its
+/// A waiter joins, or renews its entry, and has this many milliseconds for a claim. Its number, its
 /// place, and whether the lock is reserved for it (1) and it was out of the queue (2).
 #[track_caller]
 fn queue(server: &Server, waiter: &str, number: &str, claim: &str) -> Answer {

@@ -242,7 +242,7 @@ pub(crate) struct BenchArguments {
     pub(crate) rounds: u32,
     /// How often one client hands the lock to the other.
     #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) handovers: u32,
+    pub(crate) handoffs: u32,
     /// Write the histograms to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,

@@ -35,8 +35,8 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
     let name = [b"redlatch-bench:", &*acquire::default_owner()].concat();
     let (acquire, release, failed) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
     let held = acquire.median() * ROUNDS_HELD;
-    let handovers = hand_over(&clients, &name, (arguments.handovers, held), &stop)?;
-    let all = [acquire, release, handovers];
+    let handoffs = handoff(&clients, &name, (arguments.handoffs, held), &stop)?;
+    let all = [acquire, release, handoffs];
     if arguments.json {
         let of = |histogram: &Histogram| (histogram.name.replace(' ', "_"), histogram.to_json());
         let mut figures: serde_json::Map<_, _> = all.iter().map(of).collect();
@@ -125,7 +125,7 @@ fn rounds(
 }
 
 /// Two clients take turns. Measures from the release by one until the other has the lock.
-fn hand_over(
+fn handoff(
     clients: &[LockClient; 2],
     name: &[u8],
     (count, held): (u32, Duration),
@@ -163,5 +163,5 @@ fn hand_over(
     .map_err(|error| failure(stop, error))?;
     check(stop)?;
     let times = times.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Histogram::new("hand over", times))
+    Ok(Histogram::new("handoff", times))
 }

@@ -32,10 +32,10 @@ const LOOK: Duration = Duration::from_millis(20);
 ///
 /// For the steps of a CI job, of a playbook, or of work that one machine begins and another one
 /// ends. The lock ends with its ttl, unless `redlatch extend` extends it or `redlatch release`
-/// releases it, with the token. Who has the token has the lock: it is a secret. The token is one
-/// word; with --fenced, the fencing token stands behind it, after a space, and with --permits the
-/// number of the permit behind that. On Redis nodes only: on ZooKeeper a lock ends with the process
-/// that acquired it.
+/// releases it, with the token. Whoever has the token has the lock: it is a secret. The token is
+/// one word; with --fenced, the fencing token stands behind it, after a space, and with --permits
+/// the number of the permit behind that. On Redis nodes only: on ZooKeeper a lock ends with the
+/// process that acquired it.
 ///
 /// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds. A ttl of more than a
 /// minute needs --max-ttl, or the line max-ttl in a file, the same for all clients of a lock.

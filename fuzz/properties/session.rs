@@ -123,7 +123,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let leaver = (kind / 64 == 1).then(|| waiter(serial));
     let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 0, before });
     let removal = |lock, is_awaited| {
-        Command::Remove(Removal { lock, ttl, linger: None, waiter: leaver, is_awaited })
+        Command::Remove(Removal { lock, ttl, keep_for: None, waiter: leaver, is_awaited })
     };
     let command = match kind % 6 {
         // Shares are not handed off.

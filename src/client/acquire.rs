@@ -79,7 +79,7 @@ impl LockRequest<'_> {
         // restarted node need not wait until it has ended.
         let longest = max_hold.unwrap_or(MAX_HOLD).min(TTL_LIMIT);
         let session = core.backend.session_limits();
-        let longest = session.map_or(longest, |session| session.linger.min(longest));
+        let longest = session.map_or(longest, |session| session.keep_for.min(longest));
         let hold_at_least = settings.hold_at_least;
         if hold_at_least > longest {
             return Err(Error::Ttl(TtlError::HoldTooLong { hold_at_least, longest }));

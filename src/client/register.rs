@@ -364,7 +364,7 @@ impl Register {
     /// [`Change::create`](crate::registers::Change::create).
     pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
         let body = |draft: &mut Draft| put(draft, Some(value.to_vec()));
-        self.run_with(&self.slot(), Change::create, body).map(|_| ())
+        self.run_with(&self.combined(), Change::create, body).map(|_| ())
     }
 
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another

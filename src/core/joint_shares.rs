@@ -239,9 +239,9 @@ impl Drop for ShareMember {
         let Some(Granted { held, capacity }) = self.share.granted() else { return };
         capacity.iter().for_each(|capacity| capacity.free());
         let (now, rules) = (clock::now(), &self.core.rules);
-        let linger = Ttl::from_duration(stays_until.since(now));
+        let keep_for = Ttl::from_duration(stays_until.since(now));
         let held = held.close(now, NodeSet::all(rules.nodes));
-        self.core.backend.give_up(&held, linger);
+        self.core.backend.give_up(&held, keep_for);
     }
 }
 

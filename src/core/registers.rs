@@ -20,7 +20,7 @@ pub(crate) struct RegisterMemory {
     /// The latest known epoch of the group, and when it was looked at.
     group: Mutex<Option<(Epoch, Time)>>,
     reported: Mutex<ReportedVotes>,
-    slots: Mutex<HashMap<Arc<[u8]>, Arc<Slot>>>,
+    registers: Mutex<HashMap<Arc<[u8]>, Arc<CombinedRegister>>>,
 }
 
 /// The nodes that were last reported to have a vote on registers, and to have none.
@@ -40,13 +40,13 @@ impl RegisterMemory {
     }
 
     /// The register with this key.
-    pub(crate) fn slot(&self, key: &Arc<[u8]>) -> Arc<Slot> {
-        let mut slots = lock(&self.slots);
-        if slots.len() >= REMEMBERED_MAX && !slots.contains_key(key) {
+    pub(crate) fn register(&self, key: &Arc<[u8]>) -> Arc<CombinedRegister> {
+        let mut registers = lock(&self.registers);
+        if registers.len() >= REMEMBERED_MAX && !registers.contains_key(key) {
             // What is forgotten costs a round at the next change.
-            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+            registers.retain(|_, register| Arc::strong_count(register) > 1);
         }
-        Arc::clone(slots.entry(Arc::clone(key)).or_default())
+        Arc::clone(registers.entry(Arc::clone(key)).or_default())
     }
 }
 
@@ -56,7 +56,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// One register.
 #[derive(Debug, Default)]
-pub(crate) struct Slot(Mutex<State>);
+pub(crate) struct CombinedRegister(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -93,13 +93,13 @@ pub(crate) struct Committed {
     pub(crate) rounds: u32,
 }
 
-impl Slot {
+impl CombinedRegister {
     /// Takes part in the next change.
     pub(crate) fn join(self: &Arc<Self>) -> CombiningRole {
         let mut state = lock(&self.0);
         let Some(waiting) = &mut state.waiting else {
             state.waiting = Some(VecDeque::new());
-            return CombiningRole::Combine(Combiner { slot: Arc::clone(self) });
+            return CombiningRole::Combine(Combiner { register: Arc::clone(self) });
         };
         // It gets one message after another.
         let (to, messages) = bounded(1);
@@ -111,22 +111,22 @@ impl Slot {
 /// The right to change a register. When it is dropped, the first thread that waits has it.
 #[derive(Debug)]
 pub(crate) struct Combiner {
-    slot: Arc<Slot>,
+    register: Arc<CombinedRegister>,
 }
 
 impl Combiner {
     /// What is remembered of the last change, if it is.
     pub(crate) fn take_proposer(&self) -> Option<Proposer> {
-        lock(&self.slot.0).proposer.take()
+        lock(&self.register.0).proposer.take()
     }
 
     pub(crate) fn keep(&self, proposer: Proposer) {
-        lock(&self.slot.0).proposer = Some(proposer);
+        lock(&self.register.0).proposer = Some(proposer);
     }
 
     /// Up to this number of the changes of threads that wait.
     fn take(&self, most: usize) -> Vec<Contribution> {
-        let mut state = lock(&self.slot.0);
+        let mut state = lock(&self.register.0);
         let waiting = state.waiting.iter_mut();
         waiting.flat_map(|it| it.drain(..it.len().min(most))).collect()
     }
@@ -144,7 +144,7 @@ impl Combiner {
 
 impl Drop for Combiner {
     fn drop(&mut self) {
-        let mut state = lock(&self.slot.0);
+        let mut state = lock(&self.register.0);
         let next = state.waiting.as_mut().and_then(VecDeque::pop_front);
         if next.is_none() {
             state.waiting = None;
@@ -152,7 +152,8 @@ impl Drop for Combiner {
         drop(state);
         if let Some(Contribution(to)) = next {
             // A thread that is gone does not take the right: it is dropped again, for the next one.
-            let _ = to.send(CombinerMessage::Combine(Self { slot: Arc::clone(&self.slot) }));
+            let _ =
+                to.send(CombinerMessage::Combine(Self { register: Arc::clone(&self.register) }));
         }
     }
 }
@@ -183,9 +184,9 @@ mod tests {
 
     #[test]
     fn who_waits_combines_when_the_combiner_is_gone() {
-        let slot = Arc::new(Slot::default());
-        let CombiningRole::Combine(combiner) = slot.join() else { panic!("nobody combines") };
-        let waiting = [(); 3].map(|()| match slot.join() {
+        let register = Arc::new(CombinedRegister::default());
+        let CombiningRole::Combine(combiner) = register.join() else { panic!("nobody combines") };
+        let waiting = [(); 3].map(|()| match register.join() {
             CombiningRole::Contribute(messages) => messages,
             CombiningRole::Combine(_) => panic!("there is a combiner"),
         });
@@ -198,15 +199,15 @@ mod tests {
         contributions.into_iter().for_each(|it| it.end(Err(RegisterError::Unknown)));
         assert!(matches!(last.recv(), Ok(CombinerMessage::End(Err(RegisterError::Unknown)))));
         drop(combiner);
-        assert!(matches!(slot.join(), CombiningRole::Combine(_)));
+        assert!(matches!(register.join(), CombiningRole::Combine(_)));
     }
 
     #[test]
     fn a_right_that_nobody_takes_goes_to_the_next_thread() {
-        let slot = Arc::new(Slot::default());
-        let CombiningRole::Combine(combiner) = slot.join() else { panic!("nobody combines") };
+        let register = Arc::new(CombinedRegister::default());
+        let CombiningRole::Combine(combiner) = register.join() else { panic!("nobody combines") };
         let [CombiningRole::Contribute(first), CombiningRole::Contribute(second)] =
-            [slot.join(), slot.join()]
+            [register.join(), register.join()]
         else {
             panic!("there is a combiner");
         };
@@ -220,11 +221,11 @@ mod tests {
     fn a_register_in_use_is_never_forgotten() {
         let memory = RegisterMemory::default();
         let key = |number: usize| Arc::from(number.to_string().as_bytes());
-        let used = memory.slot(&key(0));
+        let used = memory.register(&key(0));
         for number in 1..REMEMBERED_MAX * 3 {
-            memory.slot(&key(number));
+            memory.register(&key(number));
         }
-        assert!(Arc::ptr_eq(&used, &memory.slot(&key(0))));
-        assert!(memory.slots.lock().unwrap().len() <= REMEMBERED_MAX);
+        assert!(Arc::ptr_eq(&used, &memory.register(&key(0))));
+        assert!(memory.registers.lock().unwrap().len() <= REMEMBERED_MAX);
     }
 }

@@ -262,7 +262,7 @@ pub struct LockTokenError;
 
 impl fmt::Display for LockTokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is no token of a lock: that is one word, which begins with redlatch1")
+        f.write_str("it is not a token of a lock: that is one word, which begins with redlatch1")
     }
 }
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What has become of a lock that a guard gives up.
-pub(super) enum Left {
+pub(super) enum Withdrawal {
     /// Other guards have it. This was known about it when this guard left.
-    ToOthers(Released),
+    OthersStay(Released),
     /// This guard is alone with it, and gives it up, but not before this time.
-    Alone(Time),
+    WasLast(Time),
 }
 
 impl LockGuard {
@@ -54,16 +54,16 @@ impl LockGuard {
 
     /// Leaves the lock to the other guards that have it, if there are any. The nodes are to keep it
     /// until `stays_until`.
-    pub(super) fn leave(&mut self, stays_until: Time) -> Left {
+    pub(super) fn withdraw(&mut self, stays_until: Time) -> Withdrawal {
         let number = self.number();
         // Before the others can give it up: what they know afterwards does not count.
         let now = clock::now();
-        let Some(mut member) = self.member.take() else { return Left::Alone(Time::ZERO) };
+        let Some(mut member) = self.member.take() else { return Withdrawal::WasLast(Time::ZERO) };
         if let Departure::WasLast(stays_until) = member.leave(stays_until) {
-            return Left::Alone(stays_until);
+            return Withdrawal::WasLast(stays_until);
         }
         self.is_given_up = true;
         let is_held = self.held.leave(now, number).is_ok_and(|valid_until| now < valid_until);
-        Left::ToOthers(if is_held { Released::InTime } else { Released::TooLate })
+        Withdrawal::OthersStay(if is_held { Released::InTime } else { Released::TooLate })
     }
 }

@@ -1,7 +1,7 @@
 //! Extending a lock, and giving it up: releasing it, leaving it to its ttl, or dropping the guard.
 
 use super::LockGuard;
-use super::joint::Left;
+use super::joint::Withdrawal;
 use crate::callback;
 use crate::clock::{self, Time};
 use crate::engine::{Extended, HeldLock, NodeSet, Ttl};
@@ -65,21 +65,21 @@ impl LockGuard {
     }
 
     fn release_or_hand_off(&mut self) -> Result<Released, Error> {
-        let stays_until = match self.leave(Time::ZERO) {
-            Left::ToOthers(released) => return Ok(released),
-            Left::Alone(stays_until) => stays_until,
+        let stays_until = match self.withdraw(Time::ZERO) {
+            Withdrawal::OthersStay(released) => return Ok(released),
+            Withdrawal::WasLast(stays_until) => stays_until,
         };
         let held = self.close();
-        let linger = self.linger(clock::now(), stays_until);
-        if linger.is_none() && self.hand_off(&held) {
+        let keep_for = self.keep_for(clock::now(), stays_until);
+        if keep_for.is_none() && self.hand_off(&held) {
             return Ok(Released::InTime);
         }
-        self.core.backend.release(&held, linger).map_err(Error::NoQuorum)
+        self.core.backend.release(&held, keep_for).map_err(Error::NoQuorum)
     }
 
     /// Leaves the lock to its ttl: it stays taken until the ttl of the last extension, or of the
-    /// request, has passed. The nodes are told so, and not waited for: whoever waits first gets the
-    /// lock then, before others that ask at that moment.
+    /// request, has passed. The nodes are told when it ends, and not waited for: whoever waits
+    /// first gets the lock then, before others that ask at that moment.
     ///
     /// That makes work rare rather than exclusive. A job that runs on several machines at the same
     /// minute, by clocks that differ a little, must not run again a second later because the first
@@ -108,7 +108,7 @@ impl LockGuard {
             return;
         }
         let stays_until = self.held.stays_until(clock::now(), &self.core.rules);
-        if let Left::ToOthers(_) = self.leave(stays_until) {
+        if let Withdrawal::OthersStay(_) = self.withdraw(stays_until) {
             return self.emit_let_expire();
         }
         let (held, now) = (self.close(), clock::now());
@@ -130,12 +130,12 @@ impl LockGuard {
     /// Gives the lock up without waiting for anything. Returns what is known about it.
     fn drop_lock(&mut self, stays_until: Time) -> Option<Released> {
         let held = self.close();
-        let linger = self.linger(clock::now(), stays_until);
-        if linger.is_none() && self.hand_off(&held) {
+        let keep_for = self.keep_for(clock::now(), stays_until);
+        if keep_for.is_none() && self.hand_off(&held) {
             return Some(Released::InTime);
         }
         let now = clock::now();
-        self.core.backend.give_up(&held, linger);
+        self.core.backend.give_up(&held, keep_for);
         // The clock is all there is to go by: no answer is waited for.
         (now >= held.valid_until).then_some(Released::TooLate)
     }
@@ -173,8 +173,8 @@ impl LockGuard {
 
     /// For how long the nodes keep the lock if it is given up now: because the request asks for it,
     /// or until this time, because a member of a joint share did.
-    fn linger(&self, now: Time, stays_until: Time) -> Option<Ttl> {
-        let asked = self.held.granted().linger(self.hold_at_least, now);
+    fn keep_for(&self, now: Time, stays_until: Time) -> Option<Ttl> {
+        let asked = self.held.granted().keep_for(self.hold_at_least, now);
         asked.max(Ttl::from_duration(stays_until.since(now)))
     }
 }
@@ -184,9 +184,9 @@ impl Drop for LockGuard {
         if self.is_given_up || self.core.is_forked() {
             return;
         }
-        let outcome = match self.leave(Time::ZERO) {
-            Left::ToOthers(released) => Some(released),
-            Left::Alone(stays_until) => self.drop_lock(stays_until),
+        let outcome = match self.withdraw(Time::ZERO) {
+            Withdrawal::OthersStay(released) => Some(released),
+            Withdrawal::WasLast(stays_until) => self.drop_lock(stays_until),
         };
         if self.core.events.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.

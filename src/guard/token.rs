@@ -1,7 +1,7 @@
 //! The token of a lock: with it, another process resumes the lock.
 
 use super::LockGuard;
-use super::joint::Left;
+use super::joint::Withdrawal;
 use crate::backend::LockSpec;
 use crate::clock::Time;
 use crate::engine::{HeldLock, LockAttributes, NodeSet, Rules, Share, Token, Ttl};
@@ -140,7 +140,7 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// With an error there is no token, and the lock is given up as if the guard was dropped.
+    /// With an error there is not a token, and the lock is given up as if the guard was dropped.
     ///
     /// * [`Error::Lost`]: the lock was lost.
     /// * [`Error::NotResumable`]: on ZooKeeper a lock ends with the session of its client; and a
@@ -150,7 +150,7 @@ impl LockGuard {
         if self.held.granted().session.is_some() {
             return Err(Error::NotResumable(NotResumable::Session));
         }
-        if let Left::ToOthers(_) = self.leave(Time::ZERO) {
+        if let Withdrawal::OthersStay(_) = self.withdraw(Time::ZERO) {
             return Err(Error::NotResumable(NotResumable::SharedByThreads));
         }
         let token = LockToken::of(&self.close());

@@ -8,7 +8,7 @@ pub(crate) use servers::{LockMessage, OrderKind, refusal};
 
 use super::IoThread;
 use super::leader_followers::LeaderFollowers;
-use super::socket_loop::{Lingering, SocketLoop};
+use super::socket_loop::{DrainLimits, SocketLoop};
 use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;
@@ -37,7 +37,7 @@ pub(crate) struct EnsembleNet {
 impl EnsembleNet {
     /// A connection to one of these servers, made when it is first needed.
     ///
-    /// When this is dropped, it waits for up to `linger` for the ensemble to confirm what was
+    /// When this is dropped, it waits for up to `drain_for` for the ensemble to confirm what was
     /// written last.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl EnsembleNet {
         session: EnsembleSessionOptions,
         random: Random,
         changes: Option<Arc<ChangeQueue>>,
-        linger: Duration,
+        drain_for: Duration,
     ) -> io::Result<Self> {
         let (names, endpoints): (Vec<Arc<str>>, Vec<Endpoint>) = servers.into_iter().unzip();
         let report = |url| NodeReport::new(url, NodeAnswer::NotAsked);
@@ -58,11 +58,11 @@ impl EnsembleNet {
         let table = LockTable::new(session, random);
         let granted_ms = Arc::new(AtomicU64::new(0));
         let servers = Servers::new(table, Arc::clone(&reports), Arc::clone(&granted_ms), changes);
-        let lingering = Lingering { most: linger, next: linger };
+        let drain_limits = DrainLimits { most: drain_for, next: drain_for };
         let tell = Box::new(Servers::tell);
-        let (socket_loop, wake) = SocketLoop::new(connections, servers, tell, lingering)?;
+        let (socket_loop, wake) = SocketLoop::new(connections, servers, tell, drain_limits)?;
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, wake, true));
-        let io_thread = IoThread::start(&event_loop, linger + MARGIN)?;
+        let io_thread = IoThread::start(&event_loop, drain_for + MARGIN)?;
         Ok(Self { event_loop, endpoints, reports, granted_ms, _io_thread: io_thread })
     }
 

@@ -42,7 +42,7 @@ use crossbeam_channel::{Receiver, bounded};
 pub(crate) use ensemble::{EnsembleNet, LockMessage, OrderKind, refusal};
 use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
-use socket_loop::{Lingering, SocketLoop};
+use socket_loop::{DrainLimits, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ const MARGIN: Duration = Duration::from_millis(20);
 
 /// How many rounds the last drop waits at most for nodes that reply. Removals for which a
 /// connection has no room at once take several rounds.
-const LINGER_ROUNDS: u32 = 10;
+const DRAIN_ROUNDS: u32 = 10;
 
 /// The rounds of all threads of a client, and the loop that drives them.
 type ClientRounds = Rounds<Arc<Follower<RoundOutcome>>>;
@@ -132,11 +132,11 @@ impl Net {
                 }
             }
         });
-        let lingering = Lingering { most: node_timeout * LINGER_ROUNDS, next: node_timeout };
-        let (socket_loop, wake) = SocketLoop::new(connections, rounds, tell, lingering)?;
+        let drain_limits = DrainLimits { most: node_timeout * DRAIN_ROUNDS, next: node_timeout };
+        let (socket_loop, wake) = SocketLoop::new(connections, rounds, tell, drain_limits)?;
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, wake, has_io_thread));
-        // The event loop lingers before the I/O thread ends.
-        let longest = node_timeout * LINGER_ROUNDS + MARGIN;
+        // The event loop drains before the I/O thread ends.
+        let longest = node_timeout * DRAIN_ROUNDS + MARGIN;
         let io_thread = has_io_thread.then(|| IoThread::start(&event_loop, longest)).transpose()?;
         Ok(Self { event_loop, io_thread, is_connected, names })
     }

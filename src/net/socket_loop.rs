@@ -20,13 +20,13 @@ pub(super) struct SocketLoop<C: Conversation> {
     /// Called before outcomes are delivered. A thread that gets an outcome may report next what
     /// this has told.
     tell: Box<dyn FnMut(&mut C) + Send>,
-    lingering: Lingering,
+    drain_limits: DrainLimits,
     is_poisoned: bool,
 }
 
 /// How long the last drop waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lingering {
+pub(super) struct DrainLimits {
     /// In all.
     pub(super) most: Duration,
     /// For the next reply.
@@ -39,10 +39,10 @@ impl<C: Conversation> SocketLoop<C> {
         connections: Vec<NodeConnection>,
         conversation: C,
         tell: Box<dyn FnMut(&mut C) + Send>,
-        lingering: Lingering,
+        drain_limits: DrainLimits,
     ) -> io::Result<(Self, Wake)> {
         let (sockets, wake) = PolledSockets::new(connections)?;
-        Ok((Self { sockets, conversation, tell, lingering, is_poisoned: false }, wake))
+        Ok((Self { sockets, conversation, tell, drain_limits, is_poisoned: false }, wake))
     }
 
     fn driver(&mut self) -> Driver<'_, C, PolledSockets> {
@@ -52,17 +52,17 @@ impl<C: Conversation> SocketLoop<C> {
     /// Waits until the nodes have replied to what was written to them for good, removals above all.
     /// Without this wait, a server that finds the connection closed when it writes a reply would
     /// not read the remaining commands, and would keep the keys.
-    fn linger(&mut self) {
+    fn drain(&mut self) {
         // First read: a node whose replies were not read yet is not silent.
         self.driver().read_all(Some(Duration::ZERO));
         let mut now = clock::now();
-        let end = now.after(self.lingering.most);
+        let end = now.after(self.drain_limits.most);
         loop {
             self.driver().flush();
-            if now >= end || !self.conversation.is_leaving(now) {
+            if now >= end || !self.conversation.is_draining(now) {
                 return;
             }
-            let timeout = end.since(now).min(self.lingering.next);
+            let timeout = end.since(now).min(self.drain_limits.next);
             self.driver().read_all(Some(timeout));
             now = clock::now();
             self.conversation.tick(now);
@@ -147,7 +147,7 @@ impl<C: Conversation> Drop for SocketLoop<C> {
             // Pending output, removals above all, is written now or never.
             self.driver().flush();
             self.conversation.close(clock::now());
-            self.linger();
+            self.drain();
         }
         self.sockets.close();
     }

@@ -19,9 +19,9 @@ const WAKER: Token = Token(NODES_MAX);
 const READ_SIZE: usize = 16 * 1024;
 
 /// For how long the result of a poll counts as current. Bytes that arrive before a request is
-/// written are no reply to it, so before writing, the loop polls again for such bytes if the last
-/// poll is older than this. Bytes that arrive within so short a time, about a round trip, cannot be
-/// distinguished from a reply anyway.
+/// written are not a reply to it, so before writing, the loop polls again for such bytes if the
+/// last poll is older than this. Bytes that arrive within so short a time, about a round trip,
+/// cannot be distinguished from a reply anyway.
 const POLL_CURRENT_FOR: Duration = Duration::from_millis(1);
 
 /// The connections to all nodes, in the nodes' order.

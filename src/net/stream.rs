@@ -41,7 +41,7 @@ pub(super) struct Stream {
 /// What a read has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(unreachable_pub, reason = "with the feature `tls`, a fuzz target reads a stream of TLS")]
-#[allow(clippy::exhaustive_enums, reason = "it is no part of the public API")]
+#[allow(clippy::exhaustive_enums, reason = "it is not part of the public API")]
 pub enum Received {
     /// The first bytes of the buffer. There may be none, if what has arrived was not for us but for
     /// TLS.

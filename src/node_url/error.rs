@@ -44,7 +44,7 @@ errors! {
         #[text("no scheme, expected {SCHEMES}")]
         MissingScheme,
         /// As of a value that a shell has not read.
-        #[text("it begins with a quotation mark, which is no part of a URL")]
+        #[text("it begins with a quotation mark, which is not part of a URL")]
         Quoted,
         #[text("{scheme}, expected {SCHEMES}", scheme = refused_scheme(scheme))]
         UnknownScheme(scheme: String),

@@ -439,7 +439,7 @@ impl QueueHead {
 
     /// Hands the lock to the next waiter. Returns the lock, to be released on the nodes, if there
     /// is none, if the handoff limit is reached, or if this is not the head any more.
-    #[expect(clippy::result_large_err, reason = "the lock is given back, and it is no error")]
+    #[expect(clippy::result_large_err, reason = "the lock is given back, and it is not an error")]
     pub(crate) fn hand_off(&self, held: HeldLock) -> Result<(), HeldLock> {
         let HeadHandle { queues, key, number } = &self.handle;
         let (limit, mut queues) = (queues.limit, queues.lock());

@@ -148,7 +148,7 @@ impl Generator {
                 words.extend([number(locks), before, ours, life, first, ttl, waiter]);
             }
             1 => words.extend([number(locks), ours, first, ttl]),
-            2 => words.extend([ours, self.waiter_or_none(), self.linger(wait)]),
+            2 => words.extend([ours, self.waiter_or_none(), self.keep_for(wait)]),
             3 => words.extend([ours, ttl, self.mode()]),
             _ => {}
         }
@@ -162,7 +162,7 @@ impl Generator {
     }
 
     /// For how long a lock stays taken after its release: mostly it does not.
-    fn linger(&mut self, wait: &mut bool) -> Vec<u8> {
+    fn keep_for(&mut self, wait: &mut bool) -> Vec<u8> {
         if self.below(4) > 0 { Vec::new() } else { self.claimed_for(wait) }
     }
 

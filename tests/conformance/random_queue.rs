@@ -35,7 +35,7 @@ impl Generator {
                 words.extend([b"0".to_vec(), b"0".to_vec(), waiter]);
             }
             known if known == script::GIVE => {
-                words.extend([self.value(), waiter, self.linger(wait)]);
+                words.extend([self.value(), waiter, self.keep_for(wait)]);
             }
             known if known == script::KEEP => {
                 words.extend([self.value(), self.claimed_for(wait), b"restore".to_vec()]);

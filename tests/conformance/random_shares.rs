@@ -88,8 +88,8 @@ impl Generator {
             known if known == script::RELEASE_SHARED => {
                 let (permits, waiter) = (self.permits(), self.waiter_or_none());
                 let is_kept = self.below(4) == 0;
-                let linger = if is_kept { self.claimed_for(wait) } else { Vec::new() };
-                words.extend([value, permits, waiter, linger]);
+                let keep_for = if is_kept { self.claimed_for(wait) } else { Vec::new() };
+                words.extend([value, permits, waiter, keep_for]);
             }
             known if known == script::RELEASE_READER => words.push(value),
             known if known == inspect::REMOVE => {

@@ -71,7 +71,7 @@ const DIFFERENCES: &[(Versions, &str, Compared, &str)] = {
         (Before(7, 0), "SCRIPT EXISTS", NotEqual, "without a digest it answers an empty list"),
         (Before(6, 2), "CLIENT INFO", NotEqual, "of 6.2"),
         (Before(5, 0), "CLIENT ID", NotEqual, "of 5.0"),
-        (Before(7, 0), "CLIENT KILL ID", NotEqual, "an id that no connection can have is no error"),
+        (Before(7, 0), "CLIENT KILL ID", NotEqual, "an id that no connection has is not an error"),
         (Before(7, 0), "CLIENT NONSENSE", NotSent, "it does not end CLIENT CACHING YES"),
         (From(7, 2), "CLIENT SETINFO", NotEqual, "of 7.2"),
         (Before(7, 0), "INFO server replication", NotEqual, "several sections since 7.0"),

@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// So many steps in a directory of its own.
+/// This many steps in a directory of its own.
 pub(super) fn script(seed: u64, steps: usize) -> Vec<Step> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     let root = format!("/random{seed}");

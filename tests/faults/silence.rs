@@ -73,7 +73,7 @@ fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
         Err(Error::NoQuorum(error)) => {
             let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
             assert!(error.reports()[..2].iter().all(|report| report.answer == silent), "{error}");
-            assert_eq!(error.answered(), 1, "an open connection is no reply");
+            assert_eq!(error.answered(), 1, "an open connection is not a reply");
         }
         other => panic!("{other:?}"),
     }

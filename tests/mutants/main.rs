@@ -41,7 +41,7 @@ use workshop::{Outcome, Programs, Workshop};
 /// The minimum number of mutants.
 const MUTANTS_MIN: usize = 60;
 
-/// One in so many mutants is drawn by the seed.
+/// One in this many mutants is drawn by the seed.
 const TENTH: u64 = 10;
 
 /// How many of them may need a build of their own, which takes most of a minute on a slow machine.

@@ -23,8 +23,8 @@ pub(crate) const TTL: Duration = Duration::from_millis(1_500);
 /// The number of a process that keeps its first lock for ever.
 pub(crate) const KEEPS: u64 = u64::MAX;
 
-/// The number of a process of so many waiters, each with a client of its own. They keep their first
-/// lock for ever too.
+/// The number of a process of this many waiters, each with a client of its own. They keep their
+/// first lock for ever too.
 pub(crate) const CROWD: u64 = u64::MAX - 1;
 pub(crate) const CROWD_SIZE: usize = 70;
 

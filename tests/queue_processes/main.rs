@@ -206,7 +206,7 @@ fn five_hundred_clients_that_wait_at_once_are_served_in_the_order_of_the_queue()
         drop(held);
         (order, start)
     });
-    eprintln!("{COUNT} hand-overs in {:?}", start.elapsed());
+    eprintln!("{COUNT} handoffs in {:?}", start.elapsed());
     assert_eq!(served.into_inner().unwrap(), order);
     await_keys(&servers, &[]);
 }

@@ -91,7 +91,7 @@ fn of_five_nodes_two_may_fail_at_a_time() {
     durable_nodes_suffer(5, 3);
 }
 
-/// So many durable nodes have faults for so long.
+/// This many durable nodes have faults for so long.
 fn durable_nodes_suffer(nodes: usize, seconds: u64) {
     let (_alone, seed) = (alone(), seed());
     let mut chance = Chance::new(seed);

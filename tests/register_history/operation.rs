@@ -81,7 +81,7 @@ pub(crate) fn to_bytes(ids: &[Id]) -> Vec<u8> {
     words.join(",").into_bytes()
 }
 
-/// The ids in a register's bytes. Panics if they are no list of ids.
+/// The ids in a register's bytes. Panics if they are not a list of ids.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<Id> {
     let text = std::str::from_utf8(bytes).expect("a value from nowhere");
     text.split(',').map(|word| word.parse().expect("a value from nowhere")).collect()

@@ -30,7 +30,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// So many clients, each with so many threads.
+    /// This many clients, each with this many threads.
     pub(crate) fn start(urls: &[String], (clients, threads): (usize, usize), seed: u64) -> Self {
         let mut run = Self { threads: Vec::new(), progress: Vec::new() };
         for client in 0..clients {

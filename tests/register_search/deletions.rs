@@ -18,7 +18,7 @@ struct Deletion {
 pub(crate) struct Deletions(Vec<Deletion>);
 
 impl Deletions {
-    /// A deletion is sent to so many nodes.
+    /// A deletion is sent to this many nodes.
     pub(crate) fn begin(&mut self, command: Command, nodes: usize) {
         self.0.push(Deletion { command, missing: (1 << nodes) - 1, accepted: 0 });
     }

@@ -9,7 +9,7 @@ use crate::step::{Step, Violation};
 use crate::world::World;
 use redlatch_registers::MembershipView;
 
-/// After so many rounds of one call, without faults and alone, a client is stuck.
+/// After this many rounds of one call, without faults and alone, a client is stuck.
 const ROUNDS_MAX: usize = 12;
 
 /// The same of a repairer.

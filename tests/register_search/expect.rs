@@ -10,13 +10,13 @@ use crate::walk::{Totals, walk};
 use models::explore::{Found, Order, explore};
 use models::{Chance, number, seeds};
 
-/// So many transitions are remembered from one walk to the next.
+/// This many transitions are remembered from one walk to the next.
 const SEEN_MAX: usize = 500_000;
 
 /// Many more walks than are needed to find each mistake.
 const ENOUGH: u64 = 100_000;
 
-/// Up to so many states of the plan are searched, unless the environment says how many.
+/// Up to this many states of the plan are searched, unless the environment says how many.
 pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
     let most = number("REDLATCH_STATES", states);
     let mut server = Server::new(&[]);
@@ -29,7 +29,7 @@ pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
     }
 }
 
-/// Takes so many random walks, unless the environment says how many.
+/// Takes this many random walks, unless the environment says how many.
 pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Chance) -> Plan) {
     let (seeds, fresh) = seeds(number("REDLATCH_WALKS", walks));
     let mut totals = Totals::default();

@@ -42,13 +42,13 @@ pub(crate) struct Plan {
     pub(crate) registers: u8,
     /// The calls of each client, one after another.
     pub(crate) clients: Vec<Vec<Call>>,
-    /// After so many rounds of one call a client stops for ever.
+    /// After this many rounds of one call a client stops for ever.
     pub(crate) rounds_max: usize,
     /// How often a node loses all its keys, or some.
     pub(crate) losses: usize,
     /// Do nodes come back with an older state?
     pub(crate) comes_back_older: bool,
-    /// After so many rounds of one call each repairer stops for ever.
+    /// After this many rounds of one call each repairer stops for ever.
     pub(crate) repairers: Vec<usize>,
     /// How many calls each of them begins.
     pub(crate) repairs_max: u8,

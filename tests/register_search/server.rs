@@ -256,7 +256,7 @@ impl Server {
     }
 }
 
-/// The first epoch of so many nodes.
+/// The first epoch of this many nodes.
 pub(crate) fn epoch(nodes: usize) -> Epoch {
     let group = Group { id: 5, epoch: EPOCH, token: 6 };
     Epoch { group, members: (0..nodes).map(|node| place_at(node, node as u64 + 1)).collect() }

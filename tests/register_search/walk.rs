@@ -47,11 +47,11 @@ impl Totals {
 
 /// How a walk goes.
 struct Pace {
-    /// One step in so many is any step at all; the others bring one client on.
+    /// One step in this many is any step at all; the others bring one client on.
     disorder: usize,
-    /// One step in so many turns to another client.
+    /// One step in this many turns to another client.
     turns: usize,
-    /// One round in so many ends with fewer answers than there are.
+    /// One round in this many ends with fewer answers than there are.
     losses: usize,
 }
 

@@ -39,10 +39,10 @@ pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
         }
         Request::Extend { token, want, slot } => keep(lock(token, want, slot), false),
         Request::Restore { token, want, slot, .. } => keep(lock(token, want, slot), true),
-        Request::Release { id, token, want, lingers } => Command::Remove(Removal {
+        Request::Release { id, token, want, keeps } => Command::Remove(Removal {
             lock: lock(token, want, None),
             ttl,
-            linger: lingers.then(|| millis(CLAIM)),
+            keep_for: keeps.then(|| millis(CLAIM)),
             waiter: id.map(Token::wide),
             is_awaited: true,
         }),

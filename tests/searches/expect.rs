@@ -9,7 +9,7 @@ use crate::walk::{Failure, Totals, walk};
 use models::explore::{Found, Order, explore};
 use models::{Chance, seeds};
 
-/// Searches all histories up to so many states, and prints what was found under this name.
+/// Searches all histories up to this many states, and prints what was found under this name.
 #[track_caller]
 pub(crate) fn sound(name: &str, mut scheme: &Scheme, most: usize) {
     let found = explore(&mut scheme, most, Order::Breadth);
@@ -19,7 +19,7 @@ pub(crate) fn sound(name: &str, mut scheme: &Scheme, most: usize) {
     }
 }
 
-/// Takes so many random walks.
+/// Takes this many random walks.
 pub(crate) fn sound_walks(walks: u64, scheme: fn(&mut Chance) -> Scheme) {
     let (seeds, fresh) = seeds(walks);
     let mut totals = Totals::default();

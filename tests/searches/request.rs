@@ -43,7 +43,7 @@ pub(crate) enum Request {
         id: Option<Token>,
         token: Token,
         want: Want,
-        lingers: bool,
+        keeps: bool,
     },
     /// The release of a program that knows no queue.
     Delete(Token),

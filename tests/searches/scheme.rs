@@ -29,7 +29,7 @@ pub(crate) struct Scheme {
     /// Is the first client another program, which knows `SET NX` and no queue?
     pub(crate) has_plain_client: bool,
     /// Do holders leave the lock to nobody for a while, instead of releasing it?
-    pub(crate) lingers: bool,
+    pub(crate) keeps: bool,
     /// Do the nodes tell nobody anything?
     pub(crate) is_mute: bool,
     pub(crate) mistake: Option<Mistake>,
@@ -50,7 +50,7 @@ impl Scheme {
             extends_at_end: true,
             orders_permits: false,
             has_plain_client: false,
-            lingers: false,
+            keeps: false,
             is_mute: false,
             mistake: None,
         }
@@ -67,15 +67,15 @@ impl Scheme {
             return scheme.with_faults(faults_max, &kinds[..1 + random.below(3)]);
         }
         let scheme = Self::any(|clients, _| vec![Exclusive; clients], random);
-        Self { lingers: random.one_in(8), is_mute: random.one_in(8), ..scheme }
+        Self { keeps: random.one_in(8), is_mute: random.one_in(8), ..scheme }
     }
 
     /// One of many sizes, in which clients want different things.
     pub(crate) fn any_shares(random: &mut Chance) -> Self {
         let scheme = Self::any(any_wants, random);
         // Another program's release tells nobody, which the bound on time does not allow for.
-        let lingers = random.one_in(8) && !scheme.has_plain_client;
-        Self { extends: true, lingers, ..scheme }
+        let keeps = random.one_in(8) && !scheme.has_plain_client;
+        Self { extends: true, keeps, ..scheme }
     }
 
     /// One of many sizes, in which clients want one of two locks or both.
@@ -136,7 +136,7 @@ impl Scheme {
 
     /// Does time pass in it although there are no faults?
     pub(crate) fn has_time(&self) -> bool {
-        self.faults_max > 0 || self.lingers
+        self.faults_max > 0 || self.keeps
     }
 
     pub(crate) fn quorum(&self) -> usize {

@@ -96,7 +96,7 @@ impl Server {
         let outcome = outcome(*request, self.node.send(&sent(*request, self.is_mute)));
         if let Request::Restore { id: Some(id), want, .. } = *request {
             // The waiter leaves the queue.
-            let leave = Request::Release { id: Some(id), token: id, want, lingers: false };
+            let leave = Request::Release { id: Some(id), token: id, want, keeps: false };
             self.node.send(&sent(leave, self.is_mute));
         }
         Done { node: self.read(), outcome, told: self.told() }

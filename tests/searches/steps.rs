@@ -115,7 +115,7 @@ impl World {
         let state = &mut self.clients[client];
         state.awaited = alone;
         let (round, id, token) = (state.round, Some(state.id), state.token);
-        let request = Request::Release { id, token, want: other, lingers: false };
+        let request = Request::Release { id, token, want: other, keeps: false };
         for site in &mut self.sites {
             site.links[client].commands.push(Command { round, request });
         }
@@ -269,8 +269,8 @@ impl World {
         let request = if scheme.is_plain(client) {
             Request::Delete(token)
         } else {
-            let lingers = scheme.lingers && was_holding;
-            Request::Release { id: Some(id).filter(|_| state.was_queued), token, want, lingers }
+            let keeps = scheme.keeps && was_holding;
+            Request::Release { id: Some(id).filter(|_| state.was_queued), token, want, keeps }
         };
         self.ask(client, request);
     }

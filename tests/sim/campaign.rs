@@ -20,7 +20,7 @@ const BATCH: u64 = 64;
 /// After how many histories a long campaign reports its progress.
 const REPORT_EVERY: u64 = 100_000;
 
-/// The campaign ends after so many seeds with violations, by default.
+/// The campaign ends after this many seeds with violations, by default.
 const FAILURES_MAX: usize = 5;
 
 fn failures_max() -> usize {

@@ -218,7 +218,7 @@ impl Options {
         let claim = self.node_timeout * 3 + Duration::from_millis(2 * 100);
         // It outlasts a quarantine, which is as long as the longest ttl and a second.
         let quarantine = if self.restart_guard { self.ttl.1 + 1_000 } else { 0 };
-        let left = if self.sharing.linger_permille > 0 { self.ttl.1 } else { 0 };
+        let left = if self.sharing.keep_permille > 0 { self.ttl.1 } else { 0 };
         // What is reserved for a set lasts as long as its entry in front.
         let lease = self.queueing.waiter_lease.filter(|_| self.several_permille > 0);
         let claim = quarantine + claim.as_millis() as u64;

@@ -24,7 +24,7 @@ impl Chance {
         usize::try_from(self.number() % count).expect("smaller than a usize")
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     pub fn one_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }

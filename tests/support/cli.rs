@@ -156,7 +156,7 @@ pub fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
 pub fn parse(bytes: &[u8]) -> Option<(Value, usize)> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let line = String::from_utf8_lossy(&bytes[1..end]).into_owned();
-    let number = || line.parse::<i64>().unwrap_or_else(|_| panic!("{line:?} is no number"));
+    let number = || line.parse::<i64>().unwrap_or_else(|_| panic!("{line:?} is not a number"));
     let used = end + 2;
     let simple = |value| Some((value, used));
     match bytes[0] {

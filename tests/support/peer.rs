@@ -153,7 +153,7 @@ impl Conversation {
         loop {
             if let Some((value, used)) = parse(&self.received) {
                 self.received.drain(..used);
-                let Value::Array(words) = value else { panic!("{value:?} is no command") };
+                let Value::Array(words) = value else { panic!("{value:?} is not a command") };
                 let word = |word| match word {
                     Value::Bulk(bytes) => bytes,
                     other => panic!("{other:?} in a command"),

@@ -1,7 +1,7 @@
 //! Real servers: processes of redis-server or of another program, each on a free loopback port with
 //! its own directory.
 //!
-//! A server is ready when it replies on the Unix socket in its directory. Its port is no proof:
+//! A server is ready when it replies on the Unix socket in its directory. Its port proves nothing:
 //! another test's server may have taken it first.
 //!
 //! No server outlives the tests: dropping a [`Server`] kills it, and if the test process is killed

@@ -38,8 +38,8 @@ pub fn holder<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient 
     settings.build().expect("the settings are good")
 }
 
-/// Waits until so many have their place in the order: a majority has them. One that a node has may
-/// be overtaken.
+/// Waits until this many have their place in the order: a majority has them. One that a node has
+/// may be overtaken.
 #[track_caller]
 pub fn await_in_order(looker: &LockClient, resource: &str, count: usize) {
     let are_in_order = || {
@@ -57,7 +57,7 @@ pub fn queued(server: &Server, key: &str) -> usize {
     usize::try_from(count).expect("a count")
 }
 
-/// Waits until each of the servers has so many waiters in its queue.
+/// Waits until each of the servers has this many waiters in its queue.
 #[track_caller]
 pub fn await_queued(servers: &[Server], key: &str, count: usize) {
     let counts = || -> Vec<usize> { servers.iter().map(|server| queued(server, key)).collect() };
@@ -68,7 +68,7 @@ pub fn await_queued(servers: &[Server], key: &str, count: usize) {
     );
 }
 
-/// Has each of the servers so many waiters in its queue?
+/// Has each of the servers this many waiters in its queue?
 #[track_caller]
 pub fn are_queued(servers: &[Server], key: &str, count: usize) -> bool {
     servers.iter().all(|server| queued(server, key) == count)

@@ -80,7 +80,7 @@ fn interface() -> String {
 }
 
 /// Does it say nothing that its type or trait does not? Methods of a trait are declared by the
-/// trait, and some auto traits are no promise.
+/// trait, and some auto traits are not promised.
 fn is_implied(declaration: &str) -> bool {
     let is_of_trait = ["fn ", "type ", "const ", "unsafe fn "];
     let is_auto = ["Freeze for", "UnsafeUnpin for", "Unpin for", "RefUnwindSafe for"];

@@ -145,7 +145,7 @@ fn sides(server: &Postgres) -> [Stock; 2] {
     ["berlin", "paris"].map(|name| Stock::new(server, name))
 }
 
-/// So many crates are there, and nothing is under way.
+/// This many crates are there, and nothing is under way.
 #[track_caller]
 fn assert_ended(client: &LockClient, sides: &mut [Stock; 2], crates: [i64; 2]) {
     assert_eq!([sides[0].crates(), sides[1].crates()], crates);

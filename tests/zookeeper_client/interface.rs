@@ -93,7 +93,7 @@ fn threads_of_a_client_hand_over_without_writing() {
             });
         }
     });
-    // The number of the next znode: so many were created before it.
+    // The number of the next znode: this many were created before it.
     let guard = client.lock("a", LONG).unwrap();
     let names = Operator::new(shared[0].port()).list(&directory);
     let (_, number) = names[0].rsplit_once('-').unwrap();

@@ -145,7 +145,7 @@ impl Operator {
         self.list(path).iter().map(|name| format!("{path}/{name}")).collect()
     }
 
-    /// Waits until it has so many children.
+    /// Waits until it has this many children.
     #[track_caller]
     pub(crate) fn await_count(&mut self, path: &str, count: usize) {
         let mut last = Vec::new();

@@ -1,5 +1,5 @@
 //! What servers refuse: rights, credentials, names, and requests that are too long. A caller is
-//! told so in the server's words, at once, and no text has a password.
+//! told why in the server's words, at once, and no text has a password.
 
 use redlatch::error::ResourceError;
 use redlatch::{Error, LockClient};

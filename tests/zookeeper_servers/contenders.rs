@@ -13,7 +13,7 @@ use support::zookeeper::Link;
 
 const NAME: &str = "a";
 
-/// Waits until this client is in the queue, behind so many others.
+/// Waits until this client is in the queue, behind this many others.
 #[track_caller]
 fn await_place(client: &mut Client, place: usize) {
     drive(&mut [client], "the place", |clients| {

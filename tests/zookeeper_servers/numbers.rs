@@ -36,8 +36,8 @@ fn occupy(ensemble: &Ensemble) {
     client.end();
 }
 
-/// The clients share the lock as fast as they can, each for so many grants. Returns the numbers in
-/// their order.
+/// The clients share the lock as fast as they can, each for this many grants. Returns the numbers
+/// in their order.
 fn share(ensemble: &Ensemble, grants: usize) -> Vec<i32> {
     let (holders, token) = (AtomicUsize::new(0), AtomicI64::new(0));
     let found = Mutex::new(Vec::new());

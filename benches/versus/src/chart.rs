@@ -63,10 +63,11 @@ fn draw(groups: &[Group], theme: &Theme) -> String {
     let Theme { text, faint, own, other, .. } = theme;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>redlatch beside other lock \
-         libraries</title>\n<style>\ntext {{ font: 13px system-ui, -apple-system, \"Segoe UI\", \
-         Helvetica, Arial, sans-serif; fill: {text}; }}\n.title {{ font-weight: 600; }}\n.faint \
-         {{ fill: {faint}; }}\n.own {{ fill: {own}; }}\n.other {{ fill: {other}; }}\n</style>\n"
+         width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>redlatch compared with \
+         other lock libraries</title>\n<style>\ntext {{ font: 13px system-ui, \
+         -apple-system, \"Segoe UI\", Helvetica, Arial, sans-serif; fill: {text}; }}\n.title {{ \
+         font-weight: 600; }}\n.faint {{ fill: {faint}; }}\n.own {{ fill: {own}; }}\n.other {{ \
+         fill: {other}; }}\n</style>\n"
     );
     let mut top = 0;
     for group in groups {

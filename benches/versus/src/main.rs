@@ -1,4 +1,4 @@
-//! Measures redlatch beside other lock libraries, on redis-server processes of its own.
+//! Compares redlatch with other lock libraries, on redis-server processes that it starts.
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/versus/Cargo.toml [-- options] [scenario...]
@@ -61,7 +61,7 @@ fn usage() -> String {
                     redlatch-versus --redraw\n\n\
                     --seconds S --turns N    length and number of each lane's parts\n\
                     --clients W --hold-ms H  of handoff and permits; waiting has clients\n\
-                    --other-build PROGRAM    another build beside each lane of redlatch\n\n\
+                    --other-build PROGRAM    another build, compared with each lane of redlatch\n\n\
                     Without arguments, all scenarios run, and the chart is drawn. --redraw draws \
                     it from\nfigures.jsonl, the figures of the last run. Scenarios:\n"
         .to_owned();

@@ -24,7 +24,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Starts so many members of one cluster of etcd, or says why not.
+    /// Starts this many members of one cluster of etcd, or says why not.
     pub fn etcd(parent: &Path, count: usize) -> Result<Self, String> {
         let version = Command::new("etcd").arg("--version").output();
         version.map_err(|_| "it is not installed (Debian: etcd-server)")?;
@@ -52,7 +52,7 @@ impl Others {
         Ok(Self { _servers: servers, url })
     }
 
-    /// Starts so many servers of ZooKeeper, or says why not.
+    /// Starts this many servers of ZooKeeper, or says why not.
     pub fn zookeeper(parent: &Path, count: usize) -> Result<Self, String> {
         let version = Command::new("java").arg("-version").output();
         if version.is_err() || !Path::new(JARS).join(CLASSES[0]).exists() {

@@ -168,7 +168,7 @@ fn a_file_with_a_password_that_all_users_can_read_is_used_with_a_warning() {
         format!("nodes = 'redis://:Zq7x@127.0.0.1:{port}'\nrestart_guard = false\n");
     let without = "nodes = 'redis://127.0.0.1:1'\n";
     // It has two clients, and gives one warning.
-    let bench = &["bench", "--rounds", "2", "--handovers", "2"][..];
+    let bench = &["bench", "--rounds", "2", "--handoffs", "2"][..];
     for (text, mode, arguments, is_open) in [
         (&*with_password, 0o644, bench, true),
         (&with_password, 0o604, &["status"], true),

@@ -15,7 +15,7 @@ use support::waiters::{await_keys, keys};
 #[test]
 fn without_nodes_it_ends_and_a_signal_ends_it_while_it_waits_for_them() {
     let servers = Servers::start(3);
-    let arguments = ["bench", "--handovers", "1000000", "--rounds", "1"];
+    let arguments = ["bench", "--handoffs", "1000000", "--rounds", "1"];
     let mut command = bare();
     command.env("REDLATCH_NODES", servers.urls().join(",")).arg("--no-restart-guard");
     let running = Running::start(command.args(arguments));
@@ -36,11 +36,11 @@ fn without_nodes_it_ends_and_a_signal_ends_it_while_it_waits_for_them() {
 fn it_measures_rounds_and_hand_overs_and_leaves_nothing() {
     let (servers, folder) = (Servers::start(3), in_memory());
     let file = folder.path().join("chart.svg");
-    let counts = ["bench", "--rounds", "50", "--handovers", "20"];
+    let counts = ["bench", "--rounds", "50", "--handoffs", "20"];
     let mut command = redlatch(&servers, &counts);
     let ended = end(command.arg("--svg").arg(&file));
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
-    for text in ["acquire (50 times): median ", "release (50 times): ", "hand over (2", "█"] {
+    for text in ["acquire (50 times): median ", "release (50 times): ", "handoff (2", "█"] {
         assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
     }
     let svg = fs::read_to_string(&file).expect("it was written");
@@ -50,7 +50,7 @@ fn it_measures_rounds_and_hand_overs_and_leaves_nothing() {
     let ended = end(redlatch(&servers, &counts).arg("--json"));
     let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(figures["acquire"]["count"], 50);
-    assert!(figures["hand_over"]["p50_micros"].as_f64().is_some_and(|micros| micros > 0.0));
+    assert!(figures["handoff"]["p50_micros"].as_f64().is_some_and(|micros| micros > 0.0));
     await_keys(&servers, &[]);
 }
 
@@ -72,7 +72,7 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     let mut command = bare();
     command.env("REDLATCH_NODES", servers.urls().join(","));
     command.args(["--no-restart-guard", "--node-timeout", "100ms"]);
-    let counts = ["bench", "--rounds", "20000", "--handovers", "20", "--json"];
+    let counts = ["bench", "--rounds", "20000", "--handoffs", "20", "--json"];
     let mut running = Running::start(command.args(counts));
     let mut pauses = 0;
     while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 40 {
@@ -93,7 +93,7 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
 #[test]
 fn it_needs_numbers_and_a_file_that_can_be_written() {
     let servers = Servers::start(1);
-    let arguments = ["bench", "--rounds", "1", "--handovers", "1", "--svg", "/nowhere/chart.svg"];
+    let arguments = ["bench", "--rounds", "1", "--handoffs", "1", "--svg", "/nowhere/chart.svg"];
     let ended = end(&mut redlatch(&servers, &arguments));
     assert_eq!(ended.code, 70);
     assert!(ended.stderr.contains("/nowhere/chart.svg: "), "{}", ended.stderr);

@@ -40,7 +40,7 @@ fn the_lock_is_held_until_standard_input_ends_and_its_token_is_printed() {
 
     let mut second = start(&servers, &["--wait", "5m", "--json"]);
     await_queued(&servers, "name", 1);
-    // What is written is no end.
+    // What is written does not end the input.
     let input = first.0.stdin.as_mut().expect("a pipe");
     input.write_all(b"text\n").expect("it is read");
     thread::sleep(Duration::from_millis(300));

@@ -49,7 +49,7 @@ fn the_status_says_which_nodes_have_a_vote_and_why_the_others_have_none() {
     servers[1].command(&["FLUSHALL"]);
     let ended = registers(&servers, &["status"]);
     assert_eq!(ended.code, 0, "a majority has");
-    let emptied = ["no", "-", "it is no member, or has forgotten that it is"].map(String::from);
+    let emptied = ["no", "-", "it is not a member, or has forgotten that it is"].map(String::from);
     assert_eq!(cells(&ended.stdout), [voter.clone(), emptied, voter]);
 
     servers[2].kill();

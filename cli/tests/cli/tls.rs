@@ -85,7 +85,7 @@ fn every_command_uses_the_certificates() {
         (&["waiters", "name"], 0, "nobody waits"),
         (&["top"], 0, "0 locks, 0 waiting"),
         (&["release", "name", "--force"], 1, "nothing was released"),
-        (&["bench", "--rounds", "5", "--handovers", "2"], 0, "acquire (5 times)"),
+        (&["bench", "--rounds", "5", "--handoffs", "2"], 0, "acquire (5 times)"),
     ] {
         let ended = end(secure.with(FILES).args(arguments));
         assert_eq!((ended.code, &*ended.stderr), (code, ""), "{arguments:?}");

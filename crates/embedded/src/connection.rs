@@ -92,7 +92,7 @@ pub(super) struct NodeClient {
     decoder: Decoder,
     /// There may be commands that were not run because too many replies were pending.
     interrupted: bool,
-    /// The client sent bytes that are no command, and the error was sent.
+    /// The client sent bytes that are not a command, and the error was sent.
     refused: bool,
 }
 

@@ -50,7 +50,8 @@ mod opcode {
 /// The bytes of a session's password.
 pub const PASSWORD_LENGTH: usize = 16;
 
-/// What is not shown: credentials, or the password of a session, as who has it can end the session.
+/// What is not shown: credentials, or the password of a session, as whoever has it can end the
+/// session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret<T>(pub T);
 

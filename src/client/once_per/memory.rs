@@ -210,7 +210,7 @@ impl RunMemory for ByLock<'_> {
     fn begin(&self, claim: Self::Claim) -> Result<Time, Error> {
         let began = clock::now();
         if let Some(lock) = claim {
-            self.leave(lock)?;
+            self.let_expire(lock)?;
         }
         Ok(began)
     }
@@ -220,7 +220,7 @@ impl RunMemory for ByLock<'_> {
         if !self.retries_failed || left.is_zero() {
             return Ok(());
         }
-        self.set(left)?.map_or(Ok(()), |lock| self.leave(lock))
+        self.set(left)?.map_or(Ok(()), |lock| self.let_expire(lock))
     }
 
     fn forget(&self) -> Result<(), Error> {
@@ -230,7 +230,7 @@ impl RunMemory for ByLock<'_> {
 }
 
 impl ByLock<'_> {
-    fn leave(&self, lock: LockGuard) -> Result<(), Error> {
+    fn let_expire(&self, lock: LockGuard) -> Result<(), Error> {
         let (took, ttl) = (lock.age(clock::now()), self.request.settings.ttl);
         lock.release().map_err(|error| match error {
             Error::Lost(_) => Error::TooSlow { took, ttl },

@@ -5,7 +5,9 @@ use super::nodes::{RegisterNodes, RegisterRound};
 use super::{Register, Value};
 use crate::client::request::{LockKeys, LockRequest};
 use crate::clock;
-use crate::core::registers::{Combiner, CombinerMessage, CombiningRole, Committed, Slot};
+use crate::core::registers::{
+    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed,
+};
 use crate::engine::{Backoff, Jitter, QueueWait, Rules, TURN, Token};
 use crate::entropy::draw;
 use crate::error::RegisterError;
@@ -43,7 +45,7 @@ impl Register {
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
-        self.run_with(&self.slot(), Change::new, body)
+        self.run_with(&self.combined(), Change::new, body)
     }
 
     /// The same, without the threads of this client that change the register, and without waiting
@@ -55,18 +57,18 @@ impl Register {
         self.run_with(&Arc::default(), Change::new, body)
     }
 
-    pub(super) fn slot(&self) -> Arc<Slot> {
-        self.client.core.registers.slot(&self.keys.value)
+    pub(super) fn combined(&self) -> Arc<CombinedRegister> {
+        self.client.core.registers.register(&self.keys.value)
     }
 
     pub(super) fn run_with<T>(
         &self,
-        slot: &Arc<Slot>,
+        combined: &Arc<CombinedRegister>,
         begin: fn(Proposer) -> Change,
         mut body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
         let mut drafts: Vec<(Ballot, Result<T, RegisterError>)> = Vec::new();
-        let committed = self.take_part(slot, begin, &mut |draft| {
+        let committed = self.take_part(combined, begin, &mut |draft| {
             let result = Changing::call(|| body(draft));
             drafts.push((draft.ballot(), result));
         })?;
@@ -78,13 +80,13 @@ impl Register {
     /// Makes a change: alone, together with those of other threads, or by one of them.
     fn take_part(
         &self,
-        slot: &Arc<Slot>,
+        combined: &Arc<CombinedRegister>,
         begin: fn(Proposer) -> Change,
         body: &mut dyn FnMut(&mut Draft),
     ) -> Result<Committed, RegisterError> {
         Changing::check()?;
         let nodes = self.client.core.register_nodes()?;
-        let messages = match slot.join() {
+        let messages = match combined.join() {
             CombiningRole::Combine(combiner) => return self.combine(nodes, &combiner, begin, body),
             CombiningRole::Contribute(messages) => messages,
         };

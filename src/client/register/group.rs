@@ -69,10 +69,10 @@ impl Registers<'_> {
         self.repair_with(None)
     }
 
-    /// As [`repair`](Self::repair), and a node of this client that is no member takes the place of
-    /// the member at `old`, a URL or an address as [`PlaceTaken`](RegisterError::PlaceTaken) names
-    /// it, whether that one is still there or not. It has no vote from then on. If all nodes of
-    /// this client have votes, there is no error, and nothing is replaced.
+    /// As [`repair`](Self::repair), and a node of this client that is not a member takes the place
+    /// of the member at `old`, a URL or an address as [`PlaceTaken`](RegisterError::PlaceTaken)
+    /// names it, whether that one is still there or not. It has no vote from then on. If all nodes
+    /// of this client have votes, there is not an error, and nothing is replaced.
     ///
     /// Name the new server in the URLs of this client, in the place of the old one. Then give the
     /// other clients these URLs; until then they ask the old server in vain, and need all others

@@ -99,7 +99,7 @@ fn a_member_uses_a_share_of_which_enough_is_left() {
     assert!(usable(5_100, 0) && usable(5_100, 900));
     assert!(!usable(5_100, 901), "less than it asks for");
     assert!(is_open(5_100) && !is_open(5_101), "a newcomer's own round gives more");
-    assert!(usable(5_101, 0), "who was in the share before does not begin anew");
+    assert!(usable(5_101, 0), "a member of the share does not begin anew");
     granted.held.end_now(at(5_050), LossReason::Gone);
     assert!(!usable(5_060, 0) && !is_open(5_060), "it is lost");
 }

@@ -45,7 +45,7 @@ pub(crate) enum LockMessage {
     /// Give a lock up, or the wait for it.
     GiveUp(Token),
     /// A lock that was given up stays until this time.
-    Leave(Token, Time),
+    LetExpire(Token, Time),
     /// Tell of the loss of this lock; at once if it is not held any more.
     Watch(Token, OnLoss),
     /// End the waits of one caller, or of all, now and from now on.
@@ -277,7 +277,7 @@ impl Conversation for Servers {
                 self.on_loss.remove(&token);
                 table.give_up(now, token);
             }
-            LockMessage::Leave(token, end) => {
+            LockMessage::LetExpire(token, end) => {
                 self.on_loss.remove(&token);
                 table.let_expire(now, token, end);
             }
@@ -309,7 +309,7 @@ impl Conversation for Servers {
         self.table.close(now);
     }
 
-    fn is_leaving(&mut self, _: Time) -> bool {
+    fn is_draining(&mut self, _: Time) -> bool {
         self.table.is_releasing()
     }
 }

@@ -106,7 +106,7 @@ impl Options {
         (self.clients, self.workers) = (random.between(2, 5) as usize, random.pick(&[1, 1, 2]));
         self.resources = random.pick(&[1, 1, 2]);
         (self.several_permille, self.operator_permille) = (random.pick(&[0, 400]), 0);
-        self.sharing.linger_permille = 0;
+        self.sharing.keep_permille = 0;
         self.sharing.resources = self.sharing.resources.min(self.resources);
         if self.sharing.permille > 0 && random.chance(150) {
             self.sharing = Sharing::readers_only(self.resources);

@@ -176,15 +176,15 @@ impl Worker {
             return self.rest(client, context);
         }
         self.note_released(context, &held);
-        let linger = self.linger(context, &held, now);
+        let keep_for = self.keep_for(context, &held, now);
         if context.random.chance(500) {
-            let release = Release::after(linger, &client.rules, &held, now);
+            let release = Release::after(keep_for, &client.rules, &held, now);
             let limit = now.after(client.rules.node_timeout);
             self.start(client, context, Running::Release(release), Some(limit));
             self.advance(client, context);
         } else {
             // Dropped.
-            client.post(context, held.undo_after(linger, now, &client.rules));
+            client.post(context, held.undo_after(keep_for, now, &client.rules));
             self.head = None;
             self.rest(client, context);
         }
@@ -196,16 +196,16 @@ impl Worker {
     }
 
     /// How long the key of a released lock stays, in some histories.
-    fn linger(&self, context: &mut Context, held: &HeldLock, now: Time) -> Option<Ttl> {
-        let (permille, longest) = (context.options.sharing.linger_permille, context.options.ttl.1);
+    fn keep_for(&self, context: &mut Context, held: &HeldLock, now: Time) -> Option<Ttl> {
+        let (permille, longest) = (context.options.sharing.keep_permille, context.options.ttl.1);
         if permille == 0 || context.has_faults_ended || !context.random.chance(permille) {
             return None;
         }
         let hold_at_least = Duration::from_millis(context.random.below(longest));
-        let linger = held.linger(hold_at_least, now)?;
+        let keep_for = held.keep_for(hold_at_least, now)?;
         context.checker.allow_leftover(name(held.token.as_bytes()));
-        context.tally.fault("lock lingers");
-        Some(linger)
+        context.tally.fault("lock is kept");
+        Some(keep_for)
     }
 
     /// While nobody but readers uses a resource, and without faults, none of them waits.

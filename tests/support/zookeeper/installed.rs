@@ -79,13 +79,13 @@ impl Installed {
         &self.class_path
     }
 
-    /// Starts an ensemble of so many servers with the defaults, and waits until it serves.
+    /// Starts an ensemble of this many servers with the defaults, and waits until it serves.
     #[track_caller]
     pub fn start(&'static self, servers: usize) -> Ensemble {
         self.ensemble(servers).start()
     }
 
-    /// An ensemble of so many servers, to be configured and started.
+    /// An ensemble of this many servers, to be configured and started.
     pub fn ensemble(&'static self, servers: usize) -> EnsembleBuilder {
         EnsembleBuilder::new(self, servers)
     }

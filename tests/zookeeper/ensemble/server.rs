@@ -52,7 +52,7 @@ impl Leader {
     }
 
     /// When a sync or a write that has reached it is carried out, if it is. It refuses those of a
-    /// session that it has ended, and the client that is told so promises nothing more.
+    /// session that it has ended, and the client that learns of it promises nothing more.
     pub(super) fn settles(&mut self, now: u64, reach: Reach, random: &mut Random) -> Option<u64> {
         if now >= self.expires_at {
             return None;

@@ -49,41 +49,25 @@ const fn tasks(word: &'static str, runtime: fn() -> Runtime) -> Peer {
 }
 
 static ALL: [Peer; 25] = [
-    // This library, released with `release()`, which waits for a majority's reply.
     lock("redlatch", |urls| redlatch(urls, Way::Release)),
-    // Released by dropping the guard, which waits for nothing.
     lock("redlatch-drop", |urls| redlatch(urls, Way::Drop)),
-    // Each lock with a fencing token.
     lock("redlatch-fenced", |urls| redlatch(urls, Way::Fenced)),
-    // Two resources at once.
     lock("redlatch-two", |urls| redlatch(urls, Way::Two)),
-    // As a reader of a lock.
     lock("redlatch-reader", |urls| redlatch(urls, Way::Reader)),
-    // One of several permits of a lock.
     lock("redlatch-permit", |urls| redlatch(urls, Way::Permit)),
-    // rslock on tokio's default runtime, one worker per processor.
     tasks("rslock-tasks", rslock::multi_thread),
-    // rslock on tokio's current-thread runtime.
     tasks("rslock-single", rslock::current_thread),
-    // rslock in threads that block: each calls `block_on` on one shared runtime.
     lock("rslock-threads", rslock::threads),
-    // redlock, which opens a new connection for every command.
     lock("redlock", small::redlock),
-    // Blocking sockets, and nothing else.
     lock("bare", small::bare_sockets),
-    // A mutex of this process.
     other("mutex", small::mutex),
-    // One server of etcd, and its lock.
     other("etcd", etcd::lock),
-    // A key of etcd, as one member has it, as a majority has it, or compared and set.
     other("etcd-local-read", |urls| etcd::read(urls, true)),
     other("etcd-read", |urls| etcd::read(urls, false)),
     other("etcd-change", etcd::change),
-    // A node of ZooKeeper, compared and set.
     other("zookeeper-set", zookeeper::change),
     // kazoo, the library of Python for ZooKeeper, and its lock: a script.
     other(KAZOO, |_| panic!("a script has no threads of ours")),
-    // A register of this library that is read.
     other("register-read", |urls| register(urls, Action::Read)),
     // The same, changed by one client: in one round.
     other("register-change", |urls| register(urls, Action::Change)),
@@ -91,7 +75,6 @@ static ALL: [Peer; 25] = [
     other("register-first", |urls| register(urls, Action::First)),
     // One that two clients change in turns: each finds the other's ballot.
     other("register-alternate", |urls| register(urls, Action::Alternate)),
-    // Two participants that commit.
     other("transactions", |urls| transactions::start(urls, Protocol::Redlatch)),
     other("two-phase", |urls| transactions::start(urls, Protocol::TwoPhase)),
     other("presumed-abort", |urls| transactions::start(urls, Protocol::PresumedAbort)),
@@ -104,7 +87,7 @@ pub fn find(word: &str) -> &'static Peer {
 }
 
 impl Peer {
-    /// Connects, and hands out what carries out orders for so many clients.
+    /// Connects, and hands out what carries out orders for this many clients.
     pub fn start(&self, urls: &[String], clients: usize) -> Run {
         match self.start {
             Start::Threads(start) => {

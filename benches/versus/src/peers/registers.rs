@@ -58,7 +58,7 @@ pub fn register(urls: &[String], action: Action) -> Cycle {
     })
 }
 
-/// The value after so many changes.
+/// The value after this many changes.
 pub fn value(changes: u64) -> Vec<u8> {
     format!("{changes:0DIGITS$}{}", "a".repeat(LENGTH - DIGITS)).into_bytes()
 }

@@ -1,11 +1,11 @@
-//! The columns of tables: what is shown of a lane, beside the first lane of its table.
+//! The columns of tables: what is shown of a lane, compared with the first lane of its table.
 
 use crate::lane::{Lane, median, quantile, times};
 use crate::report::{rate, seconds, time};
 use crate::slice::Slice;
 use crate::traffic::{Commands, Usage};
 
-/// The head of a column, and its cell for a lane beside the first one.
+/// The head of a column, and its cell for a lane compared with the first one.
 pub type Column = (&'static str, fn(&Lane, &Lane) -> String);
 
 pub const RATE: Column = ("pairs/s", |lane, _| rate(lane.median(Slice::rate)));
@@ -59,8 +59,6 @@ pub const HEALTHY_P50: Column =
     ("healthy p50", |lane, _| time(quantile(&lane.healthy, |slice| &slice.waits, 0.5)));
 pub const HEALTHY_RATIO: Column =
     ("ratio", |lane, _| format!("{:.2}", times(&lane.slices, &lane.healthy, Slice::p50)));
-pub const HEALTHY_LONGEST: Column =
-    ("healthy longest", |lane, _| time(quantile(&lane.healthy, |slice| &slice.waits, 1.0)));
 
 /// Per grant and node, as one node counted it.
 fn watched(lane: &Lane, count: fn(&Commands) -> u64) -> String {

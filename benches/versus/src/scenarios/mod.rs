@@ -1,11 +1,9 @@
 //! The scenarios, which are one harness and a table: a scenario has stages, each with servers of
-//! its own; a stage has plans; and a plan says which lanes are measured beside one another, and
-//! how. `table` has them all. What is no loop of acquire and release is a function in a file of its
-//! own.
+//! its own; a stage has plans; and a plan says which lanes are compared, and how. `table` has them
+//! all. What is no loop of acquire and release is a function in a file of its own.
 
 pub mod columns;
 mod memory;
-mod places;
 mod table;
 mod tls;
 mod values;
@@ -36,7 +34,7 @@ pub struct Options {
     /// How long a slice is, and how many each lane has.
     pub slice: Option<Duration>,
     pub turns: Option<usize>,
-    /// Another build of this program, to be measured beside this one.
+    /// Another build of this program, to compare this one with.
     pub other_build: Option<PathBuf>,
 }
 
@@ -63,7 +61,7 @@ enum Storage {
     Disk,
 }
 
-/// Lanes beside one another.
+/// Lanes that are compared.
 #[derive(Clone, Copy)]
 pub struct Plan {
     title: &'static str,

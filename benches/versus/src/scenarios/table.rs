@@ -1,13 +1,12 @@
 //! All scenarios, and the plans of locks.
 
 use super::columns::{
-    BY_DIGEST, BY_SOURCE, CPU, Column, FAIRNESS, FREE_P50, FREE_P99, HEALTHY_LONGEST, HEALTHY_P50,
-    HEALTHY_RATIO, JOINS, LONGEST, MOVED, OVERTAKEN, P50, P99, RATE, RATIO, ROUNDS, SENT,
-    SERVERS_CPU,
+    BY_DIGEST, BY_SOURCE, CPU, Column, FAIRNESS, FREE_P50, FREE_P99, HEALTHY_P50, HEALTHY_RATIO,
+    JOINS, LONGEST, MOVED, OVERTAKEN, P50, P99, RATE, RATIO, ROUNDS, SENT, SERVERS_CPU,
 };
 use super::values::{REGISTERS, TRANSACTIONS};
 use super::{Context, On, Plan, Row, Scenario, Stage, Storage};
-use super::{memory, places, tls, waiting, writer};
+use super::{memory, tls, waiting, writer};
 use crate::figures::Unit;
 use crate::lane::Lane;
 use crate::slice::Slice;
@@ -23,7 +22,6 @@ pub const ALL: &[Scenario] = &[
     ("handoff", "many clients, always one lock", &[Stage { others: 1, ..on_five(CROWDS, &[]) }]),
     ("readers", "readers of one lock, and a writer", &[on_five(READERS, &[writer::run])]),
     ("permits", "many clients, 8 permits", &[on_five(&[PERMITS], &[])]),
-    ("places", "on how many nodes a lock is", &[on_five(&[], &[places::run])]),
     ("waiting", "long waits for one lock", &[on_five(&[], &[waiting::run])]),
     ("frozen", "one server is frozen (SIGSTOP)", &[on_five(&[FROZEN], &[])]),
     ("rtt", "servers a millisecond away", &[on_five(&[AWAY], &[])]),
@@ -36,7 +34,7 @@ pub const ALL: &[Scenario] = &[
             Stage { also: &[memory::run], ..on_group(Storage::Memory, REGISTERS) },
         ],
     ),
-    ("transactions", "beside two-phase commit", &[on_group(Storage::Disk, TRANSACTIONS)]),
+    ("transactions", "compared with two-phase commit", &[on_group(Storage::Disk, TRANSACTIONS)]),
 ];
 
 const NODES: usize = 5;
@@ -228,7 +226,7 @@ const HANDOFF: Plan = Plan {
     ..PLAN
 };
 
-/// So many processes, holds of so many milliseconds, and seconds to measure.
+/// This many processes, holds of this many milliseconds, and seconds to measure.
 const fn crowd(processes: usize, hold: u64, seconds: u64) -> Plan {
     let slice = Duration::from_secs(seconds);
     // All contend by then.
@@ -307,8 +305,7 @@ const FROZEN: Plan = Plan {
     ..PLAN
 };
 
-pub const WITH_HEALTHY: &[Column] =
-    &[P50, HEALTHY_P50, HEALTHY_RATIO, P99, LONGEST, HEALTHY_LONGEST];
+pub const WITH_HEALTHY: &[Column] = &[P50, HEALTHY_P50, HEALTHY_RATIO, P99, LONGEST];
 
 const AWAY: Plan = Plan {
     title: "rtt",

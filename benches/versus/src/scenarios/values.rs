@@ -98,9 +98,9 @@ const ONE_FROZEN: Plan = Plan {
 const ONE_PAIR: Plan = Plan {
     title: "transactions, one at a time",
     about: "Two participants, both in memory, each a thread with a client of its own. From the \
-            begin until both have committed and forgotten. Beside it two-phase commit, whose \
-            coordinator is one of the two threads and keeps its log on one of the servers: its \
-            rounds are the writes of the log. `scripts` are those that a node ran for each commit, \
+            begin until both have committed and forgotten. In two-phase commit, the coordinator \
+            is one of the two threads and keeps its log on one of the servers: its rounds \
+            are the writes of the log. `scripts` are those that a node ran for each commit, \
             which are the rounds of redlatch.",
     rows: &[
         row("redlatch", "transactions", ""),

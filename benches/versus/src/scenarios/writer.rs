@@ -1,4 +1,5 @@
-//! A writer among readers in processes: how long it waits, beside the longest hold of a reader.
+//! A writer among readers in processes: how long it waits, compared with the longest hold of a
+//! reader.
 
 use super::Context;
 use crate::report::{Table, rate, time};
@@ -27,7 +28,7 @@ struct Run {
     /// while it waited: the longest of each wait.
     holds: Durations,
     /// From the last reader's release to the writer's lock.
-    handovers: Durations,
+    handoffs: Durations,
 }
 
 pub fn run(context: &Context) {
@@ -37,13 +38,13 @@ pub fn run(context: &Context) {
         "waited p50",
         "p99",
         "longest hold p50",
-        "hand-over p50",
+        "handoff p50",
         "waited, of both",
     ]);
     for hold in HOLDS.map(Duration::from_millis) {
         let (readers, run) = measure(context, hold);
         let [waited, held, handed] =
-            [&run.waits, &run.holds, &run.handovers].map(|durations| durations.quantile(0.5));
+            [&run.waits, &run.holds, &run.handoffs].map(|durations| durations.quantile(0.5));
         let ratio = waited.as_secs_f64() / (held + handed).as_secs_f64();
         let times = [waited, run.waits.quantile(0.99), held, handed].map(time);
         table.row([&[time(hold), rate(readers)][..], &times, &[format!("{ratio:.2}")]].concat());
@@ -52,7 +53,7 @@ pub fn run(context: &Context) {
         "{READERS} processes are readers of one lock all the time, and one process wants the lock \
          every {EVERY:?} for {HELD:?}. No reader held it beside the writer, or this would have \
          ended here. `longest hold`: of the readers that held the lock while the writer waited. \
-         `hand-over`: from the last one's call that releases it to the return of the writer's call."
+         `handoff`: from the last one's call that releases it to the return of the writer's call."
     );
     table.print("readers, and a writer every 100 ms, 5 nodes", &about);
 }
@@ -83,7 +84,7 @@ fn measure(context: &Context, hold: Duration) -> (f64, Run) {
 impl Run {
     /// Panics if a reader held the lock beside a writer.
     fn new(reads: &[Record], writes: &[Record]) -> Self {
-        let (mut holds, mut handovers) = (Vec::new(), Vec::new());
+        let (mut holds, mut handoffs) = (Vec::new(), Vec::new());
         for write in writes {
             let is_beside =
                 |read: &Record| read.granted < write.releasing && write.granted < read.releasing;
@@ -92,12 +93,12 @@ impl Run {
                 |read: &&Record| read.granted < write.granted && read.releasing > write.asked;
             let during = reads.iter().filter(during);
             holds.extend(during.clone().map(|read| read.releasing - read.granted).max());
-            handovers.extend(during.map(|read| write.granted - read.releasing).min());
+            handoffs.extend(during.map(|read| write.granted - read.releasing).min());
         }
         Self {
             waits: Durations::new(writes.iter().map(|write| write.granted - write.asked)),
             holds: Durations::new(holds.into_iter()),
-            handovers: Durations::new(handovers.into_iter()),
+            handoffs: Durations::new(handoffs.into_iter()),
         }
     }
 }
@@ -114,7 +115,7 @@ mod tests {
     fn the_readers_that_held_the_lock_while_the_writer_waited_count() {
         let reads = [record(0, 10, 20), record(0, 10, 50), record(30, 35, 60), record(40, 90, 95)];
         let run = Run::new(&reads, &[record(30, 62, 70)]);
-        let longest = [run.waits, run.holds, run.handovers].map(|all| all.quantile(1.0));
+        let longest = [run.waits, run.holds, run.handoffs].map(|all| all.quantile(1.0));
         assert_eq!(longest, [32, 40, 2].map(Duration::from_nanos));
     }
 

@@ -297,7 +297,7 @@ fn result_type(outcome: &OperationEffect) -> i32 {
 pub(super) enum Refusal {
     /// Another operation of the same transaction has failed.
     RuntimeInconsistency = -2,
-    /// The bytes of the request are no request of its type.
+    /// The bytes of the request are not a request of its type.
     Marshalling = -5,
     Unimplemented = -6,
     BadArguments = -8,

@@ -207,7 +207,7 @@ impl Model {
 const NO_ZXID: i64 = -1;
 
 impl Model {
-    /// Takes one frame of a connection, without its length. Bytes that are no request close the
+    /// Takes one frame of a connection, without its length. Bytes that are not a request close the
     /// connection or are refused.
     pub(super) fn received(&mut self, now: Time, id: ConnectionId, frame: &[u8]) {
         self.advance(now);

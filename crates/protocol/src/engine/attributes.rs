@@ -110,7 +110,7 @@ impl LockId {
         self.attributes.as_ref()?.share
     }
 
-    /// The same lock with this permit. A lock that is no permit stays as it is.
+    /// The same lock with this permit. A lock that is not a permit stays as it is.
     pub fn with_permit(mut self, granted: Option<u32>) -> Self {
         if let Some(Share::Permit { of, .. }) = self.share() {
             let share = Some(Share::Permit { of, number: granted });

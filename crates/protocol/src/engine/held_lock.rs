@@ -51,7 +51,7 @@ impl HeldLock {
     /// The removal of its key, which is worth sending for as long as the key may exist.
     pub(super) fn removal(&self) -> Removal {
         let (ttl, waiter) = (self.ttl_longest, self.waiter);
-        Removal { lock: self.id(), ttl, linger: None, waiter, is_awaited: false }
+        Removal { lock: self.id(), ttl, keep_for: None, waiter, is_awaited: false }
     }
 
     /// A request about this lock, to the nodes that may hold it.
@@ -76,14 +76,14 @@ impl HeldLock {
         self.undo_after(None, now, rules)
     }
 
-    /// As [`undo`](Self::undo), but the key stays for `linger` from now on, if that is given.
-    pub fn undo_after(&self, linger: Option<Ttl>, now: Time, rules: &Rules) -> Request {
-        self.request(Command::Remove(Removal { linger, ..self.removal() }), now, rules)
+    /// As [`undo`](Self::undo), but the key stays for `keep_for` from now on, if that is given.
+    pub fn undo_after(&self, keep_for: Option<Ttl>, now: Time, rules: &Rules) -> Request {
+        self.request(Command::Remove(Removal { keep_for, ..self.removal() }), now, rules)
     }
 
     /// How long the key must stay from now on, so that the lock stays taken for `hold_at_least`
     /// since its request, rounded up to whole milliseconds. `None` if that time has passed.
-    pub fn linger(&self, hold_at_least: Duration, now: Time) -> Option<Ttl> {
+    pub fn keep_for(&self, hold_at_least: Duration, now: Time) -> Option<Ttl> {
         let left = hold_at_least.checked_sub(now.since(self.since)).filter(|left| !left.is_zero());
         let rounded_up = left?.saturating_add(Duration::from_nanos(999_999));
         Ttl::from_duration(rounded_up.min(TTL_LIMIT))
@@ -212,10 +212,10 @@ pub struct Release {
 }
 
 impl Release {
-    /// The key stays for `linger` from now on, if that is given.
-    pub fn after(linger: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
+    /// The key stays for `keep_for` from now on, if that is given.
+    pub fn after(keep_for: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
         // The key may still exist, late or not, and a key that stays only blocks other clients.
-        let removal = Removal { linger, is_awaited: true, ..held.removal() };
+        let removal = Removal { keep_for, is_awaited: true, ..held.removal() };
         let request = held.request(Command::Remove(removal), now, rules);
         Self { is_late: now >= held.valid_until, request: Some(request), outcome: None }
     }
@@ -452,22 +452,26 @@ mod tests {
             ];
             for (now, left) in table {
                 let now = Time::from_millis(now);
-                let linger = held.linger(least, now);
-                assert_eq!(linger.map(Ttl::as_millis), left);
-                let release = Release::after(linger, &rules(5), &held, now);
+                let keep_for = held.keep_for(least, now);
+                assert_eq!(keep_for.map(Ttl::as_millis), left);
+                let release = Release::after(keep_for, &rules(5), &held, now);
                 let request = Script::new(release).request();
-                let removal = Removal { linger, ..held.removal() };
+                let removal = Removal { keep_for, ..held.removal() };
                 let release = Removal { is_awaited: true, ..removal.clone() };
                 assert_eq!(request.command, Command::Remove(release));
-                let undo = held.undo_after(linger, now, &rules(5));
+                let undo = held.undo_after(keep_for, now, &rules(5));
                 assert_eq!(undo.command, Command::Remove(removal));
                 let undo = held.undo(now, &rules(5));
                 assert_eq!(undo.command, Command::Remove(held.removal()));
             }
             let almost = held.since.after(Duration::from_nanos(29_999_000_001));
-            assert_eq!(held.linger(least, almost).map(Ttl::as_millis), Some(1), "it is rounded up");
-            assert_eq!(held.linger(Duration::ZERO, held.since), None);
-            let longest = held.linger(TTL_LIMIT, held.since).map(Ttl::as_duration);
+            assert_eq!(
+                held.keep_for(least, almost).map(Ttl::as_millis),
+                Some(1),
+                "it is rounded up"
+            );
+            assert_eq!(held.keep_for(Duration::ZERO, held.since), None);
+            let longest = held.keep_for(TTL_LIMIT, held.since).map(Ttl::as_duration);
             assert_eq!(longest, Some(TTL_LIMIT), "the longest is not taken for none");
         }
     }

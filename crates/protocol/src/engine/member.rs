@@ -84,7 +84,7 @@ impl NoVote {
 impl fmt::Display for NoVote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoMark => "it is no member, or has forgotten that it is",
+            Self::NoMark => "it is not a member, or has forgotten that it is",
             Self::Joining => {
                 "it is being made a member, or that has ended half way (redlatch registers \
                  repair, or form)"

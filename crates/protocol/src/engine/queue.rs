@@ -50,7 +50,7 @@ impl QueueEntry {
     pub fn leave(self) -> Removal {
         let Self { lock, waiter, ttl, lease, .. } = self;
         let (ttl, waiter) = (ttl.max(lease), Some(waiter));
-        Removal { lock, ttl, linger: None, waiter, is_awaited: false }
+        Removal { lock, ttl, keep_for: None, waiter, is_awaited: false }
     }
 }
 

@@ -73,7 +73,7 @@ pub struct Removal {
     /// worth sending.
     pub ttl: Ttl,
     /// If given, a key that still holds the token is not removed at once but stays for this time.
-    pub linger: Option<Ttl>,
+    pub keep_for: Option<Ttl>,
     /// The waiter that leaves the lock's queue with this, if the client has queued for the lock.
     pub waiter: Option<Token>,
     /// Does a caller wait for the answer? Not of a failed attempt, or of a guard that is dropped.

@@ -86,7 +86,7 @@ fn snapshot(number: i64, reply: &Reply<'_>) -> Option<KeySnapshot> {
         value,
         is_string,
         left: *left,
-        // A member that is no waiter's name was put there by another program.
+        // A member that is not a waiter's name was put there by another program.
         waiters: pairs(waiters, waiter)?.into_iter().flatten().collect(),
         waiter_count: usize::try_from(*waiter_count).ok()?,
         holders: pairs(holders, holder)?,

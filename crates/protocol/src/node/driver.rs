@@ -87,7 +87,7 @@ pub trait Conversation {
     fn close(&mut self, _now: Time) {}
 
     /// Is a node likely to answer, and has not confirmed yet what was written for good?
-    fn is_leaving(&mut self, now: Time) -> bool;
+    fn is_draining(&mut self, now: Time) -> bool;
 }
 
 /// What is about to be written.
@@ -140,7 +140,7 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     }
 
     /// Continues after another thread drove the conversation, which may have left output to this
-    /// one. Bytes that have arrived from such a node are no reply to it, and are read now.
+    /// one. Bytes that have arrived from such a node are not a reply to it, and are read now.
     pub fn take_over(&mut self) {
         self.read_before(|conversation, node| !conversation.output(node).is_empty());
     }
@@ -216,7 +216,7 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     }
 
     /// Before something is written, reads bytes that have arrived and that could be mistaken for
-    /// the reply. A connection with bytes that are no reply to any command is closed by that.
+    /// the reply. A connection with bytes that are not a reply to any command is closed by that.
     fn read_before(&mut self, must_be_read: impl Fn(&mut C, Node) -> bool) {
         let all = self.nodes();
         let nodes: NodeSet = all.filter(|node| must_be_read(self.conversation, *node)).collect();

@@ -54,7 +54,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
     let (key, ttl) = (Arc::clone(&lock.key), ttl(1_000));
     let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 50, before });
     let removal = |lock, is_awaited| {
-        Command::Remove(Removal { lock, ttl, linger: None, waiter: None, is_awaited })
+        Command::Remove(Removal { lock, ttl, keep_for: None, waiter: None, is_awaited })
     };
     let command = match verb {
         Verb::Acquire => claim(lock, Before::Nothing),

@@ -20,7 +20,7 @@ const PENDING_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
 /// The removal that a node must get if it has not, or may not have, carried out this request. For a
 /// handoff this is the predecessor's removal, because no other request removes its key.
 pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
-    let undo = |lock, ttl, waiter| Removal { lock, ttl, linger: None, waiter, is_awaited: false };
+    let undo = |lock, ttl, waiter| Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
     let removal = match request.command {
         Command::Remove(removal) => removal,
         Command::Claim(Claim { lock, before: Before::Predecessor(before), .. }) => {

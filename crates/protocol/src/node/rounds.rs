@@ -354,7 +354,7 @@ impl<W> Conversation for Rounds<W> {
         }
     }
 
-    fn is_leaving(&mut self, now: Time) -> bool {
+    fn is_draining(&mut self, now: Time) -> bool {
         self.sessions.iter().any(|session| session.has_removals(now))
     }
 }

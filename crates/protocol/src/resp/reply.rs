@@ -40,8 +40,8 @@ pub enum Reply<'a> {
     Map(Elements<'a>),
     /// A set, `~2`. That its elements differ is not checked.
     Set(Elements<'a>),
-    /// A push, `>2`: a message that is no reply to a command. It is never inside another value, and
-    /// has at least one element.
+    /// A push, `>2`: a message that is not a reply to a command. It is never inside another value,
+    /// and has at least one element.
     Push(Elements<'a>),
 }
 

@@ -205,7 +205,7 @@ impl Contender {
     }
 }
 
-/// Why a lock's directory was not created, if that is no use to try again.
+/// Why a lock's directory was not created, if trying again is of no use.
 pub(super) fn refused_directory(parents: Parents, reply: Response<'_>) -> Option<EnsembleError> {
     match reply {
         Err(Failure::Server(EnsembleError::NodeExists)) => None,

@@ -24,7 +24,7 @@ pub(super) enum Owner<T> {
 }
 
 impl<T: Copy> Owner<T> {
-    /// The ticket of who waits for the answer, if somebody does.
+    /// The ticket of the caller that waits for the answer, if one does.
     pub(super) fn ticket(&self) -> Option<T> {
         match self {
             Self::Caller(ticket) => Some(*ticket),

@@ -86,8 +86,8 @@ impl Acquire {
         if !is_useless && self.fail_over_to_queue(now, started, &lock, lease, votes, &failure) {
             return;
         }
-        let (ttl, linger, waiter) = (self.ttl, None, None);
-        let removal = Removal { lock, ttl, linger, waiter, is_awaited: false };
+        let (ttl, keep_for, waiter) = (self.ttl, None, None);
+        let removal = Removal { lock, ttl, keep_for, waiter, is_awaited: false };
         let undo = Request { command: Command::Remove(removal), nodes, ..request.clone() };
         self.undo = Some(self.leave(now).unwrap_or(undo));
         self.state = self.after_failure(now, started, is_split, votes, failure);

@@ -66,12 +66,12 @@ fn each_verb_is_one_command() {
 }
 
 #[test]
-fn a_release_with_linger_sends_the_rest_of_the_time() {
+fn a_release_that_keeps_the_lock_sends_the_rest_of_the_time() {
     let leave = script::GIVE;
     let token = &[7; 20][..];
     for verb in [Verb::Release, Verb::Undo] {
         let mut release = request(verb, 7, at(0));
-        release.removal_mut().linger = Some(ttl(29_000));
+        release.removal_mut().keep_for = Some(ttl(29_000));
         let expected: &[&[u8]] =
             &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"", b"29000", b"57"];
         assert_eq!(KnownScripts(u32::MAX).form(&release), Form::Source);

@@ -9,8 +9,8 @@
 //!   already: that proves that the removal has arrived.
 //! * **a node that was not reached** gets it when it has answered the greeting.
 //!
-//! A restoration is no vote. It has the rest of the ttl, replaces no other holder's token, and is
-//! not sent after the lock was released, handed off or lost: see
+//! A restoration is not a vote. It has the rest of the ttl, replaces no other holder's token, and
+//! is not sent after the lock was released, handed off or lost: see
 //! [`forget_extensions`](Rounds::forget_extensions).
 
 use super::Rounds;
@@ -293,7 +293,7 @@ impl<W> Rounds<W> {
 // A node that granted another permit gives that up in any case, so that it is free there as
 // everywhere. If the right one belongs to another client there, the node keeps nothing of ours: it
 // cannot take away a vote that it gave. That client either has another permit by a majority, and
-// the node is told so, or gives its attempt up; the next extension brings ours to the node.
+// tells the node, or gives its attempt up; the next extension brings ours to the node.
 
 impl<W> Rounds<W> {
     /// Restores the key of a confirmed extension on a node that answered that it has no such key,
@@ -360,7 +360,7 @@ impl<W> Entry<W> {
         // Not with the token of the lock, which is not given up.
         let (lock, ttl) = (LockId { token: waiter, ..lock.clone() }, request.ttl()?);
         let waiter = Some(waiter);
-        let removal = Removal { lock, ttl, linger: None, waiter, is_awaited: false };
+        let removal = Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
         Some(Request { command: Command::Remove(removal), ..request.clone() })
     }
 }

@@ -1,6 +1,6 @@
 -- Shares: finds, adds and removes them. Behind `sharing.lua`.
 
--- The number of the last waiter that has left with a share: who joins gets a larger one.
+-- The number of the last waiter that has left with a share: a later one gets a larger number.
 local function floor()
   local value = try('GET', key .. ':redlatch:floor')
   local number = type(value) == 'string' and tonumber(string.match(value, '^%d+$')) or 0

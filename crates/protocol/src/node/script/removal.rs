@@ -17,7 +17,7 @@ impl Removal {
     /// Can a special script carry it out? They remove a lock with one key, or a reader's share, if
     /// no waiter leaves with it and it does not stay taken.
     fn is_special(&self) -> bool {
-        let is_alone = self.waiter.is_none() && self.linger.is_none();
+        let is_alone = self.waiter.is_none() && self.keep_for.is_none();
         is_alone
             && !self.lock.has_more_keys()
             && self.lock.share().is_none_or(|it| it == Share::Reader)
@@ -37,14 +37,14 @@ impl NodeCommand for Removal {
     fn encode(&self, call: ScriptCall, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
         let (value, waiter) = (Bytes(&value), Bytes(name_of(self.waiter.as_ref())));
-        let linger = self.linger.map_or(Bytes(b""), |time| Number(time.as_millis()));
+        let keep_for = self.keep_for.map_or(Bytes(b""), |time| Number(time.as_millis()));
         let mut run = |script, arguments: &[_]| call.run(script, &self.lock, &[], arguments, out);
         match (self.lock.share(), self.is_special()) {
             (None, true) => run(RELEASE, &[value]),
-            (None, false) => run(GIVE, &[value, waiter, linger]),
+            (None, false) => run(GIVE, &[value, waiter, keep_for]),
             (Some(_), true) => run(RELEASE_READER, &[value]),
             (Some(share), false) => {
-                run(RELEASE_SHARED, &[value, Number(share.permits().into()), waiter, linger]);
+                run(RELEASE_SHARED, &[value, Number(share.permits().into()), waiter, keep_for]);
             }
         }
     }

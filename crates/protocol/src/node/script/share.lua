@@ -7,7 +7,7 @@
 --
 -- The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
 -- waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
--- it. The waiter leaves the queue; its number is kept for a while, so that who joins gets a larger
+-- it. The waiter leaves the queue; its number is kept for a while, so that a later one gets a larger
 -- one. The first waiters that can have a share now are notified. A permit raises the counter, as
 -- `claim.lua` does. A reader only reads it.
 --

@@ -110,7 +110,7 @@ fn each_request_has_the_script_of_its_kind_of_lock() {
         ];
         for (mut request, special, general) in removals {
             assert_eq!(script_of(&request), Some(special), "{request:?}");
-            request.removal_mut().linger = Some(ttl(500));
+            request.removal_mut().keep_for = Some(ttl(500));
             assert_eq!(script_of(&request), Some(general), "{request:?}");
         }
     }

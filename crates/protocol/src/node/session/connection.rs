@@ -234,8 +234,8 @@ impl Session {
 // Nodes whose user may not see what is looked at, or which run of the server that is for.
 //
 // `client.nodes()` looks at the marks of registers, also for users that have rights to locks only.
-// An error proves nothing about the order of replies, so the reply to a `SET` behind it is no
-// vote: who asks again and again for what is refused would disturb attempts to lock again and
+// An error proves nothing about the order of replies, so the reply to a `SET` behind it is no vote:
+// a client that asks again and again for what is refused would disturb attempts to lock again and
 // again.
 
 /// For how long a node that has refused a look is not asked for another one. The user's rights may

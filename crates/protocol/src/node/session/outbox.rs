@@ -112,8 +112,8 @@ impl Session {
             if let Command::Remove(removal) = &mut next.request.command {
                 removal.ttl = removal.ttl.at_most(next.item.since(now));
                 // The time for which the lock stays taken has been running since the release.
-                let linger = removal.linger;
-                removal.linger = linger.and_then(|linger| linger.left(next.request.started, now));
+                let kept = removal.keep_for;
+                removal.keep_for = kept.and_then(|time| time.left(next.request.started, now));
                 next.request.started = now;
             }
             self.write(now, next.ticket, next.request);

@@ -260,11 +260,11 @@ fn unasked(what: &str) -> NodeError {
 
 // How far the order of replies is proven. Only that order matches replies to commands.
 //
-// A script's reply proves which command it answers, and so the order of all
-// replies before it. An error proves nothing: a server or a proxy may send one unsolicited, and
-// then each later reply answers the command before the one that it is matched to. So after an
-// error the reply to a plain `SET`, which carries no proof, is no vote until a script has replied.
-// If no command in flight will prove the order, a script that does nothing is sent first.
+// A script's reply proves which command it answers, and so the order of all replies before it. An
+// error proves nothing: a server or a proxy may send one unsolicited, and then each later reply
+// answers the command before the one that it is matched to. So after an error the reply to a plain
+// `SET`, which carries no proof, is not a vote until a script has replied. If no command in flight
+// will prove the order, a script that does nothing is sent first.
 
 /// What the replies on one connection prove so far.
 #[derive(Clone, Copy, Debug, Default)]

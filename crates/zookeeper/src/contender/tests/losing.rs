@@ -70,7 +70,7 @@ fn a_list_without_an_answer_is_asked_for_again() {
 }
 
 #[test]
-fn who_waits_watches_again_on_another_connection() {
+fn a_waiter_watches_again_on_another_connection() {
     let mut script = Script::queued();
     script.contender.connected();
     assert_eq!(script.steps(), ["watch c9-0000000006"]);

@@ -102,7 +102,7 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
 #[test]
 fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_so_does_a_set_of_keys() {
     let mut lingering = leaving(request(Verb::Release, 7, at(0)));
-    lingering.removal_mut().linger = Some(ttl(29_000));
+    lingering.removal_mut().keep_for = Some(ttl(29_000));
     let source = script::GIVE.source.as_bytes();
     let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"29000", b"57"];
     assert_eq!(encoded(&lingering, Form::Source), words(expected));

@@ -116,10 +116,10 @@ fn giving_a_share_back_names_no_permit_but_the_waiter_and_how_long_it_stays() {
                 (None, Some(ttl(29_000)), b"", b"29000"),
                 (waiter, Some(ttl(29_000)), OTHER, b"29000"),
             ];
-            for (waiter, linger, name, stays) in table {
+            for (waiter, keep_for, name, stays) in table {
                 let mut request = about_share(verb, of);
                 let removal = request.removal_mut();
-                (removal.waiter, removal.linger) = (waiter, linger);
+                (removal.waiter, removal.keep_for) = (waiter, keep_for);
                 let is_short = of == READER && name.is_empty() && stays.is_empty();
                 let expected: &[&[u8]] = if is_short {
                     let source = script::RELEASE_READER.source.as_bytes();

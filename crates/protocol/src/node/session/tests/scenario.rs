@@ -318,7 +318,7 @@ fn request(words: &[&str], now: Time) -> (Ticket, Request) {
         }
         Command::Remove(removal) => {
             removal.ttl = time.unwrap_or(removal.ttl);
-            removal.linger = more.remove("kept").map(|it| ttl(number(it)));
+            removal.keep_for = more.remove("kept").map(|it| ttl(number(it)));
             removal.waiter = more.remove("waiter").map(token);
         }
         Command::Custom(look) => *look = Arc::new(Probe { is_look: true, ..Probe::default() }),

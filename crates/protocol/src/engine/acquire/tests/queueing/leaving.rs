@@ -9,7 +9,7 @@ fn leaves(script: &mut Script<Acquire>, token: Token) {
     assert_eq!((token_of(&undo), undo.key()), (token, &b"key"[..]));
     assert_eq!(undo.verb(), Verb::Undo);
     let Command::Remove(removal) = undo.command else { panic!() };
-    assert!(removal.linger.is_none() && removal.ttl >= ttl(10_000));
+    assert!(removal.keep_for.is_none() && removal.ttl >= ttl(10_000));
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
     assert_eq!((turn.verb(), token_of(&turn)), (Verb::Turn, draw(2).token));
     assert_eq!((turn.waiter(), turn.ttl()), (Some(draw(1).token), Some(ttl(10_000))));
     assert_eq!((turn.started, turn.deadline), (at(1_501), at(1_551)));
-    assert_eq!(turn.nodes, NodeSet::all(5), "a reservation is no vote");
+    assert_eq!(turn.nodes, NodeSet::all(5), "a reservation is not a vote");
     let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else { panic!() };
     assert_eq!((held.token, held.waiter), (draw(2).token, Some(draw(1).token)));
     assert_eq!((held.since, held.valid_until), (at(1_501), at(1_501 + 9_898)));

@@ -1,4 +1,4 @@
-//! Every way in which a few nodes may vote for a few permits, beside a slow reference.
+//! Every way in which a few nodes may vote for a few permits, compared with a slow reference.
 
 use crate::engine::{NodeSet, Verdict, Vote};
 use crate::node::command::NodeReply;
