@@ -1,0 +1,317 @@
+//! The clients: what they send, and which votes they count. What an answer about a reign means, the
+//! library's own rule decides (`Reign`), or one that is changed by a mistake.
+
+use crate::node::{Answer, Command, Held, at, ticks};
+use crate::rule::{Checked, GroupOptions, Problem, Reign, ReignAnswer};
+use crate::scheme::{Mistake, Scheme};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A command that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sent {
+    pub(crate) command: Command,
+    pub(crate) at: u8,
+}
+
+/// A connection to a server, and what is known on it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Session {
+    pub(crate) server: usize,
+    pub(crate) run: u8,
+    /// What was written and is not carried out, and what was carried out and is not read.
+    pub(crate) sent: VecDeque<Sent>,
+    pub(crate) answered: VecDeque<(Sent, Answer)>,
+    pub(crate) reign: Option<Reign>,
+    /// When the last vote was sent that has written something, of those before the next answer to a
+    /// check.
+    wrote_at: Option<u8>,
+    /// Votes that wait for the answer to the check behind them.
+    unchecked: Vec<(Sent, bool)>,
+    /// Since when the reign is known by the mistakes that know no marker.
+    known_since: Option<u8>,
+    /// The last check was answered well, of the mistake that checks first.
+    is_checked: bool,
+}
+
+/// What came of the votes of a session.
+pub(crate) struct Counted {
+    pub(crate) votes: Vec<(Sent, bool)>,
+    /// What is to be written next.
+    pub(crate) next: Option<Command>,
+}
+
+impl Session {
+    pub(crate) fn new(server: usize, run: u8) -> Self {
+        Self {
+            server,
+            run,
+            sent: VecDeque::new(),
+            answered: VecDeque::new(),
+            reign: None,
+            wrote_at: None,
+            unchecked: Vec::new(),
+            known_since: None,
+            is_checked: false,
+        }
+    }
+
+    /// Do new grants count, or extensions?
+    pub(crate) fn is_old(&self, scheme: &Scheme, now: u8, is_extension: bool) -> bool {
+        let Some(reign) = &self.reign else { return false };
+        let options = options(scheme);
+        let is_hasty = scheme.has(Mistake::ExtensionAtOnce) || scheme.has(Mistake::ReclaimAtOnce);
+        match scheme.mistake {
+            Some(Mistake::NoQuarantine) => true,
+            Some(Mistake::CountedByWitness | Mistake::CountedFromLastHeard) => {
+                let wanted = scheme.bound + if is_extension { 0 } else { scheme.ttl };
+                self.known_since.is_none_or(|since| now >= since + wanted)
+            }
+            _ if is_extension => is_hasty || reign.grace(&options, at(now)).is_none(),
+            _ => reign.age(at(now)) >= options.max_ttl + options.bound,
+        }
+    }
+
+    /// Must it be greeted again before the next vote counts?
+    pub(crate) fn is_stale(&self, scheme: &Scheme, now: u8) -> bool {
+        let reign = self.reign.as_ref();
+        reign.is_some_and(|reign| reign.is_stale(&session_options(scheme), at(now)))
+    }
+
+    /// Does an extension set a key that is gone?
+    pub(crate) fn reclaims(&self, scheme: &Scheme, now: u8) -> bool {
+        let may = self.is_old(scheme, now, true) && !self.is_old(scheme, now, false);
+        may && !scheme.has(Mistake::ExtensionAtOnce)
+    }
+
+    /// Writes a vote, and the question behind it.
+    pub(crate) fn vote(&mut self, scheme: &Scheme, now: u8, command: Command) {
+        let commands = match scheme.mistake {
+            Some(Mistake::NoCheck) => vec![command],
+            Some(Mistake::CheckBefore) => vec![Command::Check, command],
+            _ => vec![command, Command::Check],
+        };
+        self.sent.extend(commands.into_iter().map(|command| Sent { command, at: now }));
+    }
+
+    /// Takes an answer. An error closes the session.
+    pub(crate) fn told(
+        &mut self,
+        scheme: &Scheme,
+        now: u8,
+        sent: Sent,
+        answer: &Answer,
+        known: &mut Known,
+    ) -> Result<Counted, Problem> {
+        let mut counted = Counted { votes: Vec::new(), next: None };
+        match (sent.command, answer) {
+            (Command::Greet { nonce, .. }, Answer::Reign(answer)) => {
+                let reign = Reign::greeted(at(now), at(sent.at), answer)?;
+                let is_ours = nonce_of(&reign) == nonce;
+                self.wrote_at = is_ours.then_some(sent.at);
+                self.known_since = known.greeted(scheme, now, self.run, &reign);
+                self.reign = Some(reign);
+            }
+            (Command::Confirm { .. }, Answer::Reign(answer)) => {
+                let reign = self.reign.as_mut().ok_or(Problem::ReignChanged)?;
+                reign.confirmed(at(now), answer)?;
+            }
+            (Command::Claim { .. } | Command::Keep { .. }, Answer::Vote(granted)) => {
+                let is_extension = matches!(sent.command, Command::Keep { .. });
+                let has_written = match scheme.mistake {
+                    Some(Mistake::VouchedByRefusal) => true,
+                    Some(Mistake::VouchedByAnyExtension) => *granted,
+                    // An extension for less than the key lives anyway writes nothing.
+                    _ => *granted && !(is_extension && scheme.extends_shortly),
+                };
+                if has_written {
+                    self.wrote_at = Some(sent.at);
+                }
+                let counts = *granted && self.is_old(scheme, now, is_extension);
+                match scheme.mistake {
+                    Some(Mistake::NoCheck) => counted.votes.push((sent, counts)),
+                    Some(Mistake::CheckBefore) => {
+                        counted.votes.push((sent, counts && self.is_checked));
+                    }
+                    _ => self.unchecked.push((sent, counts)),
+                }
+            }
+            (Command::Check, Answer::Reign(answer)) => {
+                known.heard_at = now;
+                self.checked(scheme, now, sent, answer, &mut counted)?;
+            }
+            (Command::Release { .. }, _) => {}
+            _ if sent.command.is_vote() => self.unchecked.push((sent, false)),
+            _ => return Err(Problem::ReignChanged),
+        }
+        Ok(counted)
+    }
+
+    fn checked(
+        &mut self,
+        scheme: &Scheme,
+        now: u8,
+        sent: Sent,
+        answer: &ReignAnswer,
+        counted: &mut Counted,
+    ) -> Result<(), Problem> {
+        let reign = self.reign.as_mut().ok_or(Problem::ReignChanged)?;
+        let ReignAnswer::Checked(answer) = answer else { return Err(Problem::HidesReign) };
+        let answer = mistaken(scheme, reign, answer);
+        let wrote_at = self.wrote_at.take().map(at);
+        let times = (at(sent.at), at(now));
+        let unchecked = std::mem::take(&mut self.unchecked);
+        match reign.check(&session_options(scheme), times, wrote_at, &answer) {
+            Ok(()) => {
+                self.is_checked = true;
+                counted.votes = unchecked;
+                let nonce = nonce_of(reign);
+                counted.next = reign.is_to_confirm().then_some(Command::Confirm { nonce });
+                Ok(())
+            }
+            Err(Problem::NotVouched) => {
+                counted.votes = unchecked.into_iter().map(|(sent, _)| (sent, false)).collect();
+                Ok(())
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+}
+
+/// What a client remembers of a group beyond its connections, which only mistakes use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Known {
+    reign: Option<(u8, Vec<u8>)>,
+    heard_at: u8,
+}
+
+impl Known {
+    /// Since when a reign is known that was just greeted, without a marker. `None`: for ever.
+    fn greeted(&mut self, scheme: &Scheme, now: u8, run: u8, reign: &Reign) -> Option<u8> {
+        let is_used =
+            scheme.has(Mistake::CountedByWitness) || scheme.has(Mistake::CountedFromLastHeard);
+        if !is_used {
+            return None;
+        }
+        let reign = Some((run, reign.id().to_vec()));
+        let has_changed = self.reign.is_some() && self.reign != reign;
+        let heard_at = std::mem::replace(&mut self.heard_at, now);
+        self.reign = reign;
+        let is_last = scheme.has(Mistake::CountedFromLastHeard);
+        has_changed.then_some(if is_last { heard_at } else { now })
+    }
+}
+
+pub(crate) fn nonce_of(reign: &Reign) -> u8 {
+    let digits = std::str::from_utf8(reign.nonce()).expect("digits");
+    digits.parse().expect("a nonce of the search")
+}
+
+/// What clients assume of a group.
+fn options(scheme: &Scheme) -> GroupOptions {
+    let is_vouched = scheme.vouches && !scheme.has(Mistake::NotVouched);
+    let bound = if scheme.has(Mistake::NoBound) { 0 } else { scheme.bound };
+    GroupOptions {
+        bound: ticks(bound),
+        max_ttl: ticks(scheme.ttl),
+        replicas: is_vouched.then_some(scheme.servers as u32 - 1),
+    }
+}
+
+/// The same for what concerns idle sessions.
+fn session_options(scheme: &Scheme) -> GroupOptions {
+    let options = options(scheme);
+    let is_patient = scheme.has(Mistake::NotGreetedAgain);
+    GroupOptions { max_ttl: if is_patient { Duration::MAX } else { options.max_ttl }, ..options }
+}
+
+/// What a client with this mistake takes an answer for.
+fn mistaken(scheme: &Scheme, reign: &Reign, answer: &Checked) -> Checked {
+    let mut answer = answer.clone();
+    match scheme.mistake {
+        Some(
+            Mistake::MarkerIgnored
+            | Mistake::NoQuarantine
+            | Mistake::CountedByWitness
+            | Mistake::CountedFromLastHeard,
+        ) => answer.marker = Some(reign.marker().to_vec()),
+        Some(Mistake::MarkerByRun) => answer.id = reign.id().to_vec(),
+        _ => {}
+    }
+    answer
+}
+
+/// An attempt to get the lock, or to extend it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Attempt {
+    pub(crate) token: u8,
+    pub(crate) at: u8,
+    pub(crate) is_extension: bool,
+    /// By group: no vote was asked for, or it is waited for, or does not count, or counts.
+    pub(crate) votes: Vec<Vote>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Vote {
+    None,
+    Open,
+    No,
+    Yes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Client {
+    /// By group.
+    pub(crate) sessions: Vec<Option<Session>>,
+    pub(crate) known: Vec<Known>,
+    pub(crate) attempt: Option<Attempt>,
+    pub(crate) held: Option<Held>,
+}
+
+impl Client {
+    pub(crate) fn new(groups: usize) -> Self {
+        let (sessions, known) = (vec![None; groups], vec![Known::default(); groups]);
+        Self { sessions, known, attempt: None, held: None }
+    }
+
+    /// A vote of this group on the present attempt.
+    pub(crate) fn voted(&mut self, group: usize, sent: Sent, counts: bool) {
+        let Some(attempt) = &mut self.attempt else { return };
+        let token = match sent.command {
+            Command::Claim { token } if !attempt.is_extension => token,
+            Command::Keep { token, .. } if attempt.is_extension => token,
+            _ => return,
+        };
+        if (token, sent.at) == (attempt.token, attempt.at) && attempt.votes[group] == Vote::Open {
+            attempt.votes[group] = if counts { Vote::Yes } else { Vote::No };
+        }
+    }
+
+    /// A connection has ended: what it has not answered does not count.
+    pub(crate) fn close(&mut self, group: usize) -> Option<Session> {
+        if let Some(attempt) = &mut self.attempt {
+            if attempt.votes[group] == Vote::Open {
+                attempt.votes[group] = Vote::No;
+            }
+        }
+        self.sessions[group].take()
+    }
+
+    /// Ends the attempt if it is decided.
+    pub(crate) fn decide(&mut self, scheme: &Scheme, now: u8) {
+        let Some(attempt) = &self.attempt else { return };
+        let count = |wanted| attempt.votes.iter().filter(|vote| **vote == wanted).count();
+        let is_granted = count(Vote::Yes) * 2 > scheme.groups;
+        let in_time = now <= attempt.at + scheme.attempt && now < attempt.at + scheme.ttl;
+        let Attempt { token, at, is_extension, .. } = *attempt;
+        let held = self.held.filter(|held| held.token == token);
+        if is_granted && in_time && (!is_extension || held.is_some()) {
+            let ttl = if is_extension { scheme.ttl_of_extensions() } else { scheme.ttl };
+            let until = (at + ttl).max(held.map_or(0, |held| held.until));
+            self.held = Some(Held { token, until });
+        }
+        if is_granted || count(Vote::Open) == 0 {
+            self.attempt = None;
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Schedules that random walks hardly find: each leads to two holders by one wrong rule, and to one
+//! by the right ones.
+
+use crate::expect::tell;
+use crate::scheme::{Faults, Mistake, Scheme};
+use crate::world::{Search, Step, World};
+use Step::{
+    Acknowledge, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote, Read,
+    Sync, Tick,
+};
+use models::explore::Model;
+
+/// The first master, and the one that is promoted. The third server is a replica of one of them.
+const OLD: usize = 0;
+const NEW: usize = 1;
+const REPLICA: usize = 2;
+
+/// The clients of the old master, and the one of the new master.
+const ANN: usize = 0;
+const BOB: usize = 1;
+const CID: usize = 2;
+
+struct Schedule {
+    search: Search,
+    world: World,
+    trace: Vec<Step>,
+    has_two_holders: bool,
+}
+
+impl Schedule {
+    fn new(scheme: Scheme) -> Self {
+        let mut search = Search::new(scheme);
+        let world = search.first();
+        Self { search, world, trace: Vec::new(), has_two_holders: false }
+    }
+
+    /// Takes a step, if it is possible: by the right rules, some are not.
+    fn go(&mut self, step: Step) {
+        if self.search.allows(&self.world, &step) {
+            self.trace.push(step);
+            self.has_two_holders |= self.search.take(&mut self.world, &step).is_err();
+        }
+    }
+
+    fn pass(&mut self, ticks: u8) {
+        (0..ticks).for_each(|_| self.go(Tick));
+    }
+
+    fn greet(&mut self, client: usize, server: usize) {
+        self.go(Connect(client, 0, server));
+        self.go(Execute(client, 0));
+        self.go(Read(client, 0));
+    }
+
+    /// An idle session is greeted again.
+    fn wake(&mut self, client: usize, server: usize) {
+        self.go(Close(client, 0));
+        self.greet(client, server);
+    }
+
+    /// A vote, its check, and a confirmation if one follows.
+    fn vote(&mut self, first: Step) {
+        let (Begin(client) | Extend(client)) = first else { unreachable!("{first:?}") };
+        self.go(first);
+        (0..2).for_each(|_| self.go(Execute(client, 0)));
+        self.go(Read(client, 0));
+        self.go(Execute(client, 0));
+        self.go(Read(client, 0));
+    }
+
+    /// A vote whose write the replica acknowledges before the check, if it follows this master.
+    fn vouched_vote(&mut self, first: Step, master: usize) {
+        let (Begin(client) | Extend(client)) = first else { unreachable!("{first:?}") };
+        self.go(first);
+        self.go(Execute(client, 0));
+        self.acknowledge(master);
+        self.go(Execute(client, 0));
+        self.go(Read(client, 0));
+        self.go(Execute(client, 0));
+        self.go(Read(client, 0));
+    }
+
+    fn acknowledge(&mut self, master: usize) {
+        if usize::from(self.world.groups[0].servers[REPLICA].source) == master {
+            (0..4).for_each(|_| self.go(Deliver(0, REPLICA)));
+            self.go(Acknowledge(0, REPLICA));
+            self.go(Hear(0, master, REPLICA));
+        }
+    }
+}
+
+/// Two clients hold the lock at the end with the mistake, and not without it.
+#[track_caller]
+fn is_needed(mistake: Mistake, scheme: Scheme, schedule: fn(&mut Schedule, &Scheme)) {
+    for (scheme, wanted) in [(scheme, false), (scheme.with(mistake), true)] {
+        let mut it = Schedule::new(scheme);
+        schedule(&mut it, &scheme);
+        let story = tell(&mut it.search, &it.trace);
+        assert_eq!(it.has_two_holders, wanted, "{mistake:?}\n{story}");
+    }
+}
+
+/// One promotion, and masters that go on for ever.
+const VOUCHED: Scheme = Scheme {
+    faults: Faults { attempts: 9, promotions: 1, ..Faults::NONE },
+    ttl: 3,
+    bound: 3,
+    ..Scheme::vouched()
+};
+
+/// A replica goes from the old master to the new one at the very time at which a quarantine that
+/// began with the greeting is over: it vouched for the old one a moment ago.
+#[test]
+fn the_age_of_a_reign_counts_from_when_a_majority_vouches() {
+    is_needed(Mistake::VouchedFromGreeting, VOUCHED, |it, scheme| {
+        it.greet(ANN, OLD);
+        it.go(Promote(0, NEW));
+        it.greet(CID, NEW);
+        it.vouched_vote(Begin(ANN), OLD);
+        for _ in 0..scheme.ttl + scheme.bound {
+            it.pass(1);
+            it.vouched_vote(Extend(ANN), OLD);
+        }
+        it.go(Sync(0, REPLICA));
+        it.wake(CID, NEW);
+        it.vouched_vote(Begin(CID), NEW);
+    });
+}
+
+/// The replica follows the new master, in whose reign a lock may be granted when this returns.
+fn replace(it: &mut Schedule, scheme: &Scheme) {
+    it.go(Promote(0, NEW));
+    it.go(Sync(0, REPLICA));
+    it.greet(CID, NEW);
+    it.vouched_vote(Begin(CID), NEW);
+    it.pass(scheme.ttl + scheme.bound);
+}
+
+/// A master that was stopped continues: in its sockets lie a greeting, a vote and an
+/// acknowledgement that is as old as its last write.
+#[test]
+fn an_old_acknowledgement_does_not_vouch() {
+    is_needed(Mistake::VouchedByLag, VOUCHED, |it, scheme| {
+        it.go(Acknowledge(0, REPLICA));
+        replace(it, scheme);
+        it.wake(CID, NEW);
+        it.vouched_vote(Begin(CID), NEW);
+        it.greet(ANN, OLD);
+        it.go(Begin(ANN));
+        it.go(Execute(ANN, 0));
+        it.go(Hear(0, OLD, REPLICA));
+        it.go(Execute(ANN, 0));
+        it.go(Read(ANN, 0));
+    });
+}
+
+/// What was acknowledged before a replica left its master vouches for nothing that was sent later.
+#[test]
+fn a_refusal_does_not_vouch() {
+    is_needed(Mistake::VouchedByRefusal, VOUCHED, |it, scheme| {
+        it.greet(ANN, OLD);
+        it.greet(BOB, OLD);
+        it.vouched_vote(Begin(ANN), OLD);
+        it.go(Promote(0, NEW));
+        it.go(Sync(0, REPLICA));
+        it.greet(CID, NEW);
+        it.vouched_vote(Begin(CID), NEW);
+        it.pass(scheme.ttl - 1);
+        it.vote(Begin(BOB));
+        it.pass(1);
+        it.vote(Begin(BOB));
+        it.pass(scheme.bound - 1);
+        it.vote(Extend(BOB));
+        it.pass(1);
+        it.wake(CID, NEW);
+        it.vouched_vote(Begin(CID), NEW);
+    });
+}
+
+/// Neither does an extension that changes nothing, because the key lives longer than it asks for.
+#[test]
+fn an_extension_that_writes_nothing_does_not_vouch() {
+    let scheme = Scheme { extends_shortly: true, ..VOUCHED };
+    is_needed(Mistake::VouchedByAnyExtension, scheme, |it, scheme| {
+        it.greet(ANN, OLD);
+        it.vouched_vote(Begin(ANN), OLD);
+        it.go(Promote(0, NEW));
+        it.go(Sync(0, REPLICA));
+        it.greet(CID, NEW);
+        it.vouched_vote(Begin(CID), NEW);
+        it.pass(scheme.ttl - 1);
+        it.vote(Extend(ANN));
+        it.pass(scheme.bound - 1);
+        it.vote(Begin(ANN));
+        it.pass(2);
+        it.wake(CID, NEW);
+        it.vouched_vote(Begin(CID), NEW);
+    });
+}
+
+/// The old master is elected again without ever being told that it was replaced.
+const ELECTED_AGAIN: Scheme = Scheme {
+    servers: 2,
+    has_epochs: true,
+    faults: Faults { attempts: 9, promotions: 1, second_elections: 1, ..Faults::NONE },
+    ..Scheme::bounded()
+};
+
+#[test]
+fn the_marker_has_the_epoch() {
+    is_needed(Mistake::NoEpoch, ELECTED_AGAIN, |it, scheme| {
+        it.go(Promote(0, NEW));
+        it.greet(CID, NEW);
+        it.pass(scheme.ttl + scheme.bound);
+        it.wake(CID, NEW);
+        it.vote(Begin(CID));
+        it.go(ElectAgain(0, OLD));
+        it.greet(ANN, OLD);
+        it.vote(Begin(ANN));
+    });
+}
+
+#[test]
+fn an_idle_session_is_greeted_again() {
+    is_needed(Mistake::NotGreetedAgain, ELECTED_AGAIN, |it, scheme| {
+        it.greet(ANN, OLD);
+        it.go(Promote(0, NEW));
+        it.greet(CID, NEW);
+        it.pass(scheme.ttl + scheme.bound);
+        it.wake(CID, NEW);
+        it.vote(Begin(CID));
+        it.go(ElectAgain(0, OLD));
+        it.vote(Begin(ANN));
+    });
+}

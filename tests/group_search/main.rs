@@ -1,0 +1,158 @@
+//! Searches for histories of replicated groups in which two clients hold a lock.
+//!
+//! Replication is late and in order, a promotion loses what had not arrived, a replaced master goes
+//! on for a while or for ever, servers start again with or without their keys, are elected again
+//! untold, or execute nothing for any time; markers are flushed and evicted; connections end, and
+//! what was written on them is carried out later; a vote and the check behind it are two steps, and
+//! their answers are read later still (`group.rs`, `world.rs`). Time is whole ticks, one for all.
+//!
+//! What a server does, the library's own Lua does on an embedded node (`node.rs`). What its answers
+//! mean, the rule says that clients have (`rule.rs`); what a session does with it, a model does
+//! (`client.rs`).
+//!
+//! Small histories are searched exhaustively, larger ones by random walks, of one group and of
+//! three. Each [`Mistake`](scheme::Mistake) is a wrong rule and must be found: by walks, or by a
+//! schedule where walks hardly do (`directed.rs`).
+//!
+//! The model lacks drifting clocks, the queue, shares and fencing, and slots that move.
+//!
+//! `REDLATCH_WALKS=1000000 REDLATCH_STATES=10000000 cargo test --release --test group_search --
+//! --nocapture` goes further than plain `cargo test` does, and counts in how many walks a wrong
+//! rule shows; `REDLATCH_SEED` is the first seed. `REDLATCH_TRACE=1` shows how each was found.
+
+mod client;
+mod directed;
+mod expect;
+mod group;
+mod node;
+mod rule;
+mod scheme;
+mod world;
+
+use expect::{broken, broken_by_search, sound, sound_walks};
+use scheme::{Faults, Mistake, Scheme};
+
+/// How many walks plain `cargo test` takes.
+const WALKS: u64 = 1_000;
+
+/// Two clients, two servers and one promotion.
+const SMALL: Scheme = Scheme {
+    servers: 2,
+    clients: 2,
+    ttl: 1,
+    bound: 1,
+    goes_on: Some(1),
+    ticks: 2,
+    greets_at_once: true,
+    tries_early: false,
+    extends: false,
+    faults: Faults { promotions: 1, attempts: 2, ..Faults::NONE },
+    ..Scheme::bounded()
+};
+
+#[test]
+fn all_small_histories_are_sound() {
+    sound("small histories", SMALL);
+    let restarts = Faults { restarts: 1, promotions: 0, ..SMALL.faults };
+    sound("small histories with a restart", Scheme { faults: restarts, ..SMALL });
+}
+
+#[test]
+#[ignore = "it takes a minute"]
+fn all_small_histories_with_extensions_are_sound() {
+    let extends = Scheme { extends: true, ticks: 3, ..SMALL };
+    sound("small histories with extensions", extends);
+}
+
+#[test]
+fn the_bound_is_needed_in_a_small_history() {
+    broken_by_search(Mistake::NoBound, Scheme { ticks: 3, ..SMALL });
+}
+
+#[test]
+fn random_walks_are_sound() {
+    sound_walks("bounded", WALKS, Scheme::bounded());
+    sound_walks("vouched", WALKS, Scheme::vouched());
+    sound_walks("vouched, one promotion", WALKS, VOUCHED);
+    sound_walks("elected again", WALKS, ELECTED_AGAIN);
+    sound_walks("three groups", WALKS, THREE_GROUPS);
+}
+
+/// Of what happens to the servers, promotions only.
+const PROMOTED: Scheme = Scheme {
+    faults: Faults { promotions: 3, attempts: 6, new_clients: 3, ..Faults::NONE },
+    ..Scheme::bounded()
+};
+
+/// The same with a majority that vouches, and few promotions, so that locks are granted.
+const VOUCHED: Scheme = Scheme {
+    clients: 2,
+    bound: 3,
+    ticks: 16,
+    faults: Faults { promotions: 1, attempts: 6, ..Faults::NONE },
+    ..Scheme::vouched()
+};
+
+const ELECTED_AGAIN: Scheme = Scheme {
+    servers: 2,
+    ticks: 18,
+    has_epochs: true,
+    faults: Faults { second_elections: 1, attempts: 8, ..PROMOTED.faults },
+    ..PROMOTED
+};
+
+const THREE_GROUPS: Scheme = Scheme {
+    groups: 3,
+    servers: 2,
+    clients: 2,
+    ttl: 4,
+    ticks: 18,
+    attempt: 1,
+    greets_at_once: true,
+    releases: true,
+    faults: Faults { promotions: 4, restarts: 2, attempts: 6, new_clients: 2, ..Faults::NONE },
+    ..Scheme::bounded()
+};
+
+/// One promotion, after which the replaced master goes on for longer than locks live.
+const LONG_BOUND: Scheme = Scheme {
+    servers: 2,
+    clients: 2,
+    ttl: 2,
+    bound: 4,
+    goes_on: Some(4),
+    ticks: 12,
+    faults: Faults { promotions: 1, attempts: 6, ..Faults::NONE },
+    ..Scheme::bounded()
+};
+
+#[test]
+fn the_quarantine_and_the_marker_are_needed() {
+    broken(Mistake::NoQuarantine, Scheme::bounded());
+    broken(Mistake::CountedByWitness, Scheme::bounded());
+    broken(Mistake::CountedFromLastHeard, Scheme::bounded());
+    broken(Mistake::MarkerByRun, Scheme::bounded());
+    broken(Mistake::CountedByWitness, THREE_GROUPS);
+}
+
+#[test]
+fn the_check_behind_the_vote_is_needed() {
+    broken(Mistake::CheckBefore, Scheme::bounded());
+    broken(Mistake::NoCheck, Scheme::bounded());
+    broken(Mistake::MarkerIgnored, Scheme::bounded());
+}
+
+#[test]
+fn the_bound_is_needed() {
+    broken(Mistake::NoBound, PROMOTED);
+    broken(Mistake::ExtensionAtOnce, LONG_BOUND);
+    broken(Mistake::ReclaimAtOnce, LONG_BOUND);
+    // Nobody vouches for a master that goes on for ever.
+    broken(Mistake::NotVouched, Scheme { goes_on: None, ..PROMOTED });
+}
+
+#[test]
+fn epochs_and_fresh_greetings_are_needed() {
+    broken(Mistake::NoEpoch, ELECTED_AGAIN);
+    broken(Mistake::NotGreetedAgain, ELECTED_AGAIN);
+}

@@ -1,0 +1,409 @@
+//! A state of the search: groups, clients, and what is on its way between them.
+
+use crate::client::{Attempt, Client, Sent, Session, Vote, nonce_of};
+use crate::group::{Group, NEVER};
+use crate::node::{Command, Node};
+use crate::scheme::{Faults, Mistake, Scheme};
+use models::explore::{Model, hash};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct World {
+    pub(crate) now: u8,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) clients: Vec<Client>,
+    /// What lies in the sockets of connections that have ended: in which group and server.
+    late: Vec<(usize, usize, Command)>,
+    /// Runs and reigns so far, and tokens.
+    names: u8,
+    tokens: u8,
+    pub(crate) left: Faults,
+}
+
+/// What can happen next. Numbers are those of a client, a group and a server, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Tick,
+    /// A client connects to a master, or to what was one.
+    Connect(usize, usize, usize),
+    /// Its connection ends.
+    Close(usize, usize),
+    /// It tries to get the lock, extends it, or releases it.
+    Begin(usize),
+    Extend(usize),
+    Release(usize),
+    /// It waits for no more votes.
+    GiveUp(usize),
+    /// It is replaced by one that knows nothing.
+    Forget(usize),
+    /// The next command that it has written is carried out.
+    Execute(usize, usize),
+    /// It reads all answers that there are.
+    Read(usize, usize),
+    /// What lies in the socket of a connection that has ended is carried out.
+    Late(usize),
+    /// The next write arrives at a replica.
+    Deliver(usize, usize),
+    Promote(usize, usize),
+    Demote(usize, usize),
+    /// A server gets a full copy from the present master.
+    Sync(usize, usize),
+    /// A replica acknowledges what it has, and a master hears that of the last one.
+    Acknowledge(usize, usize),
+    Hear(usize, usize, usize),
+    Restart(usize, usize, bool),
+    Flush(usize),
+    Evict(usize),
+    /// A replaced master is elected again, without ever being told.
+    ElectAgain(usize, usize),
+}
+
+/// Two clients hold the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TwoHolders;
+
+/// A scheme, and what runs the commands of its servers.
+pub(crate) struct Search {
+    pub(crate) scheme: Scheme,
+    pub(crate) node: Node,
+}
+
+impl Search {
+    pub(crate) fn new(scheme: Scheme) -> Self {
+        Self { scheme, node: Node::new(&scheme) }
+    }
+}
+
+impl Model for Search {
+    type World = World;
+    type Step = Step;
+    type Violation = TwoHolders;
+
+    fn first(&mut self) -> World {
+        let Scheme { groups, servers, clients, faults, .. } = self.scheme;
+        let epoch = u8::from(self.scheme.has_epochs);
+        let run = |group| (1 + group * servers) as u8;
+        World {
+            now: self.scheme.start(),
+            groups: (0..groups)
+                .map(|group| Group::new(servers, run(group), epoch, &mut self.node))
+                .collect(),
+            clients: vec![Client::new(groups); clients],
+            late: Vec::new(),
+            names: run(groups),
+            tokens: 0,
+            left: faults,
+        }
+    }
+
+    fn steps(&mut self, world: &World) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if world.now < self.scheme.start() + self.scheme.ticks {
+            steps.push(Step::Tick);
+        }
+        for group in 0..world.groups.len() {
+            world.steps_of_group(group, &self.scheme, &mut steps);
+        }
+        for client in 0..world.clients.len() {
+            world.steps_of_client(client, &self.scheme, &mut steps);
+        }
+        steps.extend((0..world.late.len()).map(Step::Late));
+        steps
+    }
+
+    fn take(&mut self, world: &mut World, step: &Step) -> Result<(), TwoHolders> {
+        world.take(*step, &self.scheme, &mut self.node);
+        if world.holders() > 1 { Err(TwoHolders) } else { Ok(()) }
+    }
+
+    /// The order of clients makes no difference.
+    fn key(&self, world: &World) -> u64 {
+        let mut clients: Vec<u64> = world.clients.iter().map(hash).collect();
+        clients.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        let World { now, groups, late, names, tokens, left, .. } = world;
+        (now, groups, clients, late, names, tokens, left).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl World {
+    pub(crate) fn holders(&self) -> usize {
+        self.clients.iter().filter(|client| client.held.is_some()).count()
+    }
+
+    fn steps_of_group(&self, group: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
+        let Group { servers, current, .. } = &self.groups[group];
+        let (left, has_master) = (&self.left, servers[*current].is_up);
+        for (index, server) in servers.iter().enumerate() {
+            let mut push = |may: bool, step| steps.extend(may.then_some(step));
+            let is_replaced = index != *current;
+            if !server.is_up {
+                push(left.restarts > 0, Step::Restart(group, index, false));
+            } else if server.is_master {
+                push(is_replaced, Step::Demote(group, index));
+                let is_elected = is_replaced && left.second_elections > 0;
+                push(is_elected, Step::ElectAgain(group, index));
+                for keeps in [false, true] {
+                    push(left.restarts > 0, Step::Restart(group, index, keeps));
+                }
+                for (from, ack) in server.acks.iter().enumerate() {
+                    push(*ack != NEVER, Step::Hear(group, index, from));
+                }
+            } else {
+                let is_apart = !server.is_linked || usize::from(server.source) != *current;
+                push(server.is_linked && !server.behind.is_empty(), Step::Deliver(group, index));
+                push(is_apart && is_replaced && has_master, Step::Sync(group, index));
+                push(left.promotions > 0, Step::Promote(group, index));
+                let again = scheme.has(Mistake::VouchedByLag);
+                let acknowledges =
+                    scheme.vouches && self.groups[group].may_acknowledge(index, again);
+                push(acknowledges, Step::Acknowledge(group, index));
+            }
+        }
+        steps.extend((left.flushes > 0 && has_master).then_some(Step::Flush(group)));
+        let is_marked = servers[*current].keys.marker.is_some();
+        steps.extend((left.evictions > 0 && is_marked).then_some(Step::Evict(group)));
+    }
+
+    fn steps_of_client(&self, index: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
+        let client = &self.clients[index];
+        for (group, session) in client.sessions.iter().enumerate() {
+            let servers = &self.groups[group].servers;
+            let Some(session) = session else {
+                // A server that takes no writes cannot be greeted.
+                let masters = (0..servers.len()).filter(|it| servers[*it].takes_writes(self.now));
+                steps.extend(masters.map(|server| Step::Connect(index, group, server)));
+                continue;
+            };
+            let server = &servers[session.server];
+            let is_there = server.is_up && server.run == session.run;
+            if is_there && !session.sent.is_empty() {
+                steps.push(Step::Execute(index, group));
+            }
+            if !session.answered.is_empty() {
+                steps.push(Step::Read(index, group));
+            }
+            let is_elsewhere = scheme.groups > 1 || self.groups[group].current != session.server;
+            let is_idle = client.attempt.is_none();
+            let may_end = is_elsewhere || session.is_stale(scheme, self.now);
+            if !is_there || is_idle && may_end {
+                steps.push(Step::Close(index, group));
+            }
+        }
+        let usable = |it: &&Session| it.reign.is_some() && !it.is_stale(scheme, self.now);
+        let sessions = client.sessions.iter().flatten().filter(usable);
+        let has_majority = |count: usize| count * 2 > scheme.groups;
+        if client.attempt.is_some() {
+            steps.extend((scheme.groups > 1).then_some(Step::GiveUp(index)));
+            return;
+        }
+        if has_majority(sessions.clone().count()) {
+            let old = sessions.filter(|it| it.is_old(scheme, self.now, false)).count();
+            let may_try = scheme.tries_early || has_majority(old);
+            match client.held {
+                Some(_) if scheme.extends => steps.push(Step::Extend(index)),
+                None if self.left.attempts > 0 && may_try => steps.push(Step::Begin(index)),
+                _ => {}
+            }
+        }
+        if client.held.is_some() {
+            steps.extend(scheme.releases.then_some(Step::Release(index)));
+        } else if self.left.new_clients > 0 && client.sessions.iter().any(Option::is_some) {
+            steps.push(Step::Forget(index));
+        }
+    }
+
+    fn take(&mut self, step: Step, scheme: &Scheme, node: &mut Node) {
+        let (now, left) = (self.now, &mut self.left);
+        match step {
+            Step::Tick => {
+                self.now += 1;
+                self.groups.iter_mut().for_each(|group| group.tick(now + 1));
+                for client in &mut self.clients {
+                    client.held = client.held.filter(|held| held.until > now + 1);
+                }
+            }
+            Step::Connect(client, group, server) => {
+                self.connect(client, group, server, scheme, node);
+                if scheme.greets_at_once {
+                    self.execute(client, group, scheme, node);
+                    self.read(client, group, scheme);
+                }
+            }
+            Step::Close(client, group) => self.close(client, group),
+            Step::Begin(client) => {
+                left.attempts -= 1;
+                self.tokens += 1;
+                self.attempt(client, self.tokens, false, scheme);
+            }
+            Step::Extend(client) => {
+                let token = self.clients[client].held.expect("it extends what it holds").token;
+                self.attempt(client, token, true, scheme);
+            }
+            Step::Release(client) => {
+                let client = &mut self.clients[client];
+                let token = client.held.take().expect("it releases what it holds").token;
+                let command = Command::Release { token };
+                for session in client.sessions.iter_mut().flatten() {
+                    session.sent.push_back(Sent { command, at: now });
+                }
+            }
+            Step::GiveUp(client) => self.clients[client].attempt = None,
+            Step::Forget(client) => {
+                left.new_clients -= 1;
+                for group in 0..self.groups.len() {
+                    self.close(client, group);
+                }
+                self.clients[client] = Client::new(self.groups.len());
+            }
+            Step::Execute(client, group) => self.execute(client, group, scheme, node),
+            Step::Read(client, group) => self.read(client, group, scheme),
+            Step::Late(index) => {
+                let (group, server, command) = self.late.remove(index);
+                self.groups[group].execute(server, now, command, scheme, node);
+            }
+            other => self.take_fault(other, scheme),
+        }
+    }
+
+    /// What happens to the servers.
+    fn take_fault(&mut self, step: Step, scheme: &Scheme) {
+        let Self { now, groups, left, names, late, .. } = self;
+        let mut name = || {
+            *names += 1;
+            *names
+        };
+        match step {
+            Step::Deliver(group, server) => groups[group].deliver(server),
+            Step::Promote(group, server) => {
+                left.promotions -= 1;
+                let writes_until = scheme.goes_on.map_or(NEVER, |ticks| *now + ticks);
+                groups[group].promote(server, name(), writes_until);
+            }
+            Step::Demote(group, server) => groups[group].demote(server),
+            Step::Sync(group, server) => groups[group].sync(server),
+            Step::Acknowledge(group, server) => groups[group].acknowledge(server),
+            Step::Hear(group, server, from) => groups[group].hear(server, from, *now),
+            Step::Restart(group, server, keeps_keys) => {
+                left.restarts -= 1;
+                late.retain(|it| (it.0, it.1) != (group, server));
+                groups[group].restart(server, name(), keeps_keys);
+            }
+            Step::Flush(group) => {
+                left.flushes -= 1;
+                let master = groups[group].current;
+                groups[group].write(master, Default::default());
+            }
+            Step::Evict(group) => {
+                left.evictions -= 1;
+                let master = groups[group].current;
+                groups[group].servers[master].keys.marker = None;
+            }
+            Step::ElectAgain(group, server) => {
+                left.second_elections -= 1;
+                let master = groups[group].current;
+                late.retain(|it| (it.0, it.1) != (group, master));
+                groups[group].elect_again(server);
+            }
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    fn connect(
+        &mut self,
+        client: usize,
+        group: usize,
+        server: usize,
+        scheme: &Scheme,
+        node: &Node,
+    ) {
+        let nonce = self.unused_nonce(node);
+        let at = &self.groups[group];
+        let is_counted = scheme.has_epochs && !scheme.has(Mistake::NoEpoch);
+        let epoch = if is_counted { at.epoch } else { 0 };
+        let is_vouched = scheme.vouches
+            && !scheme.has(Mistake::NotVouched)
+            && !scheme.has(Mistake::VouchedFromGreeting);
+        let command = Command::Greet { epoch, nonce, is_vouched };
+        let mut session = Session::new(server, at.servers[server].run);
+        session.sent.push_back(Sent { command, at: self.now });
+        self.clients[client].sessions[group] = Some(session);
+    }
+
+    /// The smallest number that stands in no marker, and is on its way to none.
+    fn unused_nonce(&self, node: &Node) -> u8 {
+        let servers = self.groups.iter().flat_map(|group| &group.servers);
+        let keys = servers.flat_map(|server| server.behind.iter().chain([&server.keys]));
+        let mut used: Vec<u8> =
+            keys.filter_map(|keys| keys.marker).map(|marker| node.nonce(marker)).collect();
+        let sessions = self.clients.iter().flat_map(|client| client.sessions.iter().flatten());
+        let mut commands: Vec<Command> = self.late.iter().map(|(.., command)| *command).collect();
+        for session in sessions {
+            used.extend(session.reign.as_ref().map(nonce_of));
+            commands.extend(session.sent.iter().map(|sent| sent.command));
+            commands.extend(session.answered.iter().map(|(sent, _)| sent.command));
+        }
+        used.extend(commands.iter().filter_map(|command| match command {
+            Command::Greet { nonce, .. } | Command::Confirm { nonce } => Some(*nonce),
+            _ => None,
+        }));
+        (1..).find(|nonce| !used.contains(nonce)).expect("few are used")
+    }
+
+    fn close(&mut self, client: usize, group: usize) {
+        let Some(session) = self.clients[client].close(group) else { return };
+        let server = &self.groups[group].servers[session.server];
+        let is_there = server.is_up && server.run == session.run;
+        if is_there && self.left.late > 0 && !session.sent.is_empty() {
+            self.left.late -= 1;
+            let late = session.sent.iter().map(|sent| (group, session.server, sent.command));
+            self.late.extend(late);
+        }
+    }
+
+    fn attempt(&mut self, client: usize, token: u8, is_extension: bool, scheme: &Scheme) {
+        let now = self.now;
+        let client = &mut self.clients[client];
+        let mut votes = vec![Vote::None; scheme.groups];
+        for (session, vote) in client.sessions.iter_mut().zip(&mut votes) {
+            let usable = |it: &&mut Session| it.reign.is_some() && !it.is_stale(scheme, now);
+            let Some(session) = session.as_mut().filter(usable) else { continue };
+            *vote = Vote::Open;
+            let command = match is_extension {
+                true => Command::Keep { token, reclaims: session.reclaims(scheme, now) },
+                false => Command::Claim { token },
+            };
+            session.vote(scheme, now, command);
+        }
+        client.attempt = Some(Attempt { token, at: now, is_extension, votes });
+        client.decide(scheme, now);
+    }
+
+    fn execute(&mut self, client: usize, group: usize, scheme: &Scheme, node: &mut Node) {
+        let session = self.clients[client].sessions[group].as_mut().expect("it is there");
+        let sent = session.sent.pop_front().expect("it was written");
+        let (server, now) = (session.server, self.now);
+        let answer = self.groups[group].execute(server, now, sent.command, scheme, node);
+        session.answered.push_back((sent, answer));
+    }
+
+    fn read(&mut self, client: usize, group: usize, scheme: &Scheme) {
+        let now = self.now;
+        loop {
+            let Client { sessions, known, .. } = &mut self.clients[client];
+            let Some(session) = &mut sessions[group] else { break };
+            let Some((sent, answer)) = session.answered.pop_front() else { break };
+            match session.told(scheme, now, sent, &answer, &mut known[group]) {
+                Ok(counted) => {
+                    session.sent.extend(counted.next.map(|command| Sent { command, at: now }));
+                    for (sent, counts) in counted.votes {
+                        self.clients[client].voted(group, sent, counts);
+                    }
+                }
+                Err(_) => self.close(client, group),
+            }
+            self.clients[client].decide(scheme, now);
+        }
+    }
+}
