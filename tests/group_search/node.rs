@@ -180,12 +180,13 @@ impl Node {
             Command::Keep { token, reclaims } => engine::Command::Keep(Keep {
                 lock: lock(token),
                 ttl: millis(self.ttl_of_extensions),
-                restores: reclaims,
+                restores: false,
+                reclaims,
             }),
             Command::Release { token } => engine::Command::Remove(Removal {
                 lock: lock(token),
                 ttl,
-                linger: None,
+                keep_for: None,
                 waiter: None,
                 is_awaited: true,
             }),
@@ -221,7 +222,7 @@ impl Node {
     /// The answer to a command as the library sends it, to scripts that may be changed.
     fn send(&mut self, request: &engine::Request, now: u8) -> Answer {
         let mut bytes = Vec::new();
-        encode(request, Form::Digest, PROOF, &mut bytes);
+        encode(request, Form::Digest, PROOF, b"", &mut bytes);
         let mut words = words(&bytes);
         if words[0] == b"EVALSHA" {
             words[1] = &self.digests[words[1]];
