@@ -22,8 +22,8 @@ pub(super) struct Group {
     is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     unchecked: VecDeque<(Answer, Request)>,
-    /// When the last command was sent that has certainly written something, of those before the next
-    /// answer.
+    /// When the last command was sent that has certainly written something, of those before the
+    /// next answer.
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address.
     pub(super) epoch: u64,
