@@ -138,18 +138,18 @@ impl Session {
     }
 
     /// In a group, another server may be the master, now or soon: the node is looked for anew.
-    pub(super) fn of_group(&self, read: Result<NodeReply, NoReply>) -> Result<NodeReply, NoReply> {
-        match read {
-            Err(NoReply::Failed(NodeError::Server(error)))
+    pub(super) fn of_group(&self, why: NoReply) -> NoReply {
+        match why {
+            NoReply::Failed(NodeError::Server(error))
                 if self.options.group.is_some()
                     && matches!(
                         error.kind,
                         ServerErrorKind::Replica | ServerErrorKind::Cluster
                     ) =>
             {
-                Err(NoReply::Failed(NodeError::NoMaster(error.text)))
+                NoReply::Failed(NodeError::NoMaster(error.text))
             }
-            read => read,
+            why => why,
         }
     }
 
@@ -180,8 +180,10 @@ impl Session {
             }
             // It says nothing itself: the question behind it does.
             Err(NoReply::Failed(_)) if matches!(step, ReignStep::Wait { .. }) => return Ok(()),
-            Err(NoReply::UnknownScript) => return Err(NodeError::HidesReign),
-            Err(NoReply::Failed(problem) | NoReply::Nonsense(problem)) => return Err(problem),
+            Err(why) => match self.of_group(why) {
+                NoReply::Failed(problem) | NoReply::Nonsense(problem) => return Err(problem),
+                NoReply::UnknownScript => return Err(NodeError::HidesReign),
+            },
         };
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
             return Ok(());
