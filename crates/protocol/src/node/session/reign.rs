@@ -19,7 +19,7 @@ pub(super) struct Group {
     /// As greeted on this connection.
     reign: Option<Reign>,
     /// Was a vote written since the last question?
-    is_unchecked: bool,
+    pub(super) is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     unchecked: VecDeque<(Answer, Request)>,
     /// When the last command was sent that has written something, of those before the next answer.
@@ -93,9 +93,6 @@ impl Session {
 
     /// Asks in whose reign the votes were given that are about to be written, behind them.
     pub(super) fn seal(&mut self) {
-        if !self.group.is_unchecked {
-            return;
-        }
         let (Some(options), Some(now)) = (self.options.group.clone(), self.flight.latest()) else {
             return;
         };
@@ -153,13 +150,13 @@ impl Session {
         }
     }
 
-    /// Returns the answer to a request that needs no question behind it.
-    pub(super) fn hold(&mut self, answer: Answer, request: &Request) -> Option<Answer> {
-        if self.options.group.is_none() || !request.is_vote() {
-            return Some(answer);
+    /// Delivers an answer, or keeps it until the question behind it is answered.
+    pub(super) fn deliver(&mut self, answer: Answer, request: &Request) {
+        if self.options.group.is_some() && request.is_vote() {
+            self.group.unchecked.push_back((answer, request.clone()));
+        } else {
+            self.answers.push_back(answer);
         }
-        self.group.unchecked.push_back((answer, request.clone()));
-        None
     }
 
     /// Takes the answer to a question about the reign. An error means that the connection must be

@@ -150,8 +150,7 @@ impl Session {
         }
         let is_refused = reply.vote == Vote::Refused;
         if let Some(ticket) = ticket {
-            let answer = self.hold(Answer { ticket, reply, was_sent: true, took }, &request);
-            self.answers.extend(answer);
+            self.deliver(Answer { ticket, reply, was_sent: true, took }, &request);
         }
         // If another lock holds one of several keys, the predecessor may hold the rest.
         if is_refused && request.has_more_keys() {
