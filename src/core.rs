@@ -15,6 +15,8 @@ use crate::backend::{Backend, Cancellation, Events, SharedParts};
 use crate::cancel_token::CancelToken;
 use crate::config::{NodeSettings, Settings};
 use crate::engine::{Rules, Ttl};
+#[cfg(feature = "registers")]
+use crate::error::RegisterError;
 use crate::error::{ConfigError, TtlError};
 use crate::event::{Event, Listener};
 use crate::name::Name;
@@ -51,9 +53,9 @@ pub(crate) struct Core {
     pub(crate) cancellation: Arc<Cancellation>,
     #[cfg(feature = "registers")]
     pub(crate) registers: RegisterMemory,
-    /// The nodes that keep registers.
+    /// The nodes that keep registers, or why there are none.
     #[cfg(feature = "registers")]
-    pub(crate) redlock: Option<Arc<Redlock>>,
+    pub(crate) redlock: Result<Arc<Redlock>, RegisterError>,
 }
 
 impl Core {
@@ -72,12 +74,17 @@ impl Core {
         let notifier = Arc::new(Notifier::new(emit, Arc::clone(&owner_process)));
         let shared = SharedParts { changes, notifier: &notifier, owner_process: &owner_process };
         #[cfg(feature = "registers")]
-        let mut register_nodes = None;
+        let mut register_nodes = Err(RegisterError::ZooKeeper);
         let backend: Arc<dyn Backend> = match &settings.nodes {
             NodeSettings::Redis(nodes) => {
                 let redlock = Arc::new(Redlock::new(nodes, &settings, shared)?);
                 #[cfg(feature = "registers")]
-                register_nodes.replace(Arc::clone(&redlock));
+                {
+                    register_nodes = match settings.nodes.group() {
+                        None => Ok(Arc::clone(&redlock)),
+                        Some(url) => Err(RegisterError::Replicated { url: url.to_string().into() }),
+                    };
+                }
                 redlock
             }
             #[cfg(feature = "zookeeper")]

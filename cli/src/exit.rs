@@ -188,7 +188,8 @@ impl From<RegisterError> for Failure {
             RegisterError::NoQuorum { error, .. } => no_quorum(error),
             RegisterError::Resource(_)
             | RegisterError::TooLong { .. }
-            | RegisterError::ZooKeeper => USAGE,
+            | RegisterError::ZooKeeper
+            | RegisterError::Replicated { .. } => USAGE,
             RegisterError::NotRepaired { .. } | RegisterError::PlaceTaken { .. } => NOT_REPAIRED,
             RegisterError::NotFormed
             | RegisterError::AlreadyFormed

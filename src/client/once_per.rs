@@ -60,7 +60,8 @@ impl<'a> LockRequest<'a> {
 /// **What remembers the last run.** A lock of its own, which stays taken for the period less the
 /// [`tolerance`](Self::tolerance), whether the process lives or not. It holds until a majority of
 /// those that have it forget it: an empty restart of one of three changes nothing, one of two of
-/// them, or of a single server that keeps nothing, lets the job run again. With
+/// them, of a single server that keeps nothing, or a failover of a single [replicated
+/// group](crate::guide::groups) that loses it, lets the job run again. With
 /// [`exact`](Self::exact), a [register](LockClient::register). Its name is `once_per:` and the
 /// lock's name; of several resources, that of the first.
 ///
@@ -166,8 +167,9 @@ impl OncePer<'_> {
     /// The error of `job`. Or, converted, an [`Error`]: [`Error::OncePer`] for what only such a job
     /// has, [`Error::Lost`] if the lock was lost before the job ended. Among others, with
     /// [`exact`](Self::exact): the nodes are [no group](crate::RegisterError::NotFormed) that keeps
-    /// registers, or a ZooKeeper ensemble has the locks, which has [no
-    /// registers](crate::RegisterError::ZooKeeper). Without it, on ZooKeeper: the period is
+    /// registers, or there are none on them: on a [replicated
+    /// group](crate::RegisterError::Replicated) and on
+    /// [ZooKeeper](crate::RegisterError::ZooKeeper). Without it, on ZooKeeper: the period is
     /// [longer](crate::error::TtlError::HoldTooLong) than half of the session timeout.
     ///
     /// If it is not known whether the run was claimed, because too few nodes have answered

@@ -42,7 +42,7 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// The name cannot be used, or a ZooKeeper ensemble keeps the locks.
+    /// The name cannot be used, or a node is a replicated group, or the locks are on ZooKeeper.
     pub fn register(&self, name: impl AsRef<[u8]>) -> Result<Register, RegisterError> {
         let key = self.key(name.as_ref()).map_err(RegisterError::Resource)?;
         self.core.register_nodes()?;

@@ -43,12 +43,14 @@ impl NodeSettings {
         }
     }
 
-    /// Is any node a replicated group?
-    pub(super) fn has_group(&self) -> bool {
+    /// The first node that is a replicated group.
+    pub(crate) fn group(&self) -> Option<&NodeUrl> {
         match self {
-            Self::Redis(nodes) => nodes.iter().any(|node| node.url.failover().is_some()),
+            Self::Redis(nodes) => {
+                nodes.iter().map(|node| &node.url).find(|url| url.failover().is_some())
+            }
             #[cfg(feature = "zookeeper")]
-            Self::ZooKeeper(_) => false,
+            Self::ZooKeeper(_) => None,
         }
     }
 

@@ -171,7 +171,7 @@ const KEEPALIVE_MAX: Duration = Duration::from_secs(9 * 60 * 60);
 impl ClientSettings {
     pub(super) fn check(&self) -> Result<Settings, ConfigError> {
         let nodes = self.check_nodes()?;
-        if nodes.has_group() && self.restart_guard == Some(false) {
+        if nodes.group().is_some() && self.restart_guard == Some(false) {
             let reason = "a group without it would give locks away at every failover";
             return Err(refused("restart_guard", reason));
         }

@@ -79,6 +79,13 @@ errors! {
         /// A znode with its version does the same.
         #[text("there are no registers on ZooKeeper")]
         ZooKeeper,
+        /// What a register has chosen has no end, so no waiting heals that a failover has forgotten
+        /// it, as it does for locks. Independent servers keep registers. `url`: the node.
+        #[text(
+            "{url} is a replicated group, and there are no registers on groups: a failover may \
+             forget what a register has chosen"
+        )]
+        Replicated { url: Arc<str> },
         /// This is a forked child of the process that built the client, which works only there.
         #[text("{OTHER_PROCESS}")]
         OtherProcess,
@@ -122,7 +129,11 @@ impl RegisterError {
     pub(crate) fn is_refusal(&self) -> bool {
         let by_caller =
             matches!(self, Self::Resource(_) | Self::TooLong { .. } | Self::WithinChange);
-        by_caller || matches!(self, Self::NoEntropy | Self::ZooKeeper | Self::OtherProcess)
+        by_caller
+            || matches!(
+                self,
+                Self::NoEntropy | Self::ZooKeeper | Self::Replicated { .. } | Self::OtherProcess
+            )
     }
 }
 

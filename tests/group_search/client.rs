@@ -2,8 +2,8 @@
 //! library's own rule decides (`Reign`), or one that is changed by a mistake.
 
 use crate::node::{Answer, Command, Held, at, ticks};
-use crate::rule::{Checked, GroupOptions, Problem, Reign, ReignAnswer};
 use crate::scheme::{Mistake, Scheme};
+use redlatch_protocol::node::{Checked, GroupOptions, NodeError, Reign, ReignAnswer};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) answered: VecDeque<(Sent, Answer)>,
     pub(crate) reign: Option<Reign>,
+    /// The marker that was told last, for mistakes.
+    marker: Vec<u8>,
     /// When the last vote was sent that has written something, of those before the next answer to a
     /// check.
     wrote_at: Option<u8>,
@@ -49,6 +51,7 @@ impl Session {
             sent: VecDeque::new(),
             answered: VecDeque::new(),
             reign: None,
+            marker: Vec::new(),
             wrote_at: None,
             unchecked: Vec::new(),
             known_since: None,
@@ -75,7 +78,7 @@ impl Session {
     /// Must it be greeted again before the next vote counts?
     pub(crate) fn is_stale(&self, scheme: &Scheme, now: u8) -> bool {
         let reign = self.reign.as_ref();
-        reign.is_some_and(|reign| reign.is_stale(&session_options(scheme), at(now)))
+        reign.is_some_and(|reign| reign.is_stale_in(session_options(scheme).max_ttl, at(now)))
     }
 
     /// Does an extension set a key that is gone?
@@ -102,19 +105,21 @@ impl Session {
         sent: Sent,
         answer: &Answer,
         known: &mut Known,
-    ) -> Result<Counted, Problem> {
+    ) -> Result<Counted, NodeError> {
         let mut counted = Counted { votes: Vec::new(), next: None };
         match (sent.command, answer) {
             (Command::Greet { nonce, .. }, Answer::Reign(answer)) => {
                 let reign = Reign::greeted(at(now), at(sent.at), answer)?;
                 let is_ours = nonce_of(&reign) == nonce;
+                self.marker = marker_of(answer);
                 self.wrote_at = is_ours.then_some(sent.at);
-                self.known_since = known.greeted(scheme, now, self.run, &reign);
+                self.known_since = known.greeted(scheme, now, self.run, id_of(&self.marker));
                 self.reign = Some(reign);
             }
             (Command::Confirm { .. }, Answer::Reign(answer)) => {
-                let reign = self.reign.as_mut().ok_or(Problem::ReignChanged)?;
-                reign.confirmed(at(now), answer)?;
+                let reign = self.reign.take().ok_or(NodeError::ReignChanged)?;
+                self.reign = Some(reign.confirmed(at(now), answer)?);
+                self.marker = marker_of(answer);
             }
             (Command::Claim { .. } | Command::Keep { .. }, Answer::Vote(granted)) => {
                 let is_extension = matches!(sent.command, Command::Keep { .. });
@@ -142,7 +147,7 @@ impl Session {
             }
             (Command::Release { .. }, _) => {}
             _ if sent.command.is_vote() => self.unchecked.push((sent, false)),
-            _ => return Err(Problem::ReignChanged),
+            _ => return Err(NodeError::ReignChanged),
         }
         Ok(counted)
     }
@@ -154,10 +159,10 @@ impl Session {
         sent: Sent,
         answer: &ReignAnswer,
         counted: &mut Counted,
-    ) -> Result<(), Problem> {
-        let reign = self.reign.as_mut().ok_or(Problem::ReignChanged)?;
-        let ReignAnswer::Checked(answer) = answer else { return Err(Problem::HidesReign) };
-        let answer = mistaken(scheme, reign, answer);
+    ) -> Result<(), NodeError> {
+        let reign = self.reign.as_mut().ok_or(NodeError::ReignChanged)?;
+        let ReignAnswer::Checked(answer) = answer else { return Err(NodeError::HidesReign) };
+        let answer = mistaken(scheme, &self.marker, answer);
         let wrote_at = self.wrote_at.take().map(at);
         let times = (at(sent.at), at(now));
         let unchecked = std::mem::take(&mut self.unchecked);
@@ -169,7 +174,7 @@ impl Session {
                 counted.next = reign.is_to_confirm().then_some(Command::Confirm { nonce });
                 Ok(())
             }
-            Err(Problem::NotVouched) => {
+            Err(NodeError::NotVouched { .. }) => {
                 counted.votes = unchecked.into_iter().map(|(sent, _)| (sent, false)).collect();
                 Ok(())
             }
@@ -187,19 +192,28 @@ pub(crate) struct Known {
 
 impl Known {
     /// Since when a reign is known that was just greeted, without a marker. `None`: for ever.
-    fn greeted(&mut self, scheme: &Scheme, now: u8, run: u8, reign: &Reign) -> Option<u8> {
+    fn greeted(&mut self, scheme: &Scheme, now: u8, run: u8, id: &[u8]) -> Option<u8> {
         let is_used =
             scheme.has(Mistake::CountedByWitness) || scheme.has(Mistake::CountedFromLastHeard);
         if !is_used {
             return None;
         }
-        let reign = Some((run, reign.id().to_vec()));
+        let reign = Some((run, id.to_vec()));
         let has_changed = self.reign.is_some() && self.reign != reign;
         let heard_at = std::mem::replace(&mut self.heard_at, now);
         self.reign = reign;
         let is_last = scheme.has(Mistake::CountedFromLastHeard);
         has_changed.then_some(if is_last { heard_at } else { now })
     }
+}
+
+fn marker_of(answer: &ReignAnswer) -> Vec<u8> {
+    if let ReignAnswer::Greeted { marker, .. } = answer { marker.clone() } else { Vec::new() }
+}
+
+/// The id of the reign that a marker is of.
+fn id_of(marker: &[u8]) -> &[u8] {
+    marker.split(|byte| *byte == b' ').nth(2).expect("a marker has six words")
 }
 
 pub(crate) fn nonce_of(reign: &Reign) -> u8 {
@@ -212,6 +226,7 @@ fn options(scheme: &Scheme) -> GroupOptions {
     let is_vouched = scheme.vouches && !scheme.has(Mistake::NotVouched);
     let bound = if scheme.has(Mistake::NoBound) { 0 } else { scheme.bound };
     GroupOptions {
+        tag: Default::default(),
         bound: ticks(bound),
         max_ttl: ticks(scheme.ttl),
         replicas: is_vouched.then_some(scheme.servers as u32 - 1),
@@ -226,7 +241,7 @@ fn session_options(scheme: &Scheme) -> GroupOptions {
 }
 
 /// What a client with this mistake takes an answer for.
-fn mistaken(scheme: &Scheme, reign: &Reign, answer: &Checked) -> Checked {
+fn mistaken(scheme: &Scheme, marker: &[u8], answer: &Checked) -> Checked {
     let mut answer = answer.clone();
     match scheme.mistake {
         Some(
@@ -234,8 +249,8 @@ fn mistaken(scheme: &Scheme, reign: &Reign, answer: &Checked) -> Checked {
             | Mistake::NoQuarantine
             | Mistake::CountedByWitness
             | Mistake::CountedFromLastHeard,
-        ) => answer.marker = Some(reign.marker().to_vec()),
-        Some(Mistake::MarkerByRun) => answer.id = reign.id().to_vec(),
+        ) => answer.marker = Some(marker.to_vec()),
+        Some(Mistake::MarkerByRun) => answer.id = id_of(marker).to_vec(),
         _ => {}
     }
     answer

@@ -2,18 +2,17 @@
 //! the keys of the search's server runs the library's own Lua, or Lua with a mistake, and the
 //! library reads the answer. Transitions that were seen before cost a look at a table.
 
-use crate::rule::{MARKER, ReignAnswer};
 use crate::scheme::{Mistake, Scheme};
 use models::{changed, words};
 use redlatch_embedded::model::{
     ConnectionState, Keyspace, NodeOptions, OwnedReply, Protocol, Replication,
 };
 use redlatch_protocol::engine::{
-    self, Before, Claim, Drift, Keep, LockId, Removal, Rules, Token, Ttl, Vote,
+    self, Before, Claim, Drift, Keep, LockId, Reign, ReignStep, Removal, Rules, Token, Ttl, Vote,
 };
 use redlatch_protocol::node::command::{Form, encode, read};
-use redlatch_protocol::node::script::{self, CHECK, REIGN};
-use redlatch_protocol::resp::{Reply, decode};
+use redlatch_protocol::node::{MARKER, ReignAnswer, script};
+use redlatch_protocol::resp::decode;
 use redlatch_protocol::time::Time;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -156,20 +155,19 @@ impl Node {
             return done.clone();
         }
         self.write(keys, &key.1, now);
-        let answer = match self.request(command) {
-            Some(request) => self.send(&request, now),
-            None => self.ask(key.1.run, command, now),
-        };
+        let answer = self.send(&self.request(key.1.run, command), now);
         let done = (self.read(now), answer);
         self.seen.insert(key, done.clone());
         done
     }
 
-    /// What the library sends, if the command is about the lock.
-    fn request(&self, command: Command) -> Option<engine::Request> {
+    /// What the library sends.
+    fn request(&self, run: u8, command: Command) -> engine::Request {
         // The last millisecond is not the lock's: it is gone at a whole tick.
         let millis = |ticks: u8| millis(u64::from(ticks) * TICK - 1);
         let ttl = millis(self.ttl);
+        let reign = |step| engine::Command::Reign(Reign { key: MARKER.into(), step });
+        let run_id = || run.to_string().into();
         let command = match command {
             Command::Claim { token } => engine::Command::Claim(Claim {
                 lock: lock(token),
@@ -177,12 +175,10 @@ impl Node {
                 fence: 0,
                 before: Before::Nothing,
             }),
-            Command::Keep { token, reclaims } => engine::Command::Keep(Keep {
-                lock: lock(token),
-                ttl: millis(self.ttl_of_extensions),
-                restores: false,
-                reclaims,
-            }),
+            Command::Keep { token, reclaims } => {
+                let ttl = millis(self.ttl_of_extensions);
+                engine::Command::Keep(Keep { lock: lock(token), ttl, restores: false, reclaims })
+            }
             Command::Release { token } => engine::Command::Remove(Removal {
                 lock: lock(token),
                 ttl,
@@ -190,33 +186,20 @@ impl Node {
                 waiter: None,
                 is_awaited: true,
             }),
-            Command::Greet { .. } | Command::Confirm { .. } | Command::Check => return None,
+            Command::Greet { epoch, nonce, is_vouched } => reign(ReignStep::Greet {
+                run_id: run_id(),
+                epoch: epoch.into(),
+                nonce: nonce.to_string().into(),
+                is_vouched,
+            }),
+            Command::Confirm { nonce } => {
+                let nonce = nonce.to_string().into();
+                reign(ReignStep::Confirm { run_id: run_id(), nonce })
+            }
+            Command::Check => reign(ReignStep::Check),
         };
         let drift = Drift::from_factor(0.0).expect("a factor");
-        Some(engine::Request::to_all(&Rules::new(1, drift), Time::ZERO, command))
-    }
-
-    /// The answer to a question about the reign.
-    fn ask(&mut self, run: u8, command: Command, now: u8) -> Answer {
-        let (script, arguments) = match command {
-            Command::Greet { epoch, nonce, is_vouched } => {
-                let step = if is_vouched { "await" } else { "greet" };
-                (REIGN, vec![run.to_string(), epoch.to_string(), nonce.to_string(), step.into()])
-            }
-            Command::Confirm { nonce } => {
-                (REIGN, vec![run.to_string(), "0".into(), nonce.to_string(), "confirm".into()])
-            }
-            _ => (CHECK, Vec::new()),
-        };
-        let digest = &self.digests[script.sha1.as_bytes()];
-        let proof = PROOF.to_string();
-        let mut words: Vec<&[u8]> = vec![b"EVALSHA", digest, b"1", MARKER];
-        words.extend(arguments.iter().map(String::as_bytes));
-        words.push(proof.as_bytes());
-        let reply = self.keyspace.execute(at(now), &mut self.caller, &words);
-        let is_check = command == Command::Check;
-        let answer = heard(&reply, |reply| ReignAnswer::read(is_check, PROOF as i64, reply));
-        Answer::Reign(Rc::new(answer.expect("an answer")))
+        engine::Request::to_all(&Rules::new(1, drift), Time::ZERO, command)
     }
 
     /// The answer to a command as the library sends it, to scripts that may be changed.
@@ -228,9 +211,15 @@ impl Node {
             words[1] = &self.digests[words[1]];
         }
         let reply = self.keyspace.execute(at(now), &mut self.caller, &words);
-        let read = heard(&reply, |reply| read(request, PROOF, reply, None));
+        let mut bytes = Vec::new();
+        reply.encode(Protocol::Resp3, &mut bytes);
+        let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
+        let read = read(request, PROOF, &reply, None);
         let read = read.unwrap_or_else(|why| panic!("{request:?}: {why:?} of {reply:?}"));
-        Answer::Vote(read.vote == Vote::Granted)
+        match read.said.and_then(|said| said.get::<ReignAnswer>().cloned()) {
+            Some(answer) => Answer::Reign(Rc::new(answer)),
+            None => Answer::Vote(read.vote == Vote::Granted),
+        }
     }
 
     /// The node has these keys, and no others, and is this server.
@@ -273,14 +262,6 @@ impl Node {
         keys.marker = marker.map(|text| self.marker(&text));
         keys
     }
-}
-
-/// What is read in the bytes of a reply.
-fn heard<T>(reply: &OwnedReply, read: impl FnOnce(&Reply<'_>) -> T) -> T {
-    let mut bytes = Vec::new();
-    reply.encode(Protocol::Resp3, &mut bytes);
-    let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
-    read(&reply)
 }
 
 fn millis(millis: u64) -> Ttl {

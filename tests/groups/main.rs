@@ -4,6 +4,7 @@
 
 mod clusters;
 mod names_that_move;
+mod registers;
 mod sentinels;
 
 use std::time::Duration;

@@ -39,7 +39,7 @@ impl Core {
         if self.is_forked() {
             return Err(RegisterError::OtherProcess);
         }
-        let redlock = self.redlock.as_deref().ok_or(RegisterError::ZooKeeper)?;
+        let redlock = self.redlock.as_ref().map_err(Clone::clone)?;
         Ok(RegisterNodes { core: self, redlock })
     }
 }

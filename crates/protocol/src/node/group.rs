@@ -78,7 +78,7 @@ impl GroupOptions {
 }
 
 /// What a server has answered to a question about its reign.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReignAnswer {
     /// It is not a master.
     NotMaster,
@@ -91,7 +91,7 @@ pub enum ReignAnswer {
 }
 
 /// In which reign the votes before a question were given.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Checked {
     pub marker: Option<Vec<u8>>,
     pub is_master: bool,
@@ -147,7 +147,7 @@ fn number_of(element: &Reply<'_>) -> u64 {
 }
 
 /// A reign, as it was greeted on a connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reign {
     marker: Vec<u8>,
     id: Vec<u8>,
