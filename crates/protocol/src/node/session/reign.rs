@@ -19,7 +19,7 @@ pub(super) struct Group {
     /// As greeted on this connection.
     reign: Option<Reign>,
     /// Was a vote written since the last question?
-    is_unchecked: bool,
+    pub(super) is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     unchecked: VecDeque<(Answer, Request)>,
     /// When the last command was sent that has certainly written something, of those before the
@@ -99,9 +99,6 @@ impl Session {
 
     /// Asks in whose reign the votes were given that are about to be written, behind them.
     pub(super) fn seal(&mut self) {
-        if !self.group.is_unchecked {
-            return;
-        }
         let (Some(options), Some(now)) = (self.options.group.clone(), self.flight.latest()) else {
             return;
         };
@@ -148,28 +145,28 @@ impl Session {
     }
 
     /// In a group, another server may be the master, now or soon: the node is looked for anew.
-    pub(super) fn of_group(&self, read: Result<NodeReply, NoReply>) -> Result<NodeReply, NoReply> {
-        match read {
-            Err(NoReply::Failed(NodeError::Server(error)))
+    pub(super) fn of_group(&self, why: NoReply) -> NoReply {
+        match why {
+            NoReply::Failed(NodeError::Server(error))
                 if self.options.group.is_some()
                     && matches!(
                         error.kind,
                         ServerErrorKind::Replica | ServerErrorKind::Cluster
                     ) =>
             {
-                Err(NoReply::Failed(NodeError::NoMaster(error.text)))
+                NoReply::Failed(NodeError::NoMaster(error.text))
             }
-            read => read,
+            why => why,
         }
     }
 
-    /// Returns the answer to a request that needs no question behind it.
-    pub(super) fn hold(&mut self, answer: Answer, request: &Request) -> Option<Answer> {
-        if self.options.group.is_none() || !request.is_vote() {
-            return Some(answer);
+    /// Delivers an answer, or keeps it until the question behind it is answered.
+    pub(super) fn deliver(&mut self, answer: Answer, request: &Request) {
+        if self.options.group.is_some() && request.is_vote() {
+            self.group.unchecked.push_back((answer, request.clone()));
+        } else {
+            self.answers.push_back(answer);
         }
-        self.group.unchecked.push_back((answer, request.clone()));
-        None
     }
 
     /// Takes the answer to a question about the reign. An error means that the connection must be
@@ -194,8 +191,10 @@ impl Session {
             {
                 return Ok(());
             }
-            Err(NoReply::UnknownScript) => return Err(NodeError::HidesReign),
-            Err(NoReply::Failed(problem) | NoReply::Nonsense(problem)) => return Err(problem),
+            Err(why) => match self.of_group(why) {
+                NoReply::Failed(problem) | NoReply::Nonsense(problem) => return Err(problem),
+                NoReply::UnknownScript => return Err(NodeError::HidesReign),
+            },
         };
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
             return Ok(());

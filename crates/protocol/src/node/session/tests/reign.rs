@@ -84,6 +84,12 @@ fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
     for other in [&marker("900001"), "$-1\r\n"] {
         assert_eq!(vote(&mut greeted(100), other, ID), Err(NodeError::ReignChanged));
     }
+    let mut talk = greeted(100);
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    let check = check(number(&sent), &marker(since), ID, 0, &[]);
+    talk.hear(format!("+OK\r\n{}", check.replace("$6\r\nmaster", "$5\r\nslave")));
+    assert!(matches!(outcome(&mut talk), Err(NodeError::NoMaster(_))));
 }
 
 #[test]
