@@ -81,7 +81,6 @@ impl Client {
         (rules.node_timeout, rules.connect_timeout) = (node_timeout, node_timeout * 10);
         let queues = !context.random.chance(context.options.queueing.unqueued_permille);
         rules.waiter_lease = context.options.queueing.waiter_lease.filter(|_| queues);
-        let quarantine = Duration::from_millis(context.options.ttl.1);
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
             options.node_timeout = node_timeout;
@@ -89,7 +88,8 @@ impl Client {
             options.silence_max = node_timeout * 10;
             let password = context.options.password.map(str::as_bytes);
             options.credentials = Credentials::new(None, password, 0, None);
-            options.quarantine = context.options.restart_guard.then_some(quarantine);
+            options.quarantine = context.options.quarantine();
+            context.options.lead_to_group(&mut options);
             Session::new(options)
         });
         let sessions = sessions.collect();

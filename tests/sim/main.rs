@@ -8,6 +8,7 @@
 //! | the same for one that may break an assumption | with `REDLATCH_BROKEN=Jump`, say, as well |
 //! | the same for one with registers | with `REDLATCH_BROKEN=NoneWithRegisters` as well |
 //! | the same for one with transactions | with `REDLATCH_BROKEN=NoneWithTransactions` as well |
+//! | the same for one with replicated groups | with `REDLATCH_BROKEN=NoneWithGroups` as well |
 //! | run more histories than usual | with `REDLATCH_SEEDS=<count>` and `--release` |
 //! | count all with violations | with `REDLATCH_FAILURES=<most>` as well |
 //! | see how a long campaign goes | with `histories_within -- --nocapture` as well |
@@ -18,8 +19,8 @@
 //! threads of a client wait. Simulated: time, the network, the nodes' processes around the model in
 //! `embedded`, and the client's main loop and its sockets, which follow `src/redlock.rs` and
 //! `src/net` (see `worker.rs` and `client.rs` for the differences). In a history threads use locks,
-//! or registers, and clients may be sides of transactions: see `register.rs`. `checker.rs` checks
-//! the guarantees.
+//! or registers, and clients may be sides of transactions: see `register.rs`. Nodes may be
+//! replicated groups: see `simulation/groups.rs`. `checker.rs` checks the guarantees.
 
 mod agreement;
 mod campaign;
@@ -64,6 +65,8 @@ use tally::Tally;
 const SEEDS: u64 = 300;
 /// The minimum number of kinds of fault in them.
 const KINDS_MIN: usize = 44;
+/// The number of histories of replicated groups.
+const GROUPS: u64 = 100;
 /// The number of histories with fresh seeds.
 const FRESH: u64 = 30;
 
@@ -216,6 +219,18 @@ fn locks_extended_at_the_last_moment_have_one_holder_at_a_time() {
 }
 
 #[test]
+fn no_failover_of_a_group_gives_a_lock_away() {
+    if replayed().is_none() {
+        let histories = count(GROUPS);
+        let tally = expect_none_broken(0..histories, BrokenAssumption::NoneWithGroups);
+        assert!(tally.elections > histories, "histories with few failovers prove nothing");
+        assert!(tally.grants_after > histories, "nor those with few grants after one");
+        assert!(tally.extensions_after > histories, "nor those with few extensions");
+        assert!(tally.reclaimed > histories / 10, "nor those where few locks are reclaimed");
+    }
+}
+
+#[test]
 fn waiting_threads_get_the_lock_in_time_with_a_silent_node() {
     if replayed().is_none() {
         // Three threads wait, two of three nodes are up, and rounds last half a ttl: no split
@@ -285,6 +300,18 @@ fn every_mistake_is_caught() {
             broken(*start..start + 5, BrokenAssumption::None, Some(mistake)).contains(&promise)
         });
         eprintln!("{mistake:?} breaks {promise:?} by seed {seen:?}");
+        assert!(seen.is_some(), "{mistake:?} is not caught");
+    }
+}
+
+#[test]
+fn every_mistake_about_groups_is_caught() {
+    for mistake in mistake::OF_GROUPS {
+        let seen = (0..1_000).step_by(5).find(|start| {
+            broken(*start..start + 5, BrokenAssumption::NoneWithGroups, Some(mistake))
+                .contains(&Invariant::MutualExclusion)
+        });
+        eprintln!("{mistake:?} breaks exclusion by seed {seen:?}");
         assert!(seen.is_some(), "{mistake:?} is not caught");
     }
 }

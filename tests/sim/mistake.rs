@@ -90,7 +90,26 @@ pub(crate) enum Mistake {
     CommittedAborted,
     /// The first side that has finished removes the record.
     RecordRemovedEarly,
+    /// Votes count in whichever reign they were given.
+    ReignUnchecked,
+    /// Grants of a new reign count at once.
+    ReignNotAwaited,
+    /// A replaced master is believed to stop at once.
+    NoBound,
+    /// Locks are reclaimed at once.
+    ReclaimedAtOnce,
+    /// Nobody vouches for a master, which may have been replaced long ago.
+    NobodyVouches,
 }
+
+/// Those about replicated groups. Each gives a lock to two clients.
+pub(crate) const OF_GROUPS: [Mistake; 5] = [
+    Mistake::ReignUnchecked,
+    Mistake::ReignNotAwaited,
+    Mistake::NoBound,
+    Mistake::ReclaimedAtOnce,
+    Mistake::NobodyVouches,
+];
 
 /// Those about transactions.
 pub(crate) const OF_TRANSACTIONS: [Mistake; 3] =

@@ -46,6 +46,9 @@ pub(crate) enum Setup {
 pub(crate) struct Connection {
     pub(crate) client: usize,
     pub(crate) node: usize,
+    /// The server that it leads to, and the epoch in which that was named as the master.
+    pub(crate) server: usize,
+    pub(crate) epoch: u64,
     pub(crate) setup: Setup,
     /// The client has closed its side: replies are not read any more.
     pub(crate) is_abandoned: bool,
@@ -165,6 +168,8 @@ impl Network {
         self.connections.push(Connection {
             client,
             node,
+            server: node,
+            epoch: 0,
             setup: Setup::Pending,
             is_abandoned: false,
             is_forgotten: false,

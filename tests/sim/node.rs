@@ -5,26 +5,30 @@ mod lock;
 mod memory;
 mod queue;
 mod registers;
+mod replication;
 mod served;
 mod trouble;
 mod wire;
 
 pub(crate) use memory::Memory;
 pub(crate) use queue::Ability;
+pub(crate) use replication::Written;
 pub(crate) use trouble::{ALL as TROUBLES, Trouble};
 pub(crate) use wire::are_scripts;
 
-use crate::checker::{Command, Name};
+use crate::checker::{Command, Kind, Name};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::{Read, Side};
-use lock::{HOLDERS, show};
+use lock::{HOLDERS, is_script, show};
 use memory::Journal;
 use queue::is_of_queue;
 use redlatch_embedded::model::{Keyspace, NodeOptions, OwnedReply};
 use redlatch_protocol::node::command::COUNTER_SUFFIX;
+use redlatch_protocol::node::script;
 use redlatch_protocol::time::Time;
+use replication::Replicated;
 use served::Served;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,11 +64,13 @@ pub(crate) struct Node {
     /// That of the server, and of the other one.
     pub(crate) run_id: String,
     other_run_id: String,
+    /// Set if it is a server of a replicated group.
+    replicated: Option<Replicated>,
 }
 
 impl Node {
     pub(crate) fn new(
-        index: usize,
+        (index, server): (usize, usize),
         clock: Clock,
         password: Option<&'static str>,
         ability: Ability,
@@ -79,7 +85,7 @@ impl Node {
                 None => options,
             })
         };
-        let (run_id, other_run_id) = (format!("{index:02}-0"), format!("{index:02}-other"));
+        let (run_id, other_run_id) = (format!("{server:02}r0"), format!("{server:02}other"));
         Self {
             index,
             health: Health::Up,
@@ -96,6 +102,7 @@ impl Node {
             starts: 0,
             run_id,
             other_run_id,
+            replicated: None,
         }
     }
 
@@ -138,14 +145,19 @@ impl Node {
     fn run(&mut self, context: &mut Context, connection: usize, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         let mut replies = Vec::new();
+        let mut left = rest.len();
         while let Some(words) = wire::next(&mut rest) {
+            if self.blocks(context, connection, words.as_slice()) {
+                break;
+            }
             let before = replies.len();
             self.answer(context, connection, words.as_slice(), &mut replies);
             context.repeat(connection, &replies[before..]);
+            left = rest.len();
         }
         let Context { network, queue, random, .. } = context;
         network.send(queue, random, connection, Side::Client, &replies);
-        rest.len()
+        left
     }
 
     fn answer(
@@ -178,6 +190,11 @@ impl Node {
         let hides_info =
             context.options.hides_info || context.options.has(Mistake::TwinsUnrecognised);
         let reply = match Command::of(words) {
+            Some(command) if self.is_of_group() && is_script(words, script::KEEP) => {
+                // An extension may reclaim the lock, and is one all the same.
+                let command = Command { kind: Kind::Extend, ..command };
+                self.execute(context, connection, words, &command)
+            }
             Some(command) => self.execute(context, connection, words, &command),
             None if words.starts_with(&[b"CLIENT", b"KILL"]) => {
                 assert!(
@@ -192,8 +209,10 @@ impl Node {
             None if words[0] == b"INFO" && hides_info => {
                 OwnedReply::Error(b"NOPERM this user has no permissions to run 'info'".to_vec())
             }
+            None if words[0] == b"WAIT" => self.count_replicas(connection),
             None => self.run_other(context, connection, words),
         };
+        let reply = self.reign_as_greeted(context, connection, words, reply);
         self.note(context, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else { return };
         reply.encode(served.state.protocol, out);
@@ -204,10 +223,15 @@ impl Node {
     }
 
     fn ask(&mut self, now: Time, connection: usize, words: &[&[u8]]) -> OwnedReply {
-        match self.served.get_mut(&connection) {
+        if self.is_replica() && matches!(words[0], b"SET" | b"DEL") {
+            return replication::read_only();
+        }
+        let before = self.before(now);
+        let reply = match self.served.get_mut(&connection) {
             Some(served) => self.keyspace.execute(now, &mut served.state, words),
             None => OwnedReply::Null,
-        }
+        };
+        self.write(now, before, words, reply)
     }
 
     pub(crate) fn thaw(&mut self, context: &mut Context) {
@@ -226,8 +250,13 @@ impl Node {
         self.health = Health::Down;
         self.crashed_at = self.clock.read(context.queue.now());
         self.latest.clear();
+        self.end_connections(context, |it| it.random.chance(700));
+    }
+
+    /// All connections end. Some clients learn that only when they write.
+    fn end_connections(&mut self, context: &mut Context, is_reset: impl Fn(&mut Context) -> bool) {
         for connection in std::mem::take(&mut self.served).into_keys() {
-            let is_reset = context.random.chance(700);
+            let is_reset = is_reset(context);
             let Context { network, queue, random, .. } = context;
             network.forget(queue, random, connection, is_reset);
         }
@@ -254,9 +283,10 @@ impl Node {
         if let Some(password) = self.password {
             self.keyspace.execute(now, &mut stranger, &[b"AUTH", password.as_bytes()]);
         }
+        let before = self.before(now);
         let reply = self.keyspace.execute(now, &mut stranger, words);
         self.keyspace.disconnect(&stranger);
-        reply
+        self.write(now, before, words, reply)
     }
 
     /// The current locks: keys and tokens, without counters.

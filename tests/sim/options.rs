@@ -3,6 +3,7 @@
 //! interesting states.
 
 mod focus;
+mod groups;
 mod kinds;
 mod queueing;
 mod registers;
@@ -15,6 +16,7 @@ use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
 use crate::node::Ability;
 use crate::random::Random;
+use groups::Grouping;
 use kinds::FAULTS;
 use queueing::Queueing;
 use redlatch_protocol::engine::Ttl;
@@ -91,6 +93,8 @@ pub(crate) struct Options {
     pub(crate) sharing: Sharing,
     /// What threads do with registers, if they use those instead of locks.
     pub(crate) registers: Option<Registering>,
+    /// Is each node a replicated group?
+    pub(crate) groups: Option<Grouping>,
 }
 
 /// The largest drift of a clock within the assumptions, in parts per billion. Two clocks that drift
@@ -107,10 +111,7 @@ impl Options {
         let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
         let faults = faults(random, broken_assumption);
-        let drift = match broken_assumption {
-            BrokenAssumption::Drift => 20 * DRIFT_BOUND,
-            _ => random.pick(&[0, DRIFT_BOUND, DRIFT_BOUND]),
-        };
+        let drift = drift(random, broken_assumption);
         let wait_for_all = random.chance(150);
         // With `wait_for_all`, a client waits that long for nodes that are down: a ttl must be
         // longer.
@@ -163,6 +164,7 @@ impl Options {
             handoffs_max: random.pick(&[1, 9, 1_000]),
             sharing: Sharing::NONE,
             registers: None,
+            groups: None,
         };
         options.settle(random);
         options.focus(random);
@@ -200,7 +202,8 @@ impl Options {
 
     /// The number of servers behind the nodes.
     pub(crate) fn servers(&self) -> usize {
-        self.nodes - usize::from(self.twins.is_some())
+        let size = self.groups.as_ref().map_or(1, |groups| groups.size);
+        self.nodes * size - usize::from(self.twins.is_some())
     }
 
     /// The server behind a node.
@@ -217,7 +220,8 @@ impl Options {
     pub(crate) fn longest_reservation_millis(&self) -> u64 {
         let claim = self.node_timeout * 3 + Duration::from_millis(2 * 100);
         // It outlasts a quarantine, which is as long as the longest ttl and a second.
-        let quarantine = if self.restart_guard { self.ttl.1 + 1_000 } else { 0 };
+        let guard = self.quarantine().map(|quarantine| quarantine.as_millis() as u64 + 1_000);
+        let quarantine = guard.unwrap_or(0);
         let left = if self.sharing.keep_permille > 0 { self.ttl.1 } else { 0 };
         // What is reserved for a set lasts as long as its entry in front.
         let lease = self.queueing.waiter_lease.filter(|_| self.several_permille > 0);
@@ -225,9 +229,22 @@ impl Options {
         left.max(claim).max(lease.map_or(0, Ttl::as_millis)) + 1_000
     }
 
+    /// How old a server must be, or the reign of a group, before its grants count.
+    pub(crate) fn quarantine(&self) -> Option<Duration> {
+        let bound = self.groups.as_ref().map_or(Duration::ZERO, |groups| groups.bound);
+        self.restart_guard.then(|| Duration::from_millis(self.ttl.1) + bound)
+    }
+
     /// The longest ttl, in true time by the slowest clock.
     pub(crate) fn longest_life(&self) -> u64 {
         self.ttl.1 * MILLIS * 12 / 10 + 2 * MILLIS
+    }
+}
+
+fn drift(random: &mut Random, broken_assumption: BrokenAssumption) -> i64 {
+    match broken_assumption {
+        BrokenAssumption::Drift => 20 * DRIFT_BOUND,
+        _ => random.pick(&[0, DRIFT_BOUND, DRIFT_BOUND]),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod abandoned_waiters;
 mod faults;
+mod groups;
 mod idle_clients;
 mod plain_set_clients;
 mod recovery;
@@ -24,6 +25,7 @@ use crate::options::{BrokenAssumption, DRIFT_BOUND, Options};
 use crate::queue::Event;
 use crate::random::Random;
 use crate::tally::Tally;
+use groups::Groups;
 use idle_clients::IdleClient;
 use plain_set_clients::ForeignLock;
 
@@ -41,6 +43,7 @@ pub(crate) struct Simulation {
     clients: Vec<Client>,
     foreign: Vec<ForeignLock>,
     idle_clients: Vec<IdleClient>,
+    groups: Groups,
 }
 
 impl Simulation {
@@ -64,10 +67,17 @@ impl Simulation {
         let mut context = Context::new(options, random, is_traced);
         context.trace(|| format!("{:#?}", context.options));
         let password = context.options.password;
+        let size = context.options.groups.as_ref().map_or(1, |groups| groups.size);
+        let mut shown = clock(&mut context, false);
         let nodes = (0..context.options.servers())
-            .map(|index| {
+            .map(|server| {
+                let index = server / size;
+                // The clocks of a group agree.
+                if server > 0 && server % size == 0 {
+                    shown = clock(&mut context, false);
+                }
                 let ability = context.options.queueing.abilities[index];
-                Node::new(index, clock(&mut context, false), password, ability)
+                Node::new((index, server), shown, password, ability)
             })
             .collect();
         let mut simulation = Self {
@@ -76,7 +86,9 @@ impl Simulation {
             clients: Vec::new(),
             foreign: Vec::new(),
             idle_clients: Vec::new(),
+            groups: Groups::default(),
         };
+        simulation.form_groups();
         for index in 0..simulation.context.options.clients {
             simulation.start_client(index, 0);
         }
@@ -135,6 +147,10 @@ impl Simulation {
             Event::Idle { turn } => self.idle(turn),
             Event::Thaw { node } => self.thaw(node),
             Event::Restart { node } => self.restart(node),
+            Event::Replicate { server, link } => self.replicate(server, link),
+            Event::Acked { server, link, offset } => self.acknowledge(server, link, offset),
+            Event::Follow { server } => self.follow(server),
+            Event::Unblock { connection } => self.unblock(connection),
             Event::Rebirth { client } => {
                 let life = self.clients[client].name.1 + 1;
                 self.start_client(client, life);
@@ -171,11 +187,14 @@ impl Simulation {
     }
 
     fn connected(&mut self, connection: usize) {
-        let entry = &mut self.context.network.connections[connection];
-        let (client, node) = (entry.client, self.context.options.server(entry.node));
+        let entry = &self.context.network.connections[connection];
+        let (client, node) = (entry.client, entry.node);
         if entry.is_abandoned {
             return;
         }
+        let (node, epoch) = self.lead(node);
+        let entry = &mut self.context.network.connections[connection];
+        (entry.server, entry.epoch) = (node, epoch);
         if self.nodes[node].health == Health::Down {
             entry.setup = Setup::Refused;
         } else {
@@ -190,9 +209,10 @@ impl Simulation {
         self.context.network.arrive(connection, side);
         let entry = &self.context.network.connections[connection];
         let (client, is_abandoned) = (entry.client, entry.is_abandoned);
-        let node = self.context.options.server(entry.node);
+        let node = entry.server;
         if side == Side::Node {
             self.nodes[node].serve(&mut self.context, connection);
+            self.send_writes(node);
         }
         // Bytes have arrived, or there may be room for more.
         if !is_abandoned && (side == Side::Client || self.context.options.window < 1_000) {

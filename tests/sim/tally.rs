@@ -36,6 +36,12 @@ pub(crate) struct Tally {
     /// nodes.
     pub(crate) held: (u64, u64),
     pub(crate) restored_permits: u64,
+    /// Of groups: elections of a master, grants and extensions after the first of them, and how
+    /// often a server set the key of a lock again that it had lost.
+    pub(crate) elections: u64,
+    pub(crate) grants_after: u64,
+    pub(crate) extensions_after: u64,
+    pub(crate) reclaimed: u64,
     /// Calls about registers.
     pub(crate) registers: RegisterCalls,
     /// Nodes that said how they are set up.
@@ -133,6 +139,10 @@ impl Tally {
         self.held.1 += other.held.1;
         self.restored_permits += other.restored_permits;
         self.examined += other.examined;
+        self.elections += other.elections;
+        self.grants_after += other.grants_after;
+        self.extensions_after += other.extensions_after;
+        self.reclaimed += other.reclaimed;
         self.registers.add(&other.registers);
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
     }
@@ -166,6 +176,13 @@ impl fmt::Display for Tally {
             "{} split permits, {} restored permits",
             self.split_permits, self.restored_permits
         )?;
+        if self.elections > 0 {
+            write!(
+                f,
+                "; {} elections, then {} grants, {} extensions, {} reclaimed",
+                self.elections, self.grants_after, self.extensions_after, self.reclaimed
+            )?;
+        }
         write!(f, "; {:?}; faults:", self.registers)?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };

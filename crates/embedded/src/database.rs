@@ -109,7 +109,7 @@ impl Database {
 }
 
 /// A value, and the last millisecond in which it exists, if it expires.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct StoredKey {
     pub(super) value: StoredValue,
     pub(super) expires_at_ms: Option<i64>,
@@ -123,7 +123,7 @@ impl StoredKey {
 }
 
 /// The value of a key.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum StoredValue {
     String(Vec<u8>),
     List(Vec<Vec<u8>>),

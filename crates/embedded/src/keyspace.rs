@@ -58,6 +58,10 @@ pub struct Replication {
     pub replicas: Vec<u64>,
 }
 
+/// All keys of a node at a time, as a replica gets them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot(Vec<BTreeMap<Vec<u8>, StoredKey>>);
+
 impl Keyspace {
     /// A node without keys but for its mark, if it is a member of a group.
     pub fn new(options: NodeOptions) -> Self {
@@ -180,6 +184,24 @@ impl Keyspace {
         if !keep_data {
             self.databases.iter_mut().for_each(Database::clear);
         }
+    }
+
+    /// The keys that exist at `now`.
+    pub fn snapshot(&self, now: Time) -> Snapshot {
+        let now_ms = millis(now);
+        let live = |database: &Database| {
+            let entries = database.entries.iter().filter(|(_, entry)| entry.lives_at(now_ms));
+            entries.map(|(key, entry)| (key.clone(), entry.clone())).collect()
+        };
+        Snapshot(self.databases.iter().map(live).collect())
+    }
+
+    /// Has these keys from now on, and no others.
+    pub fn load(&mut self, snapshot: &Snapshot) {
+        for (database, keys) in self.databases.iter_mut().zip(&snapshot.0) {
+            database.entries.clone_from(keys);
+        }
+        self.pushes.flush();
     }
 
     /// All keys that exist at `now`, ordered by database and name.

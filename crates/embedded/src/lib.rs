@@ -44,7 +44,7 @@ pub use nodes::{Nodes, NodesBuilder};
 
 /// The pure model of a node, for the simulator and for the conformance test.
 pub mod model {
-    pub use super::keyspace::{Keyspace, LiveKey, Replication};
+    pub use super::keyspace::{Keyspace, LiveKey, Replication, Snapshot};
     pub use super::nodes::NodeOptions;
     pub use super::reply::{OwnedReply, Protocol};
     pub use super::session::ConnectionState;

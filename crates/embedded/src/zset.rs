@@ -208,7 +208,7 @@ impl RangeOptions {
 // Sorted sets: members with a score each.
 
 /// Members ordered by score, and members with equal scores by their bytes, as in Redis.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SortedSet {
     order: BTreeSet<(Score, Vec<u8>)>,
     scores: BTreeMap<Vec<u8>, Score>,

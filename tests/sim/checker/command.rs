@@ -111,7 +111,8 @@ impl<'a> Command<'a> {
                     .chain([&script::PROOF])
                     .find(is_named)
                     .expect("a script of the library");
-                let is_idle = [script::LISTEN, script::PROOF].contains(script);
+                let is_idle =
+                    [script::LISTEN, script::PROOF, script::REIGN, script::CHECK].contains(script);
                 if is_idle || registers::script::ALL.contains(script) {
                     return None;
                 }

@@ -46,6 +46,11 @@ impl Node {
         if is_restored_permit(words) && is_granted(&reply) == Some(true) {
             context.tally.restored_permits += 1;
         }
+        let has = |keeping: &Keeping| keeping.iter().any(|it| Some(it.token) == command.token);
+        let is_set = keys.iter().any(|(before, after)| has(after) && !has(before));
+        if self.is_of_group() && command.kind == Kind::Extend && is_set {
+            context.tally.reclaimed += 1;
+        }
         context.checker.executed(&Execution {
             client,
             node: self.index,

@@ -63,7 +63,7 @@ impl Node {
         // A second after the last change, all keys are on disk.
         let is_synced = self.crashed_at >= self.journal.synced_at.after(SYNC_EVERY);
         let keeps_all = memory == Memory::All || memory == Memory::LastSecondLost && is_synced;
-        let run_id = format!("{:02}-{}", self.index, self.starts);
+        let run_id = format!("{}r{}", &self.run_id[..2], self.starts);
         self.run_id.clone_from(&run_id);
         self.keyspace.restart(now, keeps_all, run_id);
         if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) && !keeps_all {

@@ -19,12 +19,18 @@ pub(super) struct Served {
     is_introduced: bool,
     /// Did the server refuse to end it?
     is_spared: bool,
+    /// A command waits until replicas have acknowledged this offset, or until then.
+    pub(super) blocked: Option<(u64, u64)>,
+    /// The marker and the reign that it was greeted with.
+    pub(super) greeted: Option<[OwnedReply; 2]>,
 }
 
 impl Served {
     fn new(state: ConnectionState, client: (usize, u64)) -> Self {
         let (id, bytes) = (None, Vec::new());
-        Self { state, client, bytes, id, is_introduced: false, is_spared: false }
+        let (blocked, greeted) = (None, None);
+        let (is_introduced, is_spared) = (false, false);
+        Self { state, client, bytes, id, is_introduced, is_spared, blocked, greeted }
     }
 }
 

@@ -47,6 +47,7 @@ impl Options {
                 self.focus_on_registers(random);
             }
             BrokenAssumption::NoneWithTransactions => self.focus_on_transactions(random),
+            BrokenAssumption::NoneWithGroups => self.focus_on_groups(random),
             BrokenAssumption::Strays => {
                 self.focus_on_strays(random);
                 self.nodes = random.pick(&[1, 2, 3]);

@@ -22,8 +22,10 @@ pub(crate) enum BrokenAssumption {
     NoneWithRegisters,
     /// The same, and clients are sides of transactions.
     NoneWithTransactions,
-    /// The same, and servers that are set up to keep all that they answer are restored from
-    /// backups.
+    /// None, and each node is a replicated group, of which any server may become the master.
+    NoneWithGroups,
+    /// As with registers, and servers that are set up to keep all that they answer are restored
+    /// from backups.
     RegistersRestored,
     /// Nodes restart empty, and the clients have no restart guard.
     LostData,
@@ -54,7 +56,7 @@ impl BrokenAssumption {
         is_quiet || matches!(self, Self::None | Self::NoneWithTwins)
     }
 
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::None,
         Self::NoneWithTwins,
         Self::NoneWithStalls,
@@ -64,6 +66,7 @@ impl BrokenAssumption {
         Self::NoneWithIdleClients,
         Self::NoneWithRegisters,
         Self::NoneWithTransactions,
+        Self::NoneWithGroups,
         Self::RegistersRestored,
         Self::LostData,
         Self::LostSecond,
@@ -124,6 +127,10 @@ pub(crate) enum Fault {
     Exchange,
     /// A node loses all its keys, and runs on. Outside the assumptions of locks.
     Flush,
+    /// Another server of a group becomes the master.
+    Promote,
+    /// A group loses the key that says since when its reign is known.
+    EvictMarker,
 }
 
 /// The faults within the assumptions of registers that may concern them.

@@ -33,6 +33,8 @@ impl Simulation {
                 self.inject_client_fault(fault, lasts);
             }
             Fault::Evict => self.evict(),
+            Fault::Promote => self.promote(),
+            Fault::EvictMarker => self.evict_marker(),
             _ => self.inject_node_fault(fault, lasts),
         }
     }
@@ -143,6 +145,7 @@ impl Simulation {
                 context.tally.fault("node crashes");
                 context.queue.after(lasts, Event::Restart { node: index });
                 node.crash(context);
+                self.crashed(index);
             }
             Fault::FlushScripts => {
                 context.tally.fault("scripts flushed");
@@ -173,6 +176,7 @@ impl Simulation {
             Fault::Flush => {
                 context.tally.fault("node flushed");
                 node.flush(now);
+                self.send_writes(index);
             }
             Fault::Exchange => {
                 context.tally.fault("server exchanged");
@@ -227,6 +231,7 @@ impl Simulation {
     pub(super) fn thaw(&mut self, node: usize) {
         if !self.context.has_faults_ended {
             self.nodes[node].thaw(&mut self.context);
+            self.send_writes(node);
         }
     }
 
@@ -259,6 +264,7 @@ impl Simulation {
         self.context.trace(|| format!("node {node} is back with {memory:?}"));
         let now = self.context.queue.now();
         self.nodes[node].restart(now, memory);
+        self.restarted(node);
         if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) {
             // Keys removed in that second may exist again.
             for (_, token) in self.nodes[node].locks(now) {

@@ -14,10 +14,14 @@ impl Simulation {
         self.context.has_faults_ended = true;
         self.context.network.end_faults();
         let least = quorum(self.context.options.nodes) as u64;
-        let most = if self.context.options.heals_least { least } else { self.nodes.len() as u64 };
+        let is_grouped = self.context.options.groups.is_some();
+        let count = if is_grouped { self.context.options.nodes } else { self.nodes.len() };
+        let most = if self.context.options.heals_least { least } else { count as u64 };
         let healed = self.context.random.between(least, most.max(least)) as usize;
-        let nodes = self.context.random.subset(self.nodes.len(), healed);
+        let nodes = self.context.random.subset(count, healed);
         self.context.trace(|| format!("faults are over: nodes {nodes:?} work from now on"));
+        self.heal_groups();
+        let nodes = self.masters(nodes);
         for node in &nodes {
             if self.nodes[*node].health == Health::Down {
                 self.nodes[*node].restart(now, Memory::All);
@@ -33,7 +37,9 @@ impl Simulation {
         let waiting = self.workers(Worker::is_acquiring);
         let options = &self.context.options;
         let reconnect = options.node_timeout.as_nanos() as u64 * 11 + SECONDS;
-        let guard = if options.restart_guard { options.longest_life() + SECONDS } else { 0 };
+        let guard = options
+            .quarantine()
+            .map_or(0, |it| it.as_nanos() as u64 * 12 / 10 + SECONDS + 2 * MILLIS);
         // A late command may set a key again that no client removes any more.
         let late = match self.context.held_until.checked_sub(self.context.queue.now()) {
             Some(left) => left + options.longest_life(),

@@ -82,6 +82,7 @@ impl Worker {
         context.tally.from_queue += u64::from(held.waiter.is_some());
         context.tally.awaited += u64::from(held.is_awaited);
         context.tally.grants += 1;
+        context.tally.grants_after += u64::from(context.tally.elections > 0);
         context.tally.fenced += u64::from(held.fence.is_some());
         context.tally.of_several += u64::from(self.wanted.len() > 1);
         context.tally.readers += u64::from(share == Some(Share::Reader));
@@ -100,6 +101,7 @@ impl Worker {
                 let until = client.clock.when(held.valid_until);
                 context.checker.extended(name(held.token.as_bytes()), until);
                 context.tally.extensions += 1;
+                context.tally.extensions_after += u64::from(context.tally.elections > 0);
                 context.tally.extended_shares += u64::from(self.share.is_some());
                 *current = held.clone();
                 if let Some(head) = &self.head {

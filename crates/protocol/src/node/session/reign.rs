@@ -83,8 +83,8 @@ impl Session {
     }
 
     /// Adapts what is written to a group, and notes that a question must follow it: behind other
-    /// requests only so that the next vote need not begin with a greeting, or so that the quarantine
-    /// begins. An extension sets the key again while nobody else can have got the lock.
+    /// requests only so that the next vote need not begin with a greeting, or so that a quarantine
+    /// can begin. An extension sets the key again while nobody else can have got the lock.
     pub(super) fn note_vote(&mut self, now: Time, request: &mut Request, is_awaited: bool) {
         let Some(options) = &self.options.group else { return };
         let is_open =

@@ -1,0 +1,105 @@
+//! Nodes that are replicated groups.
+
+use super::{Fault, Options, Sharing};
+use crate::clock::{MICROS, MILLIS, SECONDS};
+use crate::mistake::Mistake;
+use crate::node::Ability;
+use crate::random::Random;
+use redlatch_protocol::node::{GroupOptions, SessionOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The groups of a history.
+#[derive(Clone, Debug)]
+pub(crate) struct Grouping {
+    /// The servers of each.
+    pub(crate) size: usize,
+    /// How long a replaced master goes on at most, unless a majority must vouch for it: then it may
+    /// go on for as long as it likes.
+    pub(crate) bound: Duration,
+    pub(crate) is_vouched: bool,
+    /// How long a write takes to a replica, and how often many times as long.
+    pub(crate) lag: (u64, u64),
+    pub(crate) late_permille: u64,
+    /// How often a promotion closes the connections of the servers that learn of it.
+    pub(crate) closing_permille: u64,
+    /// How often a client is led to a replaced master that still goes on, or to a replica.
+    pub(crate) astray_permille: u64,
+}
+
+impl Options {
+    /// What a client assumes of its nodes, if they are groups.
+    pub(crate) fn lead_to_group(&self, session: &mut SessionOptions) {
+        let Some(Grouping { bound, is_vouched, size, .. }) = self.groups else { return };
+        let max_ttl = Duration::from_millis(self.ttl.1);
+        let mut group = GroupOptions {
+            tag: Arc::default(),
+            bound,
+            max_ttl,
+            replicas: is_vouched.then(|| size as u32 - 1),
+        };
+        match self.mistake {
+            Some(Mistake::ReignNotAwaited) => session.quarantine = None,
+            Some(Mistake::NoBound) => {
+                (group.bound, session.quarantine) = (Duration::ZERO, Some(max_ttl));
+            }
+            Some(Mistake::ReclaimedAtOnce) => group.bound = Duration::ZERO,
+            Some(Mistake::NobodyVouches) => group.replicas = None,
+            _ => {}
+        }
+        session.group = Some(Arc::new(group));
+    }
+
+    /// Nodes that are replicated groups, of which one server after another becomes the master.
+    pub(super) fn focus_on_groups(&mut self, random: &mut Random) {
+        self.faults.retain(|fault| {
+            let of_clients = [Fault::Pause, Fault::Die, Fault::Leave, Fault::Cancel];
+            let of_links = [Fault::Cut, Fault::Swallow, Fault::Stall, Fault::Clog];
+            let of_servers = [Fault::Freeze, Fault::Crash, Fault::FlushScripts];
+            [&of_clients[..], &of_links, &of_servers].concat().contains(fault)
+        });
+        self.faults.extend([Fault::Promote; 3]);
+        let rare = [Fault::Freeze, Fault::Pause, Fault::EvictMarker, Fault::Flush];
+        self.faults.extend(rare.into_iter().filter(|_| random.chance(300)));
+        self.fault_pause = random.pick(&[400, 800, 1_500]) * MILLIS;
+        (self.nodes, self.twins) = (random.pick(&[1, 1, 3]), None);
+        (self.hides_info, self.restart_guard, self.walls_apart) = (false, true, 0);
+        (self.wait_for_all, self.window) = (false, 1 << 20);
+        self.queueing.abilities.fill(Ability::All);
+        self.sharing = Sharing::NONE;
+        (self.resources, self.operator_permille) = (random.pick(&[1, 1, 2]), 0);
+        (self.clients, self.workers) = (random.between(2, 4) as usize, random.pick(&[1, 1, 2]));
+        let longest = random.pick(&[200, 400, 800]);
+        (self.ttl, self.node_timeout) = ((longest / 2, longest), Duration::from_millis(20));
+        let fastest = random.pick(&[20 * MICROS, 100 * MICROS, MILLIS]);
+        self.delay = (fastest, fastest * random.between(1, 5));
+        (self.extend_permille, self.patient_permille) = (random.pick(&[600, 900]), 600);
+        self.greedy_permille = random.pick(&[0, 0, 200]);
+        (self.faults_end_at, self.events_max) = (random.between(3, 8) * SECONDS, 8_000);
+        let is_vouched = match self.mistake {
+            Some(Mistake::NobodyVouches) => true,
+            Some(_) => false,
+            None => random.chance(400),
+        };
+        let mut bound = longest / random.pick(&[2, 4, 8]);
+        if self.mistake.is_some() {
+            (self.nodes, self.clients, self.resources, self.several_permille) = (1, 4, 1, 0);
+            (self.faults, self.fault_pause) = (vec![Fault::Promote], 1_500 * MILLIS);
+            (self.ttl.0, self.greedy_permille, self.patient_permille) = (longest, 500, 1_000);
+            self.events_max = 20_000;
+        }
+        if self.has(Mistake::ReclaimedAtOnce) {
+            // A lock that is extended at the successor only ends at the replaced master meanwhile.
+            (bound, self.greedy_permille, self.extend_permille) = (longest * 3, 0, 900);
+        }
+        self.groups = Some(Grouping {
+            size: if is_vouched { 3 } else { random.pick(&[2, 3]) },
+            bound: Duration::from_millis(bound),
+            is_vouched,
+            lag: (100 * MICROS, random.pick(&[MILLIS, 5 * MILLIS])),
+            late_permille: random.pick(&[0, 100, 300]),
+            closing_permille: random.pick(&[0, 500, 1_000]),
+            astray_permille: random.pick(&[0, 100, 300]),
+        });
+    }
+}
