@@ -22,7 +22,8 @@ pub(super) struct Group {
     pub(super) is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     unchecked: VecDeque<(Answer, Request)>,
-    /// When the last command was sent that has written something, of those before the next answer.
+    /// When the last command was sent that has certainly written something, of those before the
+    /// next answer.
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address.
     pub(super) epoch: u64,
@@ -60,6 +61,11 @@ impl Session {
     /// The run of the server; of one that names none, a word in its place.
     fn run(&self) -> Arc<str> {
         self.connection.run_id.clone().unwrap_or_else(|| Arc::from("0"))
+    }
+
+    /// The nonce of the marker that was greeted.
+    fn nonce(&self) -> Option<Arc<str>> {
+        self.group.reign.as_ref().map(|reign| String::from_utf8_lossy(reign.nonce()).into())
     }
 
     fn ask_reign(&mut self, now: Time, step: ReignStep) {
@@ -100,6 +106,10 @@ impl Session {
         let is_due = |reign: &Reign| reign.is_to_vouch(&options, now);
         let replicas = options.majority().filter(|_| self.group.reign.as_ref().is_none_or(is_due));
         if let Some(replicas) = replicas {
+            // An extension may write nothing, because the key lives longer anyway.
+            if let Some(nonce) = self.nonce() {
+                self.ask_reign(now, ReignStep::Touch { run_id: self.run(), nonce });
+            }
             // Not for as long as a round lasts: the votes wait for the answer behind it.
             let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
             self.ask_reign(now, ReignStep::Wait { replicas, millis });
@@ -118,7 +128,7 @@ impl Session {
         let Some(options) = self.options.group.as_ref().filter(|_| request.is_vote()) else {
             return;
         };
-        if reply.vote == Vote::Granted {
+        if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
             self.group.wrote_at = Some(sent_at);
         }
         let Some(reign) = &self.group.reign else { return };
@@ -176,7 +186,11 @@ impl Session {
                 return Ok(());
             }
             // It says nothing itself: the question behind it does.
-            Err(NoReply::Failed(_)) if matches!(step, ReignStep::Wait { .. }) => return Ok(()),
+            Err(NoReply::Failed(_))
+                if matches!(step, ReignStep::Touch { .. } | ReignStep::Wait { .. }) =>
+            {
+                return Ok(());
+            }
             Err(why) => match self.of_group(why) {
                 NoReply::Failed(problem) | NoReply::Nonsense(problem) => return Err(problem),
                 NoReply::UnknownScript => return Err(NodeError::HidesReign),
@@ -188,6 +202,14 @@ impl Session {
         self.connection.scripts.learn(&command.request);
         if let ReignAnswer::Checked(answer) = answer {
             return self.checked((command.sent_at, now), answer);
+        }
+        if let ReignStep::Touch { nonce, .. } = step {
+            // Of another marker, nothing was written.
+            let touched = Reign::greeted(now, command.sent_at, answer)?;
+            if touched.nonce() == nonce.as_bytes() {
+                self.group.wrote_at = Some(command.sent_at);
+            }
+            return Ok(());
         }
         let reign = match (step, self.group.reign.take()) {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
@@ -216,9 +238,9 @@ impl Session {
             }
             Err(problem) => return Err(problem),
         }
-        let nonce = reign.is_to_confirm().then(|| String::from_utf8_lossy(reign.nonce()).into());
+        let is_to_confirm = reign.is_to_confirm();
         self.answers.extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
-        if let Some(nonce) = nonce {
+        if let Some(nonce) = self.nonce().filter(|_| is_to_confirm) {
             let step = ReignStep::Confirm { run_id: self.run(), nonce };
             self.ask_reign(between.1, step);
         }

@@ -202,7 +202,8 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
         let sent = talk.written();
         talk.hear("+OK\r\n");
         if sent.contains("WAIT") {
-            talk.hear(":0\r\n");
+            let touch = sent.split("\r\n*").map(number).nth(1).unwrap();
+            talk.hear(format!("{}:0\r\n", greeted(touch, "900000")));
         }
         talk.hear(check(number(&sent), &marker("900000"), ID, offset, replicas));
         (sent.contains("WAIT"), outcome(talk))
@@ -214,4 +215,31 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
     let refused = NodeError::NotVouched { wanted: 1, vouched_by: 0 };
     assert_eq!(lock(&mut talk, 300, &[100, 120]), (true, Err(refused)));
     assert_eq!(lock(&mut talk, 400, &[400]), (true, Ok(())), "and again");
+}
+
+/// It is granted also where the key lives longer than it asks for. Then it writes nothing, and what
+/// replicas have acknowledged is older than it.
+#[test]
+fn an_extension_is_vouched_for_by_a_write_of_its_own() {
+    let mut talk = connected(Some(2));
+    let sent = talk.written();
+    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+    let greeted = |number: &str| reign(number, "900000");
+    talk.hear(greeted(numbers[0]));
+    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("900000"), ID, 70, &[70, 70])));
+    assert!(talk.written().is_empty(), "nothing of this session was written so far");
+    for (touches, offset, is_vouched) in [(false, 70, false), (true, 90, false), (true, 70, true)] {
+        talk.pass(1_000);
+        talk.send(1, Verb::Extend);
+        let sent = talk.written();
+        let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+        assert!(sent.contains("touch"), "{sent}");
+        let touched = match touches {
+            true => greeted(numbers[1]),
+            false => greeted(numbers[1]).replace(" n\r\n", " m\r\n"),
+        };
+        talk.hear(format!(":{}\r\n{touched}:0\r\n", numbers[0]));
+        talk.hear(check(numbers[3], &marker("900000"), ID, offset, &[70, 70]));
+        assert_eq!(outcome(&mut talk).is_ok(), is_vouched, "{touches} {offset}");
+    }
 }
