@@ -144,6 +144,17 @@ fn a_lock_is_extended_and_set_again_after_the_bound() {
 }
 
 #[test]
+fn a_release_that_finds_no_key_in_the_quarantine_does_not_say_that_the_lock_was_lost() {
+    for (age, vote) in [(20, Vote::Failed), (100, Vote::Refused)] {
+        let mut talk = greeted(age);
+        talk.send(1, Verb::Release);
+        let sent = talk.written();
+        talk.hear(format!(":-{}\r\n", number(&sent)));
+        assert_eq!(talk.votes(), [(1, vote)]);
+    }
+}
+
+#[test]
 fn a_session_that_has_not_voted_for_the_longest_ttl_greets_again() {
     let mut talk = greeted(100);
     talk.pass(59_999);
