@@ -114,7 +114,7 @@ impl ReignAnswer {
             return None;
         }
         match step {
-            ReignStep::Greet { .. } | ReignStep::Confirm { .. } => {
+            ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
                 let Some(marker) = elements.next() else { return Some(Self::Hidden) };
                 let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?)
                 else {

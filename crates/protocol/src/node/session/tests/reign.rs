@@ -111,6 +111,12 @@ fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
     for other in [&marker("900001"), "$-1\r\n"] {
         assert_eq!(vote(&mut greeted(100), other, ID), Err(NodeError::ReignChanged));
     }
+    let mut talk = greeted(100);
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    let check = check(number(&sent), &marker(since), ID, 0, &[]);
+    talk.hear(format!("+OK\r\n{}", check.replace("$6\r\nmaster", "$5\r\nslave")));
+    assert!(matches!(outcome(&mut talk), Err(NodeError::NoMaster(_))));
 }
 
 #[test]
@@ -224,7 +230,8 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
         let sent = talk.written();
         talk.hear("+OK\r\n");
         if sent.contains("WAIT") {
-            talk.hear(":0\r\n");
+            let touch = sent.split("\r\n*").map(number).nth(1).unwrap();
+            talk.hear(format!("{}:0\r\n", greeted(touch, "900000")));
         }
         talk.hear(check(number(&sent), &marker("900000"), ID, offset, replicas));
         (sent.contains("WAIT"), outcome(talk))
@@ -240,4 +247,31 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
     let group = status(&talk).group.expect("it was greeted");
     let vouched_ago = Some(Duration::from_millis(300));
     assert_eq!((group.acknowledged, group.vouched_ago), (Some(1), vouched_ago));
+}
+
+/// It is granted also where the key lives longer than it asks for. Then it writes nothing, and what
+/// replicas have acknowledged is older than it.
+#[test]
+fn an_extension_is_vouched_for_by_a_write_of_its_own() {
+    let mut talk = connected(Some(2));
+    let sent = talk.written();
+    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+    let greeted = |number: &str| reign(number, "900000");
+    talk.hear(greeted(numbers[0]));
+    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("900000"), ID, 70, &[70, 70])));
+    assert!(talk.written().is_empty(), "nothing of this session was written so far");
+    for (touches, offset, is_vouched) in [(false, 70, false), (true, 90, false), (true, 70, true)] {
+        talk.pass(1_000);
+        talk.send(1, Verb::Extend);
+        let sent = talk.written();
+        let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+        assert!(sent.contains("touch"), "{sent}");
+        let touched = match touches {
+            true => greeted(numbers[1]),
+            false => greeted(numbers[1]).replace(" n\r\n", " m\r\n"),
+        };
+        talk.hear(format!(":{}\r\n{touched}:0\r\n", numbers[0]));
+        talk.hear(check(numbers[3], &marker("900000"), ID, offset, &[70, 70]));
+        assert_eq!(outcome(&mut talk).is_ok(), is_vouched, "{touches} {offset}");
+    }
 }
