@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
 
 mod clusters;
+mod findings;
 mod names_that_move;
 mod registers;
 mod sentinels;
