@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
 
 mod clusters;
+mod findings;
 mod names_that_move;
+mod people;
 mod registers;
 mod sentinels;
 

@@ -19,7 +19,7 @@
 //! 5. A session without a countable vote for as long as the longest ttl greets again: a server that
 //!    was stopped and replaced may be elected again without ever being told.
 
-use super::NodeError;
+use super::{GroupStatus, NodeError};
 use crate::engine::ReignStep;
 use crate::resp::Reply;
 use crate::time::Time;
@@ -56,7 +56,7 @@ fn slot_of(key: &[u8]) -> u16 {
 }
 
 /// What a client assumes of a group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupOptions {
     /// What stands before each key, so that all keys of the node are in its slot of a cluster.
     /// Empty for a group that is no part of one.
@@ -104,27 +104,13 @@ pub struct Checked {
 impl ReignAnswer {
     /// Reads the answer to this step, if it is one with this number.
     pub fn read(step: &ReignStep, number: i64, reply: &Reply<'_>) -> Option<Self> {
-        let list = match reply {
-            Reply::Integer(answer) if *answer == -number => return Some(Self::NotMaster),
-            Reply::Array(list) => list,
-            _ => return None,
-        };
-        let mut elements = list.iter();
-        if elements.next()? != Reply::Integer(number) {
-            return None;
-        }
         match step {
             ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
-                let Some(marker) = elements.next() else { return Some(Self::Hidden) };
-                let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?)
-                else {
-                    return None;
-                };
-                let now = Duration::from_millis(u64::try_from(now).ok()?);
-                Some(Self::Greeted { marker: bytes(marker).unwrap_or_default(), now })
+                Self::greeted(number, reply)
             }
             ReignStep::Wait { .. } => None,
             ReignStep::Check => {
+                let mut elements = elements(number, reply)?;
                 let marker = bytes(elements.next()?);
                 let is_master = elements.next()? == Reply::Bulk(b"master");
                 let id = bytes(elements.next()?).unwrap_or_default();
@@ -135,6 +121,27 @@ impl ReignAnswer {
             }
         }
     }
+
+    /// Reads the answer of the script that writes the marker.
+    pub(super) fn greeted(number: i64, reply: &Reply<'_>) -> Option<Self> {
+        if *reply == Reply::Integer(-number) {
+            return Some(Self::NotMaster);
+        }
+        let mut elements = elements(number, reply)?;
+        let Some(marker) = elements.next() else { return Some(Self::Hidden) };
+        let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?) else {
+            return None;
+        };
+        let now = Duration::from_millis(u64::try_from(now).ok()?);
+        Some(Self::Greeted { marker: bytes(marker).unwrap_or_default(), now })
+    }
+}
+
+/// The elements of a list behind this number.
+fn elements<'a>(number: i64, reply: &Reply<'a>) -> Option<impl Iterator<Item = Reply<'a>>> {
+    let Reply::Array(list) = reply else { return None };
+    let mut elements = list.iter();
+    (elements.next()? == Reply::Integer(number)).then_some(elements)
 }
 
 fn bytes(element: Reply<'_>) -> Option<Vec<u8>> {
@@ -161,6 +168,8 @@ pub struct Reign {
     writes: VecDeque<(u64, Time)>,
     /// When the last write was sent that a majority of the group has acknowledged.
     vouched_at: Option<Time>,
+    /// How many replicas had acknowledged one of these writes, at the last check.
+    acknowledged: Option<usize>,
 }
 
 /// How many writes are remembered in the time of the bound.
@@ -186,8 +195,8 @@ impl Reign {
         let since = std::str::from_utf8(since).ok().and_then(|digits| digits.parse().ok());
         let age = since.map(|since| (clock.saturating_sub(Duration::from_millis(since)), now));
         let (marker, id) = (marker.clone(), id.to_vec());
-        let (writes, vouched_at) = (VecDeque::new(), None);
-        Ok(Self { marker, id, age, confirmed_at: sent_at, writes, vouched_at })
+        let (writes, vouched_at, acknowledged) = (VecDeque::new(), None, None);
+        Ok(Self { marker, id, age, confirmed_at: sent_at, writes, vouched_at, acknowledged })
     }
 
     /// The answer to the confirmation of this reign.
@@ -268,6 +277,7 @@ impl Reign {
         while self.writes.front().is_some_and(|(_, at)| now > at.after(options.bound)) {
             self.writes.pop_front();
         }
+        self.acknowledged = self.writes.front().map(|(offset, _)| by(*offset));
         if self.vouched_at.is_some_and(|at| now <= at.after(options.bound)) {
             return Ok(());
         }
@@ -279,6 +289,19 @@ impl Reign {
     pub fn is_to_vouch(&self, options: &GroupOptions, now: Time) -> bool {
         let is_old = |at: Time| now > at.after(options.bound / 2);
         options.replicas.is_some() && self.vouched_at.is_none_or(is_old)
+    }
+
+    /// What a user sees of it.
+    pub fn status(&self, now: Time) -> GroupStatus {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let epoch = self.marker.split(|byte| *byte == b' ').nth(3).map(text);
+        GroupStatus {
+            reign: text(&self.id),
+            epoch: epoch.and_then(|digits| digits.parse().ok()).unwrap_or(0),
+            age: self.age.map(|_| self.age(now)),
+            acknowledged: self.acknowledged,
+            vouched_ago: self.vouched_at.map(|at| now.since(at)),
+        }
     }
 
     /// Is the last countable vote this old? After the longest ttl the server may have been replaced

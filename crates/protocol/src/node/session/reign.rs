@@ -7,7 +7,7 @@ use crate::engine::{Command, NodeSet, Reign as Ask, ReignStep, Request, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{Checked, MARKER, Reign, ReignAnswer};
-use crate::node::{NodeError, ServerErrorKind};
+use crate::node::{GroupStatus, NodeError, ServerErrorKind};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +27,12 @@ pub(super) struct Group {
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address.
     pub(super) epoch: u64,
+}
+
+impl Group {
+    pub(super) fn status(&self, now: Time) -> Option<GroupStatus> {
+        self.reign.as_ref().map(|reign| reign.status(now))
+    }
 }
 
 impl Request {
@@ -130,19 +136,18 @@ impl Session {
         sent_at: Time,
         reply: &mut NodeReply,
     ) {
-        let Some(options) = self.options.group.as_ref().filter(|_| request.is_vote()) else {
-            return;
-        };
+        let Some(options) = &self.options.group else { return };
         if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
             self.group.wrote_at = Some(sent_at);
         }
         let Some(reign) = &self.group.reign else { return };
-        let is_extension = matches!(request.command, Command::Keep(_));
-        // In the quarantine, who holds a lock may not find it: it has still time to reclaim it.
-        let problem = reign.grace(options, now).or_else(|| {
-            let left = self.quarantine_left(now)?;
-            let is_missing = is_extension && reply.vote == Vote::Refused;
-            is_missing.then_some(NodeError::Quarantined { left })
+        let is_held = matches!(request.command, Command::Keep(_) | Command::Remove(_));
+        // In the quarantine, who holds a lock may not find it, and nobody else can have got it.
+        let is_missing = is_held && reply.vote == Vote::Refused;
+        let grace = reign.grace(options, now).filter(|_| request.is_vote());
+        let problem = grace.or_else(|| {
+            let left = self.quarantine_left(now).filter(|_| is_missing)?;
+            Some(NodeError::Quarantined { left })
         });
         if let Some(problem) = problem {
             (reply.vote, reply.problem) = (Vote::Failed, Some(problem));
