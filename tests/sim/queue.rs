@@ -8,71 +8,37 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A connection was made or refused.
-    Connected {
-        connection: usize,
-    },
+    Connected { connection: usize },
     /// Bytes, or the end, arrive at one side of a connection.
-    Arrive {
-        connection: usize,
-        side: Side,
-    },
+    Arrive { connection: usize, side: Side },
     /// An unsolicited reply arrives.
-    Stray {
-        stray: usize,
-    },
+    Stray { stray: usize },
     /// A client's event loop wakes up.
-    Drive {
-        client: usize,
-        life: u64,
-    },
+    Drive { client: usize, life: u64 },
     /// One of a client's threads wakes up.
-    Work {
-        client: usize,
-        life: u64,
-        worker: usize,
-    },
+    Work { client: usize, life: u64, worker: usize },
     /// A fault is injected.
     Fault,
     /// The nodes look for expired keys.
     Sweep,
     /// A program that knows no queue releases its lock.
-    Foreign {
-        turn: usize,
-    },
+    Foreign { turn: usize },
     /// A waiter that never claims the lock renews its entry.
-    Idle {
-        turn: usize,
-    },
+    Idle { turn: usize },
     /// A frozen node resumes.
-    Thaw {
-        node: usize,
-    },
+    Thaw { node: usize },
     /// A crashed node restarts.
-    Restart {
-        node: usize,
-    },
-    /// The next write arrives at a replica, over this link; its acknowledgement at the master.
-    Replicate {
-        server: usize,
-        link: u64,
-    },
-    Acked {
-        server: usize,
-        link: u64,
-        offset: u64,
-    },
+    Restart { node: usize },
+    /// The next write arrives at a replica, over this link.
+    Replicate { server: usize, link: u64 },
+    /// The acknowledgement of a write arrives at the master.
+    Acked { server: usize, link: u64, offset: u64 },
     /// A server of a group learns who is the master.
-    Follow {
-        server: usize,
-    },
+    Follow { server: usize },
     /// A command that blocks a connection has waited for as long as it may.
-    Unblock {
-        connection: usize,
-    },
+    Unblock { connection: usize },
     /// A client that died is replaced by a new one.
-    Rebirth {
-        client: usize,
-    },
+    Rebirth { client: usize },
 }
 
 /// The future events. Of two at the same time, the one that was added first comes first.
