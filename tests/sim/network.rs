@@ -46,8 +46,8 @@ pub(crate) enum Setup {
 pub(crate) struct Connection {
     pub(crate) client: usize,
     pub(crate) node: usize,
-    /// The server that it leads to, and the epoch in which that was named as the master.
-    pub(crate) server: usize,
+    /// The server that it leads to, once it is made, and the epoch in which that was elected.
+    pub(crate) server: Option<usize>,
     pub(crate) epoch: u64,
     pub(crate) setup: Setup,
     /// The client has closed its side: replies are not read any more.
@@ -168,7 +168,7 @@ impl Network {
         self.connections.push(Connection {
             client,
             node,
-            server: node,
+            server: None,
             epoch: 0,
             setup: Setup::Pending,
             is_abandoned: false,

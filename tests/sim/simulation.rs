@@ -194,7 +194,7 @@ impl Simulation {
         }
         let (node, epoch) = self.lead(node);
         let entry = &mut self.context.network.connections[connection];
-        (entry.server, entry.epoch) = (node, epoch);
+        (entry.server, entry.epoch) = (Some(node), epoch);
         if self.nodes[node].health == Health::Down {
             entry.setup = Setup::Refused;
         } else {
@@ -209,10 +209,9 @@ impl Simulation {
         self.context.network.arrive(connection, side);
         let entry = &self.context.network.connections[connection];
         let (client, is_abandoned) = (entry.client, entry.is_abandoned);
-        let node = entry.server;
-        if side == Side::Node {
-            self.nodes[node].serve(&mut self.context, connection);
-            self.send_writes(node);
+        if let Some(server) = entry.server.filter(|_| side == Side::Node) {
+            self.nodes[server].serve(&mut self.context, connection);
+            self.send_writes(server);
         }
         // Bytes have arrived, or there may be room for more.
         if !is_abandoned && (side == Side::Client || self.context.options.window < 1_000) {

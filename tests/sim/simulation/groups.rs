@@ -144,8 +144,8 @@ impl Simulation {
         self.context.queue.after(delay, Event::Acked { server, link: number, offset });
     }
 
-    /// The acknowledgement of a write arrives at the master. If that is frozen, it is the first that
-    /// the master reads when it goes on.
+    /// The acknowledgement of a write arrives at the master. If that is frozen, it is read first
+    /// when the master goes on.
     pub(super) fn acknowledge(&mut self, server: usize, number: u64, offset: u64) {
         let link = self.groups.servers[server].link.as_ref();
         let Some(master) = link.filter(|it| it.number == number).map(|it| it.master) else {
@@ -157,9 +157,10 @@ impl Simulation {
 
     /// A command has waited for replicas for as long as it may.
     pub(super) fn unblock(&mut self, connection: usize) {
-        let server = self.context.network.connections[connection].server;
-        self.nodes[server].serve(&mut self.context, connection);
-        self.send_writes(server);
+        if let Some(server) = self.context.network.connections[connection].server {
+            self.nodes[server].serve(&mut self.context, connection);
+            self.send_writes(server);
+        }
     }
 
     fn unlink(&mut self, server: usize) {
@@ -310,7 +311,7 @@ impl Simulation {
     fn part(&mut self, server: usize) {
         let permille = self.context.random.pick(&[0, 300, 700]);
         for connection in self.context.network.working() {
-            let is_one = self.context.network.connections[connection].server == server;
+            let is_one = self.context.network.connections[connection].server == Some(server);
             if is_one && self.context.random.chance(permille) {
                 let Context { network, queue, random, .. } = &mut self.context;
                 network.cut(queue, random, connection);
