@@ -86,6 +86,8 @@ pub enum ReignAnswer {
     Hidden,
     /// The marker as it is now, and the server's clock.
     Greeted { marker: Vec<u8>, now: Duration },
+    /// How many replicas have acknowledged what was written before on the connection.
+    Acknowledged(usize),
     /// In which reign the votes before were given.
     Checked(Checked),
 }
@@ -104,9 +106,12 @@ pub struct Checked {
 impl ReignAnswer {
     /// Reads the answer to this step, if it is one with this number.
     pub fn read(step: &ReignStep, number: i64, reply: &Reply<'_>) -> Option<Self> {
-        let list = match reply {
-            Reply::Integer(answer) if *answer == -number => return Some(Self::NotMaster),
-            Reply::Array(list) => list,
+        let list = match (step, reply) {
+            (ReignStep::Wait { .. }, Reply::Integer(count)) => {
+                return usize::try_from(*count).ok().map(Self::Acknowledged);
+            }
+            (_, Reply::Integer(answer)) if *answer == -number => return Some(Self::NotMaster),
+            (_, Reply::Array(list)) => list,
             _ => return None,
         };
         let mut elements = list.iter();
@@ -114,7 +119,7 @@ impl ReignAnswer {
             return None;
         }
         match step {
-            ReignStep::Greet { .. } | ReignStep::Confirm { .. } => {
+            ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
                 let Some(marker) = elements.next() else { return Some(Self::Hidden) };
                 let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?)
                 else {
@@ -211,6 +216,16 @@ impl Reign {
     /// Has the marker no time yet, and has a majority of the group vouched for the reign?
     pub fn is_to_confirm(&self) -> bool {
         self.age.is_none() && self.vouched_at.is_some()
+    }
+
+    /// Is this the marker that was greeted?
+    pub fn is_known_by(&self, marker: &[u8]) -> bool {
+        self.marker == marker
+    }
+
+    /// A majority of the group has acknowledged a write that was sent at this time.
+    pub fn acknowledged(&mut self, wrote_at: Time) {
+        self.vouched_at = self.vouched_at.max(Some(wrote_at));
     }
 
     /// How old the reign is at least.

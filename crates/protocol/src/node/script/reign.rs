@@ -16,7 +16,9 @@ pub const CHECK: Script = lua_script!("check.lua");
 impl NodeCommand for Reign {
     fn script(&self) -> Option<(Script, u32)> {
         match self.step {
-            ReignStep::Greet { .. } | ReignStep::Confirm { .. } => Some((REIGN, 11)),
+            ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
+                Some((REIGN, 11))
+            }
             ReignStep::Wait { .. } => None,
             ReignStep::Check => Some((CHECK, 12)),
         }
@@ -33,6 +35,7 @@ impl NodeCommand for Reign {
                 reign(run_id, *epoch, nonce, if *is_vouched { "await" } else { "greet" });
             }
             ReignStep::Confirm { run_id, nonce } => reign(run_id, 0, nonce, "confirm"),
+            ReignStep::Touch { run_id, nonce } => reign(run_id, 0, nonce, "touch"),
             ReignStep::Wait { replicas, millis } => {
                 let words = [Bytes(b"WAIT"), Number(*replicas as u64), Number(*millis)];
                 encode_words(out, 3, words);
@@ -42,9 +45,6 @@ impl NodeCommand for Reign {
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
-        if let (ReignStep::Wait { .. }, Reply::Integer(0..)) = (&self.step, reply) {
-            return Some(NodeReply::of(Vote::Granted));
-        }
         let answer = ReignAnswer::read(&self.step, number, reply)?;
         Some(NodeReply::saying(Vote::Granted, Said::new(answer)))
     }

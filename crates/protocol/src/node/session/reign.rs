@@ -22,7 +22,8 @@ pub(super) struct Group {
     is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     unchecked: VecDeque<(Answer, Request)>,
-    /// When the last command was sent that has written something, of those before the next answer.
+    /// When the last command was sent that certainly has written something, of those before the next
+    /// answer. An extension may have written nothing: an earlier, longer one stays as it is.
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address.
     pub(super) epoch: u64,
@@ -34,6 +35,10 @@ impl Request {
     fn is_vote(&self) -> bool {
         matches!(self.command, Command::Claim(_) | Command::Keep(_) | Command::Fence(_))
     }
+}
+
+fn nonce_of(reign: &Reign) -> Arc<str> {
+    String::from_utf8_lossy(reign.nonce()).into()
 }
 
 impl Session {
@@ -105,6 +110,9 @@ impl Session {
         if let Some(replicas) = replicas {
             // Not for as long as a round lasts: the votes wait for the answer behind it.
             let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
+            if let Some(nonce) = self.group.reign.as_ref().map(nonce_of) {
+                self.ask_reign(now, ReignStep::Touch { run_id: self.run(), nonce });
+            }
             self.ask_reign(now, ReignStep::Wait { replicas, millis });
         }
         self.ask_reign(now, ReignStep::Check);
@@ -121,7 +129,7 @@ impl Session {
         let Some(options) = self.options.group.as_ref().filter(|_| request.is_vote()) else {
             return;
         };
-        if reply.vote == Vote::Granted {
+        if reply.is_new {
             self.group.wrote_at = Some(sent_at);
         }
         let Some(reign) = &self.group.reign else { return };
@@ -187,8 +195,25 @@ impl Session {
             return Ok(());
         };
         self.connection.scripts.learn(&command.request);
-        if let ReignAnswer::Checked(answer) = answer {
-            return self.checked((command.sent_at, now), answer);
+        match (step, answer) {
+            (_, ReignAnswer::Checked(answer)) => {
+                return self.checked((command.sent_at, now), answer);
+            }
+            (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) => {
+                let wrote_at = self.group.wrote_at.filter(|_| count >= replicas);
+                if let (Some(reign), Some(wrote_at)) = (&mut self.group.reign, wrote_at) {
+                    reign.acknowledged(wrote_at);
+                }
+                return Ok(());
+            }
+            (ReignStep::Touch { .. }, answer) => {
+                let is_written = |reign: &Reign| matches!(answer, ReignAnswer::Greeted { marker, .. } if reign.is_known_by(marker));
+                if self.group.reign.as_ref().is_some_and(is_written) {
+                    self.group.wrote_at = Some(command.sent_at);
+                }
+                return Ok(());
+            }
+            _ => {}
         }
         let reign = match (step, self.group.reign.take()) {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
@@ -217,7 +242,7 @@ impl Session {
             }
             Err(problem) => return Err(problem),
         }
-        let nonce = reign.is_to_confirm().then(|| String::from_utf8_lossy(reign.nonce()).into());
+        let nonce = reign.is_to_confirm().then(|| nonce_of(reign));
         self.answers.extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
         if let Some(nonce) = nonce {
             let step = ReignStep::Confirm { run_id: self.run(), nonce };

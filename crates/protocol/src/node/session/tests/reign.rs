@@ -191,21 +191,35 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
     talk.hear(greeted(number(&confirm), "900000"));
     // A write at 2 s that one replica has acknowledged, and then none for longer than the bound.
     talk.pass(2_000);
-    let lock = |talk: &mut ScriptedSession, offset, replicas: &[u64]| {
+    let lock = |talk: &mut ScriptedSession, acknowledged: u64, offset, replicas: &[u64]| {
         talk.send(1, Verb::Acquire);
         let sent = talk.written();
         talk.hear("+OK\r\n");
         if sent.contains("WAIT") {
-            talk.hear(":0\r\n");
+            let touch = sent.split("\r\n*").find(|command| command.contains("touch")).unwrap();
+            talk.hear(greeted(number(touch), "900000"));
+            talk.hear(format!(":{acknowledged}\r\n"));
         }
         talk.hear(check(number(&sent), &marker("900000"), ID, offset, replicas));
         (sent.contains("WAIT"), outcome(talk))
     };
-    assert_eq!(lock(&mut talk, 100, &[99, 100]), (false, Ok(())));
+    assert_eq!(lock(&mut talk, 0, 100, &[99, 100]), (false, Ok(())));
     talk.pass(10_000);
-    assert_eq!(lock(&mut talk, 200, &[100, 120]), (true, Ok(())), "within the bound");
+    assert_eq!(lock(&mut talk, 0, 200, &[100, 120]), (true, Ok(())), "within the bound");
     talk.pass(6_000);
     let refused = NodeError::NotVouched { wanted: 1, vouched_by: 0 };
-    assert_eq!(lock(&mut talk, 300, &[100, 120]), (true, Err(refused)));
-    assert_eq!(lock(&mut talk, 400, &[400]), (true, Ok(())), "and again");
+    assert_eq!(lock(&mut talk, 0, 300, &[100, 120]), (true, Err(refused.clone())));
+    assert_eq!(lock(&mut talk, 0, 400, &[400]), (true, Ok(())), "and again");
+    // `WAIT` has the server write, so its replicas have acknowledged less than it has written.
+    talk.pass(30_000);
+    assert_eq!(lock(&mut talk, 1, 500, &[463]), (true, Ok(())));
+    // A short extension of a long lock writes nothing.
+    talk.pass(20_000);
+    talk.send(1, Verb::Extend);
+    let sent = talk.written();
+    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+    let not_ours = greeted(numbers[1], "900001");
+    talk.hear(format!(":{}\r\n{not_ours}:1\r\n", numbers[0]));
+    talk.hear(check(numbers[3], &marker("900000"), ID, 500, &[500]));
+    assert_eq!(outcome(&mut talk), Err(NodeError::NotVouched { wanted: 1, vouched_by: 0 }));
 }
