@@ -7,6 +7,7 @@ mod masters_that_go_on;
 mod names_that_move;
 mod registers;
 mod sentinels;
+mod slots_that_move;
 
 use std::time::Duration;
 

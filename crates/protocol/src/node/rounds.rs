@@ -465,7 +465,9 @@ impl<W> Rounds<W> {
             self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())
         };
         let is_twin = |session: &Session| match session.same_server() {
-            Some(NodeError::SameServer { url }) => session.is_ready() && is_connected(&url),
+            Some(NodeError::SameServer { url }) => {
+                session.is_another_by_mistake() && session.is_ready() && is_connected(&url)
+            }
             _ => false,
         };
         self.sessions.iter().any(is_twin)
