@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
 
 mod clusters;
+mod crowd;
 mod masters_that_go_on;
 mod names_that_move;
 mod registers;
