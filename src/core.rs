@@ -74,7 +74,7 @@ impl Core {
         let notifier = Arc::new(Notifier::new(emit, Arc::clone(&owner_process)));
         let shared = SharedParts { changes, notifier: &notifier, owner_process: &owner_process };
         #[cfg(feature = "registers")]
-        let mut register_nodes = Err(RegisterError::ZooKeeper);
+        let register_nodes;
         let backend: Arc<dyn Backend> = match &settings.nodes {
             NodeSettings::Redis(nodes) => {
                 let redlock = Arc::new(Redlock::new(nodes, &settings, shared)?);
@@ -89,6 +89,10 @@ impl Core {
             }
             #[cfg(feature = "zookeeper")]
             NodeSettings::ZooKeeper(servers) => {
+                #[cfg(feature = "registers")]
+                {
+                    register_nodes = Err(RegisterError::ZooKeeper);
+                }
                 Arc::new(EnsembleBackend::new(servers, &settings, shared)?)
             }
         };

@@ -51,6 +51,7 @@
 //! | run a command under a lock, without writing Rust | [`guide::command`] |
 //! | test a program, call it from tokio | [`guide::recipes`] |
 //! | use one server, or go from one to three | [`guide::one_server`] |
+//! | use Sentinel, a Redis Cluster, or a primary that fails over | [`guide::groups`] |
 //! | lock beside programs that use another library | [`guide::other_programs`] |
 //! | keep the locks on ZooKeeper instead of Redis, or move there | [`guide::zookeeper`] |
 //!
@@ -62,7 +63,8 @@
 //! * **Mutual exclusion.** While [`LockGuard::remaining`] is above zero, no other client holds the
 //!   lock. Assumptions: the nodes keep their keys while they are up, clocks drift apart by no more
 //!   than [`Builder::drift_factor`], and all clients name the same nodes. For readers and permits:
-//!   no other client holds the exclusive lock, nor the same permit.
+//!   no other client holds the exclusive lock, nor the same permit. On servers with replicas: if
+//!   they are named [as a group](guide::groups).
 //! * **Liveness.** A lock whose holder died can be acquired again when its ttl has passed, if a
 //!   majority of the nodes is up. Keys set by a failed attempt are removed.
 //! * **Order.** Calls that wait for a lock are served in the order in which their clients came, and

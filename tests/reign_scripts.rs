@@ -75,7 +75,9 @@ fn a_marker_is_written_once_for_a_reign(node: &mut Node) {
     assert_eq!(node.0.command(&["PTTL", MARKER]), Value::Integer(-1));
 
     // It stays as it is, also for a client that has heard of an earlier election only.
-    for (epoch, step) in [("3", "greet"), ("2", "greet"), ("3", "await"), ("3", "confirm")] {
+    for (epoch, step) in
+        [("3", "greet"), ("2", "greet"), ("3", "await"), ("3", "confirm"), ("3", "touch")]
+    {
         assert_eq!(node.greet(epoch, "bob", step).0, marker, "{epoch} {step}");
     }
     let offset = Value::Integer(node.info("master_repl_offset").parse().unwrap());
@@ -98,7 +100,7 @@ fn a_marker_is_written_once_for_a_reign(node: &mut Node) {
 }
 
 /// A reign that a majority of the group has to vouch for.
-fn a_reign_counts_from_its_first_confirmation(node: &mut Node) {
+fn a_reign_counts_from_its_first_confirmation(node: &mut Node, is_replicated: bool) {
     node.0.command(&["DEL", MARKER]);
     let id = node.info("master_replid");
     let run = node.info("run_id");
@@ -112,6 +114,13 @@ fn a_reign_counts_from_its_first_confirmation(node: &mut Node) {
     assert_eq!(node.greet("3", "bob", "await").0, open);
     assert_eq!(node.greet("3", "bob", "confirm").0, open, "of another marker");
     assert_eq!(node.greet("4", "ann", "confirm").0, open, "of another election");
+    // What is touched is written, as it is.
+    let offset = |node: &mut Node| node.info("master_repl_offset").parse::<u64>().unwrap();
+    for nonce in ["bob", "ann"] {
+        let before = offset(node);
+        assert_eq!(node.greet("3", nonce, "touch").0, open);
+        assert!(!is_replicated || (offset(node) > before) == (nonce == "ann"), "{nonce}");
+    }
     let (known, _, now) = node.greet("3", "ann", "confirm");
     assert_eq!(known.replace(&node.marker()[4], "-"), open);
     let since: i64 = node.marker()[4].parse().unwrap();
@@ -125,7 +134,7 @@ fn the_reign_of_a_real_server_is_noted() {
     let server = Server::start(&[]);
     let node = &mut Node::on(&server);
     a_marker_is_written_once_for_a_reign(node);
-    a_reign_counts_from_its_first_confirmation(node);
+    a_reign_counts_from_its_first_confirmation(node, false);
 }
 
 #[test]
@@ -133,7 +142,7 @@ fn the_reign_of_an_embedded_node_is_noted() {
     let nodes = Nodes::builder().formed(false).start(1).unwrap();
     let node = &mut Node(Client::connect(nodes.port(0)).unwrap());
     a_marker_is_written_once_for_a_reign(node);
-    a_reign_counts_from_its_first_confirmation(node);
+    a_reign_counts_from_its_first_confirmation(node, false);
 }
 
 #[test]
@@ -196,4 +205,6 @@ fn replicas_refuse_and_their_promotion_begins_a_reign() {
     assert!(marked.text() == promoted && role.text() == "master" && of.text() != id);
     let (again, ..) = first.greet("1", "cid", "greet");
     assert!(again != marker && again != promoted);
+    follow(&servers[2], &servers[0]);
+    a_reign_counts_from_its_first_confirmation(&mut first, true);
 }

@@ -42,7 +42,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Nodes")]
 pub(crate) struct NodeArguments {
-    /// A node's URL, such as redis://10.0.0.1, or rediss://… for TLS; once for each node. Or the
+    /// A node's URL, such as redis://10.0.0.1, or rediss://… for TLS; once for each node. With
+    /// replicas: redis+sentinel://s1,s2,s3/name?replicas=2, redis+cluster://h1,h2,h3. Or the
     /// servers of a ZooKeeper ensemble: zk://h1,h2,h3/path, or zks://… for TLS.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) node: Vec<String>,
@@ -52,6 +53,10 @@ pub(crate) struct NodeArguments {
     /// The longest ttl of any lock; all clients must set the same [default: 60s].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) max_ttl: Option<Duration>,
+    /// How long a master with replicas that was replaced may still carry out commands; all clients
+    /// must set the same [default: 15s; with ?replicas= 5s].
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) failover_bound: Option<Duration>,
     /// How long a round over all nodes may take [default: 50ms; on ZooKeeper, how long a request
     /// may take: a third of the session timeout].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]

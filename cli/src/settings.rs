@@ -108,6 +108,7 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     let nodes = urls(&client);
     tls.apply(&mut client, &nodes)?;
     client.max_ttl = arguments.max_ttl.or(client.max_ttl);
+    client.failover_bound = arguments.failover_bound.or(client.failover_bound);
     client.node_timeout = arguments.node_timeout.or(client.node_timeout);
     if let Some(timeout) = arguments.session_timeout {
         ensemble::set_session_timeout(&mut client, timeout)?;

@@ -105,17 +105,22 @@ impl Builder {
     ///   `?server_name=redis-1.internal` gives the name or the address for which the server's
     ///   certificate must be valid, if that is not the host;
     /// * `unix://[[user]:password@]/path[?db=0]` for a Unix domain socket;
+    /// * for [servers with replicas](crate::guide::groups): `redis+sentinel://s1,s2,s3/name` for a
+    ///   group that Sentinels watch, `redis+cluster://h1,h2,h3` for slots of a cluster, which are
+    ///   three nodes or `?nodes=1` to `5`, and `redis://…?failover=true` for a name that leads to
+    ///   the present master; each with `rediss`, `valkey` or `valkeys` too, and with `?replicas=2`;
     /// * with the feature `zookeeper`,
     ///   `zk://[user:password@]host[:port][,host[:port]…][/root][?layout=kazoo]` or `zks://…`:
     ///   instead of Redis nodes, servers of [one ZooKeeper
-    ///   ensemble](crate::guide::zookeeper#setting-it-up). An entry without `://` continues the
-    ///   `zk://` URL before it: `["zk://h1", "h2", "h3/locks"]` is the same as
-    ///   `["zk://h1,h2,h3/locks"]`.
+    ///   ensemble](crate::guide::zookeeper#setting-it-up).
     ///
-    /// The nodes must be independent masters. Three nodes tolerate the loss of one, five the loss
-    /// of two; an even number tolerates no more than one node fewer, and two tolerate none. One
-    /// node [works too](crate::guide::one_server). All clients that share locks must name the same
-    /// nodes.
+    /// An entry without `://` continues the URL of Sentinels, of a cluster or of an ensemble before
+    /// it: `["zk://h1", "h2", "h3/locks"]` is the same as `["zk://h1,h2,h3/locks"]`.
+    ///
+    /// The nodes must be independent masters, or groups. Three nodes tolerate the loss of one, five
+    /// the loss of two; an even number tolerates no more than one node fewer, and two tolerate
+    /// none. One node [works too](crate::guide::one_server). All clients that share locks must name
+    /// the same nodes.
     pub fn nodes<Form: ?Sized>(mut self, urls: impl NodeUrls<Form>) -> Self {
         self.settings.nodes.extend(urls.into_urls());
         self
@@ -124,9 +129,9 @@ impl Builder {
     /// Adds the nodes in this environment variable, behind those of [`nodes`](Self::nodes). It is a
     /// comma-separated list of URLs, which [`build`](Self::build) reads:
     /// `LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3`. Whitespace around a comma
-    /// is ignored. An empty entry is an error, and a comma in a password is written `%2C`. The list
-    /// may be one `zk://` URL with several hosts. `build` fails if the variable is not set; the
-    /// error names the variable and shows no password.
+    /// is ignored. An empty entry is an error, and a comma in a password is written `%2C`. A
+    /// URL with several hosts may stand in it. `build` fails if the variable is not set; the error
+    /// names the variable and shows no password.
     pub fn nodes_from_env(mut self, variable: &str) -> Self {
         self.settings.nodes_from_env.push(variable.to_owned());
         self

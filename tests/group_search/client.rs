@@ -87,11 +87,20 @@ impl Session {
         may && !scheme.has(Mistake::ExtensionAtOnce)
     }
 
+    fn is_to_vouch(&self, scheme: &Scheme, now: u8) -> bool {
+        let reign = self.reign.as_ref();
+        reign.is_some_and(|reign| reign.is_to_vouch(&options(scheme), at(now)))
+    }
+
     /// Writes a vote, and the question behind it.
     pub(crate) fn vote(&mut self, scheme: &Scheme, now: u8, command: Command) {
         let commands = match scheme.mistake {
             Some(Mistake::NoCheck) => vec![command],
             Some(Mistake::CheckBefore) => vec![Command::Check, command],
+            _ if self.is_to_vouch(scheme, now) => {
+                let nonce = self.reign.as_ref().map_or(0, nonce_of);
+                vec![command, Command::Touch { nonce }, Command::Check]
+            }
             _ => vec![command, Command::Check],
         };
         self.sent.extend(commands.into_iter().map(|command| Sent { command, at: now }));
@@ -121,13 +130,19 @@ impl Session {
                 self.reign = Some(reign.confirmed(at(now), answer)?);
                 self.marker = marker_of(answer);
             }
+            (Command::Touch { nonce }, Answer::Reign(answer)) => {
+                if nonce_of(&Reign::greeted(at(now), at(sent.at), answer)?) == nonce {
+                    self.wrote_at = Some(sent.at);
+                }
+            }
+            (Command::Touch { .. }, Answer::Failed) => {}
             (Command::Claim { .. } | Command::Keep { .. }, Answer::Vote(granted)) => {
                 let is_extension = matches!(sent.command, Command::Keep { .. });
                 let has_written = match scheme.mistake {
                     Some(Mistake::VouchedByRefusal) => true,
                     Some(Mistake::VouchedByAnyExtension) => *granted,
                     // An extension for less than the key lives anyway writes nothing.
-                    _ => *granted && !(is_extension && scheme.extends_shortly),
+                    _ => *granted && !is_extension,
                 };
                 if has_written {
                     self.wrote_at = Some(sent.at);

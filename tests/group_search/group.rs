@@ -107,10 +107,12 @@ impl Group {
         let it = &self.servers[server];
         let (keys, answer) = node.run(it.keys, &self.said(server, now, scheme), now, command);
         let takes_writes = it.takes_writes(now);
-        if !takes_writes && (command.is_vote() || keys != it.keys) {
+        if !takes_writes && (command.writes() || keys != it.keys) {
             return Answer::Failed;
         }
-        if keys != it.keys {
+        let is_touched =
+            |marker| matches!(command, Command::Touch { nonce } if node.nonce(marker) == nonce);
+        if keys != it.keys || keys.marker.is_some_and(is_touched) {
             self.write(server, keys);
         }
         answer

@@ -67,10 +67,16 @@ pub(crate) enum Command {
     Release { token: u8 },
     Greet { epoch: u8, nonce: u8, is_vouched: bool },
     Confirm { nonce: u8 },
+    Touch { nonce: u8 },
     Check,
 }
 
 impl Command {
+    /// Does it fail where nothing can be written?
+    pub(crate) fn writes(self) -> bool {
+        self.is_vote() || matches!(self, Self::Touch { .. })
+    }
+
     pub(crate) fn is_vote(self) -> bool {
         matches!(self, Self::Claim { .. } | Self::Keep { .. })
     }
@@ -195,6 +201,10 @@ impl Node {
             Command::Confirm { nonce } => {
                 let nonce = nonce.to_string().into();
                 reign(ReignStep::Confirm { run_id: run_id(), nonce })
+            }
+            Command::Touch { nonce } => {
+                let nonce = nonce.to_string().into();
+                reign(ReignStep::Touch { run_id: run_id(), nonce })
             }
             Command::Check => reign(ReignStep::Check),
         };

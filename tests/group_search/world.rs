@@ -345,7 +345,9 @@ impl World {
             commands.extend(session.answered.iter().map(|(sent, _)| sent.command));
         }
         used.extend(commands.iter().filter_map(|command| match command {
-            Command::Greet { nonce, .. } | Command::Confirm { nonce } => Some(*nonce),
+            Command::Greet { nonce, .. }
+            | Command::Confirm { nonce }
+            | Command::Touch { nonce } => Some(*nonce),
             _ => None,
         }));
         (1..).find(|nonce| !used.contains(nonce)).expect("few are used")

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redlatch::error::NodeAnswer;
+use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{Error, LockClient, NodeError};
 use support::cli::Value;
 use support::eventually;
@@ -99,4 +99,32 @@ fn a_replica_is_no_master() {
     assert!(eventually(LIMIT, || {
         problem(&client) == Some(NodeError::NoMaster("the server is a replica".to_owned()))
     }));
+}
+
+#[test]
+fn the_documented_rights_suffice_and_each_is_needed() {
+    let servers = replicated(2);
+    let set_user = |rights: &[&str]| {
+        let user = [&["ACL", "SETUSER", "locks"], rights].concat();
+        assert_eq!(servers[0].command(&user), Value::ok());
+    };
+    let url = format!("redis://locks:secret@127.0.0.1:{}", servers[0].port());
+    let client = || builder(&format!("{url}?failover=true&replicas=2")).build().unwrap();
+    set_user(&["on", ">secret", "~redlatch:reign", "~o*"]);
+    set_user(&["+get", "+set", "+del", "+pexpire", "+pttl", "+evalsha", "+eval"]);
+    set_user(&["+info", "+time", "+wait"]);
+    take(&client(), TTL).release().unwrap();
+    let is_refused = |problem: Option<NodeError>| match problem {
+        Some(NodeError::Server(error)) => error.kind == ServerErrorKind::NoPermission,
+        _ => false,
+    };
+    for right in ["info", "time"] {
+        set_user(&[&format!("-{right}")]);
+        assert!(is_refused(problem(&client())), "{right}");
+        set_user(&[&format!("+{right}")]);
+    }
+    set_user(&["-wait"]);
+    assert_eq!(problem(&client()), Some(NodeError::NotVouched { wanted: 1, vouched_by: 0 }));
+    set_user(&["+wait", "resetkeys", "~o*"]);
+    assert!(is_refused(problem(&client())));
 }

@@ -135,6 +135,17 @@ fn is_lost_file(code: &str) -> bool {
         && !root().join(format!("{code}.rs")).exists()
 }
 
+/// A picture as an address that needs no file, since rustdoc copies none.
+fn in_the_page(link: &str) -> String {
+    let picture = fs::read(root().join("src/guide").join(link)).unwrap();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/:=,;-._~".contains(byte);
+    let encode = |byte: &u8| match is_plain(byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    format!("data:image/svg+xml,{}", picture.iter().map(encode).collect::<String>())
+}
+
 /// The pages that rustdoc shows as well.
 fn is_of_the_guide(page: &Page) -> bool {
     page.path.starts_with("src/guide/")
@@ -197,6 +208,7 @@ fn the_links_between_pages_of_the_guide_lead_to_the_same_place_in_rustdoc() {
             }
             let target = match link.as_str() {
                 "../lib.rs" => "crate#platforms".to_owned(),
+                link if link.ends_with(".svg") => in_the_page(link),
                 link => format!("crate::guide::{}", link.replacen(".md", "", 1)),
             };
             if rustdoc.get(link) != Some(&target) {

@@ -143,7 +143,7 @@ pub enum ReignStep {
     },
     /// Write into the marker with this nonce that a majority has vouched for the reign.
     Confirm { run_id: Arc<str>, nonce: Arc<str> },
-    /// Write the marker with this nonce once more as it is, for the replicas to acknowledge.
+    /// Write the marker with this nonce once more, as it is: a write that replicas acknowledge.
     Touch { run_id: Arc<str>, nonce: Arc<str> },
     /// Answer when that many replicas have acknowledged what was written before, or at this time.
     Wait { replicas: usize, millis: u64 },

@@ -218,11 +218,6 @@ impl Reign {
         self.age.is_none() && self.vouched_at.is_some()
     }
 
-    /// Is this the marker that was greeted?
-    pub fn is_known_by(&self, marker: &[u8]) -> bool {
-        self.marker == marker
-    }
-
     /// A majority of the group has acknowledged a write that was sent at this time.
     pub fn acknowledged(&mut self, wrote_at: Time) {
         self.vouched_at = self.vouched_at.max(Some(wrote_at));

@@ -194,8 +194,7 @@ impl ScriptCall<'_> {
         out: &mut Vec<u8>,
     ) {
         let count = lock.keys().count() + counters.len();
-        let keys = lock.keys().chain(counters.iter().map(Vec::as_slice));
-        let keys = keys.map(|key| Word::Key(self.tag, key));
+        let keys = lock.keys().chain(counters.iter().map(Vec::as_slice)).map(Word::Key);
         self.write(script, (count, keys), arguments.iter().copied(), out);
     }
 
@@ -208,7 +207,7 @@ impl ScriptCall<'_> {
         out: &mut Vec<u8>,
     ) {
         let bytes = |word: &&'a [u8]| Word::Bytes(word);
-        let keys_of = (keys.len(), keys.iter().map(|key| Word::Key(self.tag, key)));
+        let keys_of = (keys.len(), keys.iter().map(|key| Word::Key(key)));
         self.write(script, keys_of, arguments.iter().map(bytes), out);
     }
 
@@ -227,7 +226,7 @@ impl ScriptCall<'_> {
         let words = words.chain([Word::Number(count as u64)]);
         let all = 4 + count + arguments.len();
         let words = words.chain(keys).chain(arguments).chain([Word::Number(self.number)]);
-        encode_words(out, all, words);
+        encode_words(out, all, self.tag, words);
     }
 }
 

@@ -79,20 +79,21 @@ const CRLF: &[u8; 2] = b"\r\n";
 /// the arguments here; servers take up to 512 MiB each. A command without arguments is an empty
 /// array, to which servers do not reply.
 pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
-    encode_words(out, args.len(), args.iter().map(|arg| Word::Bytes(arg)));
+    encode_words(out, args.len(), b"", args.iter().map(|arg| Word::Bytes(arg)));
 }
 
 /// An argument of a command. A number is written in decimal digits.
 #[derive(Clone, Copy, Debug)]
 pub enum Word<'a> {
     Bytes(&'a [u8]),
-    /// A key, behind the tag that says where in a cluster it is.
-    Key(&'a [u8], &'a [u8]),
+    /// A key, which is written behind the tag that says where in a cluster it is.
+    Key(&'a [u8]),
     Number(u64),
 }
 
-/// As [`encode_command`], for arguments that are in no list. `count` is how many they are.
-pub fn encode_words<'a, I>(out: &mut Vec<u8>, count: usize, words: I)
+/// As [`encode_command`], for arguments that are in no list. `count` is how many they are, and
+/// `tag` stands before each key.
+pub fn encode_words<'a, I>(out: &mut Vec<u8>, count: usize, tag: &[u8], words: I)
 where
     I: IntoIterator<Item = Word<'a>>,
 {
@@ -102,12 +103,8 @@ where
     words.into_iter().for_each(|word| {
         match word {
             Word::Bytes(bytes) => bulk(out, bytes),
-            Word::Key(tag, key) => {
-                header(out, b'$', tag.len() + key.len());
-                out.extend_from_slice(tag);
-                out.extend_from_slice(key);
-                out.extend_from_slice(CRLF);
-            }
+            Word::Key(key) if tag.is_empty() => bulk(out, key),
+            Word::Key(key) => bulk(out, &[tag, key].concat()),
             Word::Number(number) => bulk(out, decimal(number, &mut [0; 20])),
         }
         written += 1;
@@ -166,7 +163,7 @@ mod tests {
     fn numbers_and_lengths_are_written_in_decimal_digits() {
         for number in [0, 7, 9, 10, 57, 99, 100, 1_000, u64::MAX / 10, u64::MAX] {
             let mut out = Vec::new();
-            encode_words(&mut out, 1, [Word::Number(number)]);
+            encode_words(&mut out, 1, b"", [Word::Number(number)]);
             assert_eq!(out, encoded(&[number.to_string().as_bytes()]));
         }
         for length in [0, 1, 9, 10, 11, 99, 100, 101, 1_000] {

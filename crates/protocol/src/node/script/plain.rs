@@ -11,9 +11,9 @@ impl Claim {
     /// Sets the key of a lock with one key and no counter, if the key does not exist.
     pub(super) fn encode_set(&self, tag: &[u8], out: &mut Vec<u8>) {
         let Self { lock, ttl, .. } = self;
-        let (key, value) = (Key(tag, &lock.key), value_of(lock));
-        let ttl = Number(ttl.as_millis());
-        encode_words(out, 6, [Bytes(b"SET"), key, Bytes(&value), Bytes(b"NX"), Bytes(b"PX"), ttl]);
+        let (key, value, ttl) = (Key(&lock.key), value_of(lock), Number(ttl.as_millis()));
+        let words = [Bytes(b"SET"), key, Bytes(&value), Bytes(b"NX"), Bytes(b"PX"), ttl];
+        encode_words(out, 6, tag, words);
     }
 
     pub(super) fn read_set(reply: &Reply<'_>) -> Option<NodeReply> {

@@ -10,9 +10,9 @@
 --
 -- `ARGV[1]` the run, `ARGV[2]` the epoch, `ARGV[3]` the nonce, `ARGV[4]` the step, `ARGV[5]` the
 -- number. A marker of this reign whose epoch is not below stays as it is. Any other, or none, is
--- replaced: by `greet` with the clock, by `await` with `-`. `confirm` replaces none: it sets the
--- clock where the marker of this reign has that nonce and `-`. `touch` writes a marker of this reign
--- with that nonce once more as it is: something for the replicas to acknowledge.
+-- replaced: by `greet` with the clock, by `await` with `-`. Two steps replace none, and only write
+-- the marker of this reign that has the nonce: `confirm` sets the clock if it has `-`, and `touch`
+-- changes nothing, so that there is a write which replicas can acknowledge.
 --
 -- Late, or once more, as `Reign`: What is written tells of the reign in which it is written, by the clock of
 -- that moment, and whoever was greeted with another marker gets no vote until it greets again. A
@@ -32,11 +32,11 @@ local clock = string.format('%.0f', math.ceil(now))
 local run, of, epoch, known, nonce =
   string.match(marker or '', '^redlatch1 (%w+) (%w+) (%d+) ([%d-]+) (%w+)$')
 local fits = run == ARGV[1] and of == id and tonumber(epoch) >= tonumber(ARGV[2])
-local since
+local is_own, since = fits and nonce == ARGV[3]
 if ARGV[4] == 'confirm' then
-  since = fits and known == '-' and nonce == ARGV[3] and clock
+  since = is_own and known == '-' and clock
 elseif ARGV[4] == 'touch' then
-  since = fits and nonce == ARGV[3] and known
+  since = is_own and known
 elseif not fits then
   since = ARGV[4] == 'await' and '-' or clock
 end

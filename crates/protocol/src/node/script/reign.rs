@@ -38,7 +38,7 @@ impl NodeCommand for Reign {
             ReignStep::Touch { run_id, nonce } => reign(run_id, 0, nonce, "touch"),
             ReignStep::Wait { replicas, millis } => {
                 let words = [Bytes(b"WAIT"), Number(*replicas as u64), Number(*millis)];
-                encode_words(out, 3, words);
+                encode_words(out, 3, call.tag, words);
             }
             ReignStep::Check => call.run_on(CHECK, &[&self.key], &[], out),
         }

@@ -19,11 +19,11 @@ pub(super) struct Group {
     /// As greeted on this connection.
     reign: Option<Reign>,
     /// Was a vote written since the last question?
-    is_unchecked: bool,
+    pub(super) is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     unchecked: VecDeque<(Answer, Request)>,
-    /// When the last command was sent that certainly has written something, of those before the next
-    /// answer. An extension may have written nothing: an earlier, longer one stays as it is.
+    /// When the last command was sent that has certainly written something, of those before the
+    /// next answer.
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address.
     pub(super) epoch: u64,
@@ -35,10 +35,6 @@ impl Request {
     fn is_vote(&self) -> bool {
         matches!(self.command, Command::Claim(_) | Command::Keep(_) | Command::Fence(_))
     }
-}
-
-fn nonce_of(reign: &Reign) -> Arc<str> {
-    String::from_utf8_lossy(reign.nonce()).into()
 }
 
 impl Session {
@@ -65,6 +61,11 @@ impl Session {
     /// The run of the server; of one that names none, a word in its place.
     fn run(&self) -> Arc<str> {
         self.connection.run_id.clone().unwrap_or_else(|| Arc::from("0"))
+    }
+
+    /// The nonce of the marker that was greeted.
+    fn nonce(&self) -> Option<Arc<str>> {
+        self.group.reign.as_ref().map(|reign| String::from_utf8_lossy(reign.nonce()).into())
     }
 
     fn ask_reign(&mut self, now: Time, step: ReignStep) {
@@ -98,9 +99,6 @@ impl Session {
 
     /// Asks in whose reign the votes were given that are about to be written, behind them.
     pub(super) fn seal(&mut self) {
-        if !self.group.is_unchecked {
-            return;
-        }
         let (Some(options), Some(now)) = (self.options.group.clone(), self.flight.latest()) else {
             return;
         };
@@ -108,11 +106,12 @@ impl Session {
         let is_due = |reign: &Reign| reign.is_to_vouch(&options, now);
         let replicas = options.majority().filter(|_| self.group.reign.as_ref().is_none_or(is_due));
         if let Some(replicas) = replicas {
-            // Not for as long as a round lasts: the votes wait for the answer behind it.
-            let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
-            if let Some(nonce) = self.group.reign.as_ref().map(nonce_of) {
+            // An extension may write nothing, because the key lives longer anyway.
+            if let Some(nonce) = self.nonce() {
                 self.ask_reign(now, ReignStep::Touch { run_id: self.run(), nonce });
             }
+            // Not for as long as a round lasts: the votes wait for the answer behind it.
+            let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
             self.ask_reign(now, ReignStep::Wait { replicas, millis });
         }
         self.ask_reign(now, ReignStep::Check);
@@ -126,19 +125,18 @@ impl Session {
         sent_at: Time,
         reply: &mut NodeReply,
     ) {
-        let Some(options) = self.options.group.as_ref().filter(|_| request.is_vote()) else {
-            return;
-        };
-        if reply.is_new {
+        let Some(options) = &self.options.group else { return };
+        if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
             self.group.wrote_at = Some(sent_at);
         }
         let Some(reign) = &self.group.reign else { return };
-        let is_extension = matches!(request.command, Command::Keep(_));
-        // In the quarantine, who holds a lock may not find it: it has still time to reclaim it.
-        let problem = reign.grace(options, now).or_else(|| {
-            let left = self.quarantine_left(now)?;
-            let is_missing = is_extension && reply.vote == Vote::Refused;
-            is_missing.then_some(NodeError::Quarantined { left })
+        let is_held = matches!(request.command, Command::Keep(_) | Command::Remove(_));
+        // In the quarantine, who holds a lock may not find it, and nobody else can have got it.
+        let is_missing = is_held && reply.vote == Vote::Refused;
+        let grace = reign.grace(options, now).filter(|_| request.is_vote());
+        let problem = grace.or_else(|| {
+            let left = self.quarantine_left(now).filter(|_| is_missing)?;
+            Some(NodeError::Quarantined { left })
         });
         if let Some(problem) = problem {
             (reply.vote, reply.problem) = (Vote::Failed, Some(problem));
@@ -146,28 +144,28 @@ impl Session {
     }
 
     /// In a group, another server may be the master, now or soon: the node is looked for anew.
-    pub(super) fn of_group(&self, read: Result<NodeReply, NoReply>) -> Result<NodeReply, NoReply> {
-        match read {
-            Err(NoReply::Failed(NodeError::Server(error)))
+    pub(super) fn of_group(&self, why: NoReply) -> NoReply {
+        match why {
+            NoReply::Failed(NodeError::Server(error))
                 if self.options.group.is_some()
                     && matches!(
                         error.kind,
                         ServerErrorKind::Replica | ServerErrorKind::Cluster
                     ) =>
             {
-                Err(NoReply::Failed(NodeError::NoMaster(error.text)))
+                NoReply::Failed(NodeError::NoMaster(error.text))
             }
-            read => read,
+            why => why,
         }
     }
 
-    /// Returns the answer to a request that needs no question behind it.
-    pub(super) fn hold(&mut self, answer: Answer, request: &Request) -> Option<Answer> {
-        if self.options.group.is_none() || !request.is_vote() {
-            return Some(answer);
+    /// Delivers an answer, or keeps it until the question behind it is answered.
+    pub(super) fn deliver(&mut self, answer: Answer, request: &Request) {
+        if self.options.group.is_some() && request.is_vote() {
+            self.group.unchecked.push_back((answer, request.clone()));
+        } else {
+            self.answers.push_back(answer);
         }
-        self.group.unchecked.push_back((answer, request.clone()));
-        None
     }
 
     /// Takes the answer to a question about the reign. An error means that the connection must be
@@ -187,33 +185,40 @@ impl Session {
                 return Ok(());
             }
             // It says nothing itself: the question behind it does.
-            Err(NoReply::Failed(_)) if matches!(step, ReignStep::Wait { .. }) => return Ok(()),
-            Err(NoReply::UnknownScript) => return Err(NodeError::HidesReign),
-            Err(NoReply::Failed(problem) | NoReply::Nonsense(problem)) => return Err(problem),
+            Err(NoReply::Failed(_))
+                if matches!(step, ReignStep::Touch { .. } | ReignStep::Wait { .. }) =>
+            {
+                return Ok(());
+            }
+            Err(why) => match self.of_group(why) {
+                NoReply::Failed(problem) | NoReply::Nonsense(problem) => return Err(problem),
+                NoReply::UnknownScript => return Err(NodeError::HidesReign),
+            },
         };
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
             return Ok(());
         };
         self.connection.scripts.learn(&command.request);
-        match (step, answer) {
-            (_, ReignAnswer::Checked(answer)) => {
-                return self.checked((command.sent_at, now), answer);
+        if let ReignAnswer::Checked(answer) = answer {
+            return self.checked((command.sent_at, now), answer);
+        }
+        if let (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) = (step, answer)
+        {
+            // The check behind it cannot tell: for `WAIT` the server writes a question into its
+            // replication, so it is ahead of what it was waiting for.
+            let wrote_at = self.group.wrote_at.filter(|_| count >= replicas);
+            if let (Some(reign), Some(wrote_at)) = (&mut self.group.reign, wrote_at) {
+                reign.acknowledged(wrote_at);
             }
-            (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) => {
-                let wrote_at = self.group.wrote_at.filter(|_| count >= replicas);
-                if let (Some(reign), Some(wrote_at)) = (&mut self.group.reign, wrote_at) {
-                    reign.acknowledged(wrote_at);
-                }
-                return Ok(());
+            return Ok(());
+        }
+        if let ReignStep::Touch { nonce, .. } = step {
+            // Of another marker, nothing was written.
+            let touched = Reign::greeted(now, command.sent_at, answer)?;
+            if touched.nonce() == nonce.as_bytes() {
+                self.group.wrote_at = Some(command.sent_at);
             }
-            (ReignStep::Touch { .. }, answer) => {
-                let is_written = |reign: &Reign| matches!(answer, ReignAnswer::Greeted { marker, .. } if reign.is_known_by(marker));
-                if self.group.reign.as_ref().is_some_and(is_written) {
-                    self.group.wrote_at = Some(command.sent_at);
-                }
-                return Ok(());
-            }
-            _ => {}
+            return Ok(());
         }
         let reign = match (step, self.group.reign.take()) {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
@@ -242,9 +247,9 @@ impl Session {
             }
             Err(problem) => return Err(problem),
         }
-        let nonce = reign.is_to_confirm().then(|| nonce_of(reign));
+        let is_to_confirm = reign.is_to_confirm();
         self.answers.extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
-        if let Some(nonce) = nonce {
+        if let Some(nonce) = self.nonce().filter(|_| is_to_confirm) {
             let step = ReignStep::Confirm { run_id: self.run(), nonce };
             self.ask_reign(between.1, step);
         }

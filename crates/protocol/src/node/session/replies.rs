@@ -103,7 +103,6 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let read = read(&command.request, command.number, reply, secret);
         let read = self.fail_if_unproven(&command.request, reply, read);
-        let read = self.of_group(read);
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
             Command::Reign(question) => {
@@ -151,8 +150,7 @@ impl Session {
         }
         let is_refused = reply.vote == Vote::Refused;
         if let Some(ticket) = ticket {
-            let answer = self.hold(Answer { ticket, reply, was_sent: true, took }, &request);
-            self.answers.extend(answer);
+            self.deliver(Answer { ticket, reply, was_sent: true, took }, &request);
         }
         // If another lock holds one of several keys, the predecessor may hold the rest.
         if is_refused && request.has_more_keys() {
@@ -174,7 +172,7 @@ impl Session {
             ticket.map(|ticket| Answer { ticket, reply, was_sent: true, took })
         };
         self.note_hidden_look(now, &command.request, &why);
-        match why {
+        match self.of_group(why) {
             NoReply::UnknownScript => {
                 // The server has forgotten all scripts, not only this one.
                 self.connection.scripts = KnownScripts::default();

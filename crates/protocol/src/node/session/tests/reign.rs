@@ -84,6 +84,12 @@ fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
     for other in [&marker("900001"), "$-1\r\n"] {
         assert_eq!(vote(&mut greeted(100), other, ID), Err(NodeError::ReignChanged));
     }
+    let mut talk = greeted(100);
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    let check = check(number(&sent), &marker(since), ID, 0, &[]);
+    talk.hear(format!("+OK\r\n{}", check.replace("$6\r\nmaster", "$5\r\nslave")));
+    assert!(matches!(outcome(&mut talk), Err(NodeError::NoMaster(_))));
 }
 
 #[test]
@@ -135,6 +141,17 @@ fn a_lock_is_extended_and_set_again_after_the_bound() {
     assert_eq!(extended(20, ":n\r\n"), (true, Ok(())));
     assert_eq!(extended(20, ":-n\r\n"), (true, quarantined(55)), "it is not lost yet");
     assert!(!extended(100, ":n\r\n").0, "it would be lost to another client");
+}
+
+#[test]
+fn a_release_that_finds_no_key_in_the_quarantine_does_not_say_that_the_lock_was_lost() {
+    for (age, vote) in [(20, Vote::Failed), (100, Vote::Refused)] {
+        let mut talk = greeted(age);
+        talk.send(1, Verb::Release);
+        let sent = talk.written();
+        talk.hear(format!(":-{}\r\n", number(&sent)));
+        assert_eq!(talk.votes(), [(1, vote)]);
+    }
 }
 
 #[test]
@@ -196,9 +213,8 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
         let sent = talk.written();
         talk.hear("+OK\r\n");
         if sent.contains("WAIT") {
-            let touch = sent.split("\r\n*").find(|command| command.contains("touch")).unwrap();
-            talk.hear(greeted(number(touch), "900000"));
-            talk.hear(format!(":{acknowledged}\r\n"));
+            let touch = sent.split("\r\n*").map(number).nth(1).unwrap();
+            talk.hear(format!("{}:{acknowledged}\r\n", greeted(touch, "900000")));
         }
         talk.hear(check(number(&sent), &marker("900000"), ID, offset, replicas));
         (sent.contains("WAIT"), outcome(talk))
@@ -208,18 +224,36 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
     assert_eq!(lock(&mut talk, 0, 200, &[100, 120]), (true, Ok(())), "within the bound");
     talk.pass(6_000);
     let refused = NodeError::NotVouched { wanted: 1, vouched_by: 0 };
-    assert_eq!(lock(&mut talk, 0, 300, &[100, 120]), (true, Err(refused.clone())));
+    assert_eq!(lock(&mut talk, 0, 300, &[100, 120]), (true, Err(refused)));
     assert_eq!(lock(&mut talk, 0, 400, &[400]), (true, Ok(())), "and again");
-    // `WAIT` has the server write, so its replicas have acknowledged less than it has written.
+    // `WAIT` has the server write more than the replicas have acknowledged.
     talk.pass(30_000);
     assert_eq!(lock(&mut talk, 1, 500, &[463]), (true, Ok(())));
-    // A short extension of a long lock writes nothing.
-    talk.pass(20_000);
-    talk.send(1, Verb::Extend);
+}
+
+/// It is granted also where the key lives longer than it asks for. Then it writes nothing, and what
+/// replicas have acknowledged is older than it.
+#[test]
+fn an_extension_is_vouched_for_by_a_write_of_its_own() {
+    let mut talk = connected(Some(2));
     let sent = talk.written();
     let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
-    let not_ours = greeted(numbers[1], "900001");
-    talk.hear(format!(":{}\r\n{not_ours}:1\r\n", numbers[0]));
-    talk.hear(check(numbers[3], &marker("900000"), ID, 500, &[500]));
-    assert_eq!(outcome(&mut talk), Err(NodeError::NotVouched { wanted: 1, vouched_by: 0 }));
+    let greeted = |number: &str| reign(number, "900000");
+    talk.hear(greeted(numbers[0]));
+    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("900000"), ID, 70, &[70, 70])));
+    assert!(talk.written().is_empty(), "nothing of this session was written so far");
+    for (touches, offset, is_vouched) in [(false, 70, false), (true, 90, false), (true, 70, true)] {
+        talk.pass(1_000);
+        talk.send(1, Verb::Extend);
+        let sent = talk.written();
+        let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+        assert!(sent.contains("touch"), "{sent}");
+        let touched = match touches {
+            true => greeted(numbers[1]),
+            false => greeted(numbers[1]).replace(" n\r\n", " m\r\n"),
+        };
+        talk.hear(format!(":{}\r\n{touched}:0\r\n", numbers[0]));
+        talk.hear(check(numbers[3], &marker("900000"), ID, offset, &[70, 70]));
+        assert_eq!(outcome(&mut talk).is_ok(), is_vouched, "{touches} {offset}");
+    }
 }
