@@ -1,7 +1,7 @@
-//! Clients compete for a lock on one group, whose master is killed and stopped again and again, each
-//! time with replicas that are late. With the rule of groups there are never two holders. Without it
-//! there are, by the same record, when the group is one server behind a relay that leads to the
-//! present master: this is what libraries do that know Sentinels and no reigns.
+//! Clients compete for a lock on one group, whose master is killed and stopped again and again,
+//! each time with replicas that are late. With the rule of groups there are never two holders.
+//! Without it there are, by the same record, when the group is one server behind a relay that leads
+//! to the present master: so do libraries that know Sentinels and no reigns.
 //!
 //! `REDLATCH_CROWD_SECONDS` sets for how long (20).
 

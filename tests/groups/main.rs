@@ -7,8 +7,10 @@ mod crowd;
 mod masters_that_go_on;
 mod names_that_move;
 mod registers;
+mod rights;
 mod sentinels;
 mod slots_that_move;
+mod waiters;
 
 use std::time::Duration;
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::cli::{Client, Value};
 use super::eventually;
 use super::port::Port;
@@ -28,11 +30,17 @@ impl Sentinel {
     /// A Sentinel that takes a master for dead that has been silent for a second.
     #[track_caller]
     pub fn start(master: u16) -> Self {
+        Self::start_at("127.0.0.1", master, "")
+    }
+
+    /// The same for a master on this host, with these settings too.
+    #[track_caller]
+    pub fn start_at(host: &str, master: u16, settings: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("redlatch-sentinel-").tempdir();
         let directory = directory.expect("a temporary directory can be made");
         let (port, path) = (Port::choose(), |name: &str| directory.path().join(name));
         let config = format!(
-            "port {}\nbind 127.0.0.1\ndir {}\nsentinel monitor {NAME} 127.0.0.1 {master} 2\n\
+            "port {}\nbind 127.0.0.1\ndir {}\n{settings}sentinel monitor {NAME} {host} {master} 2\n\
              sentinel down-after-milliseconds {NAME} 1000\nsentinel failover-timeout {NAME} 3000\n",
             port.number(),
             directory.path().display(),
@@ -51,6 +59,20 @@ impl Sentinel {
 
     pub fn port(&self) -> u16 {
         self.port.number()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it is the test's own child");
+    }
+
+    /// SIGSTOP: it accepts connections, and answers nothing.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
     }
 
     /// Runs one command.
