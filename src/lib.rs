@@ -254,7 +254,9 @@ pub mod status {
     #[doc(inline)]
     pub use crate::engine::{NoVote, RegisterMembership};
     #[doc(inline)]
-    pub use crate::node::{ClockDifference, CrashLoss, Fsync, Memory, Persistence, Role};
+    pub use crate::node::{
+        ClockDifference, CrashLoss, Fsync, GroupStatus, Memory, Persistence, Role,
+    };
 }
 
 /// What only the fuzz targets use besides the pure crates. Not a public API.

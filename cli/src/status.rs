@@ -6,7 +6,7 @@ use super::inspect::seconds;
 use super::table::{self, cell};
 use super::{duration, ensemble, output, settings};
 use redlatch::NodeStatus;
-use redlatch::status::{ClockDifference, Role};
+use redlatch::status::{ClockDifference, GroupStatus, Role};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -65,8 +65,8 @@ fn server_table(statuses: &[NodeStatus]) -> String {
 fn node_table(statuses: &[NodeStatus]) -> String {
     // Without the queue: whether it works depends on the user's rights to keys that begin with a
     // lock's name, and there is none here.
-    let headings =
-        ["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "CLOCK", "QUARANTINE", "LAST ERROR"];
+    let mut headings =
+        vec!["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "CLOCK", "QUARANTINE", "LAST ERROR"];
     let row = |node: &NodeStatus| {
         vec![
             node.url.to_string(),
@@ -79,7 +79,22 @@ fn node_table(statuses: &[NodeStatus]) -> String {
             cell(node.last_error.as_ref().map(exit::words)),
         ]
     };
-    table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>())
+    let mut rows: Vec<_> = statuses.iter().map(row).collect();
+    if statuses.iter().any(|node| node.group.is_some()) {
+        headings.insert(REIGN, "REIGN");
+        for (row, node) in rows.iter_mut().zip(statuses) {
+            row.insert(REIGN, cell(node.group.as_ref().map(reign_text)));
+        }
+    }
+    table::render(&headings, &rows)
+}
+
+/// Before which column the reigns of groups are.
+const REIGN: usize = 6;
+
+/// For how long the reign of a group is known, or that it does not count yet.
+pub(crate) fn reign_text(group: &GroupStatus) -> String {
+    group.age.map_or("not vouched for".to_owned(), duration::show)
 }
 
 fn role(role: Role) -> Option<&'static str> {
@@ -125,6 +140,13 @@ fn to_json(node: &NodeStatus) -> Value {
         "uptime_seconds": node.uptime.map(|time| time.as_secs()),
         "round_trip_micros": node.round_trip.map(micros),
         "quarantine_seconds": node.quarantine.map(seconds),
+        "group": node.group.as_ref().map(|group| json!({
+            "reign": group.reign,
+            "epoch": group.epoch,
+            "age_seconds": group.age.map(seconds),
+            "acknowledged": group.acknowledged,
+            "vouched_ago_seconds": group.vouched_ago.map(seconds),
+        })),
         "clock_ahead_micros": node.clock.map(ahead),
         "clock_error_micros": node.clock.map(|clock| micros(clock.error)),
         "warnings": node.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),

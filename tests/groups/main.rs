@@ -4,6 +4,7 @@
 
 mod clusters;
 mod crowd;
+mod findings;
 mod masters_that_go_on;
 mod names_that_move;
 mod registers;

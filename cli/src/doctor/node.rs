@@ -3,7 +3,7 @@
 use super::finding::{Finding, Level};
 use crate::duration;
 use crate::ensemble;
-use crate::status::clock_text;
+use crate::status::{clock_text, reign_text};
 use redlatch::status::{CrashLoss, NoVote, RegisterMembership, Role};
 use redlatch::{NodeError, NodeStatus, NodeWarning};
 use std::time::Duration;
@@ -45,12 +45,20 @@ pub(super) fn of(
             .iter()
             .map(|warning| report(Level::Warning, warning.as_str(), warning.to_string())),
     );
+    if let Some(group) = &node.group {
+        let text = format!("the reign {} is known for: {}", group.reign, reign_text(group));
+        findings.push(report(Level::Ok, "group", text));
+    }
     if let Some(left) = node.quarantine {
-        let text = format!(
-            "its grants do not count for another {}, since it was started lately and may have \
-             forgotten locks; wait, and restart nodes one by one, max-ttl apart",
-            duration::show(left)
-        );
+        let why = if node.group.is_some() {
+            "its master was replaced or restarted lately, or the group is new here, and locks may \
+             be forgotten; wait, and fail groups over one by one, max-ttl and failover_bound apart"
+        } else {
+            "it was started lately and may have forgotten locks; wait, and restart nodes one by \
+             one, max-ttl apart"
+        };
+        let text =
+            format!("its grants do not count for another {}, since {why}", duration::show(left));
         findings.push(report(Level::Warning, "quarantine", text));
     }
     if !ensemble::is_member(&node.url) {

@@ -22,7 +22,7 @@ type OfNode = (&'static str, &'static str, fn(&NodeStatus) -> Option<f64>);
 
 type OfLock = (&'static str, &'static str, fn(&Row) -> Option<f64>);
 
-const OF_NODES: [OfNode; 9] = [
+const OF_NODES: [OfNode; 10] = [
     ("redlatch_node_up", "Whether the node is connected", |node| flag(node.is_connected)),
     (
         "redlatch_node_quarantine_seconds",
@@ -35,6 +35,11 @@ const OF_NODES: [OfNode; 9] = [
     ("redlatch_node_round_trip_seconds", "How long its last answer took", |node| {
         seconds(node.round_trip)
     }),
+    (
+        "redlatch_node_reign_age_seconds",
+        "For how long the reign of a replicated group is known; 0 until a majority vouches for it",
+        |node| node.group.as_ref().map(|group| group.age.unwrap_or_default().as_secs_f64()),
+    ),
     ("redlatch_node_memory_used_bytes", "How much memory the server uses", |node| {
         node.memory.used.map(|it| it as f64)
     }),

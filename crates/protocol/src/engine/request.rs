@@ -169,6 +169,12 @@ pub enum Question {
     /// How much memory it may use, and what it does when there is no more: also for servers whose
     /// answer to [`Memory`](Self::Memory) does not say so.
     MemoryLimit,
+    /// Of how many replicas a master wants an acknowledgement, and how late it may be.
+    MinReplicas,
+    /// For how long it keeps the backlog of a reign without replicas.
+    Backlog,
+    /// After how long a node of a cluster that hears no majority refuses everything.
+    ClusterTimeout,
     /// Its time of day.
     Time,
 }
@@ -176,7 +182,7 @@ pub enum Question {
 impl Question {
     /// All questions, in the order in which they are asked. The answers to the last ones have other
     /// forms than those before: if an unsolicited reply shifts the answers, they do not fit.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Memory,
         Self::Persistence,
         Self::Replication,
@@ -184,8 +190,16 @@ impl Question {
         Self::Fsync,
         Self::Snapshots,
         Self::MemoryLimit,
+        Self::MinReplicas,
+        Self::Backlog,
+        Self::ClusterTimeout,
         Self::Time,
     ];
+
+    /// Is it asked of replicated groups only?
+    pub fn is_of_groups(self) -> bool {
+        matches!(self, Self::MinReplicas | Self::Backlog | Self::ClusterTimeout)
+    }
 }
 
 /// One request, the same to every node.

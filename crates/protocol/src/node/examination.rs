@@ -22,6 +22,7 @@ pub(super) struct Examination {
     memory_limit: Memory,
     pub(super) role: Option<Role>,
     pub(super) is_cluster: Option<bool>,
+    pub(super) failover: FailoverSettings,
     pub(super) clock: Option<ClockReading>,
     /// The machine on which it runs, as the connection shows it.
     pub(super) host: Option<Host>,
@@ -54,6 +55,19 @@ impl Examination {
             }
             (Question::Snapshots, _) => {
                 read.persistence.snapshots = setting("save")?.map(|points| !points.is_empty());
+            }
+            (Question::MinReplicas, _) => {
+                read.failover.min_replicas = setting("min-replicas-to-write")?.and_then(number);
+                let max_lag = setting("min-replicas-max-lag")?.and_then(number);
+                read.failover.max_lag = max_lag.map(Duration::from_secs);
+            }
+            (Question::Backlog, _) => {
+                let kept_for = setting("repl-backlog-ttl")?.and_then(number);
+                read.failover.backlog_ttl = kept_for.map(Duration::from_secs);
+            }
+            (Question::ClusterTimeout, _) => {
+                let timeout = setting("cluster-node-timeout")?.and_then(number);
+                read.failover.cluster_timeout = timeout.map(Duration::from_millis);
             }
             (Question::Time, Reply::Array(list)) => {
                 let (micros, between) = (time(list)?, (Time::ZERO, Time::ZERO));
@@ -99,7 +113,13 @@ impl Examination {
             }
             Question::Cluster => self.is_cluster = flag("cluster_enabled"),
             // These are not asked of `INFO`.
-            Question::Fsync | Question::Snapshots | Question::MemoryLimit | Question::Time => {}
+            Question::Fsync
+            | Question::Snapshots
+            | Question::MemoryLimit
+            | Question::MinReplicas
+            | Question::Backlog
+            | Question::ClusterTimeout
+            | Question::Time => {}
         }
     }
 
@@ -114,8 +134,11 @@ impl Examination {
     }
 
     /// The questions that are worth asking.
-    pub(super) fn questions(&self) -> Vec<Question> {
-        Question::ALL.into_iter().filter(|question| !self.refused.contains(question)).collect()
+    pub(super) fn questions(&self, is_group: bool) -> Vec<Question> {
+        let of_node = |question: &Question| is_group || !question.is_of_groups();
+        let mut questions: Vec<_> = Question::ALL.into_iter().filter(of_node).collect();
+        questions.retain(|question| !self.refused.contains(question));
+        questions
     }
 
     /// Notes an answer, or with the default that there is none. The server got the question and
@@ -132,6 +155,14 @@ impl Examination {
             Question::Cluster => self.is_cluster = read.is_cluster,
             Question::Fsync => persistence.fsync = said.fsync,
             Question::Snapshots => persistence.snapshots = said.snapshots,
+            Question::MinReplicas => {
+                let FailoverSettings { min_replicas, max_lag, .. } = read.failover;
+                (self.failover.min_replicas, self.failover.max_lag) = (min_replicas, max_lag);
+            }
+            Question::Backlog => self.failover.backlog_ttl = read.failover.backlog_ttl,
+            Question::ClusterTimeout => {
+                self.failover.cluster_timeout = read.failover.cluster_timeout;
+            }
             Question::Time => self.clock = read.clock.map(|it| ClockReading { between, ..it }),
         }
     }
@@ -323,6 +354,16 @@ pub struct Memory {
     /// need memory; with the others, it removes keys. Escaped like the text of a
     /// [`ServerError`](crate::node::ServerError).
     pub policy: Option<String>,
+}
+
+/// What a server of a replicated group does when it hears from too few others, as far as it says
+/// so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FailoverSettings {
+    pub(super) min_replicas: Option<u64>,
+    pub(super) max_lag: Option<Duration>,
+    pub(super) backlog_ttl: Option<Duration>,
+    pub(super) cluster_timeout: Option<Duration>,
 }
 
 /// A server's role in replication, or in its ZooKeeper ensemble.

@@ -19,7 +19,7 @@
 //! 5. A session without a countable vote for as long as the longest ttl greets again: a server that
 //!    was stopped and replaced may be elected again without ever being told.
 
-use super::NodeError;
+use super::{GroupStatus, NodeError};
 use crate::engine::ReignStep;
 use crate::resp::Reply;
 use crate::time::Time;
@@ -56,7 +56,7 @@ fn slot_of(key: &[u8]) -> u16 {
 }
 
 /// What a client assumes of a group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupOptions {
     /// What stands before each key, so that all keys of the node are in its slot of a cluster.
     /// Empty for a group that is no part of one.
@@ -166,6 +166,8 @@ pub struct Reign {
     writes: VecDeque<(u64, Time)>,
     /// When the last write was sent that a majority of the group has acknowledged.
     vouched_at: Option<Time>,
+    /// How many replicas had acknowledged one of these writes, at the last check.
+    acknowledged: Option<usize>,
 }
 
 /// How many writes are remembered in the time of the bound.
@@ -191,8 +193,8 @@ impl Reign {
         let since = std::str::from_utf8(since).ok().and_then(|digits| digits.parse().ok());
         let age = since.map(|since| (clock.saturating_sub(Duration::from_millis(since)), now));
         let (marker, id) = (marker.clone(), id.to_vec());
-        let (writes, vouched_at) = (VecDeque::new(), None);
-        Ok(Self { marker, id, age, confirmed_at: sent_at, writes, vouched_at })
+        let (writes, vouched_at, acknowledged) = (VecDeque::new(), None, None);
+        Ok(Self { marker, id, age, confirmed_at: sent_at, writes, vouched_at, acknowledged })
     }
 
     /// The answer to the confirmation of this reign.
@@ -273,6 +275,7 @@ impl Reign {
         while self.writes.front().is_some_and(|(_, at)| now > at.after(options.bound)) {
             self.writes.pop_front();
         }
+        self.acknowledged = self.writes.front().map(|(offset, _)| by(*offset));
         if self.vouched_at.is_some_and(|at| now <= at.after(options.bound)) {
             return Ok(());
         }
@@ -284,6 +287,19 @@ impl Reign {
     pub fn is_to_vouch(&self, options: &GroupOptions, now: Time) -> bool {
         let is_old = |at: Time| now > at.after(options.bound / 2);
         options.replicas.is_some() && self.vouched_at.is_none_or(is_old)
+    }
+
+    /// What a user sees of it.
+    pub fn status(&self, now: Time) -> GroupStatus {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let epoch = self.marker.split(|byte| *byte == b' ').nth(3).map(text);
+        GroupStatus {
+            reign: text(&self.id),
+            epoch: epoch.and_then(|digits| digits.parse().ok()).unwrap_or(0),
+            age: self.age.map(|_| self.age(now)),
+            acknowledged: self.acknowledged,
+            vouched_ago: self.vouched_at.map(|at| now.since(at)),
+        }
     }
 
     /// Is the last countable vote this old? After the longest ttl the server may have been replaced

@@ -34,7 +34,7 @@ pub use handshake::{Credentials, Identity};
 pub use node_error::{NodeError, OTHER_PROCESS, OtherProtocol, Phase, TlsError, TlsErrorKind};
 pub use pending_releases::PENDING_MAX;
 pub use report::{CHANGES_MAX, ChangeRecorder, Changes, NodeAnswer, NodeChange, NodeReport};
-pub use report::{NodeState, NodeStatus, QueueSupport};
+pub use report::{GroupStatus, NodeState, NodeStatus, QueueSupport};
 pub use rounds::{Message, Order, RoundOutcome, Rounds};
 pub use server_error::{ServerError, ServerErrorKind, is_unseen};
 pub use session::{Answer, Session, SessionOptions};

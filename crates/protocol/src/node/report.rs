@@ -1,7 +1,9 @@
 //! What the client reports to the user about each node.
 
+use super::examination::FailoverSettings;
 use super::{
-    ClockDifference, ClockReading, Host, Memory, NodeError, NodeWarning, Persistence, Role,
+    ClockDifference, ClockReading, GroupOptions, Host, Memory, NodeError, NodeWarning, Persistence,
+    Role,
 };
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
@@ -139,6 +141,9 @@ pub struct NodeStatus {
     pub role: Option<Role>,
     /// Is the server a node of a cluster?
     pub is_cluster: Option<bool>,
+    /// The reign of a master that a group has, if the node is a replicated group. `None` of other
+    /// nodes, and without a connection.
+    pub group: Option<GroupStatus>,
     /// By how much the server's wall clock differs from this machine's.
     pub clock: Option<ClockDifference>,
     /// Can clients wait in a queue here? `None` until this one has waited on this connection.
@@ -154,6 +159,9 @@ pub struct NodeStatus {
     /// The machine on which the server runs.
     pub(super) host: Option<Host>,
     pub(super) clock_reading: Option<ClockReading>,
+    /// What the client assumes of it, if it is a replicated group.
+    pub(super) group_options: Option<Arc<GroupOptions>>,
+    pub(super) failover: FailoverSettings,
     pub(super) warnings: Vec<NodeWarning>,
 }
 
@@ -188,6 +196,7 @@ impl NodeStatus {
             memory: Memory::default(),
             role: None,
             is_cluster: None,
+            group: None,
             clock: None,
             queue: None,
             registers: None,
@@ -195,6 +204,8 @@ impl NodeStatus {
             last_error: None,
             host: None,
             clock_reading: None,
+            group_options: None,
+            failover: FailoverSettings::default(),
             warnings: Vec::new(),
         }
     }
@@ -205,6 +216,27 @@ impl NodeStatus {
         self.address = host.and_then(|host| host.address);
         self.host = host;
     }
+}
+
+/// What is known of a replicated group: its reign, which is the time for which one process is
+/// master without a break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupStatus {
+    /// The master's name for it (`master_replid`). No reign comes back.
+    pub reign: String,
+    /// The epoch in which Sentinels had elected the master when the reign was noted in the group;
+    /// otherwise 0.
+    pub epoch: u64,
+    /// For how long it is known at least. `None` as long as no majority of the group has vouched
+    /// for it, if that is wanted (`?replicas=`): no grant counts until then.
+    pub age: Option<Duration>,
+    /// How many replicas had acknowledged a write of this client, at its last vote, that was no
+    /// older than `failover_bound`. `None` without `?replicas=`, and before a vote.
+    pub acknowledged: Option<usize>,
+    /// How long ago the last write was sent that a majority of the group has acknowledged. `None`
+    /// without `?replicas=`, and before there is one.
+    pub vouched_ago: Option<Duration>,
 }
 
 // State changes of the nodes, which the client reports as events: up, down, slow.

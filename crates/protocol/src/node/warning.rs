@@ -29,17 +29,50 @@ pub enum NodeWarning {
         /// How many it may use.
         max: u64,
     },
-    /// The server is a replica. It refuses locks, as long as it is read-only.
+    /// The server is a replica, and not named as a replicated group. It refuses locks, as long as
+    /// it is read-only.
     Replica,
-    /// The server has replicas. They get its changes after the client has got its answer: if one of
-    /// them takes its place, it may not know the locks that are held.
+    /// The server has replicas, and is not named as a replicated group. They get its changes after
+    /// the client has got its answer: if one of them takes its place, it may not know the locks
+    /// that are held.
     HasReplicas {
         /// How many.
         count: u32,
     },
-    /// The server is a node of a cluster, which refuses the keys of other nodes, and replaces a
-    /// master that is down by a replica.
+    /// The server is a node of a cluster, and not named as such. It refuses the keys of other
+    /// nodes, and a master that is down is replaced by a replica.
     Cluster,
+    /// Nothing ends the time for which a master that is cut off from its replicated group goes on
+    /// granting locks: the group is named without `?replicas=`, and the server wants the
+    /// acknowledgements of too few replicas (`min-replicas-to-write`, `min-replicas-max-lag`).
+    NoBound {
+        /// How many replicas it has.
+        replicas: u32,
+    },
+    /// A server that is cut off from its replicated group goes on for longer than
+    /// `failover_bound`.
+    BoundShort {
+        /// The setting that says how long.
+        setting: &'static str,
+        /// How long that is.
+        needed: Duration,
+        /// `failover_bound`.
+        bound: Duration,
+    },
+    /// `?replicas=` names another number of replicas than the master has. One that is not counted
+    /// may be promoted unseen.
+    ReplicasDiffer {
+        /// How many are named.
+        named: u32,
+        /// How many are connected to the master.
+        connected: u32,
+    },
+    /// The reign of a replicated group ends when its last replica has been away for this long, and
+    /// once more when one comes (`repl-backlog-ttl`). Each time, new locks have to wait.
+    BacklogEnds {
+        /// How long that is.
+        after: Duration,
+    },
     /// The server's wall clock differs from this machine's by more than the drift allowance of the
     /// longest ttl. Locks depend on how fast clocks run, not on the time that they show; they break
     /// when the difference is mended in one step.
@@ -70,8 +103,9 @@ pub enum NodeWarning {
 }
 
 impl NodeWarning {
-    /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `clock_off`, `same_host`,
-    /// `standalone` or `forgets`: for logs and metrics.
+    /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `no_bound`, `bound_short`,
+    /// `replicas_differ`, `backlog_ends`, `clock_off`, `same_host`, `standalone` or `forgets`: for
+    /// logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -80,6 +114,10 @@ impl NodeWarning {
             Self::Replica => "replica",
             Self::HasReplicas { .. } => "has_replicas",
             Self::Cluster => "cluster",
+            Self::NoBound { .. } => "no_bound",
+            Self::BoundShort { .. } => "bound_short",
+            Self::ReplicasDiffer { .. } => "replicas_differ",
+            Self::BacklogEnds { .. } => "backlog_ends",
             Self::ClockOff { .. } => "clock_off",
             Self::SameHost { .. } => "same_host",
             Self::Standalone => "standalone",
@@ -107,19 +145,23 @@ impl fmt::Display for NodeWarning {
             }
             Self::Replica => f.write_str(
                 "the server is a replica: it refuses locks, or if it may be written to, forgets \
-                 them; name its master instead, and only masters that no failover replaces",
+                 them; name its group (redis+sentinel://, redis+cluster://, ?failover=true)",
             ),
             Self::HasReplicas { count } => write!(
                 f,
                 "the server has {count} replica(s), which get its changes late: after a failover, \
-                 a lock that is held can be acquired by another client; remove the replicas, or \
-                 turn automatic failover off"
+                 a lock that is held can be acquired by another client; name it as a group \
+                 (redis+sentinel://, ?failover=true), or remove the replicas"
             ),
             Self::Cluster => f.write_str(
                 "the server is a node of a cluster: it refuses locks whose keys belong to other \
-                 nodes, and a failover forgets locks that are held; use servers without cluster \
-                 mode",
+                 nodes, and a failover forgets locks that are held; name the cluster \
+                 (redis+cluster://), or use servers without cluster mode",
             ),
+            Self::NoBound { .. }
+            | Self::BoundShort { .. }
+            | Self::ReplicasDiffer { .. }
+            | Self::BacklogEnds { .. } => self.write_of_group(f),
             Self::ClockOff { clock, allowed } => write_clock(f, *clock, *allowed),
             Self::SameHost { url, is_here: true } => write!(
                 f,
@@ -141,6 +183,51 @@ impl fmt::Display for NodeWarning {
                  another client can acquire them; turn restart_guard on, or set appendonly yes and \
                  appendfsync always"
             ),
+        }
+    }
+}
+
+impl NodeWarning {
+    /// The text of a warning about a replicated group.
+    fn write_of_group(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoBound { replicas } => {
+                f.write_str(
+                    "a master that is cut off goes on granting locks for as long as the cut \
+                     lasts, while its successor grants them too; ",
+                )?;
+                match replicas {
+                    1 => f.write_str(
+                        "two servers cannot both exclude each other and replace one another: add \
+                         a second replica, and name ?replicas=2",
+                    ),
+                    _ => write!(
+                        f,
+                        "name ?replicas={replicas}, or set min-replicas-to-write to {} or more, \
+                         and min-replicas-max-lag to 1 or more",
+                        replicas.div_ceil(2)
+                    ),
+                }
+            }
+            Self::BoundShort { setting, needed, bound } => write!(
+                f,
+                "{setting} lets a server that is cut off grant locks for {needed:?}, and \
+                 failover_bound is {bound:?}: lower that setting, or raise failover_bound in all \
+                 clients"
+            ),
+            Self::ReplicasDiffer { named, connected } => write!(
+                f,
+                "?replicas={named} is named, and {connected} are connected: if there are more \
+                 than are named, one that is not counted may be promoted unseen; name as many as \
+                 there are in all clients"
+            ),
+            Self::BacklogEnds { after } => write!(
+                f,
+                "repl-backlog-ttl is {} s: when the last replica has been away for that long, \
+                 and when one comes again, new locks wait as after a failover; set it to 0",
+                after.as_secs()
+            ),
+            _ => Ok(()),
         }
     }
 }
@@ -202,20 +289,57 @@ fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
     let short = memory.used.zip(max).filter(|it| policy.is_none() && is_short(it));
     let short = short.map(|(used, max)| NodeWarning::MemoryShort { used, max });
     let replication = match status.role {
+        _ if status.group_options.is_some() => None,
         Some(Role::Replica) => Some(NodeWarning::Replica),
         Some(Role::Master { replicas: 0 }) | None => None,
         // Of an ensemble, one is not judged without the others.
         Some(Role::Standalone | Role::Leader | Role::Follower | Role::Observer) => None,
         Some(Role::Master { replicas }) => Some(NodeWarning::HasReplicas { count: replicas }),
     };
-    let cluster = (status.is_cluster == Some(true)).then_some(NodeWarning::Cluster);
+    let is_cluster = status.is_cluster == Some(true) && status.group_options.is_none();
+    let cluster = is_cluster.then_some(NodeWarning::Cluster);
     let allowed = standards.allowed;
     let is_off = |clock: &ClockDifference| clock.by > allowed.saturating_add(clock.error);
     let clock = status.clock.filter(is_off).map(|clock| NodeWarning::ClockOff { clock, allowed });
     let loss = status.persistence.crash_loss().filter(|_| !standards.restart_guard);
     let loss = loss.filter(|loss| *loss != CrashLoss::Nothing);
     let forgets = loss.map(|loss| NodeWarning::Forgets { loss });
-    [evicts, short, replication, cluster, clock, forgets].into_iter().flatten().collect()
+    let of_server = [evicts, short, replication, cluster, clock, forgets];
+    of_server.into_iter().flatten().chain(of_group(status)).collect()
+}
+
+/// How long after the last acknowledgement that was in time a master still takes writes, besides
+/// `min-replicas-max-lag`: it counts whole seconds, and looks once a second.
+const LAG_GRAIN: Duration = Duration::from_secs(2);
+
+/// What about a replicated group makes its bound wrong, or costs needless waits.
+fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
+    let (Some(options), Some(Role::Master { replicas })) = (&status.group_options, status.role)
+    else {
+        return Vec::new();
+    };
+    let (settings, bound) = (status.failover, options.bound);
+    let named = options.replicas.filter(|named| *named != replicas);
+    let differ = named.map(|named| NodeWarning::ReplicasDiffer { named, connected: replicas });
+    // What a majority vouches for needs no bound of the servers.
+    let is_bounded_by_servers = options.replicas.is_none();
+    let is_cluster = status.is_cluster == Some(true);
+    let lag = settings.min_replicas.zip(settings.max_lag).map(|(wanted, lag)| {
+        let is_enough = wanted >= u64::from(replicas.div_ceil(2)) && !lag.is_zero();
+        is_enough.then_some(lag + LAG_GRAIN)
+    });
+    let (setting, needed) = match is_cluster {
+        true => ("cluster-node-timeout", settings.cluster_timeout.map(Some)),
+        false => ("min-replicas-max-lag", lag.filter(|_| replicas > 0)),
+    };
+    let of_bound = needed.filter(|_| is_bounded_by_servers).and_then(|needed| match needed {
+        None => Some(NodeWarning::NoBound { replicas }),
+        Some(needed) if needed > bound => Some(NodeWarning::BoundShort { setting, needed, bound }),
+        Some(_) => None,
+    });
+    let after = settings.backlog_ttl.filter(|after| !after.is_zero());
+    let backlog = after.map(|after| NodeWarning::BacklogEnds { after });
+    [of_bound, differ, backlog].into_iter().flatten().collect()
 }
 
 /// Is the node on the machine of an earlier one? The same server is an error, and no warning.

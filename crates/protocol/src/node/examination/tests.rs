@@ -120,6 +120,27 @@ fn settings_are_read_in_both_versions_of_the_protocol() {
 }
 
 #[test]
+fn what_a_group_does_without_its_replicas_or_its_cluster_is_read_from_the_settings() {
+    let settings = |question, pairs: &[&str]| {
+        let bytes: Vec<u8> = pairs.iter().copied().flat_map(bulk).collect();
+        let list = [format!("*{}\r\n", pairs.len()).as_bytes(), &bytes].concat();
+        read(question, &list).expect("an answer to the question").failover
+    };
+    let min = ["min-replicas-max-lag", "10", "min-replicas-to-write", "1"];
+    let expected = FailoverSettings {
+        min_replicas: Some(1),
+        max_lag: Some(Duration::from_secs(10)),
+        ..FailoverSettings::default()
+    };
+    assert_eq!(settings(Question::MinReplicas, &min), expected);
+    let backlog = settings(Question::Backlog, &["repl-backlog-ttl", "3600"]).backlog_ttl;
+    assert_eq!(backlog, Some(Duration::from_secs(3600)));
+    let timeout = ["cluster-node-timeout", "15000"];
+    let timeout = settings(Question::ClusterTimeout, &timeout).cluster_timeout;
+    assert_eq!(timeout, Some(Duration::from_secs(15)));
+}
+
+#[test]
 fn the_limit_of_memory_is_read_from_the_settings_of_a_server_that_does_not_report_it() {
     let pairs = ["maxmemory-samples", "5", "maxmemory-policy", "allkeys-lru", "maxmemory", "9000"];
     let bytes = [b"*6\r\n".to_vec(), pairs.map(bulk).concat()].concat();
@@ -154,9 +175,11 @@ fn an_answer_to_another_command_is_none_to_a_question() {
         assert_eq!(read(question, time).is_some(), is_time, "{question:?}");
         let is_limit = question == Question::MemoryLimit;
         assert_eq!(read(question, &limit).is_some(), is_limit, "{question:?}");
+        let of_group = question.is_of_groups();
         let is_save = question == Question::Snapshots;
         assert_eq!(read(question, &pair).is_some(), is_save, "{question:?}");
-        let is_info = ![is_save, is_limit, is_time, question == Question::Fsync].contains(&true);
+        let is_fsync = question == Question::Fsync;
+        let is_info = ![is_save, is_limit, is_time, is_fsync, of_group].contains(&true);
         assert_eq!(read(question, &info).is_some(), is_info, "{question:?}");
     }
     for time in ["*1\r\n$1\r\n5\r\n", "*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n", "*2\r\n:5\r\n:5\r\n"] {

@@ -49,6 +49,9 @@ impl NodeCommand for Question {
             Self::Fsync => &[b"CONFIG", b"GET", b"appendfsync"],
             Self::Snapshots => &[b"CONFIG", b"GET", b"save"],
             Self::MemoryLimit => &[b"CONFIG", b"GET", b"maxmemory*"],
+            Self::MinReplicas => &[b"CONFIG", b"GET", b"min-replicas-*"],
+            Self::Backlog => &[b"CONFIG", b"GET", b"repl-backlog-ttl"],
+            Self::ClusterTimeout => &[b"CONFIG", b"GET", b"cluster-node-timeout"],
             Self::Time => &[b"TIME"],
         };
         encode_command(out, words);

@@ -7,7 +7,7 @@ use crate::engine::{Command, NodeSet, Reign as Ask, ReignStep, Request, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{Checked, MARKER, Reign, ReignAnswer};
-use crate::node::{NodeError, ServerErrorKind};
+use crate::node::{GroupStatus, NodeError, ServerErrorKind};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +27,12 @@ pub(super) struct Group {
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address.
     pub(super) epoch: u64,
+}
+
+impl Group {
+    pub(super) fn status(&self, now: Time) -> Option<GroupStatus> {
+        self.reign.as_ref().map(|reign| reign.status(now))
+    }
 }
 
 impl Request {

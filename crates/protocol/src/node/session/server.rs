@@ -99,7 +99,7 @@ impl Session {
 
     /// Asks the questions that belong to this ping.
     pub(super) fn examine(&mut self, now: Time, request: &Request) {
-        for question in self.connection.examination.questions() {
+        for question in self.connection.examination.questions(self.options.group.is_some()) {
             let ask = Request { command: Command::Ask(question), ..request.clone() };
             self.flight.push(now, None, ask, Form::Digest);
         }
@@ -289,10 +289,13 @@ impl Session {
             memory: examination.memory(),
             role: examination.role,
             is_cluster: examination.is_cluster,
+            group: self.group.status(now).filter(|_| is_connected),
             queue: self.queue_support().filter(|_| is_connected),
             last_error: self.same_server().or_else(|| self.problem.clone()),
             host: examination.host,
             clock_reading: examination.clock,
+            group_options: self.options.group.clone(),
+            failover: examination.failover,
             // `judge` knows the time of day, and a round of its own asks about registers.
             ..NodeStatus::unknown(&self.options.name)
         }

@@ -1,8 +1,8 @@
 //! Votes of a replicated group.
 
-use crate::engine::{Verb, Vote};
-use crate::node::fixture::{ScriptedSession, greeting};
-use crate::node::{GroupOptions, NodeError, SessionOptions};
+use crate::engine::{Command, Ping, Request, Verb, Vote};
+use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
+use crate::node::{GroupOptions, GroupStatus, NodeError, NodeStatus, SessionOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +72,33 @@ fn outcome(talk: &mut ScriptedSession) -> Result<(), NodeError> {
         }
         Some(problem) => Err(problem),
     }
+}
+
+fn status(talk: &ScriptedSession) -> NodeStatus {
+    talk.session.status(talk.now, None)
+}
+
+#[test]
+fn a_status_says_for_how_long_a_reign_is_known() {
+    let mut talk = connected(None);
+    assert_eq!(status(&talk).group, None);
+    let sent = talk.written();
+    talk.hear(reign(number(&sent), "900000"));
+    talk.pass(500);
+    let known = GroupStatus {
+        reign: ID.to_owned(),
+        epoch: 0,
+        age: Some(Duration::from_millis(100_500)),
+        acknowledged: None,
+        vouched_ago: None,
+    };
+    assert_eq!(status(&talk).group, Some(known));
+    let ping = request(Verb::Ping, 1, talk.now);
+    let asked = Request { command: Command::Ping(Ping { asks: true }), ..ping };
+    talk.session.send(talk.now, Some(ticket(1)), &asked);
+    assert!(talk.written().contains("min-replicas-*"), "only a group is asked for that");
+    talk.lose();
+    assert_eq!(status(&talk).group, None);
 }
 
 #[test]
@@ -202,6 +229,7 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
         format!("*4\r\n:{number}\r\n{}$4\r\n{ID}\r\n:1000000\r\n", marker(since))
     };
     talk.hear(greeted(numbers[0], "-"));
+    assert_eq!(status(&talk).group.map(|group| group.age), Some(None), "it waits");
     talk.hear(format!(":1\r\n{}", check(numbers[2], &marker("-"), ID, 70, &[70, 10])));
     let confirm = talk.written();
     assert!(confirm.contains("confirm") && confirm.contains(ours), "{confirm}");
@@ -226,6 +254,10 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
     let refused = NodeError::NotVouched { wanted: 1, vouched_by: 0 };
     assert_eq!(lock(&mut talk, 0, 300, &[100, 120]), (true, Err(refused)));
     assert_eq!(lock(&mut talk, 0, 400, &[400]), (true, Ok(())), "and again");
+    talk.pass(300);
+    let group = status(&talk).group.expect("it was greeted");
+    let vouched_ago = Some(Duration::from_millis(300));
+    assert_eq!((group.acknowledged, group.vouched_ago), (Some(1), vouched_ago));
     // `WAIT` has the server write more than the replicas have acknowledged.
     talk.pass(30_000);
     assert_eq!(lock(&mut talk, 1, 500, &[463]), (true, Ok(())));
