@@ -10,7 +10,7 @@ use support::deaf_port::DeafPort;
 use support::eventually;
 use support::locks::{LIMIT, connected};
 use support::secret::SECRET;
-use support::sentinel::{NAME, SentinelGroup, replicated};
+use support::sentinel::{NAME, Sentinel, SentinelGroup, replicated};
 
 use super::{MAX_TTL, adopt, builder};
 
@@ -96,7 +96,7 @@ fn a_sentinel_that_does_not_answer_is_not_waited_for() {
         let hosts = [deaf.address().to_string()].into_iter().chain(hosts).collect::<Vec<_>>();
         build(builder(&format!("redis+sentinel://{}/{NAME}", hosts.join(","))))
     };
-    let ports: Vec<_> = group.sentinels.iter().map(|it| it.port()).collect();
+    let ports: Vec<_> = group.sentinels.iter().map(Sentinel::port).collect();
     let took = |client: LockClient| {
         let start = Instant::now();
         drop(client.request("orders").ttl(TTL).try_lock_for(LIMIT).unwrap().unwrap());
@@ -114,10 +114,10 @@ fn sentinels_that_are_silent_at_first_are_found() {
     let mut group = SentinelGroup::start(1);
     adopt(&group.servers[0], "");
     let url = group.url();
-    group.sentinels.iter().for_each(|it| it.pause());
+    group.sentinels.iter().for_each(Sentinel::pause);
     let client = build(builder(&url).connect_timeout(Duration::from_secs(1)));
     assert!(matches!(problem(&client), NodeError::NoMaster(_)));
-    group.sentinels.iter().for_each(|it| it.resume());
+    group.sentinels.iter().for_each(Sentinel::resume);
     assert!(eventually(LIMIT, || client.try_lock("orders", TTL).is_ok_and(|it| it.is_some())));
     // They are not needed afterwards.
     group.sentinels.clear();
@@ -129,7 +129,7 @@ fn a_host_name_may_be_announced() {
     let servers = replicated(0);
     adopt(&servers[0], "");
     let options = "sentinel resolve-hostnames yes\nsentinel announce-hostnames yes\n";
-    let sentinel = support::sentinel::Sentinel::start_at("localhost", servers[0].port(), options);
+    let sentinel = Sentinel::start_at("localhost", servers[0].port(), options);
     let named = sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
     assert!(matches!(&named, Value::Array(place) if place[0].text() == "localhost"), "{named:?}");
     let url = format!("redis+sentinel://localhost:{}/{NAME}", sentinel.port());

@@ -166,6 +166,9 @@ pub struct Reign {
     writes: VecDeque<(u64, Time)>,
     /// When the last write was sent that a majority of the group has acknowledged.
     vouched_at: Option<Time>,
+    /// How many replicas have acknowledged a write that the server was asked to wait for, and when
+    /// that was sent.
+    waited: Option<(usize, Time)>,
     /// How many replicas had acknowledged one of these writes, at the last check.
     acknowledged: Option<usize>,
 }
@@ -194,7 +197,8 @@ impl Reign {
         let age = since.map(|since| (clock.saturating_sub(Duration::from_millis(since)), now));
         let (marker, id) = (marker.clone(), id.to_vec());
         let (writes, vouched_at, acknowledged) = (VecDeque::new(), None, None);
-        Ok(Self { marker, id, age, confirmed_at: sent_at, writes, vouched_at, acknowledged })
+        let (waited, confirmed_at) = (None, sent_at);
+        Ok(Self { marker, id, age, confirmed_at, writes, vouched_at, waited, acknowledged })
     }
 
     /// The answer to the confirmation of this reign.
@@ -220,9 +224,11 @@ impl Reign {
         self.age.is_none() && self.vouched_at.is_some()
     }
 
-    /// A majority of the group has acknowledged a write that was sent at this time.
-    pub fn acknowledged(&mut self, wrote_at: Time) {
+    /// So many replicas, which are a majority of the group, have acknowledged a write that was sent
+    /// at this time.
+    pub fn acknowledged(&mut self, replicas: usize, wrote_at: Time) {
         self.vouched_at = self.vouched_at.max(Some(wrote_at));
+        self.waited = Some((replicas, wrote_at));
     }
 
     /// How old the reign is at least.
@@ -275,7 +281,9 @@ impl Reign {
         while self.writes.front().is_some_and(|(_, at)| now > at.after(options.bound)) {
             self.writes.pop_front();
         }
-        self.acknowledged = self.writes.front().map(|(offset, _)| by(*offset));
+        let waited = self.waited.filter(|(_, at)| now <= at.after(options.bound));
+        let passed = self.writes.front().map(|(offset, _)| by(*offset));
+        self.acknowledged = passed.max(waited.map(|(count, _)| count));
         if self.vouched_at.is_some_and(|at| now <= at.after(options.bound)) {
             return Ok(());
         }

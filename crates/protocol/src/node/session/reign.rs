@@ -214,7 +214,7 @@ impl Session {
             // replication, so it is ahead of what it was waiting for.
             let wrote_at = self.group.wrote_at.filter(|_| count >= replicas);
             if let (Some(reign), Some(wrote_at)) = (&mut self.group.reign, wrote_at) {
-                reign.acknowledged(wrote_at);
+                reign.acknowledged(*count, wrote_at);
             }
             return Ok(());
         }
