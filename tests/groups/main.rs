@@ -7,6 +7,7 @@ mod crowd;
 mod findings;
 mod masters_that_go_on;
 mod names_that_move;
+mod people;
 mod registers;
 mod rights;
 mod sentinels;
