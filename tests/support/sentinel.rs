@@ -121,7 +121,7 @@ pub fn replicated(replicas: usize) -> Vec<Server> {
     let mut servers = vec![Server::start(&quick)];
     let master = servers[0].port().to_string();
     for _ in 0..replicas {
-        let of = ["--replicaof", &format!("127.0.0.1 {master}")];
+        let of = ["--replicaof", "127.0.0.1", &master];
         servers.push(Server::start(&[&quick[..], &of].concat()));
     }
     for replica in &servers[1..] {
