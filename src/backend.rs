@@ -20,7 +20,7 @@ use crate::inspect::Seen;
 use crate::net::ChangeQueue;
 use crate::node::NodeReport;
 #[cfg(feature = "diagnostics")]
-use crate::node::{NodeError, NodeStatus, Standards};
+use crate::node::{NodeError, NodeStatus, Standards, script::MarkerChange};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, MAX_HOLD, Notifier, Watchdog};
@@ -86,6 +86,12 @@ pub(crate) trait Backend: Send + Sync {
     /// Asks each node about its state.
     #[cfg(feature = "diagnostics")]
     fn statuses(&self) -> Vec<NodeStatus>;
+
+    /// Changes the markers of those nodes that are replicated groups, whose reports it returns.
+    #[cfg(feature = "diagnostics")]
+    fn change_markers(&self, _change: MarkerChange) -> Vec<NodeReport> {
+        Vec::new()
+    }
 
     /// The statuses where no node can be asked, for this reason.
     #[cfg(feature = "diagnostics")]

@@ -16,7 +16,7 @@ use crate::clock::{self, Time};
 use crate::config::{RedisNode, Settings};
 use crate::engine::{Acquire, Acquired, Command, Extend, Extended, HeldLock, Input, Operation};
 #[cfg(feature = "diagnostics")]
-use crate::engine::{NodeSet, quorum};
+use crate::engine::{Node, NodeSet, quorum};
 use crate::engine::{Release, ReleaseOutcome, Request, Rules, Said, Step, Token, Ttl};
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, NoQuorum};
@@ -27,7 +27,7 @@ use crate::inspect::Seen;
 use crate::net::{Endpoint, LookupAuth, Net, RoundOutcome, TlsTarget};
 use crate::node::{Credentials, GroupOptions, NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
-use crate::node::{NodeStatus, Standards};
+use crate::node::{NodeStatus, Standards, script::MarkerChange};
 use crate::node::{Session, SessionOptions, tag_of};
 use crate::node_url::{Address, Login, NodeUrl};
 use crate::owner_process::OwnerProcess;
@@ -48,6 +48,9 @@ pub(crate) struct Redlock {
     owner_process: Arc<OwnerProcess>,
     #[cfg(feature = "diagnostics")]
     standards: Standards,
+    /// The nodes that are replicated groups.
+    #[cfg(feature = "diagnostics")]
+    groups: NodeSet,
 }
 
 impl Redlock {
@@ -62,6 +65,10 @@ impl Redlock {
         shared: SharedParts<'_>,
     ) -> Result<Self, ConfigError> {
         let SharedParts { changes, notifier, owner_process } = shared;
+        #[cfg(feature = "diagnostics")]
+        let groups = (0..nodes.len()).filter(|index| nodes[*index].url.failover().is_some());
+        #[cfg(feature = "diagnostics")]
+        let groups = groups.map(Node::new).collect();
         let nodes = nodes.iter().map(|RedisNode { url, tls }| {
             let endpoint = Endpoint {
                 address: url.address().clone(),
@@ -86,6 +93,8 @@ impl Redlock {
             owner_process: Arc::clone(owner_process),
             #[cfg(feature = "diagnostics")]
             standards: standards(settings),
+            #[cfg(feature = "diagnostics")]
+            groups,
         })
     }
 
@@ -324,6 +333,20 @@ impl Backend for Redlock {
     #[cfg(feature = "diagnostics")]
     fn statuses(&self) -> Vec<NodeStatus> {
         self.examine(NodeSet::all(self.rules.nodes))
+    }
+
+    #[cfg(feature = "diagnostics")]
+    fn change_markers(&self, change: MarkerChange) -> Vec<NodeReport> {
+        if self.groups.is_empty() {
+            return Vec::new();
+        }
+        let change = Command::Custom(Arc::new(change));
+        let request = Request::to_all(&self.rules, clock::now(), change);
+        let RoundOutcome { reports, .. } =
+            self.net.submit(Request { nodes: self.groups, ..request });
+        let reports = reports.into_iter().enumerate();
+        let of_group = |(index, _): &(usize, _)| self.groups.contains(Node::new(*index));
+        reports.filter(of_group).map(|(_, report)| report).collect()
     }
 
     #[cfg(feature = "diagnostics")]

@@ -128,6 +128,27 @@ fn a_reign_counts_from_its_first_confirmation(node: &mut Node, is_replicated: bo
     assert_eq!(node.greet("3", "ann", "confirm").0, known, "the first one counts");
 }
 
+/// What people know of a group, and its servers do not.
+fn a_reign_is_adopted_and_renewed(node: &mut Node) {
+    let (run, id) = (node.info("run_id"), node.info("master_replid"));
+    let other = "f".repeat(40);
+    let (greeted, ..) = node.greet("3", "ann", "await");
+    match list(node.run(REIGN, &[&other, "0", "bob", "adopt"])).as_slice() {
+        [_, marker, ..] => assert_eq!(marker.text(), greeted, "of another run"),
+        other => panic!("{other:?}"),
+    }
+    let (adopted, ..) = node.greet("0", "bob", "adopt");
+    assert_eq!(adopted, format!("redlatch1 {run} {id} 3 0 bob"));
+    assert_eq!(node.greet("3", "cid", "greet").0, adopted);
+    for step in ["renew", "adopt", "confirm"] {
+        match list(node.run(REIGN, &[&run, "0", "bob", step])).as_slice() {
+            [_, Value::Null, of, _] => assert_eq!(of.text(), id),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(node.0.command(&["EXISTS", MARKER]), Value::Integer(0), "{step}");
+    }
+}
+
 #[test]
 fn the_reign_of_a_real_server_is_noted() {
     needs!(Shares);
@@ -135,6 +156,7 @@ fn the_reign_of_a_real_server_is_noted() {
     let node = &mut Node::on(&server);
     a_marker_is_written_once_for_a_reign(node);
     a_reign_counts_from_its_first_confirmation(node, false);
+    a_reign_is_adopted_and_renewed(node);
 }
 
 #[test]
@@ -143,6 +165,7 @@ fn the_reign_of_an_embedded_node_is_noted() {
     let node = &mut Node(Client::connect(nodes.port(0)).unwrap());
     a_marker_is_written_once_for_a_reign(node);
     a_reign_counts_from_its_first_confirmation(node, false);
+    a_reign_is_adopted_and_renewed(node);
 }
 
 #[test]

@@ -113,6 +113,17 @@ pub(crate) enum Command {
     Release(ReleaseArguments),
     Registers(RegistersArguments),
     Transactions(TransactionsArguments),
+    /// Let the grants of replicated groups count at once.
+    ///
+    /// For groups that are used for the first time: an empty group looks like one that has
+    /// forgotten its locks. Without --yes, it says what it would do, and does nothing.
+    Adopt(GroupArguments),
+    /// Have the grants of replicated groups wait as after a failover.
+    ///
+    /// For a master that was replaced, and is master again without a restart and without having
+    /// been told: no server and no client notices that. Without --yes, it says what it would do,
+    /// and does nothing.
+    Renew(GroupArguments),
     Bench(BenchArguments),
     /// Print a script that completes the arguments of this program in a shell.
     Completions {
@@ -234,6 +245,16 @@ pub(crate) enum TransactionsCommand {
 pub(crate) struct AbortArguments {
     /// The id, as `redlatch transactions` shows it.
     pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GroupArguments {
+    /// The groups, such as redis+sentinel://h1,h2,h3/mymaster, besides those of --node [default:
+    /// all that are named elsewhere].
+    pub(crate) url: Vec<String>,
+    /// Do it.
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// Measure how fast the nodes grant a lock and hand it over.

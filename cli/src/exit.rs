@@ -32,7 +32,8 @@ const SIGPIPE: u8 = 13;
 
 /// What can be done about a quarantine, besides waiting for its end.
 pub(crate) const WAY_OUT: &str = "--no-restart-guard does without the wait: for tests, and if the \
-                                  nodes write every change to disk";
+                                  nodes write every change to disk; redlatch adopt does, for a \
+                                  replicated group that is used for the first time";
 
 /// Every code, and what it means.
 pub(crate) const TABLE: [(&str, &str); 21] = [

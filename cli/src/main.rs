@@ -13,6 +13,7 @@ mod duration;
 mod ensemble;
 mod exit;
 mod exporter;
+mod groups;
 mod inspect;
 mod lock;
 mod log;
@@ -35,6 +36,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use exit::Failure;
+use groups::Change;
 use std::env;
 use std::process::ExitCode;
 
@@ -73,6 +75,8 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Release(arguments) => release::release(&nodes, &arguments),
         Command::Registers(arguments) => registers::registers(&nodes, &arguments),
         Command::Transactions(arguments) => transactions::transactions(&nodes, &arguments),
+        Command::Adopt(arguments) => groups::change(nodes, arguments, Change::Adopt),
+        Command::Renew(arguments) => groups::change(nodes, arguments, Change::Renew),
         Command::Bench(arguments) => bench::bench(&nodes, &arguments),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command } => manual::man(&command),

@@ -4,10 +4,12 @@
 use super::{LockClient, check_length};
 use crate::backend::KeyListing;
 use crate::clock;
+use crate::entropy::draw;
 use crate::error::{Error, ResourceError};
 use crate::inspect::Inspection;
 use crate::name::Name;
-use crate::node::{NodeError, NodeStatus, judge};
+use crate::node::script::MarkerChange;
+use crate::node::{NodeError, NodeReport, NodeStatus, judge};
 use std::collections::HashSet;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -93,6 +95,49 @@ impl LockClient {
             return Err(Error::OtherProcess);
         }
         self.core.backend.force_release(&seen.seen)
+    }
+}
+
+// Replicated groups.
+
+impl LockClient {
+    /// Vouches for the nodes that are [replicated groups](crate::guide::groups): none has forgotten
+    /// a lock that may still be held. So their grants count at once, for all clients. Returns the
+    /// answer of each group: [`Answered`](crate::error::NodeAnswer::Answered) if it is done,
+    /// [`Refused`](crate::error::NodeAnswer::Refused) if the group has another master by now. Of
+    /// none if no node is a group.
+    ///
+    /// For a group that is used for the first time, or that was without locks for
+    /// [`max_ttl`](crate::Builder::max_ttl). Dangerous after a failover: a lock that the new master
+    /// has not got may be granted again while it is held.
+    ///
+    /// # Errors
+    ///
+    /// The system has no random numbers.
+    pub fn adopt_groups(&self) -> Result<Vec<NodeReport>, Error> {
+        let seed = draw().ok_or(Error::NoEntropy)?.seed;
+        self.change_markers(MarkerChange::adopt(seed))
+    }
+
+    /// Has the grants of those nodes that are [replicated groups](crate::guide::groups) wait as
+    /// after a failover; locks that are kept alive go on. Returns the answer of each group, as
+    /// [`adopt_groups`](Self::adopt_groups) does.
+    ///
+    /// For a master that was replaced and has become master again, without a restart and without
+    /// having been told: neither it nor its clients know of it, and it may lack locks.
+    ///
+    /// # Errors
+    ///
+    /// None but that of a forked child.
+    pub fn renew_groups(&self) -> Result<Vec<NodeReport>, Error> {
+        self.change_markers(MarkerChange::renew())
+    }
+
+    fn change_markers(&self, change: MarkerChange) -> Result<Vec<NodeReport>, Error> {
+        if self.core.is_forked() {
+            return Err(Error::OtherProcess);
+        }
+        Ok(self.core.backend.change_markers(change))
     }
 }
 

@@ -5,6 +5,7 @@
 mod clusters;
 mod findings;
 mod names_that_move;
+mod people;
 mod registers;
 mod sentinels;
 

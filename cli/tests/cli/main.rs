@@ -8,6 +8,7 @@ mod conflict;
 mod doctor;
 mod exporter;
 mod first_process;
+mod groups;
 mod left_running;
 mod lock;
 mod log;

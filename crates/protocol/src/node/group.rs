@@ -104,27 +104,13 @@ pub struct Checked {
 impl ReignAnswer {
     /// Reads the answer to this step, if it is one with this number.
     pub fn read(step: &ReignStep, number: i64, reply: &Reply<'_>) -> Option<Self> {
-        let list = match reply {
-            Reply::Integer(answer) if *answer == -number => return Some(Self::NotMaster),
-            Reply::Array(list) => list,
-            _ => return None,
-        };
-        let mut elements = list.iter();
-        if elements.next()? != Reply::Integer(number) {
-            return None;
-        }
         match step {
             ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
-                let Some(marker) = elements.next() else { return Some(Self::Hidden) };
-                let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?)
-                else {
-                    return None;
-                };
-                let now = Duration::from_millis(u64::try_from(now).ok()?);
-                Some(Self::Greeted { marker: bytes(marker).unwrap_or_default(), now })
+                Self::greeted(number, reply)
             }
             ReignStep::Wait { .. } => None,
             ReignStep::Check => {
+                let mut elements = elements(number, reply)?;
                 let marker = bytes(elements.next()?);
                 let is_master = elements.next()? == Reply::Bulk(b"master");
                 let id = bytes(elements.next()?).unwrap_or_default();
@@ -135,6 +121,27 @@ impl ReignAnswer {
             }
         }
     }
+
+    /// Reads the answer of the script that writes the marker.
+    pub(super) fn greeted(number: i64, reply: &Reply<'_>) -> Option<Self> {
+        if *reply == Reply::Integer(-number) {
+            return Some(Self::NotMaster);
+        }
+        let mut elements = elements(number, reply)?;
+        let Some(marker) = elements.next() else { return Some(Self::Hidden) };
+        let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?) else {
+            return None;
+        };
+        let now = Duration::from_millis(u64::try_from(now).ok()?);
+        Some(Self::Greeted { marker: bytes(marker).unwrap_or_default(), now })
+    }
+}
+
+/// The elements of a list behind this number.
+fn elements<'a>(number: i64, reply: &Reply<'a>) -> Option<impl Iterator<Item = Reply<'a>>> {
+    let Reply::Array(list) = reply else { return None };
+    let mut elements = list.iter();
+    (elements.next()? == Reply::Integer(number)).then_some(elements)
 }
 
 fn bytes(element: Reply<'_>) -> Option<Vec<u8>> {

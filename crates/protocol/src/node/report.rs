@@ -44,7 +44,8 @@ impl fmt::Display for NodeReport {
 pub enum NodeAnswer {
     /// The node carried out the request.
     Granted,
-    /// The node answered a question, took a waiter into its queue, or did as asked of a register.
+    /// The node answered a question, took a waiter into its queue, or did as asked of a register or
+    /// of a group.
     Answered,
     /// The node has accepted a change of a register.
     Accepted,

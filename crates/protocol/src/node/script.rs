@@ -75,7 +75,7 @@ pub use fence::FENCE;
 pub use keep::{KEEP, KEEP_SHARED};
 pub use listen::LISTEN;
 pub use queue::QUEUE;
-pub use reign::{CHECK, REIGN};
+pub use reign::{CHECK, MarkerChange, REIGN};
 pub use removal::{GIVE, RELEASE, RELEASE_READER, RELEASE_SHARED};
 pub use sha1::{hex as sha1, stripped};
 pub use share::SHARE;

@@ -14,9 +14,15 @@
 -- the marker of this reign that has the nonce: `confirm` sets the clock if it has `-`, and `touch`
 -- changes nothing, so that there is a write which replicas can acknowledge.
 --
+-- People have two more: `adopt` replaces a marker of this reign by one with that nonce which says
+-- that the reign is known since 1970, and `renew` removes the marker. Whoever was greeted with the
+-- one before gets no vote until it greets again.
+--
 -- Late, or once more, as `Reign`: What is written tells of the reign in which it is written, by the clock of
 -- that moment, and whoever was greeted with another marker gets no vote until it greets again. A
--- `confirm` that is late finds another nonce, or makes the quarantine longer.
+-- `confirm` that is late finds another nonce, or makes the quarantine longer. An `adopt` that is late
+-- finds another reign, and whoever ordered it has vouched for all of this one; a `renew` makes the
+-- quarantine longer.
 
 local info = redis.call('INFO', 'replication')
 if not string.find(info, '\nrole:master', 1, true) then
@@ -37,6 +43,11 @@ if ARGV[4] == 'confirm' then
   since = is_own and known == '-' and clock
 elseif ARGV[4] == 'touch' then
   since = is_own and known
+elseif ARGV[4] == 'adopt' then
+  since = fits and '0'
+elseif ARGV[4] == 'renew' then
+  redis.call('DEL', KEYS[1])
+  marker = false
 elseif not fits then
   since = ARGV[4] == 'await' and '-' or clock
 end

@@ -1,11 +1,12 @@
 //! In whose reign a replicated group is: asked at the greeting, and behind the votes of each write.
 
 use super::{NodeCommand, Script, ScriptCall, lua_script};
-use crate::engine::{Reign, ReignStep, Said, Vote};
+use crate::engine::{CustomCommand, NoVote, Reign, ReignStep, RunScript, Said, Tally, Vote};
 use crate::node::command::NodeReply;
-use crate::node::group::ReignAnswer;
+use crate::node::group::{MARKER, ReignAnswer};
 use crate::resp::Word::{Bytes, Number};
 use crate::resp::{Reply, encode_words};
+use std::sync::Arc;
 
 /// Whose reign a replicated group is in, noted in its marker.
 pub const REIGN: Script = lua_script!("reign.lua");
@@ -50,5 +51,65 @@ impl NodeCommand for Reign {
         }
         let answer = ReignAnswer::read(&self.step, number, reply)?;
         Some(NodeReply::saying(Vote::Granted, Said::new(answer)))
+    }
+}
+
+/// A person changes the markers of replicated groups: those whose reign has another one by now
+/// refuse.
+#[derive(Clone, Debug)]
+pub struct MarkerChange {
+    key: Arc<[u8]>,
+    run_id: Arc<str>,
+    step: &'static str,
+    nonce: Arc<str>,
+}
+
+impl MarkerChange {
+    /// The groups have forgotten no lock that is held. The seed is random.
+    pub fn adopt(seed: u64) -> Self {
+        Self::new("adopt", &format!("{seed:016x}"))
+    }
+
+    /// The groups may have forgotten locks, although their reign seems to be the same.
+    pub fn renew() -> Self {
+        Self::new("renew", "0")
+    }
+
+    fn new(step: &'static str, nonce: &str) -> Self {
+        Self { key: MARKER.into(), run_id: "0".into(), step, nonce: nonce.into() }
+    }
+}
+
+impl CustomCommand for MarkerChange {
+    fn key(&self) -> &Arc<[u8]> {
+        &self.key
+    }
+
+    fn for_run(&self, run_id: &Arc<str>) -> Option<Arc<dyn CustomCommand>> {
+        Some(Arc::new(Self { run_id: Arc::clone(run_id), ..self.clone() }))
+    }
+
+    fn script(&self) -> (Script, u32) {
+        (REIGN, 10)
+    }
+
+    fn call(&self, run: &mut RunScript<'_>) {
+        let words = [&*self.run_id, "0", &*self.nonce, self.step].map(str::as_bytes);
+        run(&[&self.key], &words);
+    }
+
+    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
+        let vote = match ReignAnswer::greeted(number, reply)? {
+            ReignAnswer::Greeted { marker, .. } if marker.is_empty() => self.step == "renew",
+            ReignAnswer::Greeted { marker, .. } => marker.ends_with(self.nonce.as_bytes()),
+            _ => false,
+        };
+        let vote = if vote { Vote::Granted } else { Vote::Refused };
+        Some(Ok((vote, Said::new(()))))
+    }
+
+    /// Every group is asked.
+    fn waits_for_more(&self, _: &[Option<Said>], _: &Tally, _: usize) -> bool {
+        true
     }
 }

@@ -1,0 +1,37 @@
+//! Replicated groups: `redlatch adopt`, `redlatch renew`, and what the other commands show.
+
+use super::program::{Ended, bare, end};
+use serde_json::Value;
+use support::sentinel::replicated;
+
+#[test]
+fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
+    let servers = replicated(1);
+    let url = format!("redis://127.0.0.1:{}/0?failover=true", servers[0].port());
+    let run = |arguments: &[&str]| -> Ended {
+        end(bare().env("REDLATCH_NODES", &url).args(["--node-timeout", "2s"]).args(arguments))
+    };
+    let doctor = || run(&["doctor", "--json"]);
+    assert_eq!(doctor().code, 71);
+    let dry = run(&["adopt"]);
+    assert_eq!(dry.code, 0, "{dry:?}");
+    assert!(dry.stdout.contains("its grants do not count for another 1 min 1"), "{dry:?}");
+    assert!(dry.stdout.ends_with("Nothing was changed: --yes does it.\n"), "{dry:?}");
+    assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 71);
+    let adopted = run(&["adopt", "--yes"]);
+    assert_eq!((adopted.code, &*adopted.stdout), (0, &*format!("{url}: adopted\n")));
+    assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 0);
+    let shown = run(&["status", "--json"]);
+    let node = &serde_json::from_str::<Value>(&shown.stdout).unwrap()[0];
+    assert_eq!(node["group"]["reign"].as_str().map(str::len), Some(40), "{shown:?}");
+    assert!(run(&["status"]).stdout.contains("REIGN"));
+    let renewed = run(&["renew", &url, "--yes"]);
+    assert_eq!((renewed.code, &*renewed.stdout), (0, &*format!("{url}: renewed\n")));
+    assert_eq!(doctor().code, 71);
+    assert!(doctor().stdout.contains("its master was replaced or restarted lately"));
+
+    let plain = format!("redis://127.0.0.1:{}", servers[0].port());
+    let none = end(bare().args(["--node-timeout", "2s", "renew", &plain, "--yes"]));
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("no node is a replicated group"), "{none:?}");
+}

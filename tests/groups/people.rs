@@ -1,0 +1,54 @@
+//! What an operator knows of a group, and its servers do not.
+
+use std::time::Duration;
+
+use redlatch::error::NodeAnswer;
+use redlatch::{Error, LockClient};
+use support::eventually;
+use support::locks::{LIMIT, can_be_acquired};
+use support::redis::Server;
+use support::sentinel::replicated;
+
+use super::{builder, take};
+
+/// No test waits for the end of a quarantine.
+const LONG: Duration = Duration::from_secs(600);
+const TTL: Duration = Duration::from_secs(5);
+
+fn client(server: &Server) -> LockClient {
+    let url = format!("redis://127.0.0.1:{}?failover=true", server.port());
+    builder(&url).max_ttl(LONG).build().unwrap()
+}
+
+fn is_quarantined(client: &LockClient) -> bool {
+    let tried = client.try_lock("other", TTL);
+    matches!(tried, Err(Error::NoQuorum(error)) if error.quarantine().is_some())
+}
+
+#[test]
+fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_on() {
+    let servers = replicated(1);
+    let (operator, other) = (client(&servers[0]), client(&servers[0]));
+    assert!(is_quarantined(&other) && is_quarantined(&operator));
+    let changed = operator.adopt_groups().unwrap();
+    assert_eq!(changed.iter().map(|it| &it.answer).collect::<Vec<_>>(), [&NodeAnswer::Answered]);
+    // It was greeted with the marker before, and greets again.
+    assert!(eventually(LIMIT, || can_be_acquired(&other, "other")));
+    let guard = other.request("orders").ttl(TTL).keep_alive().try_lock().unwrap().unwrap();
+    let changed = operator.renew_groups().unwrap();
+    assert_eq!(changed[0].answer, NodeAnswer::Answered);
+    assert!(eventually(LIMIT, || is_quarantined(&other)));
+    std::thread::sleep(2 * TTL);
+    guard.ensure_held().unwrap();
+    guard.release().unwrap();
+}
+
+#[test]
+fn nodes_that_are_no_groups_are_left_alone() {
+    let server = Server::start(&[]);
+    let client = builder(&server.url()).build().unwrap();
+    assert_eq!(client.adopt_groups(), Ok(Vec::new()));
+    assert_eq!(client.renew_groups(), Ok(Vec::new()));
+    drop(take(&client, TTL));
+    assert_eq!(server.command(&["EXISTS", "redlatch:reign"]).integer(), 0);
+}
