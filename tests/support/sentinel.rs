@@ -169,7 +169,7 @@ pub fn replicated(replicas: usize) -> Vec<Server> {
 fn replicated_from(master: Server, port: u16, replicas: usize) -> Vec<Server> {
     let mut servers = vec![master];
     for _ in 0..replicas {
-        let of = ["--replicaof", &format!("127.0.0.1 {port}")];
+        let of = ["--replicaof", "127.0.0.1", &port.to_string()];
         servers.push(Server::start(&[&QUICK[..], &of].concat()));
     }
     for replica in &servers[1..] {

@@ -221,6 +221,11 @@ impl Reign {
         Ok(Self { marker, age, ..self })
     }
 
+    /// The server's name for it.
+    pub fn id(&self) -> &[u8] {
+        &self.id
+    }
+
     /// The last word of the marker.
     pub fn nonce(&self) -> &[u8] {
         self.marker.rsplit(|byte| *byte == b' ').next().unwrap_or_default()

@@ -102,6 +102,23 @@ fn a_status_says_for_how_long_a_reign_is_known() {
 }
 
 #[test]
+fn another_reign_than_before_is_reported_once() {
+    let mut talk = greeted(100);
+    assert_eq!(talk.session.take_new_reign(talk.now), None, "not the first one");
+    for (id, is_new) in [(ID, false), ("4567", true), ("4567", false)] {
+        talk.lose();
+        talk.pass(1_000);
+        talk.connect();
+        talk.hear(greeting("a", 1_000));
+        let sent = talk.written();
+        talk.hear(reign(number(&sent), "990000").replace(ID, id));
+        let told = (Duration::from_secs(10), Duration::from_secs(65));
+        assert_eq!(talk.session.take_new_reign(talk.now), is_new.then_some(told));
+        assert_eq!(talk.session.take_new_reign(talk.now), None);
+    }
+}
+
+#[test]
 fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
     let since = "900000";
     assert_eq!(vote(&mut greeted(100), &marker(since), ID), Ok(()));
