@@ -229,6 +229,12 @@ events! {
     /// node, when a call first waits there. `support`: what works.
     NodeQueue: "node_queue", Warn, "queue is limited", { url: &'a str, support: QueueSupport }
 
+    /// A node that is a [replicated group](crate::guide::groups) has another master than before, or
+    /// its master was started again. Reported once for each reign that this client finds, except
+    /// for the first one; so a client that looks at its nodes now and then reports each failover.
+    /// `age`: for how long the reign is known; `left`: for how long no new lock counts there.
+    NewReign: "new_reign", Warn, "has a new master", { url: &'a str, age: Duration, left: Duration }
+
     /// The client's session on a ZooKeeper ensemble has ended: the ensemble had not heard of the
     /// client for the session timeout. All locks that were held in it are [`Lost`](Self::Lost), and
     /// calls that wait go on in a new session, at the end of the queue. Never reported of Redis

@@ -67,6 +67,8 @@ const METRICS: &[Metric] = &[
         "Times that a node fell silent"),
     ("redlatch_node_queue_limited_total", Counter, &["node_queue"], &["node", "support"],
         "Times that a node was found to have no queue, or one without pushes"),
+    ("redlatch_node_reigns_total", Counter, &["new_reign"], &["node"],
+        "Times that a replicated group had another master than before, or one that was restarted"),
     ("redlatch_sessions_lost_total", Counter, &["session_lost"], &[],
         "Times that a ZooKeeper ensemble ended the client's session, and all its locks"),
     #[cfg(feature = "registers")]

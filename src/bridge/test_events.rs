@@ -36,6 +36,7 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
         Event::NodeDown { url, error: &NodeError::Overloaded },
         Event::NodeSlow { url, silent },
         Event::NodeQueue { url, support: QueueSupport::WithoutPushes },
+        Event::NewReign { url, age: took, left },
         Event::SessionLost { url: "zk://10.0.0.1:2181" },
         Event::NodeVotes { url },
         Event::NodeWithoutVote { url, reason: NoVote::Restarted },

@@ -43,6 +43,7 @@ pub(crate) fn trace(event: &Event<'_>) {
                 outcome = word("outcome"),
                 took = seconds("took"),
                 validity = seconds("validity"),
+                age = seconds("age"),
                 left = seconds("left"),
                 silent = seconds("silent"),
                 remaining = seconds("remaining"),

@@ -76,6 +76,9 @@ impl Listener {
                 NodeState::Up => Event::NodeUp { url },
                 NodeState::Down(error) => Event::NodeDown { url, error },
                 NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
+                NodeState::NewReign { age, left } => {
+                    Event::NewReign { url, age: *age, left: *left }
+                }
                 NodeState::SessionLost => Event::SessionLost { url },
                 #[cfg(feature = "registers")]
                 NodeState::Votes(Ok(())) => Event::NodeVotes { url },

@@ -92,14 +92,16 @@ fn resolve(host: &str, port: u16, epoch: u64) -> Found {
 
 /// Asks these servers at the same time. The highest epoch that a majority of them names counts, and
 /// of places with that the one that is named most often; or of those that answer in half of the
-/// time.
+/// time, or soon after the first.
+const SOON: Duration = Duration::from_secs(1);
+
 fn ask_all(
     servers: &[Place],
     about: &About,
     auth: &LookupAuth,
     until: Time,
 ) -> Result<(Place, u64), NodeError> {
-    let enough_at = clock::now().after(until.since(clock::now()) / 2);
+    let mut enough_at = clock::now().after(until.since(clock::now()) / 2);
     let (sender, receiver) = crossbeam_channel::unbounded();
     for server in servers {
         let (server, about, auth) = (server.clone(), about.clone(), auth.clone());
@@ -113,9 +115,13 @@ fn ask_all(
     }
     drop(sender);
     let (mut found, mut problem): (Vec<(Place, u64)>, _) = (Vec::new(), None);
-    while let Ok(answer) = receiver.recv() {
+    // Until then or until all have answered. The operating system's resolver may take any time.
+    while let Ok(answer) = receiver.recv_timeout(enough_at.since(clock::now())) {
         match answer {
-            Ok(answer) => found.push(answer),
+            Ok(answer) => {
+                enough_at = enough_at.min(clock::now().after(SOON));
+                found.push(answer);
+            }
             Err(error) => problem = Some(error),
         }
         if found.len() > servers.len() / 2 {
@@ -125,7 +131,7 @@ fn ask_all(
     let named = |answer: &(Place, u64)| found.iter().filter(|other| *other == answer).count();
     let best = found.iter().max_by_key(|answer| (answer.1, named(answer))).cloned();
     best.ok_or_else(|| {
-        let why = problem.map_or_else(|| "no thread".to_owned(), |problem| problem.to_string());
+        let why = problem.map_or_else(|| "no answer".to_owned(), |problem| problem.to_string());
         NodeError::NoMaster(format!("no server of {} names one: {why}", servers.len()))
     })
 }
@@ -175,16 +181,18 @@ fn read(
         Err(error) => Some(Err(NodeError::Protocol(error))),
     };
     let refused = |text: &[u8]| NodeError::Server(ServerError::parse(text, secret));
+    // Many Sentinels have no password although the servers have one: they answer even so.
+    let mut login = None;
     if is_behind {
         match next()? {
-            Ok(Reply::Error(text)) => return Some(Err(refused(text))),
+            Ok(Reply::Error(text)) => login = Some(refused(text)),
             Ok(_) => {}
             Err(error) => return Some(Err(error)),
         }
     }
     Some(next()?.and_then(|reply| match (about.read(&reply, asked), reply) {
         (Some(found), _) => Ok(found),
-        (None, Reply::Error(text)) => Err(refused(text)),
+        (None, Reply::Error(text)) => Err(login.unwrap_or_else(|| refused(text))),
         (None, _) => Err(NodeError::NoMaster("it names none".to_owned())),
     }))
 }

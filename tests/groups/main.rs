@@ -3,16 +3,24 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
 
 mod clusters;
+mod crowd;
 mod findings;
+mod masters_that_go_on;
 mod names_that_move;
 mod people;
 mod registers;
+mod rights;
 mod sentinels;
+mod slots_that_move;
+mod waiters;
 
 use std::time::Duration;
 
 use redlatch::{Builder, LockClient, LockGuard};
+use support::cli::Value;
 use support::locks::LIMIT;
+use support::redis::Server;
+use support::sentinel::info as info_of;
 use support::transport::trusting;
 
 /// As long as the quarantine after a failover takes, with the bound.
@@ -29,4 +37,15 @@ fn builder(url: &str) -> Builder {
 #[track_caller]
 fn take(client: &LockClient, ttl: Duration) -> LockGuard {
     client.request("orders").ttl(ttl).try_lock_for(3 * LIMIT).unwrap().expect("it becomes free")
+}
+
+/// Has the group's reign last for ever already, as an operator may say who knows that no client has
+/// a lock there.
+#[track_caller]
+fn adopt(master: &Server, tag: &str) {
+    let info = master.command(&["INFO", "server"]).text();
+    let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim_end();
+    let marker = format!("redlatch1 {run} {} 0 0 adopted", info_of(master, "master_replid"));
+    let key = format!("{tag}redlatch:reign");
+    assert_eq!(master.command(&["SET", &key, &marker]), Value::ok());
 }

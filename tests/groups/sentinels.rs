@@ -3,18 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::LockClient;
 use support::eventually;
+use support::journal::Journal;
 use support::locks::{LIMIT, can_be_acquired};
 use support::sentinel::{NAME, SentinelGroup};
 
 use super::{builder, take};
 
 const TTL: Duration = Duration::from_secs(5);
-
-fn client(group: &SentinelGroup) -> LockClient {
-    builder(&group.url()).build().unwrap()
-}
 
 #[test]
 fn a_lock_goes_on_when_the_master_is_killed() {
@@ -41,11 +37,16 @@ fn a_lock_goes_on_when_the_master_is_killed() {
 #[test]
 fn a_forced_failover_costs_a_quarantine_and_no_lock() {
     let group = SentinelGroup::start(1);
-    let client = client(&group);
+    let journal = Journal::default();
+    let client = builder(&group.url()).on_event(journal.recorder()).build().unwrap();
+    let reigns = || journal.entries().iter().filter(|entry| entry.name == "new_reign").count();
     drop(take(&client, TTL));
+    assert_eq!(reigns(), 0, "the first one is not new");
     let before = group.master();
     group.sentinels[0].command(&["SENTINEL", "FAILOVER", NAME]);
     assert!(eventually(LIMIT, || group.master() != before));
     drop(take(&client, TTL));
+    // The old master may have granted that, before it was told.
+    assert!(eventually(LIMIT, || client.nodes()[0].is_connected && reigns() > 0));
     assert!(support::sentinel::info(&group.servers[group.master()], "role") == "master");
 }

@@ -11,6 +11,7 @@ pub mod capability;
 #[cfg(target_os = "linux")]
 pub mod certificates;
 pub mod chance;
+pub mod claims;
 pub mod cli;
 pub mod cluster;
 pub mod cluster_node;

@@ -6,7 +6,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -30,7 +30,7 @@ pub struct Proxy {
 }
 
 struct Shared {
-    target_port: u16,
+    target_port: AtomicU16,
     mode: Mutex<(Mode, usize)>,
     streams: Streams,
     accepted: AtomicUsize,
@@ -66,7 +66,7 @@ impl Proxy {
     #[track_caller]
     fn with_front(target_port: u16, front: impl FnOnce(u16) -> Front) -> Self {
         let shared = Arc::new(Shared {
-            target_port,
+            target_port: AtomicU16::new(target_port),
             mode: Mutex::new((Mode::Pass, 0)),
             streams: Streams::default(),
             accepted: AtomicUsize::new(0),
@@ -101,6 +101,12 @@ impl Proxy {
     /// The number of connections made through it so far.
     pub fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::SeqCst)
+    }
+
+    /// Leads to another port from now on, and closes the present connections.
+    pub fn lead_to(&self, port: u16) {
+        self.shared.target_port.store(port, Ordering::SeqCst);
+        self.shared.streams.cut();
     }
 
     /// Changes the mode. Bytes that were read before keep the mode of that time.
@@ -167,7 +173,10 @@ fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
     if shared.mode().0 == Mode::Reset {
         return mark_for_reset(&client);
     }
-    let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target_port)) else { return };
+    let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target_port.load(Ordering::SeqCst)))
+    else {
+        return;
+    };
     let server = shared.streams.add(server);
     for stream in [&client, &server] {
         let _ = stream.set_nodelay(true);

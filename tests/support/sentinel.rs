@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::cli::{Client, Value};
 use super::eventually;
 use super::port::Port;
 use super::process;
+use super::proxy::Proxy;
 use super::redis::Server;
 use super::server_program::ServerProgram;
 
@@ -27,11 +30,17 @@ impl Sentinel {
     /// A Sentinel that takes a master for dead that has been silent for a second.
     #[track_caller]
     pub fn start(master: u16) -> Self {
+        Self::start_at("127.0.0.1", master, "")
+    }
+
+    /// The same for a master on this host, with these settings too.
+    #[track_caller]
+    pub fn start_at(host: &str, master: u16, settings: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("redlatch-sentinel-").tempdir();
         let directory = directory.expect("a temporary directory can be made");
         let (port, path) = (Port::choose(), |name: &str| directory.path().join(name));
         let config = format!(
-            "port {}\nbind 127.0.0.1\ndir {}\nsentinel monitor {NAME} 127.0.0.1 {master} 2\n\
+            "port {}\nbind 127.0.0.1\ndir {}\n{settings}sentinel monitor {NAME} {host} {master} 2\n\
              sentinel down-after-milliseconds {NAME} 1000\nsentinel failover-timeout {NAME} 3000\n",
             port.number(),
             directory.path().display(),
@@ -50,6 +59,20 @@ impl Sentinel {
 
     pub fn port(&self) -> u16 {
         self.port.number()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it is the test's own child");
+    }
+
+    /// SIGSTOP: it accepts connections, and answers nothing.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
     }
 
     /// Runs one command.
@@ -79,15 +102,30 @@ impl Drop for Sentinel {
 pub struct SentinelGroup {
     pub servers: Vec<Server>,
     pub sentinels: Vec<Sentinel>,
+    /// Through this the others reach the first server, if it can be cut off from them.
+    pub link: Option<Proxy>,
 }
 
 impl SentinelGroup {
     #[track_caller]
     pub fn start(replicas: usize) -> Self {
-        let servers = replicated(replicas);
-        let master = servers[0].port();
+        Self::watch(replicated(replicas), None)
+    }
+
+    /// The same, and the first server can be cut off from the others, and not from its own port.
+    #[track_caller]
+    pub fn start_with_link(replicas: usize) -> Self {
+        let master = Server::start(&QUICK);
+        let link = Proxy::start(master.port());
+        Self::watch(replicated_from(master, link.port(), replicas), Some(link))
+    }
+
+    #[track_caller]
+    fn watch(servers: Vec<Server>, link: Option<Proxy>) -> Self {
+        let master = link.as_ref().map_or(servers[0].port(), Proxy::port);
+        let replicas = servers.len() - 1;
         let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(master)).collect();
-        let group = Self { servers, sentinels };
+        let group = Self { servers, sentinels, link };
         let (others, replicas) = ("2".to_owned(), replicas.to_string());
         assert!(
             eventually(START_LIMIT, || group.sentinels.iter().all(|sentinel| {
@@ -109,20 +147,30 @@ impl SentinelGroup {
     pub fn master(&self) -> usize {
         let mut ports: Vec<_> = self.sentinels.iter().map(Sentinel::master).collect();
         ports.sort_unstable();
-        let is_it = |server: &Server| server.port() == ports[ports.len() / 2];
-        self.servers.iter().position(is_it).expect("they name one of the servers")
+        let port = ports[ports.len() / 2];
+        let is_linked = self.link.as_ref().is_some_and(|link| link.port() == port);
+        let named = self.servers.iter().position(|server| server.port() == port);
+        named.or(is_linked.then_some(0)).expect("they name one of the servers")
     }
 }
+
+const QUICK: [&str; 4] = ["--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "0"];
 
 /// A master and as many replicas that have its data.
 #[track_caller]
 pub fn replicated(replicas: usize) -> Vec<Server> {
-    let quick = ["--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "0"];
-    let mut servers = vec![Server::start(&quick)];
-    let master = servers[0].port().to_string();
+    let master = Server::start(&QUICK);
+    let port = master.port();
+    replicated_from(master, port, replicas)
+}
+
+/// The same with this master, whose port the replicas are told.
+#[track_caller]
+fn replicated_from(master: Server, port: u16, replicas: usize) -> Vec<Server> {
+    let mut servers = vec![master];
     for _ in 0..replicas {
-        let of = ["--replicaof", &format!("127.0.0.1 {master}")];
-        servers.push(Server::start(&[&quick[..], &of].concat()));
+        let of = ["--replicaof", "127.0.0.1", &port.to_string()];
+        servers.push(Server::start(&[&QUICK[..], &of].concat()));
     }
     for replica in &servers[1..] {
         assert!(eventually(START_LIMIT, || info(replica, "master_link_status") == "up"));

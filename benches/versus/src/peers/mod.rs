@@ -48,13 +48,14 @@ const fn tasks(word: &'static str, runtime: fn() -> Runtime) -> Peer {
     Peer { word, is_lock: true, start: Start::Tasks(runtime) }
 }
 
-static ALL: [Peer; 25] = [
+static ALL: [Peer; 26] = [
     lock("redlatch", |urls| redlatch(urls, Way::Release)),
     lock("redlatch-drop", |urls| redlatch(urls, Way::Drop)),
     lock("redlatch-fenced", |urls| redlatch(urls, Way::Fenced)),
     lock("redlatch-two", |urls| redlatch(urls, Way::Two)),
     lock("redlatch-reader", |urls| redlatch(urls, Way::Reader)),
     lock("redlatch-permit", |urls| redlatch(urls, Way::Permit)),
+    lock("redlatch-group", |urls| redlatch(urls, Way::Group)),
     tasks("rslock-tasks", rslock::multi_thread),
     tasks("rslock-single", rslock::current_thread),
     lock("rslock-threads", rslock::threads),

@@ -20,6 +20,8 @@ pub enum Way {
     Reader,
     /// One of [`PERMITS`].
     Permit,
+    /// On servers that are the masters of replicated groups.
+    Group,
     /// By dropping the guard, which waits for nothing.
     Drop,
 }
@@ -34,15 +36,23 @@ pub fn client(urls: &[String]) -> LockClient {
     client.expect("the servers' URLs can be used")
 }
 
+/// A client of groups, for which the quarantine of the first use is as short as it can be.
+fn group_client(urls: &[String]) -> LockClient {
+    let urls = urls.iter().map(|url| format!("{url}?failover=true"));
+    let client = LockClient::builder().nodes(urls).node_timeout(Duration::from_secs(1));
+    let client = client.max_ttl(TTL).failover_bound(Duration::from_millis(1)).build();
+    client.expect("the servers' URLs can be used")
+}
+
 /// One client for all threads.
 pub fn redlatch(urls: &[String], way: Way) -> Cycle {
-    let client = client(urls);
+    let client = if way == Way::Group { group_client(urls) } else { client(urls) };
     // Connects and waits as long as a busy machine needs: the measured calls do not wait.
     let resource = format!("versus:connect:{}", std::process::id());
     drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
     Box::new(move |resource, waits, while_held| {
         let request = match way {
-            Way::Release | Way::Drop => client.request(resource),
+            Way::Release | Way::Group | Way::Drop => client.request(resource),
             Way::Fenced => client.request(resource).fenced(),
             Way::Two => client.request_all([resource, &format!("{resource}:second")]),
             Way::Reader => client.request(resource).shared(),

@@ -16,6 +16,11 @@ use std::time::Duration;
 /// Name, what it measures, and its stages.
 pub const ALL: &[Scenario] = &[
     ("solo", "one thread, a free lock", &[on_five(&[SOLO], &[])]),
+    (
+        "groups",
+        "one server, and the same as the master of a replicated group",
+        &[Stage { nodes: 1, ..on_five(&[GROUP, Plan { threads: 32, ..GROUP }], &[]) }],
+    ),
     ("fenced", "fenced, and two resources at once", &[on_five(&[FENCED], &[])]),
     ("shared", "32 threads of one client, free locks", &[on_five(&[SHARED], &[])]),
     ("contended", "8 threads or processes, one lock, frozen servers", &[on_five(EIGHT, &[])]),
@@ -74,6 +79,15 @@ const TASKS: Row = row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rsloc
 const SINGLE: Row = row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10");
 const REDLOCK: Row = row("redlock 2.0", "redlock", "redlock 2.0");
 const BARE: Row = row("bare sockets", "bare", "bare sockets");
+
+const GROUP: Plan = Plan {
+    title: "one server, and a replicated group",
+    about: "On a group, the client asks behind the votes of each write in whose reign they were \
+            given. The server is the same and has no replica; no majority vouches for it.",
+    rows: &[REDLATCH, row("redlatch, on a group", "redlatch-group", "")],
+    is_watched: true,
+    ..PLAN
+};
 
 /// Free locks, one thread.
 pub const PLAN: Plan = Plan {

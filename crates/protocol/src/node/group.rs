@@ -86,6 +86,8 @@ pub enum ReignAnswer {
     Hidden,
     /// The marker as it is now, and the server's clock.
     Greeted { marker: Vec<u8>, now: Duration },
+    /// How many replicas have acknowledged what was written before on the connection.
+    Acknowledged(usize),
     /// In which reign the votes before were given.
     Checked(Checked),
 }
@@ -108,7 +110,10 @@ impl ReignAnswer {
             ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
                 Self::greeted(number, reply)
             }
-            ReignStep::Wait { .. } => None,
+            ReignStep::Wait { .. } => {
+                let Reply::Integer(count) = reply else { return None };
+                usize::try_from(*count).ok().map(Self::Acknowledged)
+            }
             ReignStep::Check => {
                 let mut elements = elements(number, reply)?;
                 let marker = bytes(elements.next()?);
@@ -168,6 +173,9 @@ pub struct Reign {
     writes: VecDeque<(u64, Time)>,
     /// When the last write was sent that a majority of the group has acknowledged.
     vouched_at: Option<Time>,
+    /// How many replicas have acknowledged a write that the server was asked to wait for, and when
+    /// that was sent.
+    waited: Option<(usize, Time)>,
     /// How many replicas had acknowledged one of these writes, at the last check.
     acknowledged: Option<usize>,
 }
@@ -196,7 +204,8 @@ impl Reign {
         let age = since.map(|since| (clock.saturating_sub(Duration::from_millis(since)), now));
         let (marker, id) = (marker.clone(), id.to_vec());
         let (writes, vouched_at, acknowledged) = (VecDeque::new(), None, None);
-        Ok(Self { marker, id, age, confirmed_at: sent_at, writes, vouched_at, acknowledged })
+        let (waited, confirmed_at) = (None, sent_at);
+        Ok(Self { marker, id, age, confirmed_at, writes, vouched_at, waited, acknowledged })
     }
 
     /// The answer to the confirmation of this reign.
@@ -212,6 +221,11 @@ impl Reign {
         Ok(Self { marker, age, ..self })
     }
 
+    /// The server's name for it.
+    pub fn id(&self) -> &[u8] {
+        &self.id
+    }
+
     /// The last word of the marker.
     pub fn nonce(&self) -> &[u8] {
         self.marker.rsplit(|byte| *byte == b' ').next().unwrap_or_default()
@@ -225,6 +239,13 @@ impl Reign {
     /// Is it known since when it lasts? In groups that vouch, not before a majority has done so.
     pub fn is_timed(&self) -> bool {
         self.age.is_some()
+    }
+
+    /// So many replicas, which are a majority of the group, have acknowledged a write that was sent
+    /// at this time.
+    pub fn acknowledged(&mut self, replicas: usize, wrote_at: Time) {
+        self.vouched_at = self.vouched_at.max(Some(wrote_at));
+        self.waited = Some((replicas, wrote_at));
     }
 
     /// How old the reign is at least.
@@ -277,7 +298,9 @@ impl Reign {
         while self.writes.front().is_some_and(|(_, at)| now > at.after(options.bound)) {
             self.writes.pop_front();
         }
-        self.acknowledged = self.writes.front().map(|(offset, _)| by(*offset));
+        let waited = self.waited.filter(|(_, at)| now <= at.after(options.bound));
+        let passed = self.writes.front().map(|(offset, _)| by(*offset));
+        self.acknowledged = passed.max(waited.map(|(count, _)| count));
         if self.vouched_at.is_some_and(|at| now <= at.after(options.bound)) {
             return Ok(());
         }

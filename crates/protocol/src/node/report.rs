@@ -263,6 +263,9 @@ pub enum NodeState {
     Slow(Duration),
     /// Waiting in a queue on this node does not work, or not fully.
     Queue(QueueSupport),
+    /// The node is a replicated group, and in another reign than before, which is known for this
+    /// long, and whose grants do not count for that long.
+    NewReign { age: Duration, left: Duration },
     /// This server of an ensemble has told that the client's session has ended.
     SessionLost,
     /// The node has a vote on registers, or none for this reason.

@@ -160,7 +160,7 @@ impl<W> Rounds<W> {
             self.count(now, node, answer);
         }
         self.notify(now, node);
-        self.note_queue(node);
+        self.note_news(now, node);
         self.note_loss(node);
     }
 
@@ -388,11 +388,14 @@ impl<W> Rounds<W> {
         }
     }
 
-    fn note_queue(&mut self, node: Node) {
+    fn note_news(&mut self, now: Time, node: Node) {
         if let Some(watch) = &mut self.watch {
             let session = &mut self.sessions[node.index()];
             if let Some(support) = session.take_queue_change() {
                 watch.record(session.name(), NodeState::Queue(support));
+            }
+            if let Some((age, left)) = session.take_new_reign(now) {
+                watch.record(session.name(), NodeState::NewReign { age, left });
             }
         }
     }
@@ -465,7 +468,9 @@ impl<W> Rounds<W> {
             self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())
         };
         let is_twin = |session: &Session| match session.same_server() {
-            Some(NodeError::SameServer { url }) => session.is_ready() && is_connected(&url),
+            Some(NodeError::SameServer { url }) => {
+                session.is_another_by_mistake() && session.is_ready() && is_connected(&url)
+            }
             _ => false,
         };
         self.sessions.iter().any(is_twin)

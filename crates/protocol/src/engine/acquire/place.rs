@@ -169,12 +169,14 @@ impl Acquire {
         place.renew_at = now.after(pause);
     }
 
-    /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.
-    pub(super) fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration) {
+    /// Nodes in quarantine tell nothing about reservations, and nothing when it ends. Who was taken
+    /// out for one that began before it is put back at once: later, the others would be first.
+    pub(super) fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration, is_out: bool) {
         if let Some(place) = self.place.as_mut().filter(|_| !quarantine.is_zero()) {
             let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
             let end = quarantine.saturating_add(delay.unwrap_or_default());
-            place.renew_at = place.renew_at.min(now.after(end));
+            let pause = if is_out { end.min(self.rules.retry_base) } else { end };
+            place.renew_at = place.renew_at.min(now.after(pause));
         }
     }
 }

@@ -165,7 +165,7 @@ impl Acquire {
             place.misses = 0;
         }
         self.schedule(now);
-        self.renew_after_quarantine(now, votes.quarantine);
+        self.renew_after_quarantine(now, votes.quarantine, is_out);
         self.proceed(now);
     }
 

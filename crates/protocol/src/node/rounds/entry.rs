@@ -202,11 +202,13 @@ impl<W> Entry<W> {
     pub(super) fn outcome(&mut self, now: Time, sessions: &[Session]) -> RoundOutcome {
         self.note_quarantines(now, sessions);
         let mut votes = Votes::new(self.tally);
-        let is_permanent =
-            |it: &NodeReply| it.problem.as_ref().is_some_and(NodeError::is_permanent);
-        let failed = self.replied().filter(|(_, reply)| is_permanent(reply));
-        votes.permanent_failures = failed.map(|(node, _)| node).collect();
-        votes.same_server = sessions.iter().any(|session| session.same_server().is_some());
+        let is_permanent = |(node, reply): &(Node, &NodeReply)| {
+            let session = &sessions[node.index()];
+            reply.problem.as_ref().is_some_and(|problem| session.is_lasting(problem))
+        };
+        votes.permanent_failures =
+            self.replied().filter(is_permanent).map(|(node, _)| node).collect();
+        votes.same_server = sessions.iter().any(Session::is_another_by_mistake);
         votes.counters = self.counters;
         votes.queue = self.queue_state();
         votes.quarantine = self.quarantine();

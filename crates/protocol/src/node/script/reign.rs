@@ -46,9 +46,6 @@ impl NodeCommand for Reign {
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
-        if let (ReignStep::Wait { .. }, Reply::Integer(0..)) = (&self.step, reply) {
-            return Some(NodeReply::of(Vote::Granted));
-        }
         let answer = ReignAnswer::read(&self.step, number, reply)?;
         Some(NodeReply::saying(Vote::Granted, Said::new(answer)))
     }

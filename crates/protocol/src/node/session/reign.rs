@@ -27,6 +27,10 @@ pub(super) struct Group {
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address.
     pub(super) epoch: u64,
+    /// The name of the reign that was greeted last, on whatever connection.
+    last: Option<Vec<u8>>,
+    /// Is it another one than before, and was that not reported yet?
+    is_new: bool,
 }
 
 impl Group {
@@ -55,7 +59,8 @@ impl Session {
     pub(super) fn greet_group(&mut self, now: Time) {
         let Some(options) = self.options.group.clone() else { return };
         let epoch = self.group.epoch;
-        self.group = Group { epoch, ..Group::default() };
+        let last = self.group.last.take();
+        self.group = Group { epoch, last, ..Group::default() };
         self.server.least_uptime = LeastUptime::aged(now, Duration::ZERO);
         let nonce = format!("{:016x}{:x}", self.options.seed, self.flight.next_number());
         let (run_id, nonce, is_vouched) = (self.run(), nonce.into(), options.replicas.is_some());
@@ -126,6 +131,15 @@ impl Session {
             self.ask_reign(now, ReignStep::Wait { replicas, millis });
         }
         self.ask_reign(now, ReignStep::Check);
+    }
+
+    /// For how long a reign is known, and how long its grants do not count, if it was greeted after
+    /// another one, and that was not reported yet.
+    pub(in crate::node) fn take_new_reign(&mut self, now: Time) -> Option<(Duration, Duration)> {
+        let reign = self.group.reign.as_ref().filter(|_| self.group.is_new)?;
+        let age = reign.age(now);
+        self.group.is_new = false;
+        Some((age, self.quarantine_left(now).unwrap_or_default()))
     }
 
     /// What the answer to a vote of a group is worth at this time.
@@ -213,6 +227,16 @@ impl Session {
         if let ReignAnswer::Checked(answer) = answer {
             return self.checked((command.sent_at, now), answer);
         }
+        if let (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) = (step, answer)
+        {
+            // The check behind it cannot tell: for `WAIT` the server writes a question into its
+            // replication, so it is ahead of what it was waiting for.
+            let wrote_at = self.group.wrote_at.filter(|_| count >= replicas);
+            if let (Some(reign), Some(wrote_at)) = (&mut self.group.reign, wrote_at) {
+                reign.acknowledged(*count, wrote_at);
+            }
+            return Ok(());
+        }
         if let ReignStep::Touch { nonce, .. } = step {
             // Of another marker, nothing was written.
             let touched = Reign::greeted(now, command.sent_at, answer)?;
@@ -231,6 +255,8 @@ impl Session {
             self.group.wrote_at = is_ours.then_some(command.sent_at);
         }
         self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
+        let before = self.group.last.replace(reign.id().to_vec());
+        self.group.is_new |= before.is_some_and(|before| before != reign.id());
         // Whoever wrote the marker may not have been vouched for: the quarantine has not begun.
         let is_awaited = self.group.wrote_at.is_none() && !reign.is_timed();
         self.group.reign = Some(reign);

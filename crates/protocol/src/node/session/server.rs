@@ -232,6 +232,19 @@ impl Session {
         self.same_server.clone().map(|url| NodeError::SameServer { url })
     }
 
+    /// Does waiting not resolve this error? Two slots of a cluster that are on one server, and have
+    /// one vote meanwhile, may part again.
+    pub(in crate::node) fn is_lasting(&self, problem: &NodeError) -> bool {
+        let may_part =
+            matches!(problem, NodeError::SameServer { .. }) && self.options.group.is_some();
+        problem.is_permanent() && !may_part
+    }
+
+    /// Is this node the same server as an earlier one, and stays it?
+    pub(in crate::node) fn is_another_by_mistake(&self) -> bool {
+        self.same_server().is_some_and(|problem| self.is_lasting(&problem))
+    }
+
     /// Sets the URL of the earlier node that is the same server, if there is one. Returns what
     /// [`same_server`](Self::same_server) was before.
     pub(in crate::node) fn set_same_server(&mut self, url: Option<Arc<str>>) -> Option<NodeError> {

@@ -102,6 +102,23 @@ fn a_status_says_for_how_long_a_reign_is_known() {
 }
 
 #[test]
+fn another_reign_than_before_is_reported_once() {
+    let mut talk = greeted(100);
+    assert_eq!(talk.session.take_new_reign(talk.now), None, "not the first one");
+    for (id, is_new) in [(ID, false), ("4567", true), ("4567", false)] {
+        talk.lose();
+        talk.pass(1_000);
+        talk.connect();
+        talk.hear(greeting("a", 1_000));
+        let sent = talk.written();
+        talk.hear(reign(number(&sent), "990000").replace(ID, id));
+        let told = (Duration::from_secs(10), Duration::from_secs(65));
+        assert_eq!(talk.session.take_new_reign(talk.now), is_new.then_some(told));
+        assert_eq!(talk.session.take_new_reign(talk.now), None);
+    }
+}
+
+#[test]
 fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
     let since = "900000";
     assert_eq!(vote(&mut greeted(100), &marker(since), ID), Ok(()));
@@ -236,28 +253,31 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
     talk.hear(greeted(number(&confirm), "900000"));
     // A write at 2 s that one replica has acknowledged, and then none for longer than the bound.
     talk.pass(2_000);
-    let lock = |talk: &mut ScriptedSession, offset, replicas: &[u64]| {
+    let lock = |talk: &mut ScriptedSession, acknowledged: u64, offset, replicas: &[u64]| {
         talk.send(1, Verb::Acquire);
         let sent = talk.written();
         talk.hear("+OK\r\n");
         if sent.contains("WAIT") {
             let touch = sent.split("\r\n*").map(number).nth(1).unwrap();
-            talk.hear(format!("{}:0\r\n", greeted(touch, "900000")));
+            talk.hear(format!("{}:{acknowledged}\r\n", greeted(touch, "900000")));
         }
         talk.hear(check(number(&sent), &marker("900000"), ID, offset, replicas));
         (sent.contains("WAIT"), outcome(talk))
     };
-    assert_eq!(lock(&mut talk, 100, &[99, 100]), (false, Ok(())));
+    assert_eq!(lock(&mut talk, 0, 100, &[99, 100]), (false, Ok(())));
     talk.pass(10_000);
-    assert_eq!(lock(&mut talk, 200, &[100, 120]), (true, Ok(())), "within the bound");
+    assert_eq!(lock(&mut talk, 0, 200, &[100, 120]), (true, Ok(())), "within the bound");
     talk.pass(6_000);
     let refused = NodeError::NotVouched { wanted: 1, vouched_by: 0 };
-    assert_eq!(lock(&mut talk, 300, &[100, 120]), (true, Err(refused)));
-    assert_eq!(lock(&mut talk, 400, &[400]), (true, Ok(())), "and again");
+    assert_eq!(lock(&mut talk, 0, 300, &[100, 120]), (true, Err(refused)));
+    assert_eq!(lock(&mut talk, 0, 400, &[400]), (true, Ok(())), "and again");
     talk.pass(300);
     let group = status(&talk).group.expect("it was greeted");
     let vouched_ago = Some(Duration::from_millis(300));
     assert_eq!((group.acknowledged, group.vouched_ago), (Some(1), vouched_ago));
+    // `WAIT` has the server write more than the replicas have acknowledged.
+    talk.pass(30_000);
+    assert_eq!(lock(&mut talk, 1, 500, &[463]), (true, Ok(())));
 }
 
 /// It is granted also where the key lives longer than it asks for. Then it writes nothing, and what

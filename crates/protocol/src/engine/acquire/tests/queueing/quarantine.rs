@@ -67,3 +67,13 @@ fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
         }
     }
 }
+
+#[test]
+fn who_was_taken_out_before_a_quarantine_is_put_back_in_it_at_once() {
+    let (mut script, wait) = joined(waiting(Wait::Forever), 0);
+    let quarantine = Duration::from_secs(30);
+    let out = QueueState { out: nodes("yyy--"), ..placed(0).queue };
+    script.answer_at(wait.until, votes_of("-----")).request();
+    let until = script.answer_at(wait.until, Votes { quarantine, queue: out, ..placed(0) });
+    assert!(until.queue_wait().until <= wait.until.after(Duration::from_millis(50)));
+}
