@@ -233,7 +233,12 @@ impl Reign {
 
     /// Has the marker no time yet, and has a majority of the group vouched for the reign?
     pub fn is_to_confirm(&self) -> bool {
-        self.age.is_none() && self.vouched_at.is_some()
+        !self.is_timed() && self.vouched_at.is_some()
+    }
+
+    /// Is it known since when it lasts? In groups that vouch, not before a majority has done so.
+    pub fn is_timed(&self) -> bool {
+        self.age.is_some()
     }
 
     /// So many replicas, which are a majority of the group, have acknowledged a write that was sent

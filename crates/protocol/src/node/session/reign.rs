@@ -94,12 +94,13 @@ impl Session {
     }
 
     /// Adapts what is written to a group, and notes that a question must follow it: behind other
-    /// requests only so that the next vote need not begin with a greeting. An extension sets the
-    /// key again while nobody else can have got the lock.
+    /// requests only so that the next vote need not begin with a greeting, or so that a quarantine
+    /// can begin. An extension sets the key again while nobody else can have got the lock.
     pub(super) fn note_vote(&mut self, now: Time, request: &mut Request, is_awaited: bool) {
         let Some(options) = &self.options.group else { return };
-        let is_old = |reign: &Reign| reign.is_stale_in(options.max_ttl / 2, now);
-        let is_due = request.is_vote() || self.group.reign.as_ref().is_some_and(is_old);
+        let is_open =
+            |reign: &Reign| !reign.is_timed() || reign.is_stale_in(options.max_ttl / 2, now);
+        let is_due = request.is_vote() || self.group.reign.as_ref().is_some_and(is_open);
         self.group.is_unchecked |= is_awaited && is_due;
         let is_reclaimed = |reign: &Reign| reign.grace(options, now).is_none();
         if let Command::Keep(keep) = &mut request.command {
@@ -110,10 +111,14 @@ impl Session {
 
     /// Asks in whose reign the votes were given that are about to be written, behind them.
     pub(super) fn seal(&mut self) {
-        let (Some(options), Some(now)) = (self.options.group.clone(), self.flight.latest()) else {
-            return;
-        };
-        self.group.is_unchecked = false;
+        if let Some(now) = self.flight.latest() {
+            self.group.is_unchecked = false;
+            self.question(now);
+        }
+    }
+
+    fn question(&mut self, now: Time) {
+        let Some(options) = self.options.group.clone() else { return };
         let is_due = |reign: &Reign| reign.is_to_vouch(&options, now);
         let replicas = options.majority().filter(|_| self.group.reign.as_ref().is_none_or(is_due));
         if let Some(replicas) = replicas {
@@ -252,7 +257,12 @@ impl Session {
         self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
         let before = self.group.last.replace(reign.id().to_vec());
         self.group.is_new |= before.is_some_and(|before| before != reign.id());
+        // Whoever wrote the marker may not have been vouched for: the quarantine has not begun.
+        let is_awaited = self.group.wrote_at.is_none() && !reign.is_timed();
         self.group.reign = Some(reign);
+        if is_awaited {
+            self.question(now);
+        }
         Ok(())
     }
 

@@ -306,3 +306,29 @@ fn an_extension_is_vouched_for_by_a_write_of_its_own() {
         assert_eq!(outcome(&mut talk).is_ok(), is_vouched, "{touches} {offset}");
     }
 }
+
+/// Otherwise a reign that another client has greeted would be vouched for with the next vote only,
+/// and in a quarantine that has not begun nobody votes who waits.
+#[test]
+fn a_reign_that_nobody_has_vouched_for_is_vouched_for_without_a_vote() {
+    let mut talk = connected(Some(2));
+    let unvouched = check("#", &marker("-"), ID, 90, &[70, 70]);
+    let sent = talk.written();
+    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+    talk.hear(reign(numbers[0], "-"));
+    talk.hear(format!(":0\r\n{}", unvouched.replace('#', numbers[2])));
+    // At once, although this session has not written the marker.
+    let asked = talk.written();
+    let numbers: Vec<&str> = asked.split("\r\n*").map(number).collect();
+    assert!(asked.contains("touch"), "{asked}");
+    talk.hear(format!("{}:0\r\n", reign(numbers[0], "-")));
+    talk.hear(unvouched.replace('#', numbers[2]));
+    assert!(talk.written().is_empty(), "not for ever");
+    // Again behind whatever is asked next, as a place in the queue.
+    talk.send(1, Verb::Ping);
+    let asked = talk.written();
+    let numbers: Vec<&str> = asked.split("\r\n*").map(number).collect();
+    talk.hear(format!("+PONG\r\n{}:1\r\n", reign(numbers[1], "-")));
+    talk.hear(check(numbers[3], &marker("-"), ID, 90, &[70, 90]));
+    assert!(talk.written().contains("confirm"));
+}
