@@ -295,11 +295,13 @@ impl Session {
         }
     }
 
-    /// Must an idle connection be greeted again before the next vote counts?
+    /// Must an idle connection be greeted again before the next vote counts? One that is being made
+    /// is greeted anyway.
     pub(super) fn greet_again(&mut self, now: Time) {
         let Some(options) = self.options.group.clone() else { return };
         let is_stale = |reign: &Reign| reign.is_stale_in(options.max_ttl, now);
-        if self.flight.is_empty() && self.group.reign.as_ref().is_some_and(is_stale) {
+        let is_idle = self.is_ready() && self.flight.is_empty();
+        if is_idle && self.group.reign.as_ref().is_some_and(is_stale) {
             self.closed(now, NodeError::ReignChanged);
         }
     }

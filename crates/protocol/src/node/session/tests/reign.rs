@@ -2,7 +2,7 @@
 
 use crate::engine::{Command, Ping, Request, Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
-use crate::node::{GroupOptions, GroupStatus, NodeError, NodeStatus, SessionOptions};
+use crate::node::{GroupOptions, GroupStatus, NodeError, NodeStatus, Phase, SessionOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -206,6 +206,19 @@ fn a_session_that_has_not_voted_for_the_longest_ttl_greets_again() {
     talk.pass(60_000);
     talk.send(1, Verb::Acquire);
     assert!(talk.session.wants_connection(talk.now), "without a pause");
+}
+
+#[test]
+fn a_connection_that_is_made_after_a_long_pause_is_not_given_up_for_the_next_request() {
+    let mut talk = greeted(100);
+    talk.pass(60_000);
+    talk.send(1, Verb::Acquire);
+    talk.session.connecting(talk.now, Phase::Connecting);
+    talk.send(2, Verb::Acquire);
+    assert!(!talk.session.is_down());
+    talk.session.connected(talk.now);
+    talk.send(3, Verb::Acquire);
+    assert!(!talk.session.is_down() && talk.votes().is_empty());
 }
 
 #[test]
