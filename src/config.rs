@@ -154,7 +154,8 @@ impl Builder {
     /// It is off for nodes that write every change to disk before they answer (`appendonly yes`
     /// with `appendfsync always`), which restart with the locks they granted, and for tests, where
     /// nodes have just been started. Without the right to `INFO`, which tells how long a node has
-    /// been up, every new connection begins a quarantine. [The
+    /// been up, every new connection begins a quarantine. Off is refused for [replicated
+    /// groups](crate::guide::groups). [The
     /// guarantees](crate::guide::guarantees#the-restart-guard) have the details, and what it does
     /// not notice.
     pub fn restart_guard(mut self, guard: bool) -> Self {

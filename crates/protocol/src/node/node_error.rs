@@ -151,8 +151,9 @@ impl fmt::Display for NodeError {
                 let left = left.as_secs_f64();
                 write!(
                     f,
-                    "quarantined for another {left:.1} s, until it has been up for max_ttl: it may \
-                     have restarted and forgotten who holds the lock (setting restart_guard)"
+                    "quarantined for another {left:.1} s, until it has been up, or its group has \
+                     had this master, for max_ttl: it may have forgotten who holds the lock \
+                     (setting restart_guard)"
                 )
             }
         }
