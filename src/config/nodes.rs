@@ -325,6 +325,21 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_used_with_its_quarantine_and_a_bound() {
+        let of = |change: fn(Builder) -> Builder| {
+            let builder = change(Builder::new().nodes("redis://h?failover=true"));
+            builder.settings.check().map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(of(|builder| builder.failover_bound(Duration::from_secs(1))), Ok(()));
+        for (refused, name) in [
+            (of(|builder| builder.restart_guard(false)), "restart_guard"),
+            (of(|builder| builder.failover_bound(Duration::ZERO)), "failover_bound"),
+        ] {
+            assert!(refused.as_ref().is_err_and(|text| text.contains(name)), "{refused:?}");
+        }
+    }
+
+    #[test]
     fn a_list_is_split_at_its_commas() {
         let three = ["redis://a:6379/0", "redis://b:6379/0", "redis://c:6379/0"];
         assert_eq!(list("redis://a,redis://b,redis://c").unwrap(), three);

@@ -175,6 +175,9 @@ impl ClientSettings {
             let reason = "a group without it would give locks away at every failover";
             return Err(refused("restart_guard", reason));
         }
+        if nodes.group().is_some() && self.failover_bound.is_some_and(|bound| bound.is_zero()) {
+            return Err(refused("failover_bound", "a replaced master does not stop at once"));
+        }
         let factor = self.drift_factor.unwrap_or(0.01);
         let Some(drift) = Drift::from_factor(factor) else {
             let reason = format!("{factor} is not between 0 and {}", Drift::FACTOR_MAX);
