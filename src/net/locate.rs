@@ -93,9 +93,9 @@ fn resolve(host: &str, port: u16, epoch: u64) -> Found {
 /// How long the others have after the first answer.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Asks these servers at the same time. The highest epoch that a majority of them names counts, and
-/// of places with that the one that is named most often; or of those that answer in half of the
-/// time, or soon after the first.
+/// Asks these servers at the same time. Of the first majority that answers, the highest epoch
+/// counts, and of places with that the one that is named most often; or of those that answer in
+/// half of the time, or soon after the first.
 fn ask_all(
     servers: &[Place],
     about: &About,

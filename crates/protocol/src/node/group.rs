@@ -196,8 +196,9 @@ impl Reign {
             _ => return Err(NodeError::HidesReign),
         };
         let words: Vec<&[u8]> = marker.split(|byte| *byte == b' ').collect();
+        // It was deleted meanwhile.
         let [b"redlatch1", _, id, _, since, _] = words[..] else {
-            return Err(NodeError::HidesReign);
+            return Err(NodeError::ReignChanged);
         };
         // The server's clock was read before this client's: the reign is at least that old now.
         let since = std::str::from_utf8(since).ok().and_then(|digits| digits.parse().ok());
@@ -291,7 +292,9 @@ impl Reign {
     ) -> Result<(), NodeError> {
         let grain = options.bound / WRITES;
         let is_new = |at| self.writes.back().is_none_or(|(_, last)| at >= last.after(grain));
-        self.writes.extend(wrote_at.filter(|at| is_new(*at)).map(|at| (answer.offset, at)));
+        // An offset of zero is none: every replica has passed it.
+        let wrote_at = wrote_at.filter(|at| is_new(*at) && answer.offset > 0);
+        self.writes.extend(wrote_at.map(|at| (answer.offset, at)));
         let by = |offset: u64| answer.replicas.iter().filter(|it| **it >= offset).count();
         let vouched = self.writes.iter().rev().find(|(offset, _)| by(*offset) >= majority);
         self.vouched_at = self.vouched_at.max(vouched.map(|(_, at)| *at));

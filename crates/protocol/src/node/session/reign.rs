@@ -168,6 +168,12 @@ impl Session {
         }
     }
 
+    /// Notes that a question must follow a vote that is sent again.
+    pub(super) fn note_again(&mut self, command: &InFlight) {
+        let is_vote = command.ticket.is_some() && command.request.is_vote();
+        self.group.is_unchecked |= self.options.group.is_some() && is_vote;
+    }
+
     /// In a group, another server may be the master, now or soon: the node is looked for anew.
     pub(super) fn of_group(&self, why: NoReply) -> NoReply {
         match why {

@@ -202,6 +202,7 @@ impl Session {
     fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
         self.connection.forgets_at_once |= command.request.is_removal();
         if command.form == Form::Digest && !self.is_overtaken(&command) {
+            self.note_again(&command);
             return self.flight.push(now, command.ticket, command.request, Form::Source);
         }
         let text = describe(reply, self.options.credentials.password.as_deref());
@@ -241,7 +242,8 @@ impl Session {
             self.remove_again_later(now, command);
         }
         // The name was resolved to a former master. It may lead to the new one by now.
-        let is_elsewhere = matches!(problem, NodeError::NoMaster(_));
+        // A slot on its way to another server still has the keys that have not moved.
+        let is_elsewhere = matches!(&problem, NodeError::NoMaster(why) if !why.starts_with("ASK "));
         if kind == Some(ServerErrorKind::Replica) || is_elsewhere { Err(problem) } else { Ok(()) }
     }
 

@@ -222,6 +222,37 @@ fn a_connection_that_is_made_after_a_long_pause_is_not_given_up_for_the_next_req
 }
 
 #[test]
+fn a_slot_on_its_way_to_another_server_fails_a_vote_and_not_the_others() {
+    let mut talk = greeted(100);
+    talk.send(1, Verb::Acquire);
+    talk.send(2, Verb::Acquire);
+    let sent = talk.written();
+    talk.hear("-ASK 8192 127.0.0.1:7001\r\n+OK\r\n");
+    talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
+    assert!(!talk.session.is_down());
+    assert_eq!(talk.answers().len(), 2);
+}
+
+#[test]
+fn an_extension_that_is_sent_again_by_its_source_is_checked_too() {
+    let mut talk = greeted(100);
+    for serial in [1, 2] {
+        talk.send(serial, Verb::Extend);
+        let sent = talk.written();
+        let last: u64 = number(&sent).parse().unwrap();
+        if serial == 1 {
+            talk.hear(format!(":{}\r\n", last - 1));
+        } else {
+            talk.hear("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        }
+        talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
+    }
+    assert_eq!(talk.votes(), [(1, Vote::Granted)]);
+    let again = talk.written();
+    assert!(again.contains("EVAL\r\n") && again.contains("EVALSHA\r\n"), "{again}");
+}
+
+#[test]
 fn a_replica_and_a_server_without_a_reign_are_no_masters() {
     for (answer, expected) in [
         (":-#\r\n", NodeError::NoMaster("the server is a replica".to_owned())),
