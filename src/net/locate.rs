@@ -6,6 +6,7 @@
 use super::probe::ProbeConnection;
 use super::stream::TlsTarget;
 use crate::clock::{self, Time};
+use crate::node::handshake::auth;
 use crate::node::{MARKER, NodeError, ServerError, tag_of};
 use crate::node_url::{Address, Login, Place};
 use crate::resp::{Elements, Reply, decode, encode_command};
@@ -144,15 +145,9 @@ fn ask(
     until: Time,
 ) -> Result<(Place, u64), NodeError> {
     let mut question = Vec::new();
-    match (user, password) {
-        (Some(user), password) => {
-            let password = password.as_deref().unwrap_or_default();
-            encode_command(&mut question, &[b"AUTH", user, password]);
-        }
-        (None, Some(password)) => encode_command(&mut question, &[b"AUTH", password]),
-        (None, None) => {}
-    }
-    let is_behind = !question.is_empty();
+    let auth = auth(user.as_deref(), password.as_deref());
+    auth.iter().for_each(|auth| encode_command(&mut question, auth));
+    let is_behind = auth.is_some();
     about.question(&mut question);
     let mut probe = ProbeConnection::connect((&server.host, server.port), tls.as_ref(), until)?;
     let mut found = None;

@@ -80,6 +80,16 @@ enum Stage {
 /// support it.
 const INFO_MAX: u8 = 3;
 
+/// The command that authenticates a connection, if it needs one. A user without a password has an
+/// empty one.
+pub fn auth<'a>(user: Option<&'a [u8]>, password: Option<&'a [u8]>) -> Option<Vec<&'a [u8]>> {
+    match (user, password) {
+        (Some(user), password) => Some(vec![b"AUTH", user, password.unwrap_or_default()]),
+        (None, Some(password)) => Some(vec![b"AUTH", password]),
+        (None, None) => None,
+    }
+}
+
 /// A greeting that has been written and is being answered.
 #[derive(Debug)]
 pub struct Handshake {
@@ -102,11 +112,9 @@ impl Handshake {
             encode_command(out, command);
             stages.push(stage);
         };
-        match (&credentials.user, &credentials.password) {
-            (Some(user), Some(password)) => ask(Stage::Auth, &[b"AUTH", user, password]),
-            (Some(user), None) => ask(Stage::Auth, &[b"AUTH", user, b""]),
-            (None, Some(password)) => ask(Stage::Auth, &[b"AUTH", password]),
-            (None, None) => {}
+        let (user, password) = (credentials.user.as_deref(), credentials.password.as_deref());
+        if let Some(command) = auth(user, password) {
+            ask(Stage::Auth, &command);
         }
         ask(Stage::Hello, &[b"HELLO", b"3"]);
         if credentials.database != 0 {

@@ -18,11 +18,11 @@
 -- that the reign is known since 1970, and `renew` removes the marker. Whoever was greeted with the
 -- one before gets no vote until it greets again.
 --
--- Late, or once more, as `Reign`: What is written tells of the reign in which it is written, by the clock of
--- that moment, and whoever was greeted with another marker gets no vote until it greets again. A
--- `confirm` that is late finds another nonce, or makes the quarantine longer. An `adopt` that is late
--- finds another reign, and whoever ordered it has vouched for all of this one; a `renew` makes the
--- quarantine longer.
+-- Late, or once more, as `Reign`: What is written tells of the reign in which it is written, by the
+-- clock of that moment, and whoever was greeted with another marker gets no vote until it greets
+-- again. A `confirm` that is late finds another nonce, or makes the quarantine longer. An `adopt`
+-- that is late finds another reign, and whoever ordered it has vouched for all of this one; a
+-- `renew` makes the quarantine longer.
 
 local info = redis.call('INFO', 'replication')
 if not string.find(info, '\nrole:master', 1, true) then
