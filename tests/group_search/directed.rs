@@ -5,8 +5,8 @@ use crate::expect::tell;
 use crate::scheme::{Faults, Mistake, Scheme};
 use crate::world::{Search, Step, World};
 use Step::{
-    Acknowledge, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote, Read,
-    Sync, Tick,
+    Acknowledge, Ask, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote,
+    Read, Sync, Tick,
 };
 use models::explore::Model;
 
@@ -241,6 +241,21 @@ fn an_idle_session_is_greeted_again() {
         it.wake(CID, NEW);
         it.vote(Begin(CID));
         it.go(ElectAgain(0, OLD));
+        it.vote(Begin(ANN));
+    });
+}
+
+#[test]
+fn a_server_that_was_named_long_ago_is_asked_for_again() {
+    is_needed(Mistake::NamedLongAgo, ELECTED_AGAIN, |it, scheme| {
+        it.go(Ask(ANN, 0));
+        it.go(Promote(0, NEW));
+        it.greet(CID, NEW);
+        it.pass(scheme.ttl + scheme.bound);
+        it.wake(CID, NEW);
+        it.vote(Begin(CID));
+        it.go(ElectAgain(0, OLD));
+        it.greet(ANN, OLD);
         it.vote(Begin(ANN));
     });
 }
