@@ -50,6 +50,7 @@ impl Schedule {
         self.go(Connect(client, 0, server));
         self.go(Execute(client, 0));
         self.go(Read(client, 0));
+        self.deliver(server);
     }
 
     /// An idle session is greeted again.
@@ -82,9 +83,16 @@ impl Schedule {
         self.go(Read(client, 0));
     }
 
+    /// The replica gets what this master has written, if it follows it.
+    fn deliver(&mut self, master: usize) -> bool {
+        let replica = self.world.groups[0].servers.get(REPLICA);
+        let follows = replica.is_some_and(|it| usize::from(it.source) == master);
+        (0..4).filter(|_| follows).for_each(|_| self.go(Deliver(0, REPLICA)));
+        follows
+    }
+
     fn acknowledge(&mut self, master: usize) {
-        if usize::from(self.world.groups[0].servers[REPLICA].source) == master {
-            (0..4).for_each(|_| self.go(Deliver(0, REPLICA)));
+        if self.deliver(master) {
             self.go(Acknowledge(0, REPLICA));
             self.go(Hear(0, master, REPLICA));
         }
