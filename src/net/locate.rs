@@ -225,3 +225,44 @@ fn decode_all(mut bytes: &[u8], count: usize) -> Result<Option<Vec<Reply<'_>>>, 
     }
     Ok(Some(all))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The master in these answers of the server at `asked:1`.
+    fn read(about: &About, bytes: &[u8]) -> Option<(String, u16, u64)> {
+        let asked = Place { host: "asked".to_owned(), port: 1 };
+        let answers = decode_all(bytes, about.question(&mut Vec::new()));
+        let master = about.read(&answers.expect("replies").expect("all of them"), &asked)?;
+        Some((master.place.host, master.place.port, master.epoch))
+    }
+
+    #[test]
+    fn the_sentinel_that_leads_a_failover_names_the_new_master_with_the_new_epoch() {
+        let about = About::Group("locks".to_owned());
+        let fields = "*4\r\n$2\r\nip\r\n$3\r\nold\r\n$12\r\nconfig-epoch\r\n$1\r\n7\r\n";
+        let named = format!("{fields}*2\r\n$3\r\nnew\r\n$4\r\n6379\r\n");
+        let expected = Some(("new".to_owned(), 6379, 7));
+        assert_eq!(read(&about, named.as_bytes()), expected);
+        assert_eq!(read(&about, named.replacen("*4", "%2", 1).as_bytes()), expected);
+        assert_eq!(read(&about, named.replacen('7', "x", 1).as_bytes()), None);
+        assert_eq!(read(&about, format!("{fields}*-1\r\n").as_bytes()), None);
+        assert_eq!(read(&about, b"-ERR No such master with that name\r\n*-1\r\n"), None);
+    }
+
+    #[test]
+    fn a_server_without_the_slot_names_the_one_that_has_it() {
+        for (answer, expected) in [
+            (":0\r\n", Some(("asked", 1))),
+            ("-MOVED 8192 10.0.0.1:7001\r\n", Some(("10.0.0.1", 7001))),
+            ("-MOVED 8192 ::1:7001\r\n", Some(("::1", 7001))),
+            ("-MOVED 8192 :7001\r\n", Some(("asked", 7001))),
+            ("-MOVED 8192 ?:7001\r\n", None),
+            ("-CLUSTERDOWN Hash slot not served\r\n", None),
+        ] {
+            let expected = expected.map(|(host, port)| (host.to_owned(), port, 0));
+            assert_eq!(read(&About::Slot(8192), answer.as_bytes()), expected, "{answer}");
+        }
+    }
+}
