@@ -36,6 +36,25 @@ fn no_quorum<T: std::fmt::Debug>(result: Result<T, Error>) -> NoQuorum {
     }
 }
 
+/// As when all nodes wait for one disk.
+#[test]
+fn nodes_that_are_slow_at_the_same_time_are_waited_for() {
+    let servers = Servers::start(3);
+    let builder = with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND);
+    let client = connected(builder.build().unwrap());
+    let start = Instant::now();
+    servers.iter().for_each(|server| {
+        assert_eq!(server.command(&["CLIENT", "PAUSE", "1000", "ALL"]), Value::ok());
+    });
+    let lock = client.try_lock("loaded", LONG).unwrap().expect("it is free");
+    assert!(start.elapsed() > SHORT_ROUND && lock.remaining() < LONG - SHORT_ROUND);
+    servers.iter().for_each(|server| {
+        assert_eq!(server.command(&["CLIENT", "PAUSE", "1000", "ALL"]), Value::ok());
+    });
+    lock.release().unwrap();
+    assert!(gone(&servers, "loaded"));
+}
+
 #[test]
 fn waiting_for_a_held_lock_retries_with_pauses() {
     let servers = Servers::start(3);
@@ -93,7 +112,7 @@ fn a_held_lock_is_never_reported_as_nodes_that_are_down() {
 }
 
 #[test]
-fn a_paused_majority_is_reported_within_the_node_timeout() {
+fn a_paused_majority_is_reported_when_its_connections_are_given_up() {
     let servers = Servers::start(5);
     let client =
         connected(with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());

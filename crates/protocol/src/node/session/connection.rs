@@ -170,6 +170,11 @@ impl Session {
         })
     }
 
+    /// Until when the node may answer on its connection before that is given up.
+    pub(in crate::node) fn may_answer_until(&self) -> Option<Time> {
+        self.given_up_at().filter(|_| self.is_ready())
+    }
+
     /// Is the first connection being made, so that this node is likely to answer soon after the
     /// others? They are a majority, which took `took` until `at`. Returns until when it is waited
     /// for: for `least` at least if it has accepted the connection, and a quarter of that if it has
@@ -191,12 +196,6 @@ impl Session {
         let next_step = last_step.after(slowest.saturating_mul(AGAIN));
         Some(at.after(took.max(least)).max(next_step))
     }
-
-    /// Was a command answered on this connection?
-    pub(in crate::node) fn has_answered(&self) -> bool {
-        self.arrival.has_answered
-    }
-
     #[cfg(test)]
     pub(in crate::node) fn used(&mut self) {
         self.arrival.answered(Time::ZERO, Time::ZERO);
