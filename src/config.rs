@@ -62,8 +62,9 @@ impl Builder {
     /// until a majority of the nodes has answered.
     ///
     /// A node that has not answered by then counts as unreachable for that round. If no majority
-    /// has answered because too many are silent, the round waits for them until their connections
-    /// are given up, after ten times this long without a byte, or until the caller's own deadline:
+    /// has answered because too many are silent, the round waits for them for nine times
+    /// this long without a byte, shortly before their connections are given up, or until the
+    /// caller's own deadline:
     /// what is loaded, a disk or a processor, loads all nodes at once. `node_timeout` should be a
     /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits
     /// nodes in one region, and is the upper end of the range that the Redlock description

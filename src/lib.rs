@@ -70,7 +70,7 @@
 //! * **Order.** Calls that wait for a lock are served in the order in which their clients came, and
 //!   a release wakes the next one. A fault can disturb the order, never the mutual exclusion.
 //! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`] if a majority of the nodes
-//!   answers or fails by then, up to ten times as long if too many are silent, and the first of a
+//!   answers or fails by then, up to nine times as long if too many are silent, and the first of a
 //!   client no longer than [`Builder::connect_timeout`]. A node that is down, frozen or being looked
 //!   up does not delay a caller whose majority has answered.
 //! * **Clear results.** "Others hold the lock" is `Ok(None)`. "Too few nodes answered to know" is

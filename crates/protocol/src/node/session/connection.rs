@@ -170,9 +170,11 @@ impl Session {
         })
     }
 
-    /// Until when the node may answer on its connection before that is given up.
+    /// Until when a round waits for this node although it is silent: so long before its connection is
+    /// given up that what undoes the round is still written behind it.
     pub(in crate::node) fn may_answer_until(&self) -> Option<Time> {
-        self.given_up_at().filter(|_| self.is_ready())
+        let longest = self.options.silence_max.saturating_sub(self.options.node_timeout);
+        self.silence().filter(|_| self.is_ready()).map(|since| since.after(longest))
     }
 
     /// Is the first connection being made, so that this node is likely to answer soon after the

@@ -93,12 +93,15 @@ fn a_round_without_a_majority_waits_for_nodes_that_are_slow() {
 }
 
 #[test]
-fn it_waits_until_their_connections_are_given_up_or_the_caller_does() {
+fn it_waits_until_their_connections_are_about_to_be_given_up_or_the_caller_does() {
     let mut nodes = with_one_grant();
-    nodes.pass(449);
+    nodes.pass(399);
     assert!(!nodes.is_over());
     nodes.pass(1);
     let outcome = nodes.over();
+    // What undoes it is written on the same connection.
+    nodes.post(Verb::Undo, 1);
+    assert_eq!(nodes.commands(1).len(), 2);
     assert_eq!(outcome.votes.tally.granted, set(&[0]));
     assert!(matches!(outcome.reports[1].answer, NodeAnswer::Failed(NodeError::TimedOut(_))));
 
