@@ -115,8 +115,12 @@ fn it_waits_until_their_connections_are_about_to_be_given_up_or_the_caller_does(
 
 #[test]
 fn it_does_not_wait_if_a_majority_has_answered_or_for_a_status() {
-    let mut nodes = with_one_grant();
-    nodes.receive(1, "$-1\r\n");
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Extend, 1);
+    nodes.receive(0, ":1\r\n");
+    nodes.pass(50);
+    assert!(!nodes.is_over());
+    nodes.receive(1, ":-1\r\n");
     nodes.pass(1);
     assert!(nodes.is_over());
 
