@@ -170,8 +170,8 @@ impl Session {
         })
     }
 
-    /// Until when a round waits for this node although it is silent: so long before its connection is
-    /// given up that what undoes the round is still written behind it.
+    /// Until when a round waits for this node although it is silent: so long before its connection
+    /// is given up that what undoes the round is still written behind it.
     pub(in crate::node) fn may_answer_until(&self) -> Option<Time> {
         let longest = self.options.silence_max.saturating_sub(self.options.node_timeout);
         self.silence().filter(|_| self.is_ready()).map(|since| since.after(longest))

@@ -2,7 +2,7 @@
 
 use super::{Nodes, set};
 use crate::engine::Verb;
-use crate::node::fixture::{at, node, request};
+use crate::node::fixture::{at, node};
 use crate::node::{Conversation, IN_FLIGHT_MAX, NodeAnswer, NodeError};
 
 impl Nodes {
