@@ -52,7 +52,8 @@ pub(super) fn of(
     if let Some(left) = node.quarantine {
         let why = if node.group.is_some() {
             "its master was replaced or restarted lately, or the group is new here, and locks may \
-             be forgotten; wait, and fail groups over one by one, max-ttl and failover_bound apart"
+             be forgotten; wait, or if it is new, run redlatch adopt; fail groups over one by one, \
+             max-ttl and failover_bound apart"
         } else {
             "it was started lately and may have forgotten locks; wait, and restart nodes one by \
              one, max-ttl apart"

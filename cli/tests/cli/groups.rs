@@ -1,6 +1,7 @@
 //! Replicated groups: `redlatch adopt`, `redlatch renew`, and what the other commands show.
 
 use super::program::{Ended, bare, end};
+use super::terminal::start_in_terminal_with;
 use serde_json::Value;
 use support::sentinel::replicated;
 
@@ -13,11 +14,22 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
     };
     let doctor = || run(&["doctor", "--json"]);
     assert_eq!(doctor().code, 71);
+    assert!(doctor().stdout.contains("if it is new, run redlatch adopt"), "{:?}", doctor());
     let dry = run(&["adopt"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     assert!(dry.stdout.contains("its grants do not count for another 1 min 1"), "{dry:?}");
     assert!(dry.stdout.ends_with("Nothing was changed: --yes does it.\n"), "{dry:?}");
-    assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 71);
+    let waits = run(&["run", "--no-wait", "orders", "true"]);
+    assert_eq!(waits.code, 71);
+    let text = "failover_bound, and one that was failed over may have forgotten who holds the \
+                lock; redlatch adopt --yes does without the wait";
+    assert!(waits.stderr.contains(text) && !waits.stderr.contains("restart"), "{waits:?}");
+    let locked = run(&["doctor", "--lock", "orders"]).stdout;
+    assert!(locked.contains("redlatch adopt --yes") && !locked.contains("-guard"), "{locked}");
+    let command = concat!("exec ", env!("CARGO_BIN_EXE_redlatch"), " run orders -- true");
+    let mut line = start_in_terminal_with(&url, command);
+    line.await_text("redlatch: redlatch adopt --yes does without the wait, for a group that ");
+    drop(line);
     let adopted = run(&["adopt", "--yes"]);
     assert_eq!((adopted.code, &*adopted.stdout), (0, &*format!("{url}: adopted\n")));
     assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 0);
