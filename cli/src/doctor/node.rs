@@ -115,6 +115,13 @@ fn of_redis(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
                     give the user +time";
         findings.push(report(Level::Warning, "rights", text.to_owned()));
     }
+    let hides_settings = node.persistence.fsync.is_none() && node.persistence.snapshots.is_none();
+    if node.group.is_some() && hides_settings {
+        let text = "CONFIG GET is not answered, so it is not known whether a master that is cut \
+                    off stops granting locks, and for how long the group waits; give the user \
+                    +config|get on all servers";
+        findings.push(report(Level::Warning, "rights", text.to_owned()));
+    }
     findings.extend((!is_silent).then(|| crash(node)));
     findings.extend(node.memory.used.map(|used| {
         let max = match node.memory.max {

@@ -3,7 +3,7 @@
 use super::examination::FailoverSettings;
 use super::{
     ClockDifference, ClockReading, GroupOptions, Host, Memory, NodeError, NodeWarning, Persistence,
-    Role,
+    Role, SentinelAnswers,
 };
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
@@ -180,6 +180,8 @@ pub struct NodeStatus {
     /// What the client assumes of it, if it is a replicated group.
     pub(super) group_options: Option<Arc<GroupOptions>>,
     pub(super) failover: FailoverSettings,
+    /// What its Sentinels say, if it has any and they were asked.
+    pub(super) sentinels: Option<SentinelAnswers>,
     pub(super) warnings: Vec<NodeWarning>,
 }
 
@@ -224,6 +226,7 @@ impl NodeStatus {
             clock_reading: None,
             group_options: None,
             failover: FailoverSettings::default(),
+            sentinels: None,
             warnings: Vec::new(),
         }
     }
@@ -233,6 +236,12 @@ impl NodeStatus {
     pub fn set_host(&mut self, host: Option<Host>) {
         self.address = host.and_then(|host| host.address);
         self.host = host;
+    }
+
+    /// What the Sentinels of its group say.
+    #[doc(hidden)]
+    pub fn set_sentinels(&mut self, said: SentinelAnswers) {
+        self.sentinels = Some(said);
     }
 }
 
