@@ -99,8 +99,9 @@ pub enum NodeWarning {
         /// Whom they name, as `host:port`.
         masters: Vec<String>,
     },
-    /// A failover takes longer than a lock is sure to live that is kept alive, even with the longest
-    /// ttl: such locks are lost. Only with fewer than three nodes; otherwise the others keep them.
+    /// A failover takes longer than a lock that is kept alive is sure to live, even with the
+    /// longest ttl: such locks are lost. Only with fewer than three nodes; otherwise the others
+    /// keep them.
     KeptLocksEnd {
         /// After how long the Sentinels find that the master is down (`down-after-milliseconds`).
         down_after: Duration,
