@@ -1,5 +1,7 @@
 //! Replicated groups over TLS: their servers, and those that say where the master is.
 
+#![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
+
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, TlsErrorKind};
