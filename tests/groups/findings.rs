@@ -9,6 +9,7 @@ use support::eventually;
 use support::locks::LIMIT;
 use support::redis::Server;
 use support::sentinel::{NAME, Sentinel, SentinelGroup, info, replicated};
+use support::transport::scheme;
 
 use super::{builder, take};
 
@@ -129,10 +130,11 @@ fn sentinels_that_name_different_masters_are_warned_of() {
     let servers = [replicated(0), replicated(0)];
     let sentinels = [&servers[0], &servers[1]].map(|it| Sentinel::start(it[0].client_port()));
     let hosts = sentinels.each_ref().map(|it| format!("127.0.0.1:{}", it.client_port()));
-    let url = format!("redis+sentinel://{}/{NAME}", hosts.join(","));
+    let url = format!("{}+sentinel://{}/{NAME}", scheme(), hosts.join(","));
     let found = warnings(&url, 2);
     assert_eq!(found[0], NodeWarning::Sentinels { known: 1, quorum: 2 });
-    let mut masters = servers.each_ref().map(|it| format!("127.0.0.1:{}", it[0].port())).to_vec();
+    let master = |servers: &Vec<Server>| format!("127.0.0.1:{}", servers[0].client_port());
+    let mut masters = servers.each_ref().map(master).to_vec();
     masters.sort_unstable();
     assert_eq!(found[1], NodeWarning::MastersDiffer { masters });
 }
