@@ -25,7 +25,7 @@ use crate::inspect::Inspection;
 #[cfg(feature = "diagnostics")]
 use crate::inspect::Seen;
 #[cfg(feature = "diagnostics")]
-use crate::net::AskedSentinels;
+use crate::net::ask_sentinels;
 use crate::net::{Endpoint, LookupAuth, Net, RoundOutcome, TlsTarget};
 use crate::node::{Credentials, GroupOptions, NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
@@ -346,11 +346,11 @@ impl Backend for Redlock {
     #[cfg(feature = "diagnostics")]
     fn statuses(&self) -> Vec<NodeStatus> {
         let until = clock::now().after(self.rules.node_timeout.max(SENTINELS_TIMEOUT));
-        let ask = |at: &Endpoint| AskedSentinels::ask(&at.address, &at.auth, until);
+        let ask = |at: &Endpoint| ask_sentinels(&at.address, &at.auth, until);
         let asked: Vec<_> = self.endpoints.iter().map(ask).collect();
         let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
         for (status, asked) in statuses.iter_mut().zip(asked) {
-            asked.into_iter().for_each(|asked| status.set_sentinels(asked.wait()));
+            asked.into_iter().for_each(|wait| status.set_sentinels(wait()));
         }
         statuses
     }

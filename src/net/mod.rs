@@ -48,7 +48,7 @@ use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
 pub(crate) use locate::LookupAuth;
 #[cfg(feature = "diagnostics")]
-pub(crate) use sentinels::AskedSentinels;
+pub(crate) use sentinels::ask_sentinels;
 use socket_loop::{DrainLimits, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;

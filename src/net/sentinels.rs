@@ -8,39 +8,29 @@ use crate::node::handshake::auth;
 use crate::node::{SentinelAnswer, SentinelAnswers};
 use crate::node_url::{Address, Place};
 use crate::resp::{decode, encode_command};
-use crossbeam_channel::Receiver;
 use std::thread;
 
-/// Sentinels that are being asked.
-pub(crate) struct AskedSentinels {
-    named: usize,
+/// Asks all Sentinels of this node at the same time, if it has any. What is returned waits until
+/// all have answered or failed, or the time is over.
+pub(crate) fn ask_sentinels(
+    address: &Address,
+    auth: &LookupAuth,
     until: Time,
-    answers: Receiver<Option<SentinelAnswer>>,
-}
-
-impl AskedSentinels {
-    /// Asks all at the same time, if such name the master of this node.
-    pub(crate) fn ask(address: &Address, auth: &LookupAuth, until: Time) -> Option<Self> {
-        let Address::Sentinel { sentinels, group } = address else { return None };
-        let (sender, answers) = crossbeam_channel::unbounded();
-        for sentinel in sentinels {
-            let (sentinel, group, auth) = (sentinel.clone(), group.clone(), auth.clone());
-            let sender = sender.clone();
-            let ask = move || {
-                // It fails if nobody waits any more.
-                let _ = sender.send(ask(&sentinel, &group, &auth, until));
-            };
-            // Without a thread there is no answer of this one.
-            let _ = thread::Builder::new().name("redlatch-sentinel".to_owned()).spawn(ask);
-        }
-        Some(Self { named: sentinels.len(), until, answers })
+) -> Option<impl FnOnce() -> SentinelAnswers + use<>> {
+    let Address::Sentinel { sentinels, group } = address else { return None };
+    let (sender, answers) = crossbeam_channel::unbounded();
+    for sentinel in sentinels {
+        let (sentinel, group, auth) = (sentinel.clone(), group.clone(), auth.clone());
+        let sender = sender.clone();
+        // Sending fails if nobody waits any more; without a thread there is no answer of this one.
+        let ask = move || drop(sender.send(ask(&sentinel, &group, &auth, until)));
+        drop(thread::Builder::new().name("redlatch-sentinel".to_owned()).spawn(ask));
     }
-
-    /// Waits until all have answered or failed, or the time is over.
-    pub(crate) fn wait(self) -> SentinelAnswers {
-        let next = || self.answers.recv_timeout(self.until.since(clock::now())).ok();
-        SentinelAnswers { named: self.named, answers: std::iter::from_fn(next).flatten().collect() }
-    }
+    let named = sentinels.len();
+    Some(move || {
+        let next = || answers.recv_timeout(until.since(clock::now())).ok();
+        SentinelAnswers { named, answers: std::iter::from_fn(next).flatten().collect() }
+    })
 }
 
 fn ask(sentinel: &Place, group: &str, by: &LookupAuth, until: Time) -> Option<SentinelAnswer> {
